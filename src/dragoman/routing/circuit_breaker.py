@@ -3,7 +3,8 @@
 Failures count that say something of the target's health: also those in the middle of an answer, never those that a
 client's request brought upon itself. It opens after some in a row, or when too many of the last seconds' answers
 failed. While it is open the target is passed over, if there is another; then one request is let through as a probe,
-and its end decides. A target that asks for a pause (429 with a time) is passed over for that long, and it is no fault.
+and its end decides. Of another machine's breaker it may be told; that opens this one, and no word closes it or keeps it
+open. A target that asks for a pause (429 with a time) is passed over for that long, and it is no fault.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ _LEAST_ANSWERS: Final = 20
 _WINDOW: Final = 10  # seconds
 #: How long it stays open before a probe, in seconds.
 OPEN_SECONDS: Final = 5.0
+#: For how many seconds nothing is believed after a word that a probe showed to be wrong, at first and at most: twice as
+#: long each time, until this one opens by itself.
+_DOUBT: Final = 10.0
+_LONGEST_DOUBT: Final = 600.0
 
 Change: TypeAlias = Literal["opened", "healed"]
 
@@ -32,9 +37,16 @@ class CircuitBreaker:
     """The health of one target.
 
     Every request to it is announced by `begin` and settled by one of `succeeded`, `failed`, `abandoned`.
+
+    Attributes:
+        openings: how often it has opened by what was seen here.
+        is_told: it is open by somebody's word, which nothing here has borne out.
     """
 
-    __slots__ = ("_answers", "_failures", "_in_a_row", "_open_until", "_opened", "_probe", "_rests_until", "_second")
+    __slots__ = (
+        "_answered", "_answers", "_believes_from", "_doubt", "_failures", "_in_a_row", "_open_until", "_opened",
+        "_probe", "_rests_until", "_second", "is_told", "openings",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._in_a_row = 0
@@ -45,6 +57,11 @@ class CircuitBreaker:
         self._answers = [0] * _WINDOW
         self._failures = [0] * _WINDOW
         self._second = 0
+        self.openings = 0
+        self._answered: float | None = None  # when a request was answered last
+        self.is_told = False
+        self._doubt = 0.0
+        self._believes_from = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -66,10 +83,15 @@ class CircuitBreaker:
         """A request that began at `begun` was answered to its end, or refused for what it is."""
         self._settle(begun)
         self._in_a_row = 0
+        self._answered = now
         self._count(now, failed=False)
         if self._opened is None or begun < self._opened:
             return None
         self._opened = None
+        if self.is_told:
+            self.is_told = False
+            self._doubt = min(max(_DOUBT, 2 * self._doubt), _LONGEST_DOUBT)
+            self._believes_from = now + self._doubt
         self._answers = [0] * _WINDOW
         self._failures = [0] * _WINDOW
         return "healed"
@@ -86,12 +108,31 @@ class CircuitBreaker:
         if self._opened is not None:
             if begun >= self._opened:  # the probe, or one that had nowhere else to go
                 self._open_until = now + OPEN_SECONDS
+                if self.is_told:
+                    self.is_told, self._doubt = False, 0.0
             return None
         if self._in_a_row < IN_A_ROW and not self._fails_often():
             return None
         self._opened = now
         self._open_until = now + OPEN_SECONDS
+        self.openings += 1
+        self._doubt = self._believes_from = 0.0
         return "opened"
+
+    def told_open(self, now: float, *, age: float) -> bool:
+        """Another machine's breaker of this target opened so many seconds ago; whether this one opens, too.
+
+        Then a probe decides, as if it had opened by itself. Where an answer came since, or words were wrong lately, it
+        does not open.
+        """
+        if self._opened is not None or now < self._believes_from:
+            return False
+        if self._answered is not None and self._answered > now - age:
+            return False
+        self._opened = now
+        self._open_until = now + OPEN_SECONDS
+        self.is_told = True
+        return True
 
     def abandoned(self, *, begun: float) -> None:
         """A request that began at `begun` was given up by its caller: it says nothing."""

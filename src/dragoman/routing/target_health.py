@@ -24,12 +24,24 @@ class Health:
 
 @final
 class HealthTable:
-    """Of all targets that were asked."""
+    """Of all targets that were asked.
 
-    __slots__ = ("_of",)
+    Attributes:
+        looks: how often it was asked for one.
+    """
+
+    __slots__ = ("_of", "looks")
 
     def __init__(self) -> None:
         self._of: dict[str, Health] = {}
+        self.looks = 0
+
+    def openings(self, target: str) -> int:
+        """How often a target's circuit breaker has opened by what was seen here, if it is open now; else 0."""
+        found = self._of.get(target)
+        if found is None or not found.breaker.is_open or found.breaker.is_told:
+            return 0
+        return found.breaker.openings
 
     def is_open(self, target: str) -> bool:
         """Whether a target's circuit breaker is open; one that was not asked has none."""
@@ -38,6 +50,7 @@ class HealthTable:
 
     def of(self, target: str) -> Health:
         """The standing of a target; a new one has none of the past."""
+        self.looks += 1
         found = self._of.get(target)
         if found is None:
             if len(self._of) >= _KEPT:

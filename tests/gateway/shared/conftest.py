@@ -12,6 +12,7 @@ from reliability.engines import MISSING, PostgreSQL
 collect_ignore_glob = ["test_*.py"] if MISSING else []
 
 if not MISSING:
+    from dragoman.gateway.storage import machines, moving, postgresql
     from gateway.shared.machines import Fleet
 
     @pytest.fixture(scope="session")
@@ -20,7 +21,14 @@ if not MISSING:
             yield server
 
     @pytest.fixture
-    def fleet(server: PostgreSQL, tmp_path: Path) -> Iterator[Fleet]:
+    def fleet(server: PostgreSQL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
+        for module, name in (
+            (postgresql, "PATIENCE"),
+            (moving, "_PATIENCE"),
+            (machines, "_WAIT"),
+            (machines, "_SILENT"),
+        ):
+            monkeypatch.setattr(module, name, 60.0)  # no verdict by the clock
         fleet = Fleet(server, tmp_path)
         yield fleet
         fleet.close()

@@ -9,6 +9,7 @@ import random
 import sqlite3
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 
 from conversations import reply
 from dragoman._json import Raw
-from dragoman.gateway.storage import machines, pruning, responses, shared_responses
+from dragoman.gateway.storage import machines, postgresql, pruning, responses, shared_responses
 from dragoman.gateway.storage.machines import id_of, tag_in, tag_of
 from dragoman.gateway.storage.postgresql import SharedDatabase
 from dragoman.gateway.storage.responses import Kept, NotKept, Responses, ResponseStore, TooLong
@@ -347,6 +348,55 @@ def test_a_move_that_breaks_off_is_done_again(fleet: Fleet, monkeypatch: pytest.
     assert fleet.fetch("SELECT count(*) FROM response") == [(1,)]
     line.is_cut = False
     assert len(asyncio.run(machine.responses.items("me", ["item one"]))) == 1
+
+
+def test_a_database_that_stands_still_holds_nobody_up(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes connections and answers nothing: the first who ask wait for so long, all others are told at once."""
+    one, two = fleet.machine(), fleet.machine()
+    began: list[object] = []
+    submit = ThreadPoolExecutor.submit
+
+    def noted(self: ThreadPoolExecutor, work: Any, *words: Any) -> Any:
+        if self is one.responses._database._executor:
+            began.append(work)
+        return submit(self, work, *words)
+
+    async def keep(name: str) -> str:
+        each = kept(one.responses, name)
+        await one.responses.keep("me", each)
+        assert words(await one.responses.conversation("me", each.id)) == [f"said {name}", f"answer {name}"]
+        return each.id
+
+    async def use() -> list[str]:
+        ids = [await keep("before")]
+        fleet.server.freeze()
+        monkeypatch.setattr(postgresql, "PATIENCE", 0.3)
+        try:
+            ids += await asyncio.gather(*(keep(f"first {number}") for number in range(4)))
+            with monkeypatch.context() as patched:
+                patched.setattr(ThreadPoolExecutor, "submit", noted)
+                one.responses._database._next = float("inf")
+                ids += await asyncio.gather(*(keep(f"then {number}") for number in range(20)))
+                with pytest.raises(StoreUnreachable):
+                    await one.responses.find("me", ids[0])
+            assert not began
+        finally:
+            fleet.server.thaw()
+        one.responses._database._next = 0.0
+        return ids
+
+    ids = asyncio.run(use())
+
+    async def look() -> list[str]:
+        return [words(await two.responses.conversation("me", id))[0] for id in ids]
+
+    monkeypatch.setattr(postgresql, "PATIENCE", 60.0)
+    one.move()
+    assert asyncio.run(look()) == [
+        "said before",
+        *(f"said first {n}" for n in range(4)),
+        *(f"said then {n}" for n in range(20)),
+    ]
 
 
 def test_no_file_and_no_database_is_a_failure(fleet: Fleet) -> None:

@@ -26,6 +26,7 @@ from dragoman.gateway.messages import Limits, read_limits
 from dragoman.gateway.model_names import ModelNames
 from dragoman.gateway.pages.health import Operations, State
 from dragoman.gateway.pages.routes import make_endpoints
+from dragoman.gateway.process.breaker_gossip import BreakerGossip
 from dragoman.gateway.process.listener_keys import Keys, check_change, check_reach, read_keys, virtual_keys
 from dragoman.gateway.process.listening import BACKLOG, open_listener, share_port
 from dragoman.gateway.relay import KEEPALIVE_SECONDS, Relay
@@ -71,7 +72,8 @@ class Gateway:
     """A gateway that listens. Made by `Gateway.open`, in one event loop."""
 
     __slots__ = (
-        "_addresses", "_admin", "_client", "_connections", "_granters", "_guard", "_is_closed", "_ledger", "_listeners",
+        "_addresses", "_admin", "_client", "_connections", "_gossip", "_granters", "_guard", "_is_closed", "_ledger",
+        "_listeners",
         "_memory", "_names", "_pricing", "_relay", "_ring", "_siblings", "_state", "_stores", "_tasks", "_usual_hosts",
         "admin_port", "host", "observer", "port", "routes",
     )  # fmt: skip
@@ -103,6 +105,7 @@ class Gateway:
         self._relay = Relay(self._client, self._names, keepalive_seconds=keepalive_seconds)
         self._state = State()
         self._is_closed = False
+        self._gossip: BreakerGossip | None = None
         self._siblings = siblings
         self._connections: set[Connection] = set()
         self._listeners: list[asyncio.Server] = []
@@ -182,6 +185,10 @@ class Gateway:
         if look is not None and self._names.servers():
             await self._begin_looking(look)
         self._tasks.append(asyncio.create_task(self._tick()))
+        if self._stores.breakers is not None:
+            health_table = self._client.target_states.health_table
+            gossip = self._gossip = BreakerGossip(self._stores.breakers, lambda: self._client.config, health_table)
+            self._tasks.append(asyncio.create_task(gossip.run()))
         if siblings is not None:
             self._tasks.append(asyncio.create_task(self._pass_on(siblings)))
         self._state.is_started = True
@@ -381,6 +388,8 @@ class Gateway:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._gossip is not None:
+            await asyncio.to_thread(self._gossip.close)
         await self._client.close()
         await asyncio.to_thread(self._stores.close)
         self._ring.close()

@@ -42,6 +42,7 @@ _SAY: Final = "INSERT INTO state_machine VALUES($1, $2) ON CONFLICT(tag) DO UPDA
 _END: Final = "UPDATE state_machine SET clear = 'infinity' WHERE tag = $1"
 #: How long a machine is remembered that says nothing.
 _FORGET: Final = "DELETE FROM state_machine WHERE clear < clock_timestamp() - interval '60 days'"
+_FORGET_BREAKERS: Final = "DELETE FROM breaker WHERE at < clock_timestamp() - interval '1 hour'"
 
 
 class Mover:
@@ -96,6 +97,7 @@ class Mover:
             self._pruned = time.monotonic()
             prune_all(connection)
             connection.execute(_FORGET)
+            connection.execute(_FORGET_BREAKERS)
 
     def close(self) -> None:
         """The next round opens all anew."""

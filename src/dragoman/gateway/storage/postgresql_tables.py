@@ -13,7 +13,7 @@ from dragoman.ledger.stores.postgresql import prepare
 from dragoman.ledger.stores.postgresql_connection import Connection
 
 #: Of what stands here; a database of a later one is used as it is.
-VERSION: Final = 2
+VERSION: Final = 3
 
 #: Items are named by the SHA-256 of their ids, which may be of any length. `clear`: at that time of the server's clock
 #: nothing waited on the machine, `infinity`: and nothing will, for it has ended.
@@ -38,6 +38,8 @@ CREATE TABLE IF NOT EXISTS seal_begun(is_one boolean PRIMARY KEY CHECK (is_one),
 CREATE TABLE IF NOT EXISTS proof(
   target text NOT NULL, protocol text NOT NULL, endpoint text NOT NULL, suite text NOT NULL, at bigint NOT NULL,
   proof text NOT NULL, PRIMARY KEY(target, protocol, endpoint, suite));
+CREATE UNLOGGED TABLE IF NOT EXISTS breaker(
+  key text NOT NULL, worker text NOT NULL, number bigint NOT NULL, at timestamptz NOT NULL, PRIMARY KEY(key, worker));
 CREATE TABLE IF NOT EXISTS state_machine(tag text PRIMARY KEY, clear timestamptz NOT NULL);
 """
 #: The server's seconds, as rows are stamped.

@@ -4,14 +4,19 @@ the ledger of several machines."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.gateway.storage import responses, signatures
+from dragoman.gateway.storage.breaker_board import Board
 from dragoman.gateway.storage.responses import Responses, ResponseStore
 from dragoman.gateway.storage.signatures import SignatureStore
 from dragoman.history.signature_vault import Vault
 from dragoman.ledger.folder import LedgerFolder
+
+#: Seconds for an answer of a Valkey.
+_PATIENCE: Final = 1.0
 
 
 class Stores:
@@ -19,9 +24,10 @@ class Stores:
 
     Attributes:
         responses: None when the configuration keeps none. `ledger`: where it stands; None without one.
+        breakers: where openings of circuit breakers are told; None where there are no other machines.
     """
 
-    __slots__ = ("_close", "ledger", "responses", "seals")
+    __slots__ = ("_close", "breakers", "ledger", "responses", "seals")
 
     def __init__(self, config: Config, ledger: LedgerFolder | None = None) -> None:
         """Raises ConfigError: the name of this machine cannot be kept."""
@@ -34,6 +40,7 @@ class Stores:
             kept = Responses(_file(folder, responses.FILE), falls_back=not is_shared)
         self.seals: Vault = seals
         self.responses: ResponseStore | None = kept
+        self.breakers: Board | None = None
         self._close = [seals.close] if kept is None else [seals.close, kept.close]
         if is_shared and ledger is not None:
             self._share(ledger, seals, kept)
@@ -53,6 +60,15 @@ class Stores:
         assert ledger.store is not None
         database = SharedDatabase(ledger.store)
         self._close.append(database.close)
+        if ledger.counters is None:
+            from dragoman.gateway.storage.postgresql_board import PostgresqlBoard
+
+            self.breakers = PostgresqlBoard(database)
+        else:
+            from dragoman.gateway.storage.valkey_board import ValkeyBoard
+            from dragoman.ledger.counters.valkey import ValkeyPlace
+
+            self.breakers = ValkeyBoard(ValkeyPlace(ledger.counters, patience=_PATIENCE))
         self.seals = SharedSeals(database, seals)
         if kept is not None:
             try:

@@ -68,6 +68,11 @@ class ValkeyPlace:
         self._epoch = ""
         self._away_until, self._pause = 0.0, _PAUSE
 
+    def do(self, work: Callable[[Any], Any]) -> Any:
+        """What else stands in the same server: `work` is given the driver's client, and may run twice. Raises
+        CountersAway."""
+        return self._do(work)
+
     def epoch(self) -> str:
         def read(client: Any) -> str:
             pipeline = client.pipeline(transaction=False)

@@ -129,6 +129,17 @@ class _Listed:
                     self._hidden.add(tool.name)
             self._tools.setdefault(tool.name, tool)
 
+    def note_rest(self, kind: str, fields: dict[str, Raw], *known: str) -> None:
+        """Name what a block says besides."""
+        for key, value in fields.items():
+            if key != "type" and key not in known and bytes(value) != b"null":
+                where = f"messages.<{kind}>.{clip(key)}"
+                if all(said.where != where for said in self.deviations):
+                    self.deviations.append(Deviation("untranslated", where, f"only {NAME} has it", "note"))
+
+    def has(self, name: str) -> bool:
+        return name in self._tools
+
     def show(self, name: str) -> None:
         self._hidden.discard(name)
 
@@ -207,17 +218,18 @@ def _opened_part(part: Opaque, listed: _Listed) -> tuple[Part, ...] | None:
     if kind == "tool_reference":
         name = read_text(fields.get("tool_name"))
         listed.show(name)
+        listed.note_rest(kind, fields, "tool_name")
         return (Text(f"The tool {name} can be called now."),)
     if kind in ("tool_addition", "tool_removal"):
-        return () if _change(kind, read_fields(fields.get("tool")) or {}, listed) else None
-    if kind == "compaction":
-        text = read_text(fields.get("content"))
-        return (Text(text),) if text else None
-    if kind == "search_result":
-        texts = [read_text((read_fields(item) or {}).get("text")) for item in read_items(fields.get("content")) or ()]
-        head = [read_text(fields.get(key)) for key in ("title", "source")]
-        return (Text("\n".join([*filter(None, head), *texts])),)
-    return None
+        tool = read_fields(fields.get("tool")) or {}
+        if not _change(kind, tool, listed):
+            return None
+        if not listed.has(name := read_text(tool.get("name"))) and "definition" not in tool:
+            where = f"messages.<{kind}>.tool.name"
+            listed.deviations.append(Deviation("dropped", where, f"no tool is called {clip(name)}"))
+        listed.note_rest(kind, fields, "tool")
+        return ()
+    return None  # what is said as text is so when the request is written
 
 
 def _change(kind: str, tool: dict[str, Raw], listed: _Listed) -> bool:

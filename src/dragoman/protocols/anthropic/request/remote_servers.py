@@ -57,7 +57,8 @@ def _read(name: str, server: dict[str, Any] | None, toolset: dict[str, Any] | No
         unsaid += more
     token = str(server.get("authorization_token") or "")
     found = RemoteServer(name, str(server.get("url") or ""), token, {}, allowed)
-    return NativeTool("mcp", "mcp", "tools.mcp_toolset", unsaid=tuple(unsaid), server=found, bound=bound)
+    where = _SERVERS if toolset is None else f"tools.{_TOOLSET}"
+    return NativeTool("mcp", "mcp", where, unsaid=tuple(unsaid), server=found, bound=bound)
 
 
 def _allowed(toolset: dict[str, Any], allowed: tuple[str, ...] | None) -> tuple[tuple[str, ...] | None, str, list[str]]:

@@ -7,7 +7,8 @@ from typing import Final
 
 import msgspec
 
-from dragoman.codec.json_fields import native_fields, read, read_fields, read_items
+from dragoman._json import Json
+from dragoman.codec.json_fields import native_fields, read, read_fields, read_items, read_text
 from dragoman.deviations import clip
 from dragoman.protocol.native_tools import NativeTool, Opened, ToolForms
 from dragoman.protocols.openai_chat.wire import NAME
@@ -26,8 +27,13 @@ def open_request(request: Request) -> Opened:
     if options is not None:
         location = read_fields(options.get("user_location")) or {}
         place = read(location.get("approximate"))
-        settings = {"user_location": {"type": "approximate", **place}} if isinstance(place, dict) else {}
-        found.append(NativeTool("web_search", _OPTIONS, _OPTIONS, settings=settings))
+        settings: dict[str, Json] = {}
+        if isinstance(place, dict):
+            settings["user_location"] = {"type": "approximate", **place}
+        if size := read_text(options.get("search_context_size")):
+            settings["search_context_size"] = size
+        unsaid = tuple(clip(key) for key in options if key not in ("user_location", "search_context_size"))
+        found.append(NativeTool("web_search", _OPTIONS, _OPTIONS, settings=settings, unsaid=unsaid))
     kept = Native(NAME, native) if native else None
     return Opened(msgspec.structs.replace(request, native=kept), tuple(found))
 

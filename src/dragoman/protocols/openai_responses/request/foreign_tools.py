@@ -13,10 +13,10 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.json_fields import native_fields, read, read_items
+from dragoman.codec.json_fields import native_fields, read, read_fields, read_items
 from dragoman.deviations import clip
 from dragoman.events import Deviation
-from dragoman.protocol.native_tools import NativeTool, Opened, ToolForms, Written
+from dragoman.protocol.native_tools import NativeTool, Opened, Runner, ToolForms, Written
 from dragoman.protocols.openai_responses.request.namespaces import known_name, place_of
 from dragoman.protocols.openai_responses.request.remote_servers import read_server_tool, write_server_tool
 from dragoman.protocols.openai_responses.request.tools import parse_tools
@@ -53,6 +53,15 @@ _FUNCTIONS: Final[dict[str, Tool]] = {
                  "diff": _TEXT}, "type", "path")),
 }  # fmt: skip
 _SEARCH: Final = "tool_search"
+_DOMAINS: Final = ("allowed_domains", "blocked_domains")
+#: What an opened item says, by its type, beside `type` and its call's id; the same words where it says nothing else.
+_SAID: Final = {
+    "shell_call": ("action",), "local_shell_call": ("action",), "apply_patch_call": ("operation",),
+    "tool_search_call": ("arguments",), "shell_call_output": ("output",), "local_shell_call_output": ("output",),
+    "apply_patch_call_output": ("output",), "tool_search_output": ("tools",), "additional_tools": ("tools", "role"),
+}  # fmt: skip
+_USUAL: Final = (("status", "completed"), ("execution", "client"), ("caller", {"type": "direct"}),
+                 ("environment", {"type": "local"}))  # fmt: skip
 _SEARCH_SCHEMA: Final = _object({"query": _TEXT, "limit": _NUMBER}, "query")
 #: What providers run, by the beginning of the type.
 _KINDS: Final = (
@@ -87,10 +96,15 @@ def open_request(request: Request) -> Opened:
     choice, forced = request.tool_choice, ""
     said = read(native.pop("tool_choice", None))
     if isinstance(said, dict) and said.get("type") == "allowed_tools":
+        count = len(tools) + len(others)
         tools, others = _allowed(said, tools, others, forms)
+        kept = f"{len(tools) + len(others)} of {count} tools are offered"
+        deviations.append(Deviation("changed", "tool_choice.tools", kept, "note"))
     elif isinstance(said, dict):
+        deviations += _choice_unsaid(said, others)
         forced = next((tool.name for tool in others if _is_meant(tool, said)), str(said.get("type")))
         choice = Named(forced) if any(tool.name == forced and tool.function for tool in others) else "auto"
+    _note_rest(request, deviations)
     names = frozenset([tool.name for tool in tools])
     messages = tuple([_opened_message(message, names) for message in request.messages])
     opened = msgspec.structs.replace(
@@ -110,10 +124,11 @@ def _opened_tools(
     they were found."""
     tools: list[Tool] = []
     forms: dict[str, Native] = {}
-    hidden = 0
+    hidden, described = 0, False
     for tool in given:
         own = dict(native_fields(tool.native, NAME))
         space, name = place_of(own)
+        described = described or "description" in (read_fields(own.get("namespace")) or {})
         own.pop("namespace", None)
         own.pop("name", None)
         if own.pop("defer_loading", None) == Raw(b"true") and not found:
@@ -122,6 +137,8 @@ def _opened_tools(
         if space:
             forms[tool.name] = Native(NAME, {"namespace": _json.raw(space), "name": _json.raw(name)})
         tools.append(msgspec.structs.replace(tool, native=Native(NAME, own) if own else None))
+    if described:
+        deviations.append(Deviation("untranslated", "tools.namespace.description", f"only {NAME} has it", "note"))
     if hidden:
         deviations.append(Deviation("changed", "tools", f"{hidden} deferred tools, until they are found", "note"))
     return tools, forms
@@ -142,7 +159,10 @@ def _native_tool(entry: dict[str, Any]) -> NativeTool:
     environment = entry.get("environment")
     is_local = not isinstance(environment, dict) or environment.get("type") == "local"
     if type in _FUNCTIONS and (type != "shell" or is_local):
-        return NativeTool(type, type, where, "client", _FUNCTIONS[type], unsaid=_unsaid(entry, "environment"))
+        unsaid = _unsaid(entry, "environment")
+        if isinstance(environment, dict):
+            unsaid += tuple([f"environment.{name}" for name in _unsaid(environment)])
+        return NativeTool(type, type, where, "client", _FUNCTIONS[type], unsaid=unsaid)
     if type == _SEARCH and entry.get("execution") == "client":
         schema = entry.get("parameters") or _SEARCH_SCHEMA
         words = str(entry.get("description") or "Find tools by what they do. What is found can be called afterwards.")
@@ -151,7 +171,11 @@ def _native_tool(entry: dict[str, Any]) -> NativeTool:
     kind = next((kind for start, kind in _KINDS if type.startswith(start)), "other")
     if kind == "mcp":
         return read_server_tool(entry)
-    return NativeTool(kind, type, where, "client" if kind == "computer" else "provider", None, _settings(entry))
+    runner: Runner = "client" if kind == "computer" else "provider"
+    usual = ("container",) if entry.get("container") == {"type": "auto"} else ()
+    rest = [f"filters.{name}" for name in _unsaid(_plain(entry.get("filters") or {}), *_DOMAINS)]
+    rest += _unsaid(entry, "filters", "user_location", "search_context_size", *usual)
+    return NativeTool(kind, type, where, runner, None, _settings(entry), tuple(rest))
 
 
 def _unsaid(entry: dict[str, Any], *said: str) -> tuple[str, ...]:
@@ -170,6 +194,28 @@ def _settings(entry: dict[str, Any]) -> dict[str, Json]:
 
 def _is_meant(tool: NativeTool, said: dict[str, Any]) -> bool:
     return tool.name == said.get("type") or tool.name == said.get("name")
+
+
+def _choice_unsaid(said: dict[str, Any], others: list[NativeTool]) -> list[Deviation]:
+    """What of a choice of a tool that is no function is said nowhere else."""
+    if not any(_is_meant(tool, said) for tool in others):
+        return [Deviation("dropped", f"tool_choice.{clip(str(said.get('type')))}", "no tool of this kind is offered")]
+    return [Deviation("untranslated", f"tool_choice.{key}", f"only {NAME} has it", "note") for key in _unsaid(said)]
+
+
+def _note_rest(request: Request, deviations: list[Deviation]) -> None:
+    """Name what the items say besides that become calls and results of functions."""
+    found: dict[str, None] = {}
+    for message in request.messages:
+        for part in message.parts:
+            item = read(part.raw) if type(part) is Opaque and part.protocol == NAME else None
+            if not isinstance(item, dict) or (known := _SAID.get(str(item.get("type")))) is None:
+                continue
+            usual = [name for name, value in _USUAL if item.get(name) == value]
+            where = f"messages.<{item['type']}>."
+            ids = () if item.get("call_id") or item["type"] == "additional_tools" else ("id",)
+            found |= {where + name: None for name in _unsaid(item, "call_id", *ids, *known, *usual)}
+    deviations += [Deviation("untranslated", where, f"only {NAME} has it", "note") for where in found]
 
 
 def _allowed(

@@ -13,11 +13,17 @@ import pytest
 
 from dragoman import _json
 from dragoman._json import Raw
+from dragoman.codec.containers import Place
 from dragoman.secret import Secret
 from dragoman.types import Usage
 from growth import naming, steps_of
 from test_linear_time import MOST_GROWTH, ONCE, TOKENS
 from text_functions import TextFunction, functions_in, text_functions
+
+
+def take_nothing(code: str, where: str, seen: str) -> None:
+    """Takes a deviation."""
+
 
 #: Functions that need more than a text → what else they get.
 GIVEN: dict[str, dict[str, Any]] = {
@@ -30,6 +36,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "cli/logged_request.py find_request": {"lines": [b'{"kind":"request","id":"a"}']},
     "cli/terminal.py clip": {"width": 80},
     "client/forwarding.py with_query": {"query": "a=b"},
+    "codec/containers.py straighten_object": {"place": Place(), "where": "", "deviate": take_nothing},
     "codec/parts/call_ids.py hashed": {"size": 20},
     "codec/parts/half_characters.py join_halves": {"text": "a"},
     "codec/repeated_keys.py repeats_key_beside": {"key": b'"a":', "value": Raw(b'{"b":1}')},
@@ -101,7 +108,12 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "it runs in a row of `places.py`, with all that it needs": (
         "codec/counterparts.py as_text", "codec/parts/call_ids.py shape_id", "discovery/model_facts.py gather",
         "gateway/server/request_heads.py check_framing", "gateway/server/request_heads.py without_upgrade",
-        "protocols/anthropic/request/parse.py read_reasoning", "protocols/gemini/request/parse.py parse_path",
+        "protocols/anthropic/request/parse.py read_reasoning", "protocols/anthropic/wire.py read_object",
+        "protocols/anthropic/response/lenient.py tell_foreign",
+        "protocols/anthropic/response/lenient.py tell_missing", "protocols/gemini/request/parse.py parse_path",
+        "protocols/gemini/response/unmodelled.py tell_unread_beside",
+        "protocols/openai_chat/response/unmodelled.py tell_unread_beside",
+        "protocols/openai_responses/response/unmodelled.py tell_foreign",
         "protocols/gemini/response/lenient.py read_pieces_leniently",
         "protocols/openai_chat/response/lenient.py say_why_lenient",
         "protocols/ollama/response/unmodelled.py tell_unread_of",

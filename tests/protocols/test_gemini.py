@@ -521,6 +521,22 @@ def test_streamed_arguments_that_make_no_object(pieces: list[Any]):
     assert seen.stop_reason == "error"
 
 
+@pytest.mark.parametrize("value", [
+    {"stringValue": ["x"]}, {"stringValue": {"a": 1}}, {"numberValue": [1]}, {"numberValue": {"a": 1}},
+    {"value": "x"}, {"stringValue": "x", "args": {"b": 1}},
+])  # fmt: skip
+def test_streamed_arguments_with_other_values_are_refused(value: dict[str, Any]):
+    pieces = [{"jsonPath": "$.a", "boolValue": True}, {"jsonPath": "$.b", **value}]
+    seen = fold(decode(chunk({"functionCall": {"name": "f", "partialArgs": pieces}}, finish="STOP")))
+    assert seen.tool_calls == [] and seen.failed_calls and seen.stop_reason == "error"
+
+
+def test_a_number_of_streamed_arguments_may_be_a_text():
+    pieces = [{"jsonPath": "$.a", "numberValue": "1.50"}, {"jsonPath": "$.b", "numberValue": "NaN"}]
+    seen = fold(decode(chunk({"functionCall": {"name": "f", "partialArgs": pieces}}, finish="STOP")))
+    assert [call.arguments for call in seen.tool_calls] == ['{"a":1.50,"b":"NaN"}']
+
+
 def test_streamed_arguments_in_both_spellings():
     wire = '{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f",%s}}]},"finishReason":"STOP"}]}'
     camel = '"partialArgs":[{"jsonPath":"$.n","numberValue":1.50},{"jsonPath":"$.s","stringValue":"x"}]'

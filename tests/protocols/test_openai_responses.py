@@ -907,3 +907,24 @@ def test_a_delta_of_a_server_tool_may_be_of_any_type():
         },
     )
     assert read(wire).deviations == ()
+
+
+@pytest.mark.parametrize("has_end", [True, False])
+def test_a_call_whose_start_lacks_the_id_of_its_deltas_comes_once(has_end: bool):
+    item = {"type": "function_call", "id": "f", "name": "ring", "arguments": ""}
+    done = {**item, "call_id": "c", "arguments": '{"bell": 1}', "status": "completed"}
+    deltas = [
+        {"type": "response.function_call_arguments.delta", "call_id": "c", "delta": delta}
+        for delta in ('{"bell"', ": 1}")
+    ]
+    end = [{"type": "response.output_item.done", "output_index": 0, "item": done}] if has_end else []
+    rows = [
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        *deltas,
+        *end,
+        {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": [done]}},
+    ]
+    body = "".join(f"data: {json.dumps(row)}\n\n" for row in rows).encode()
+    reply = read(body, frozenset({"ring"}))
+    assert [(call.id, call.name, call.arguments) for call in reply.tool_calls] == [("c", "ring", '{"bell": 1}')]
+    assert reply.error is None

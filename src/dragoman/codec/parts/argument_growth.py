@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from dragoman.codec.parts.argument_text import without_placeholder
 from dragoman.codec.parts.half_characters import cut_half, join_halves
 from dragoman.codec.parts.open_calls import Answer
 from dragoman.codec.parts.open_parts import OpenCall
@@ -74,7 +75,7 @@ def tell_whole(call: OpenCall, text: str, where: str, answer: Answer) -> None:
     if text == said:
         return
     if call.kind == "function":
-        text = text.lstrip()
+        text = without_placeholder(text)
     if call.is_open() and text.startswith(said):
         if len(text) > len(said):
             answer.add_arguments(call, text[len(said) :])

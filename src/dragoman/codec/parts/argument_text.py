@@ -34,6 +34,13 @@ GATHERED: Final = 32
 Phase: TypeAlias = Literal["held", "odd", "live", "closed"]
 
 
+def without_placeholder(text: str) -> str:
+    """A whole argument text from its object on: `{}` before it was a placeholder."""
+    text = text.lstrip()
+    run = _PLACEHOLDERS.match(text)
+    return text[run.end() :] if run is not None else text
+
+
 class ArgumentText(msgspec.Struct, eq=False):
     """Takes the fragments of one call's arguments in order. Time is linear in the text.
 

@@ -149,6 +149,11 @@ class OpenCalls:
         period = (name + name).find(name, 1)
         return len(name) // period if 0 < period < len(name) and name[:period] in self.offered_names else 0
 
+    def is_name_of(self, call: OpenCall, name: str) -> bool:
+        """Whether a name that is told again is the call's: as it stands, or as it was before its calls were told
+        apart."""
+        return name == call.name or (call.is_settled and self._glued(name) > 1 and name.startswith(call.name))
+
     # ------------------------------------------------------------ settling and failing
 
     def settle_ripe(self, answer: Answer) -> None:

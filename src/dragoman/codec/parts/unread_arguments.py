@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from dragoman import _json
@@ -20,12 +20,19 @@ _SPELLINGS: Final = frozenset({
     "input", "inputjson", "inputs", "kwargs", "param", "parameter", "parameters", "params", "parsedarguments",
     "partialargs", "partialjson", "toolargs", "toolinput",
 })  # fmt: skip
+#: Those that nothing but a call has.
+_CALLS_OWN: Final = frozenset({
+    "arguments", "argumentsjson", "callarguments", "functionargs", "functionarguments", "partialargs", "partialjson",
+    "toolargs", "toolinput",
+})  # fmt: skip
 #: Keys that most events about a call have; a number or a plain text under one is no arguments.
 _LABELS: Final = frozenset({
     "call_id", "id", "index", "item_id", "name", "object", "output_index", "sequence_number", "status", "type",
 })  # fmt: skip
 #: What stands in further names of theirs.
 _WORDS: Final = ("args", "argument", "inputjson", "parameter", "params", "partialjson")
+#: Keys under which the arguments of a piece stand, deeper.
+_AROUND: Final = frozenset({"function", "tool_calls", "function_call"})
 #: So many bytes of arguments may be `{}`, `null` or a text of these, with white space.
 _BLANK: Final = 16
 #: Objects that vendors write beside a call, and that say nothing of its arguments.
@@ -36,7 +43,7 @@ _CALL_TYPES: Final = frozenset({
     "custom_tool_call", "function", "function_call", "input_json_delta", "tool_call", "tool_use", "toolcall", "tooluse",
 })  # fmt: skip
 #: Keys of what an answer says, in small letters without `_` and `-`.
-_ANSWERS: Final = frozenset({"content", "delta", "message", "parts", "reasoningcontent", "text"})
+_ANSWERS: Final = frozenset({"content", "contentblock", "delta", "message", "parts", "reasoningcontent", "text"})
 #: Keys of objects that tell of tools offered, or of calls that the provider has run.
 _OFFERED: Final = frozenset({"tools", "functions", "availabletools", "executedtools", "mcpservers"})
 _RAN: Final = frozenset({"output", "outputs", "result", "results", "response"})
@@ -52,13 +59,24 @@ def tell_unread(assembly: Assembly, fields: Mapping[str, Json], where: str) -> N
     Args:
         fields: by name; a `Raw` is the field's JSON text.
     """
+    for key, name, said in _unread_in(fields):
+        if name in _ANSWERS:
+            assembly.deviate("unread-field", f"{where}.{clip(key)}")
+        if _is_call(name, said):
+            lose_unread(assembly, f"{where}.{clip(key)}")
+
+
+def is_unread(fields: Mapping[str, Json]) -> bool:
+    """Whether `tell_unread` would name any of these."""
+    return any(name in _ANSWERS or _is_call(name, said) for _, name, said in _unread_in(fields))
+
+
+def _unread_in(fields: Mapping[str, Json]) -> Iterator[tuple[str, str, Json]]:
+    """What of these says something and may be the answer or a call: its key, that as a plain name, and what it says."""
     for key, value in fields.items():
         name = _plain(key)
         if (name in _ANSWERS or _may_call(name, value)) and (said := _decoded(value)):
-            if name in _ANSWERS:
-                assembly.deviate("unread-field", f"{where}.{clip(key)}")
-            if _is_call(name, said):
-                lose_unread(assembly, f"{where}.{clip(key)}")
+            yield key, name, said
 
 
 def tell_unread_event(assembly: Assembly, event: Json, where: str) -> None:
@@ -109,11 +127,19 @@ def _is_call(name: str, value: Json, depth: int = 0) -> bool:
     plain = {_plain(key): item for key, item in value.items()}
     kind = plain.get("type")
     if _RAN.isdisjoint(plain):
+        if any(key in _CALLS_OWN and _tells(item) for key, item in plain.items()):
+            return True  # a piece of a call need not name it
         has_arguments = any(key in _SPELLINGS and item is not None for key, item in plain.items())
         names = any(isinstance(plain.get(key), str) and plain[key] for key in ("name", "toolname", "functionname"))
         if has_arguments and (names or kind in _CALL_TYPES):
             return True
     return any(_is_call(key, item, depth + 1) for key, item in plain.items())
+
+
+def _tells(arguments: Json) -> bool:
+    """Whether a value under the key of arguments says any."""
+    is_told = isinstance(arguments, str | dict | list) and bool(arguments)
+    return is_told and not (isinstance(arguments, str) and is_placeholder(arguments))
 
 
 def unread_arguments(fields: Mapping[str, Json], *known: str) -> str:
@@ -159,7 +185,7 @@ def mark_unread(call: OpenCall, key: str, *, is_missing: bool) -> None:
     """
     if key:
         call.unread = call.unread or key
-        call.is_torn = call.is_torn or (is_missing and _names_arguments(key))
+        call.is_torn = call.is_torn or (is_missing and (_names_arguments(key) or key in _AROUND))
 
 
 def is_blank(arguments: Raw) -> bool:

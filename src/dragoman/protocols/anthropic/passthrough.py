@@ -7,11 +7,12 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 
 from dragoman import _json
+from dragoman.codec.parts.unread_arguments import is_unread
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Finish
 from dragoman.money import MOST_TOKENS
 from dragoman.protocol import Peek
-from dragoman.protocols.anthropic.wire import STOP_REASONS
+from dragoman.protocols.anthropic.wire import OWN_FIELDS, STOP_REASONS, decode_fields
 from dragoman.types import Opaque, Part, Request, Text, ToolResult, Usage
 
 
@@ -70,6 +71,10 @@ class _Call(msgspec.Struct, tag_field="type", tag="tool_use", gc=False):
     id: _Name
     name: _Name
     input: Annotated[dict[str, Any], msgspec.Meta(min_length=1)]
+    # Where it may stand as well: then what is read tells which counts.
+    arguments: None = None
+    args: None = None
+    parameters: None = None
 
 
 class _Usage(msgspec.Struct, gc=False):
@@ -93,6 +98,7 @@ class _Message(msgspec.Struct, gc=False):
 
 
 _decode_message: Final = _json.typed_decoder(_Message)
+_KNOWN: Final = frozenset({*_Message.__struct_fields__, *OWN_FIELDS, "model"})
 
 
 def check_whole(body: bytes) -> Finish | None:
@@ -104,6 +110,9 @@ def check_whole(body: bytes) -> Finish | None:
     if (calls or b'"tool_use"' in body) and repeats_key(body):
         return None
     if len(set(calls)) < len(calls) or (word != "max_tokens" and bool(calls) != (word == "tool_use")):
+        return None
+    fields = decode_fields(body)
+    if isinstance(fields, _json.Malformed) or is_unread({key: fields[key] for key in fields.keys() - _KNOWN}):
         return None
     usage = message.usage
     read, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens

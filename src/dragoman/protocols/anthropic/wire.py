@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.containers import Deviate, Place, straighten_object
 from dragoman.codec.parts.call_ids import shape_id
 from dragoman.types import Native, ProtocolName, Reasoning, StopReason
 
@@ -92,6 +93,13 @@ OWN_BLOCKS: Final[tuple[str, ...]] = (
     "mcp_tool_listing",
 )
 
+#: A content block, and the delta of one or of the message.
+BLOCK: Final = Place(marks=frozenset({"type", "text", "thinking", "name", "input", "id"}))
+DELTA: Final = Place(marks=frozenset({"type", "text", "partial_json", "thinking", "stop_reason"}))
+CONTENT: Final = Place(is_list=True, marks=BLOCK.marks)
+MESSAGE: Final = Place({"content": CONTENT}, marks=frozenset({"content", "role", "usage"}))
+#: Fields of a message that only this protocol has.
+OWN_FIELDS: Final = frozenset({"container", "context_management", "stop_details", "stop_sequence", "usage"})
 #: Where the other protocols have what stands under `input` here.
 SIBLING_INPUTS: Final[tuple[str, ...]] = ("arguments", "args", "parameters")
 
@@ -137,6 +145,15 @@ def read_fields(value: Raw | None) -> dict[str, Raw] | None:
 def read_fields_leniently(value: dict[str, Json]) -> dict[str, Raw]:
     """The fields of an object from the lenient reader, as if the strict one had read them."""
     return {key.encode("utf-8", "replace").decode(): _json.raw(inner) for key, inner in value.items()}
+
+
+def read_object(value: Raw, place: Place, where: str, deviate: Deviate) -> dict[str, Raw] | None:
+    """The fields of an object, which may stand alone in a list or as JSON text; None when it is none."""
+    fields = read_fields(value)
+    if fields is None and bytes(value)[:1] in (b"[", b'"'):
+        found = straighten_object(read(value), place, where, deviate)
+        fields = read_fields_leniently(found) if found is not None else None
+    return fields
 
 
 def read_items(value: Raw | None) -> list[Raw] | None:

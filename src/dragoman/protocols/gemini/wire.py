@@ -51,7 +51,7 @@ DUMMY_SIGNATURES: Final = ("skip_thought_signature_validator", "context_engineer
 _SNAKE: Final = re.compile(r"_([a-z0-9])")
 
 
-class PartialArgument(msgspec.Struct, gc=False):
+class PartialArgument(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """One piece of streamed arguments: a value, or text that grows while `willContinue`."""
 
     jsonPath: str = ""
@@ -87,9 +87,9 @@ def unread_of(call: FunctionCall) -> str:
     return told or ""
 
 
-def note_unread(call: FunctionCall, fields: Mapping[str, Json]) -> None:
-    """Note of a call what of its fields may be its arguments and is not read."""
-    told: Json = unread_arguments(fields, *CALL_FIELDS)
+def note_unread(call: FunctionCall, fields: Mapping[str, Json], beside: Mapping[str, Json] | None = None) -> None:
+    """Note of a call what of its fields may be its arguments and is not read. `beside`: those of its part."""
+    told: Json = unread_arguments(fields, *CALL_FIELDS) or unread_arguments(beside or {})
     call.unread = told
 
 

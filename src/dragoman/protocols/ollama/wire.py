@@ -13,6 +13,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.containers import Place
 from dragoman.codec.delta_batch import narrowed
 from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments
 from dragoman.types import StopReason
@@ -35,8 +36,11 @@ FOREIGN_REASONS: Final[dict[str, StopReason]] = {
     "max_tokens": "length", "limit": "length", "content_filter": "content_filter", "eos": "stop", "end_turn": "stop",
 }  # fmt: skip
 #: Names of objects that a line is wrapped in.
-ENVELOPES: Final = ("data", "result", "response")
+ENVELOPES: Final = ("data", "result", "response", "body")
 _THINKING_FIELDS: Final = ("thinking", "reasoning", "reasoning_content")
+_MESSAGE: Final = Place(marks=frozenset({"role", "content", "tool_calls", "images", *_THINKING_FIELDS}))
+#: What belongs where in a line.
+PLACES: Final = {"message": _MESSAGE, "delta": _MESSAGE}
 
 
 class Function(msgspec.Struct, gc=False):
@@ -238,7 +242,8 @@ def _read_call_leniently(call: dict[str, Json], where: str, deviate: Deviate) ->
         arguments=_raw(call, "arguments"),
         index=_read_count_leniently(call.get("index"), f"{where}.index", deviate, "odd-index"),
     )
-    return with_unread(read, unread_in(call))
+    is_odd = bool(function) and not isinstance(function, dict | str)
+    return with_unread(read, "function" if is_odd else unread_in(call))
 
 
 def with_unread(call: Call, key: str) -> Call:

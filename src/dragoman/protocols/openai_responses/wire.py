@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.containers import Place as Container
 from dragoman.codec.framing.body import Deviate
 from dragoman.codec.nan import tells_nan
 from dragoman.types import Native, ProtocolName, StopReason
@@ -89,6 +90,26 @@ SILENT_EVENTS: Final = (
     "response.tool_search_call", "response.compaction", "response.steer", "response.reasoning_part.added",
     "response.reasoning_summary_part.added", "keepalive", "ping", "response.keepalive",
 )  # fmt: skip
+
+
+#: Events that begin a response, and those that end it with the status that they tell.
+STATUS_OF_EVENT: Final[dict[str, str]] = {
+    "response.completed": "completed", "response.done": "completed", "response.incomplete": "incomplete",
+    "response.failed": "failed", "response.cancelled": "cancelled", "response.canceled": "cancelled",
+}  # fmt: skip
+START_EVENTS: Final = ("response.created", "response.in_progress", "response.queued")
+#: What belongs where in an event, and in a response.
+_ITEM: Final = Container(
+    {"content": Container(is_list=True, marks=frozenset({"type", "text"}))},
+    marks=frozenset({"type", "id", "call_id", "name", "arguments", "content", "summary"}),
+)
+_OUTPUT: Final = Container(_ITEM.inner, is_list=True, marks=_ITEM.marks)
+RESPONSE: Final = {"output": _OUTPUT}
+PLACES: Final = {
+    "item": _ITEM,
+    "output": _ITEM,
+    "response": Container(RESPONSE, marks=frozenset({"output", "id", "status"})),
+}
 
 
 def ignore(code: str, where: str, seen: str) -> None:
@@ -235,10 +256,10 @@ def status_of(value: dict[str, Json]) -> str:
     return status if isinstance(status, str) and status else "completed"
 
 
-def is_unproven(item: Json) -> bool:
-    """Whether an output item is a call of a tool that does not say that it is whole."""
+def unproven(item: Json) -> Json:
+    """An output item of a response that goes on: of a call that does not say that it is whole, nothing else does."""
     is_call = isinstance(item, dict) and item_kind(item, ignore, "") in ("function_call", "custom_tool_call")
-    return is_call and item.get("status") != "completed"
+    return item | {"status": "incomplete"} if is_call and item.get("status") != "completed" else item
 
 
 def is_response(value: dict[str, Json]) -> bool:

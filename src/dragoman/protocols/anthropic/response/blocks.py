@@ -14,10 +14,16 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same, told_once
-from dragoman.codec.parts.unread_arguments import lose_unread, note_unread_piece, unread_arguments
+from dragoman.codec.parts.unread_arguments import lose_unread, note_unread, note_unread_piece, unread_arguments
 from dragoman.events import TextStart, ThinkingStart
-from dragoman.protocols.anthropic.response.lenient import joined_seal
+from dragoman.protocols.anthropic.response.lenient import (
+    delta_kind,
+    joined_seal,
+    unread_beside,
+    unread_of_piece,
+)
 from dragoman.protocols.anthropic.wire import (
+    BLOCK,
     NAME,
     OWN_BLOCKS,
     SIBLING_INPUTS,
@@ -27,8 +33,8 @@ from dragoman.protocols.anthropic.wire import (
     delta_fields,
     keep,
     read,
-    read_fields,
     read_items,
+    read_object,
     read_text,
     rest_of,
 )
@@ -81,9 +87,9 @@ class Blocks:
         self.open_calls: dict[int, Block] = {}  # by the identity of the block
         self.by_index: dict[int, Block] = {}
 
-    def start(self, event: StreamEvent) -> None:
+    def start(self, event: StreamEvent, frame: bytes) -> None:
         """`content_block_start`."""
-        fields = read_fields(event.content_block)
+        fields = read_object(event.content_block, BLOCK, "content_block", self._assembly.deviate)
         if fields is None:
             self._assembly.deviate("missing-field", "content_block_start.content_block")
             return
@@ -110,6 +116,8 @@ class Blocks:
                 self._drop_lost(call)
         else:
             self.open(index, fields)
+        if (call := self.by_index[index].call) is not None and not self.by_index[index].told:
+            note_unread(call, unread_beside(frame))
 
     def _crowd(self, block: Block, rivals: list[Block], rival: str) -> None:
         """A block has the index of others that had no end, and no arguments but those of their starts."""
@@ -344,10 +352,10 @@ class Blocks:
             if (block := self.by_index.get(index)) is not None and block.call is not None:
                 self._drop_lost(block.call)
             return
-        kind = delta.type or self._tell_delta(delta)
+        kind = delta_kind(delta, self._assembly)
         block = self.by_index.get(index)
         if block is not None and block.call is not None:
-            note_unread_piece(block.call, delta_fields(frame), "type", "partial_json", arguments=delta.partial_json)
+            note_unread_piece(block.call, unread_of_piece(frame), arguments=delta.partial_json)
         if block is not None and block.kind == "opaque":
             self._grow_opaque(block, delta, frame)
         elif kind == "text_delta":
@@ -377,12 +385,6 @@ class Blocks:
         for call in waiting:
             self._drop_lost(call)
         return True
-
-    def _tell_delta(self, delta: Delta) -> str:
-        self._assembly.deviate("missing-type", "content_block_delta.delta")
-        if delta.partial_json:
-            return "input_json_delta"
-        return "thinking_delta" if delta.thinking else "signature_delta" if delta.signature else "text_delta"
 
     def _grow_part(self, index: int, block: Block | None, kind: Literal["text", "thinking"], text: str) -> None:
         if not text:

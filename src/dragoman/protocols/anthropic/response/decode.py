@@ -14,18 +14,25 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import tell_unread_event
+from dragoman.codec.parts.unread_arguments import tell_unread, tell_unread_event
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure, NativeEvent
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.anthropic.response.blocks import Block, Blocks
 from dragoman.protocols.anthropic.response.delta_batch import read_burst
-from dragoman.protocols.anthropic.response.lenient import read_event_leniently
+from dragoman.protocols.anthropic.response.lenient import (
+    read_blocks,
+    read_event_leniently,
+    tell_foreign,
+    tell_missing,
+)
 from dragoman.protocols.anthropic.response.usage import Counts, rest_of_usage
 from dragoman.protocols.anthropic.wire import (
     CALL_EVENTS,
     EVENTS,
+    MESSAGE,
     NAME,
+    OWN_FIELDS,
     SIBLING_REASONS,
     STOP_REASONS,
     UNSET,
@@ -37,6 +44,7 @@ from dragoman.protocols.anthropic.wire import (
     read,
     read_fields,
     read_items,
+    read_object,
     read_text,
     rest_of,
 )
@@ -127,8 +135,12 @@ class Decoder:
                     block = self._grown = by_index.get(event.index)
                     if block is not None and block.takes == delta.type:
                         if block.call is not None:
-                            if frame.count(b'"partial_json"') == 1 and (len(calls) < 2 or frame.count(b'"index"') < 2):
-                                assembly.add_arguments(block.call, delta.partial_json)
+                            if (
+                                (text := delta.partial_json)
+                                and frame.count(b'"partial_json"') == 1
+                                and (len(calls) < 2 or frame.count(b'"index"') < 2)
+                            ):
+                                assembly.add_arguments(block.call, text)
                                 last.learn(frame, b'"partial_json"')
                                 continue
                         elif block.part is not None:
@@ -177,16 +189,17 @@ class Decoder:
             name = read_text((read_fields(event.content_block) or {}).get("name"))
             torn_frames.refuse(self._assembly, kind, frame, name)
             kind = kind if kind == "message" else "ping"  # of a whole message its end counts
+        tell_foreign(kind, event, self._assembly)
         if kind == "content_block_delta":
             if (
                 event.delta is not None
                 and event.delta.type in _TEXTS
                 and not (event.delta.text or event.delta.thinking)
             ):
-                self._tell_missing(event.delta.type.removesuffix("_delta"), frame)
+                tell_missing(event.delta.type.removesuffix("_delta"), frame, self._assembly)
             self._blocks.grow(event, frame)
         elif kind == "content_block_start":
-            self._start_block(event)
+            self._start_block(event, frame)
         elif kind == "content_block_stop":
             self._blocks.stop(event.index)
         elif kind == "message_start":
@@ -201,12 +214,6 @@ class Decoder:
             self._assembly.native_event(NativeEvent(NAME, Raw(bytes(frame))))
         elif kind != "ping":
             self._process_unknown(kind, frame)
-
-    def _tell_missing(self, key: str, frame: bytes) -> None:
-        """A delta of text without any: something else may stand in its place."""
-        fields = delta_fields(frame)
-        if key not in fields and len(fields) > 1:
-            self._assembly.deviate("missing-field", f"content_block_delta.{key}")
 
     def _kind(self, event: StreamEvent, frame: bytes, name: bytes) -> str:
         """The event's type: as the data say, else as its line says, else as its fields tell."""
@@ -261,7 +268,7 @@ class Decoder:
     # ------------------------------------------------------------ the message
 
     def _start(self, event: StreamEvent) -> None:
-        fields = read_fields(event.message)
+        fields = read_object(event.message, MESSAGE, "message", self._assembly.deviate)
         if fields is None:
             self._assembly.deviate("missing-field", "message_start.message")
             fields = {}
@@ -271,7 +278,7 @@ class Decoder:
                 self._assembly.fail("wire", "expected one message in the stream, but another one began within it")
                 return
             self._assembly.deviate("duplicate-start", "message_start")
-        if bytes(fields.get("content", UNSET)) not in (b"", b"[]", b"null", b'""'):
+        if bytes(fields.get("content", UNSET)) not in (b"", b"[]", b"null", b'""', b'"[]"'):
             self._held_content = keep(fields["content"])
         self._start_reason = read_text(fields.get("stop_reason"))
         self._begin({"usage": event.usage, **fields}, "stop_sequence")
@@ -282,10 +289,13 @@ class Decoder:
             fields | rest_of_usage(fields.get("usage")),
             "id", "type", "role", "model", "content", "stop_reason", *skipped,
         )  # fmt: skip
+        if native is not None:
+            beside = {key: native.fields[key] for key in native.fields.keys() - OWN_FIELDS}
+            tell_unread(self._assembly, beside, "message")
         self._id = self._id or read_text(fields.get("id"))
         self._assembly.start(self._id, read_text(fields.get("model")), native=native)
 
-    def _start_block(self, event: StreamEvent) -> None:
+    def _start_block(self, event: StreamEvent, frame: bytes) -> None:
         """A block opens. The content of `message_start` stands before blocks that count on from it."""
         if self._held_content:
             held, self._held_content = self._held_content, UNSET
@@ -293,7 +303,7 @@ class Decoder:
                 self._content(held)
             else:
                 self._assembly.deviate("duplicate-final", "message_start.message.content")
-        self._blocks.start(event)
+        self._blocks.start(event, frame)
 
     def _message_delta(self, event: StreamEvent, frame: bytes) -> None:
         fields = delta_fields(frame)
@@ -334,7 +344,7 @@ class Decoder:
 
     def _content(self, content: Raw | None) -> None:
         """The content of a whole message."""
-        items = read_items(content)
+        items = read_blocks(content, self._assembly)
         if items is None:
             text = read_text(content)
             if content is not None and not text and bytes(content) not in (b"null", b'""'):

@@ -6,12 +6,34 @@ import math
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json, Malformed
+from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.containers import is_container, straighten
 from dragoman.codec.nan import tells_nan
+from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.protocols.anthropic.wire import UNSET, Delta, StreamEvent, read_fields_leniently
+from dragoman.codec.parts.unread_arguments import tell_unread
+from dragoman.protocols.anthropic.wire import (
+    CONTENT,
+    DELTA,
+    UNSET,
+    Delta,
+    StreamEvent,
+    decode_fields,
+    delta_fields,
+    read_fields_leniently,
+    read_items,
+)
 
 _DEPTH: Final = 64
+#: What each event has of what only some have.
+_OWN: Final = {
+    "content_block_start": "content_block",
+    "content_block_delta": "delta",
+    "message_delta": "delta",
+    "message_start": "message",
+}
+#: Fields of an event about a block.
+_EVENT: Final = frozenset({"type", "index", "delta", "usage", "content_block", "message", "error"})
 
 
 def read_event_leniently(value: dict[str, Json], frame: bytes, assembly: Assembly) -> tuple[StreamEvent, bytes]:
@@ -20,6 +42,9 @@ def read_event_leniently(value: dict[str, Json], frame: bytes, assembly: Assembl
     Raises:
         RecursionError: it is nested too deeply.
     """
+    value = straighten(value, {"delta": DELTA}, assembly.deviate)
+    if is_container(value.get("delta")):
+        torn_frames.lose_open_calls(assembly, "delta", "expected an object")
     if is_nan := tells_nan(frame):
         value = _refuse_infinite(value)
     if isinstance(_json.decode(frame), Malformed):
@@ -118,3 +143,71 @@ def _is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def read_blocks(content: Raw | None, assembly: Assembly) -> list[Raw] | None:
+    """The blocks of a message's content, each an object or a text; None when it is a text, or nothing."""
+    items = read_items(content)
+    if items is not None and all(bytes(memoryview(item)[:1]) in (b"{", b'"') for item in items):
+        return items
+    if content is None or bytes(memoryview(content)[:1]) not in (b"{", b"["):
+        return None
+    straight = straighten({"content": _json.decode_lenient(bytes(content))}, {"content": CONTENT}, assembly.deviate)
+    blocks = straight["content"] if isinstance(straight["content"], list) else [straight["content"]]
+    for number, block in enumerate(blocks):
+        if isinstance(block, list | dict) and block:
+            tell_unread(assembly, {} if isinstance(block, list) else block, f"content[{number}]")
+    return [_json.raw(block) for block in blocks]
+
+
+def delta_kind(delta: Delta, assembly: Assembly) -> str:
+    """The type of a delta: as it says, unless it has nothing that this type has, and what one other has."""
+    told = {
+        "input_json_delta": delta.partial_json,
+        "thinking_delta": delta.thinking,
+        "signature_delta": delta.signature,
+        "text_delta": delta.text,
+    }
+    kinds = [kind for kind, text in told.items() if text]
+    if not delta.type:
+        assembly.deviate("missing-type", "content_block_delta.delta")
+        return kinds[0] if kinds else "text_delta"
+    if len(kinds) == 1 and not told.get(delta.type, " "):
+        assembly.deviate("wrong-type", "content_block_delta.delta", delta.type)
+        return kinds[0]
+    return delta.type
+
+
+def tell_missing(key: str, frame: bytes, assembly: Assembly) -> None:
+    """Tell of a delta of text without any: something else may stand in its place."""
+    fields = delta_fields(frame)
+    if key not in fields and (len(fields) > 1 or unread_beside(frame)):
+        assembly.deviate("missing-field", f"content_block_delta.{key}")
+
+
+def unread_of_piece(frame: bytes) -> dict[str, Raw]:
+    """The fields of a call's delta that are not read, and those beside it."""
+    inner = {key: value for key, value in delta_fields(frame).items() if key not in ("type", "partial_json")}
+    return unread_beside(frame) | inner
+
+
+def unread_beside(frame: bytes) -> dict[str, Raw]:
+    """The fields of an event about a block that are not read."""
+    fields = decode_fields(frame)
+    return {} if isinstance(fields, Malformed) else {key: fields[key] for key in fields.keys() - _EVENT}
+
+
+def tell_foreign(kind: str, event: StreamEvent, assembly: Assembly) -> None:
+    """Name what an event tells that only other events have: a piece of a call in the end of its block, say."""
+    if kind == "message":
+        return  # whole, with other fields
+    own = _OWN.get(kind, "")
+    told: dict[str, Json] = {}
+    for name, value in (("content_block", event.content_block), ("message", event.message)):
+        if name != own and bytes(memoryview(value)[:1]) in (b"{", b"["):
+            told[name] = value
+    if (delta := event.delta) is not None and (own != "delta" or (kind == "message_delta" and delta.partial_json)):
+        said = {"text": delta.text, "partial_json": delta.partial_json, "thinking": delta.thinking}
+        told["delta"] = {key: text for key, text in said.items() if text}
+    if told:
+        tell_unread(assembly, told, kind)

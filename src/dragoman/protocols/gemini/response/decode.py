@@ -26,11 +26,14 @@ from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.gemini.response.calls import CallReader
 from dragoman.protocols.gemini.response.enum_numbers import FINISH_REASONS, enum_name
 from dragoman.protocols.gemini.response.lenient import (
+    ANSWERED,
+    ENVELOPES,
     read_chunk_leniently,
     read_feedback_leniently,
     read_usage_leniently,
+    straighten_chunk,
 )
-from dragoman.protocols.gemini.response.unmodelled import Kept, Split, split
+from dragoman.protocols.gemini.response.unmodelled import Kept, Split, call_in, split, tell_unread_beside
 from dragoman.protocols.gemini.wire import (
     FAILED_REASONS,
     KNOWN_PARTS,
@@ -173,6 +176,7 @@ class Decoder:
         if isinstance(inner, dict) and "candidates" not in value:
             assembly.deviate("envelope", "response")
             value = inner
+        value = straighten_chunk(value, assembly)
         frame = read_chunk_leniently(value, assembly.deviate, assembly.lenient_text)
         found = split(frame)
         frame = found.frame if found is not None else frame
@@ -256,7 +260,12 @@ class Decoder:
         )
 
     def _read_bare(self, value: dict[str, Json]) -> None:
-        """An object with nothing of this protocol: an error in another form, or nothing."""
+        """An object with nothing of this protocol: an envelope, an error in another form, or nothing."""
+        for key in ENVELOPES:
+            inner = value.get(key)
+            if isinstance(inner, dict) and not inner.keys().isdisjoint(ANSWERED):
+                self._assembly.deviate("envelope", key)
+                return self._read_frame(_json.encode(inner))
         if any("error" in key.lower() and holds_error(value[key]) for key in value) or (
             isinstance(value.get("detail", value.get("message")), str)
         ):
@@ -283,6 +292,8 @@ class Decoder:
                 return
             self._choice = index
         content, is_twice, entries = candidate.content, None, None
+        if content is None:
+            tell_unread_beside(frame, self._assembly)
         if content is not None and content.parts is not None:
             for number, part in enumerate(content.parts):
                 text = part.text
@@ -305,7 +316,7 @@ class Decoder:
                         continue
                     if call is not None and says_nothing(call):
                         entries = entries or fields_at(frame, "candidates", place, "content")
-                        note_unread(call, call_in(entries, number))
+                        note_unread(call, call_in(entries, number), beside=rest)
                 self._read_part(part, rest)
         if found is not None:
             self._kept.add_candidate(found.candidates[place])
@@ -397,14 +408,6 @@ class Decoder:
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
     """Read the body of a response with an error status: `{"error": {code, message, status, details}}`, or anything."""
     return read_problem(body, status=status, headers=headers)
-
-
-def call_in(content: dict[str, Json], number: int) -> dict[str, Json]:
-    """The fields of a call. `number`: the place of its part."""
-    parts = content.get("parts")
-    part = parts[number] if isinstance(parts, list) and number < len(parts) else None
-    call = part.get("functionCall") if isinstance(part, dict) else None
-    return call if isinstance(call, dict) else {}
 
 
 def _is_answer(chunk: Chunk) -> bool:

@@ -9,13 +9,39 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.protocols.gemini.wire import CALL_FIELDS, PromptFeedback, UsageMetadata, camel
+from dragoman.codec.containers import Place, is_container, straighten
+from dragoman.codec.parts import torn_frames
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.protocols.gemini.wire import CALL_FIELDS, PartialArgument, PromptFeedback, UsageMetadata, camel
 
 _HEAD: Final = ("responseId", "modelVersion", "createTime")
 _CHUNK: Final = frozenset({*_HEAD, "candidates", "usageMetadata", "promptFeedback", "error", "response"})
 _CANDIDATE: Final = frozenset({"content", "finishReason", "index"})
+_PIECE: Final = frozenset(PartialArgument.__struct_fields__)
+_CALL: Final = Place(marks=frozenset({"name", "args", "partialArgs", "partial_args", "id"}))
+_PARTS: Final = Place({"functionCall": _CALL, "function_call": _CALL}, is_list=True)
+_CANDIDATES: Final = Place({"content": Place({"parts": _PARTS}, marks=frozenset({"parts"}))}, is_list=True)
+#: What belongs where in a chunk.
+PLACES: Final = {"candidates": _CANDIDATES}
+#: Objects that a response is wrapped in.
+ENVELOPES: Final = ("response", "data", "result", "body", "output", "completion")
+#: Keys of which one stands in each response and chunk.
+ANSWERED: Final = frozenset({"candidates", "usageMetadata", "promptFeedback", "usage_metadata", "prompt_feedback"})
 #: Takes a deviation's code, its place and what was seen.
 Deviate: TypeAlias = Callable[[str, str, object], None]
+
+
+def straighten_chunk(value: dict[str, Json], assembly: Assembly) -> dict[str, Json]:
+    """A chunk with its objects and lists as they belong. What cannot be read may have told of any open call."""
+    value = straighten(value, PLACES, assembly.deviate)
+    candidates = value.get("candidates")
+    for number, candidate in enumerate(candidates if isinstance(candidates, list) else [candidates]):
+        content = candidate.get("content") if isinstance(candidate, dict) else candidate
+        parts = content.get("parts") if isinstance(content, dict) else None
+        told = parts if isinstance(parts, list) else [parts]
+        if any(isinstance(one, list) and one for one in told) or (candidate is content and is_container(candidate)):
+            torn_frames.lose_open_calls(assembly, f"candidates[{number}]", "expected an object")
+    return value
 
 
 def read_chunk_leniently(value: dict[str, Json], deviate: Deviate, clean_text: Callable[[str], str]) -> bytes:
@@ -88,9 +114,9 @@ def _read_candidate_leniently(candidate: dict[str, Json], deviate: Deviate, clea
     beside = _rest(content, frozenset({"parts", "role"})) if isinstance(content, dict) else {}
     loose["content"] = beside | {
         "parts": [
-            _read_part_leniently(camel(part), deviate, clean_text)
+            _read_part_leniently({"text": part} if isinstance(part, str) else camel(part), deviate, clean_text)
             for part in _list(parts, "content.parts", deviate)
-            if isinstance(part, dict)
+            if isinstance(part, dict | str)
         ]
     }
     return loose
@@ -131,7 +157,7 @@ def read_call_leniently(call: dict[str, Json], deviate: Deviate) -> dict[str, Js
             # what is not JSON (NaN) goes on as text, and is refused where the call is settled
             loose[key] = text if isinstance(_json.decode(text), Malformed) else Raw(text.encode())
     pieces = call.get("partialArgs")
-    if isinstance(pieces, list) and all(isinstance(piece, dict) for piece in pieces):
+    if isinstance(pieces, list) and all(is_piece(piece) for piece in pieces):
         loose["partialArgs"] = read_pieces_leniently(pieces, deviate)
     elif pieces:
         loose["partialArgs?"] = _json.to_lenient_text(pieces)
@@ -139,6 +165,12 @@ def read_call_leniently(call: dict[str, Json], deviate: Deviate) -> dict[str, Js
     if call.get("willContinue") is not None:
         loose["willContinue"] = bool(call["willContinue"])
     return loose
+
+
+def is_piece(value: Json) -> bool:
+    """Whether a value can be read as a piece of streamed arguments: what it says stands where it belongs."""
+    piece = camel(value) if isinstance(value, dict) else {}
+    return bool(piece) and piece.keys() <= _PIECE and not isinstance(piece.get("stringValue"), list | dict | bool)
 
 
 def read_pieces_leniently(pieces: Json, deviate: Deviate) -> list[Json]:

@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import Fields, without_nulls
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.unread_arguments import tell_unread
 from dragoman.protocols.gemini.wire import NAME, Candidate, Content, Part, UsageMetadata, camel_key
 from dragoman.types import Native
 
@@ -20,6 +22,8 @@ _CANDIDATE: Final = frozenset(Candidate.__struct_fields__)
 _USAGE: Final = frozenset({*UsageMetadata.__struct_fields__, "totalTokenCount"} - {"toolUsePromptTokenCount"})
 #: Of the whole response: modelled, or read where it stands.
 _RESPONSE: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "error", "response"})
+#: Of a chunk: read, or news of the response.
+_CHUNK: Final = _RESPONSE | {"usage_metadata", "promptFeedback", "prompt_feedback", "model_version", "response_id"}
 
 
 _NO_PARTS: Final = Raw(b"[]")
@@ -62,6 +66,21 @@ def split(frame: bytes) -> Split | None:
         rests[place] = _take_rest(candidate, _CANDIDATE)
     top["candidates"] = _json.raw(candidates)
     return Split(_json.encode(top), rests, rests_of_parts, contents)
+
+
+def call_in(content: dict[str, Json], number: int) -> dict[str, Json]:
+    """The fields of a call. `number`: the place of its part."""
+    parts = content.get("parts")
+    part = parts[number] if isinstance(parts, list) and number < len(parts) else None
+    call = part.get("functionCall") if isinstance(part, dict) else None
+    return call if isinstance(call, dict) else {}
+
+
+def tell_unread_beside(frame: bytes, assembly: Assembly) -> None:
+    """Name what stands beside candidates without content and may be that."""
+    top = _decode_fields(frame)
+    if not isinstance(top, Malformed):
+        tell_unread(assembly, {key: value for key, value in top.items() if key not in _CHUNK}, "chunk")
 
 
 def _take_rest(fields: Fields, known: frozenset[str]) -> Fields:

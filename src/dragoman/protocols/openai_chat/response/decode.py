@@ -22,7 +22,7 @@ from dragoman.protocols.openai_chat.response import lenient
 from dragoman.protocols.openai_chat.response.calls import CallReader
 from dragoman.protocols.openai_chat.response.decode_extensions import Extensions
 from dragoman.protocols.openai_chat.response.delta_batch import Growth, read_arguments, read_bare_usage, read_texts
-from dragoman.protocols.openai_chat.response.unmodelled import Kept, tell_unread_of, without_unknown
+from dragoman.protocols.openai_chat.response.unmodelled import Kept, tell_unread_beside, tell_unread_of, without_unknown
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
 from dragoman.protocols.openai_chat.wire import (
     NOTHING,
@@ -204,6 +204,8 @@ class Decoder:
             return
         if not isinstance(value, dict):
             return self._assembly.deviate("unknown-event", "chunk", type(value).__name__)
+        if (straight := lenient.straighten_chunk(value, self._assembly)) is not value:
+            value, data = straight, _json.encode(straight)
         known, taken = without_unknown(value)
         chunk = decode_chunk(_json.encode(known)) if is_exact and taken else None
         if not isinstance(chunk, Chunk):
@@ -275,6 +277,8 @@ class Decoder:
                 self._message(choice.message)
             if choice.text is not None or choice.usage is not None:
                 self._odd_places(choice)
+            if choice.delta is None and choice.message is None:
+                tell_unread_beside(data, self._assembly)
             if choice.finish_reason and error is None:
                 self._finish(choice.finish_reason)
                 if not is_first:  # whose fields the start has told

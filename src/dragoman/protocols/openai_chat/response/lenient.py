@@ -6,12 +6,15 @@ from typing import Final, TypeVar
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.codec.containers import Place, is_container, straighten
 from dragoman.codec.error_body import holds_error
 from dragoman.codec.nan import tells_nan, without_nan
+from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.protocols.openai_chat.wire import (
     ENVELOPES,
     NOTHING,
+    THINKING_FIELDS,
     CallPiece,
     Choice,
     Chunk,
@@ -23,6 +26,22 @@ from dragoman.protocols.openai_chat.wire import (
 
 _DEEPEST_ENVELOPE: Final = 3
 _PROBLEM_FIELDS: Final = ("message", "msg", "detail", "errors")
+_MESSAGE: Final = Place(
+    marks=frozenset({"role", "content", "refusal", "tool_calls", "function_call", *THINKING_FIELDS})
+)
+#: What belongs where in a chunk or a response.
+PLACES: Final = {"choices": Place({"delta": _MESSAGE, "message": _MESSAGE}, is_list=True)}
+
+
+def straighten_chunk(value: dict[str, Json], assembly: Assembly) -> dict[str, Json]:
+    """A chunk with its objects and lists as they belong. What cannot be read may have told of any open call."""
+    value = straighten(value, PLACES, assembly.deviate)
+    choices = value.get("choices")
+    for number, choice in enumerate(choices if isinstance(choices, list) else ()):
+        told = [choice] if not isinstance(choice, dict) else [choice.get("delta"), choice.get("message")]
+        if any(is_container(one) for one in told):
+            torn_frames.lose_open_calls(assembly, f"choices[{number}]", "expected an object")
+    return value
 
 
 def unwrap(value: dict[str, Json], deviate: Deviate) -> dict[str, Json]:
@@ -195,13 +214,14 @@ def _read_call_leniently(value: dict[str, Json], deviate: Deviate, where: str) -
         custom=_clean(value.get("custom")),
         extra_content=_clean(value.get("extra_content")),
     )
-    return _unread(piece, "function") if function == {} and value["function"] else piece
+    is_odd = value.get("function") and not (isinstance(function, dict) and function)
+    return _unread(piece, "function") if is_odd else piece
 
 
 def _read_function_leniently(value: dict[str, Json], deviate: Deviate, where: str) -> FunctionPiece:
-    parameters = value.get("parameters")
+    parameters, arguments = value.get("parameters"), value.get("arguments")
     return FunctionPiece(
-        _arguments(value.get("arguments"), deviate, f"{where}.arguments"),
+        _arguments(arguments, deviate, f"{where}.arguments"),
         _text(value.get("name"), deviate, f"{where}.name"),
         NOTHING if parameters is None else Raw(_json.to_lenient_text(parameters).encode()),
     )

@@ -165,6 +165,14 @@ def tell_unread_of(taken: list[Unknown], assembly: Assembly) -> None:
             tell_unread(assembly, unknown.message, f"choices[{number}].delta")
 
 
+def tell_unread_beside(data: bytes, assembly: Assembly) -> None:
+    """The same for what stands beside choices that say nothing."""
+    fields = decode_fields(data)
+    if not isinstance(fields, Malformed):
+        told = {key: value for key, value in fields.items() if bytes(value)[:1] in (b"{", b"[")}
+        tell_unread(assembly, {key: value for key, value in told.items() if key not in ("choices", "usage")}, "chunk")
+
+
 def without_unknown(value: dict[str, Json]) -> tuple[dict[str, Json], list[Unknown]]:
     """A chunk or a response without the fields that no Struct knows, and these, choice by choice."""
     choices = value.get("choices")

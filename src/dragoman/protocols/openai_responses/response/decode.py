@@ -18,7 +18,12 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import note_unread_piece, tell_unread_event, unread_arguments
+from dragoman.codec.parts.unread_arguments import (
+    note_unread,
+    note_unread_piece,
+    tell_unread_event,
+    unread_arguments,
+)
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -27,7 +32,13 @@ from dragoman.protocols.openai_responses.response.hosted_items import tell_live
 from dragoman.protocols.openai_responses.response.items import Item, Items
 from dragoman.protocols.openai_responses.response.snapshot import reconcile
 from dragoman.protocols.openai_responses.response.told_apart import ANNOTATION
-from dragoman.protocols.openai_responses.response.unmodelled import created_at, kept_fields
+from dragoman.protocols.openai_responses.response.unmodelled import (
+    beside_item,
+    created_at,
+    kept_fields,
+    straightened,
+    tell_foreign,
+)
 from dragoman.protocols.openai_responses.response.usage import read_cost, read_usage
 from dragoman.protocols.openai_responses.wire import (
     ARGUMENTS_DELTA,
@@ -35,6 +46,8 @@ from dragoman.protocols.openai_responses.wire import (
     INCOMPLETE_REASONS,
     RUNNING,
     SILENT_EVENTS,
+    START_EVENTS,
+    STATUS_OF_EVENT,
     TEXT_DELTA,
     EventPlace,
     ItemKind,
@@ -46,7 +59,6 @@ from dragoman.protocols.openai_responses.wire import (
     holds_refusal,
     ignore,
     is_response,
-    is_unproven,
     item_kind,
     make_native,
     name_of,
@@ -56,18 +68,12 @@ from dragoman.protocols.openai_responses.wire import (
     read_place,
     status_of,
     text_of,
+    unproven,
 )
 from dragoman.types import StopReason
 
-_STATUS_OF_EVENT: Final[dict[str, str]] = {
-    "response.completed": "completed", "response.done": "completed", "response.incomplete": "incomplete",
-    "response.failed": "failed", "response.cancelled": "cancelled", "response.canceled": "cancelled",
-}  # fmt: skip
-_START_EVENTS: Final = ("response.created", "response.in_progress", "response.queued")
 #: The keys that tell arguments in an event about them.
 _ARGUMENTS_OF_STEP: Final[dict[str, tuple[str, ...]]] = {"delta": ("delta",), "done": ("arguments", "input")}
-#: The status of a call that a response holds which goes on, unless it says that it is whole.
-_UNPROVEN: Final[dict[str, Json]] = {"status": "incomplete"}
 _LAST_STATUSES: Final = ("completed", "incomplete", "failed", "cancelled")
 _WRAPPERS: Final = ("response", "data", "result", "body", "event")
 _NO_HEADERS: Final[Mapping[str, str]] = {}
@@ -194,6 +200,7 @@ class Decoder:
             return self._assembly.deviate("unknown-event", "body", type(value).__name__)
         if data.find(b"_call") >= 0 and repeats_key(data, value):
             return torn_frames.refuse(self._assembly, "event", data, name_of(value))
+        value, data = straightened(value, data, self._assembly)
         kind = value.get("type")
         if not isinstance(kind, str) or not kind:
             kind = name.decode("utf-8", "replace")
@@ -213,7 +220,7 @@ class Decoder:
         if not kind.startswith("response.") and kind not in SILENT_EVENTS:
             self._assembly.deviate("sibling-key", "type", kind)
             kind = f"response.{kind}"
-        if kind in _START_EVENTS:
+        if kind in START_EVENTS:
             if kind == "response.created" and self._assembly.started:
                 self._assembly.deviate("duplicate-start", "response.created")
             response = self._response_of(value, kind)
@@ -221,11 +228,12 @@ class Decoder:
             self._running = status_of(response) if kind == "response.queued" else ""
             return
         self._running = ""
+        tell_foreign(kind, value, self._assembly)
         if not self._assembly.started:
             self._assembly.deviate("missing-start", "body")
-        if kind in _STATUS_OF_EVENT:
+        if kind in STATUS_OF_EVENT:
             inner = (*path, "response") if isinstance(value.get("response"), dict) else path
-            self._end(self._response_of(value, kind), _STATUS_OF_EVENT[kind], place=(data, inner))
+            self._end(self._response_of(value, kind), STATUS_OF_EVENT[kind], place=(data, inner))
         elif is_response(value):
             self._untyped(value, data=data, path=path)
         else:
@@ -299,10 +307,10 @@ class Decoder:
         if isinstance(output, list):
             self._refused = self._refused or holds_refusal(output)
             if status in RUNNING:
-                output = [item | _UNPROVEN if is_unproven(item) else item for item in output]
+                output = [unproven(item) for item in output]
             reconcile(self._items, output, (place[0], (*place[1], "output")), assembly=self._assembly)
-        elif isinstance(response.get("output_text"), str) and self._assembly.is_empty:
-            self._assembly.text(self._assembly.lenient_text(response["output_text"]))
+        if self._assembly.is_empty and (text := text_of(response.get("output_text"))):
+            self._assembly.text(self._assembly.lenient_text(text))
         self._items.close(is_good=status == "completed")
         if status == "failed" or status == "cancelled" or holds_error(response.get("error")):
             error = response.get("error")
@@ -371,14 +379,19 @@ class Decoder:
             self._assembly.deviate("sibling-key", name, kind)
         inner = (place[0], (*place[1], name))
         if kind == "response.output_item.added":
-            if self._items.open(event.output_index, fields, inner).kind == "opaque":
+            opened = self._items.open(event.output_index, fields, inner)
+            if opened.kind == "opaque":
                 tell_live(kind, value, place, items=self._items, assembly=self._assembly)
+            elif opened.call is not None:
+                note_unread(opened.call, beside_item(value))
             return
         item = self._items.places.find_whole(event.output_index, fields)
         kind = item_kind(fields, ignore, "")
         if item is None or (item.kind != kind and (item.done or "opaque" in (item.kind, kind))):
             item = self._items.open(event.output_index, fields, inner)
         self._refused = self._refused or holds_refusal([fields])
+        if item.call is not None and not fields.get("arguments"):
+            note_unread(item.call, beside_item(value))
         self._items.finish(item, fields, inner)
 
     def _text_event(self, kind: str, event: EventPlace, value: dict[str, Json], place: Place) -> bool:

@@ -108,10 +108,20 @@ class Places:
                 found[0].is_named = found[0].is_named or found[0].id == id
                 return Found(found, True)
             return Found(found or self.waiting_calls(doubt), False)
+        if call_id and index < 0 and (waiting := self._without_id(doubt)) is not None:
+            waiting.call_id = call_id
+            self._by_call[call_id] = waiting
+            return Found([waiting], True)
         if call_id or index >= 0:
             return Found([], True)
         owners = [item for item in self.waiting_calls(doubt) if not (id and item.is_named)]
         return Found(owners, len(owners) < 2)
+
+    def _without_id(self, doubt: Doubt) -> Item | None:
+        """The one call whose id nobody told and of whose arguments none came."""
+        waiting = [item for item in self.waiting_calls(doubt) if not item.call_id]
+        one = waiting[0] if len(waiting) == 1 else None
+        return one if one is not None and one.call is not None and one.call.text.is_empty() else None
 
     def find_told(self, text: str, doubt: Doubt) -> Item | None:
         """The call whose deltas came to these whole arguments."""

@@ -14,7 +14,7 @@ from dragoman.codec.parts.argument_growth import tell_whole
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.settled_arguments import told_once
-from dragoman.codec.parts.unread_arguments import note_unread
+from dragoman.codec.parts.unread_arguments import note_unread, tell_unread
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.openai_responses.request.namespaces import offered_name
 from dragoman.protocols.openai_responses.response.item_places import Places
@@ -331,7 +331,7 @@ class Items:
         if call is None or (is_said and call.state != "waiting"):
             return
         id, name = fields.get("call_id"), offered_name(fields, item.native, self._assembly.calls.offered_names)
-        if call.name and name not in ("", call.name):
+        if call.name and name and not self._assembly.calls.is_name_of(call, name):
             self._assembly.contradict(call, f"output[{item.index}].name")
         if call.state != "waiting" or call.repeats is not None:
             return
@@ -369,6 +369,8 @@ class Items:
         if item.kind == "message":
             for index, value in enumerate(as_list(fields.get("content"))):
                 self.final_content(item, index, value, (place[0], (*place[1], "content", index)))
+            if not item.said:
+                tell_unread(self._assembly, native_fields(fields), f"output[{item.index}]")
         elif item.kind == "reasoning":
             self._complete_reasoning(item, fields, place)
         elif item.call is not None:

@@ -6,7 +6,12 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.codec.containers import is_container, straighten
+from dragoman.codec.parts import torn_frames
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.unread_arguments import tell_unread
 from dragoman.protocols.openai_responses.response.usage import rest_of_usage
+from dragoman.protocols.openai_responses.wire import PLACES, RESPONSE
 
 #: Fields of a response object that are ours, or repeat the request.
 _MODELLED: Final = frozenset(
@@ -38,3 +43,26 @@ def created_at(response: dict[str, Json]) -> int | None:
     created = response.get("created_at")
     is_time = isinstance(created, int | float) and not isinstance(created, bool) and 0 <= created < 1e11
     return int(created) if created is not None and is_time else None
+
+
+def straightened(value: dict[str, Json], data: bytes, assembly: Assembly) -> tuple[dict[str, Json], bytes]:
+    """An event with its objects and lists as they belong, and its text. What cannot be read may have told of any open
+    call."""
+    has_item = str(value.get("type")).startswith("response.output_item.")  # which may stand under `output`
+    straight = straighten(value, PLACES if has_item else PLACES | RESPONSE, assembly.deviate)
+    output = straight.get("output")
+    told = [straight.get("item"), straight.get("response"), *(output if isinstance(output, list) else [output])]
+    if any(is_container(one) for one in told):
+        torn_frames.lose_open_calls(assembly, "event", "expected an object")
+    return straight, data if straight is value else _json.encode(straight)
+
+
+def tell_foreign(kind: str, event: dict[str, Json], assembly: Assembly) -> None:
+    """Name an item in an event that has none."""
+    if isinstance(event.get("item"), dict) and not kind.startswith("response.output_item."):
+        tell_unread(assembly, {"item": event["item"]}, kind)
+
+
+def beside_item(event: dict[str, Json]) -> dict[str, Json]:
+    """What stands beside the item of a call in its event, and is its arguments where the item has none."""
+    return {key: event[key] for key in ("arguments", "input", "parameters") if key in event}

@@ -1,0 +1,116 @@
+"""Objects and lists that stand in another form than their place has: alone in a list, without their list, or as JSON
+text. Each has one reading, so they are put as their place wants them before they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from dragoman import _json
+from dragoman._json import Json
+
+#: Takes a deviation's code, its place and what was seen.
+Deviate: TypeAlias = Callable[[str, str, str], None]
+
+
+class Place(NamedTuple):
+    """What belongs under a key: an object, or with `is_list` a list of objects.
+
+    Attributes:
+        inner: what belongs under the keys of the object.
+        marks: keys of which one stands in the object; without any, what looks like it may mean itself. None: any object
+            will do.
+    """
+
+    inner: Mapping[str, Place] = {}
+    is_list: bool = False
+    marks: frozenset[str] | None = None
+
+
+def straighten(fields: dict[str, Json], places: Mapping[str, Place], deviate: Deviate) -> dict[str, Json]:
+    """An object with what belongs under its keys in the form of its place; the very same object where all is so.
+
+    What cannot be put so stays as it is.
+    """
+    changed: dict[str, Json] = {}
+    for key, place in places.items():
+        value = fields.get(key)
+        if value:
+            straight = _list_at(value, place, key, deviate) if place.is_list else _object_at(value, place, key, deviate)
+            if straight is not value:
+                changed[key] = straight
+    return {**fields, **changed} if changed else fields
+
+
+def straighten_object(value: Json, place: Place, where: str, deviate: Deviate) -> dict[str, Json] | None:
+    """The object that a value is; None when it is none."""
+    straight = _object_at(value, place, where, deviate)
+    return straight if isinstance(straight, dict) else None
+
+
+def is_container(value: Json) -> bool:
+    """Whether a value where an object belongs may hold one that could not be read."""
+    if isinstance(value, str):
+        return value.lstrip()[:1] in ("{", "[") and value.strip() not in ("{}", "[]")
+    return isinstance(value, list) and bool(value)
+
+
+def _object_at(value: Json, place: Place, where: str, deviate: Deviate) -> Json:
+    found = value if isinstance(value, dict) else _object_in(value, place)
+    if found is None:
+        return value
+    if found is not value:
+        deviate("wrong-type", where, type(value).__name__)
+    return straighten(found, place.inner, deviate)
+
+
+def _list_at(value: Json, place: Place, where: str, deviate: Deviate) -> Json:
+    items = value if isinstance(value, list) else _items_in(value, place)
+    if items is None:
+        is_none = isinstance(value, str) and place.marks is None and _decoded(value) == []
+        return [] if is_none else value
+    straight: list[Json] = []
+    is_same = items is value
+    for item in items:
+        inner = [item] if isinstance(item, dict) else _items_in(item, place)
+        if inner is None:
+            straight.append(item)
+            continue
+        is_same = is_same and inner[0] is item
+        for one in inner:
+            straight.append(straighten(one, place.inner, deviate))
+            is_same = is_same and straight[-1] is one
+    if is_same:
+        return value
+    if items is not value or any(item is not one for item, one in zip(items, straight, strict=False)):
+        deviate("wrong-type", where, type(value).__name__)
+    return straight
+
+
+_DEEPEST: Final = 4
+
+
+def _object_in(value: Json, place: Place, depth: int = 0) -> dict[str, Json] | None:
+    """The one object in a list or a JSON text."""
+    if isinstance(value, str):
+        value = _decoded(value) or None  # a text of an empty object may be meant
+    if isinstance(value, list) and len(value) == 1 and depth < _DEEPEST:
+        return _object_in(value[0], place, depth + 1)
+    is_one = isinstance(value, dict) and (not value or place.marks is None or not place.marks.isdisjoint(value))
+    return value if is_one else None
+
+
+def _items_in(value: Json, place: Place) -> list[dict[str, Json]] | None:
+    """The objects of a list in a list, of an object alone, or of a JSON text; None when there are others, or none."""
+    if isinstance(value, str):
+        value = _decoded(value)
+    items = [value] if isinstance(value, dict) else value
+    if not isinstance(items, list) or not items:
+        return None
+    found = [_object_in(item, place) for item in items]
+    return [one for one in found if one is not None] if None not in found else None
+
+
+def _decoded(text: str) -> Json:
+    """What a JSON text of an object or a list says; None for another text."""
+    return _json.decode_lenient(text.encode("utf-8", "surrogatepass")) if text.lstrip()[:1] in ("{", "[") else None

@@ -531,12 +531,6 @@ def test_streamed_arguments_with_other_values_are_refused(value: dict[str, Any])
     assert seen.tool_calls == [] and seen.failed_calls and seen.stop_reason == "error"
 
 
-def test_a_number_of_streamed_arguments_may_be_a_text():
-    pieces = [{"jsonPath": "$.a", "numberValue": "1.50"}, {"jsonPath": "$.b", "numberValue": "NaN"}]
-    seen = fold(decode(chunk({"functionCall": {"name": "f", "partialArgs": pieces}}, finish="STOP")))
-    assert [call.arguments for call in seen.tool_calls] == ['{"a":1.50,"b":"NaN"}']
-
-
 def test_streamed_arguments_in_both_spellings():
     wire = '{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f",%s}}]},"finishReason":"STOP"}]}'
     camel = '"partialArgs":[{"jsonPath":"$.n","numberValue":1.50},{"jsonPath":"$.s","stringValue":"x"}]'

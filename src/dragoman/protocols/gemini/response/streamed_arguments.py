@@ -121,8 +121,8 @@ class PartialArguments:
         is_known = step in holder if isinstance(holder, dict) else int(step) < len(holder)
         earlier = holder[step] if is_known else None
         if piece.numberValue is not NOTHING:
-            value: Json = _number(piece.numberValue)
-            if value is None:
+            value: Json = Raw(bytes(piece.numberValue))
+            if bytes(value)[:1] in (b"[", b"{"):
                 self.problem = _VALUES
                 return None
         elif piece.boolValue is not None:
@@ -165,15 +165,6 @@ class PartialArguments:
                 _put(holder, step, {} if isinstance(following, str) else [])
             holder = holder[step]
         return None
-
-
-def _number(told: Raw) -> Raw | None:
-    """A number, in a text too, as proto JSON has it; another text stays one. None for a list or an object."""
-    if bytes(told)[:1] in (b"[", b"{"):
-        return None
-    text: Json = _json.decode(told)
-    is_number = isinstance(text, str) and isinstance(_json.decode(text), int | float)
-    return Raw(text.encode()) if is_number else Raw(bytes(told))
 
 
 def _put(holder: Json, step: _Step, value: Json) -> None:

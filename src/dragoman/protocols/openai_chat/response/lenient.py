@@ -14,7 +14,6 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.protocols.openai_chat.wire import (
     ENVELOPES,
     NOTHING,
-    THINKING_FIELDS,
     CallPiece,
     Choice,
     Chunk,
@@ -27,7 +26,7 @@ from dragoman.protocols.openai_chat.wire import (
 _DEEPEST_ENVELOPE: Final = 3
 _PROBLEM_FIELDS: Final = ("message", "msg", "detail", "errors")
 _MESSAGE: Final = Place(
-    marks=frozenset({"role", "content", "refusal", "tool_calls", "function_call", *THINKING_FIELDS})
+    marks=frozenset({"role", "content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"})
 )
 #: What belongs where in a chunk or a response.
 PLACES: Final = {"choices": Place({"delta": _MESSAGE, "message": _MESSAGE}, is_list=True)}

@@ -195,6 +195,7 @@ def test_no_secret_shows_in_the_repr(tmp_path: Path) -> None:
         ("[routes.'a/b']\ntargets = ['ollama/x']\n", 'routes."a/b": expected a name without'),
         ("[prices.'ollama/x']\ninput = 1\n", 'prices."ollama/x".output: missing'),
         ("[prices.'ollama/x']\ninput = -1\noutput = 1\n", 'prices."ollama/x".input: expected US dollars'),
+        ("[prices.'ollama/x']\ninput = 1\noutput = '1e999999999'\n", 'prices."ollama/x".output: expected US dollars'),
         ("[server]\naddress = '4141'\n", "server.address: expected HOST:PORT, got '4141'"),
         ("[server]\naddress = 'localhost:70000'\n", "server.address: expected HOST:PORT"),
         ("[server]\nkeys = ['sha256:12']\n", "server.keys[0]: expected sha256: and 64 hexadecimal digits"),

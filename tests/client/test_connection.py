@@ -17,7 +17,7 @@ import pytest
 
 from dragoman.events import Failure
 from dragoman.gateway.process.gateway import new_event_loop
-from dragoman.http.connection import HttpResponse
+from dragoman.http.connection import HttpConnection, HttpResponse
 from dragoman.http.response import BUFFER
 from dragoman.http.timeouts import Timeouts
 from dragoman.http.transport import Response, Transport, TransportFailed
@@ -138,12 +138,30 @@ def test_fields_that_come_twice_are_joined(run: Any) -> None:
         ([OK + b"content-length: 5\r\n\r\nabc", "reset"], "connection", "broke off"),
         ([head(), chunk(b"abc"), "close"], "connection", "broke off"),
         ([head(), chunk(b"abc"), b"zz\r\n"], "connection", "broke off"),
+        ([head(), chunk(b"abc"), b"0\r\n", *[b"x: y\r\n" * 900] * 3, b"\r\n"], "connection", "broke off"),
+        ([OK + b"a:\r\n" * 2_000 + b"content-length: 0\r\n\r\n"], "wire", "larger than 64 KiB"),
     ],
 )
 def test_what_is_broken_is_said(run: Any, steps: list[Step], kind: str, said: str) -> None:
     with serving(steps) as server:
         found = failure_of(run, server.url)
     assert (found.kind, said in found.message) == (kind, True), found.message
+
+
+def test_others_have_their_turn_after_each_full_read_whatever_it_holds(run: Any) -> None:
+    """Trailers and extensions of chunks are no body, and the loop went on reading them."""
+    turns: list[bool] = []
+    let_others = HttpConnection._let_others
+
+    def noted(connection: HttpConnection) -> None:
+        turns.append(True)
+        let_others(connection)
+
+    extension = b"3;" + b"a" * 1_000_000 + b"\r\nabc\r\n0\r\n\r\n"
+    with serving([head(), extension]) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HttpConnection, "_let_others", noted)
+        assert fetch(run, server.url)[2] == b"abc"
+    assert turns
 
 
 def test_what_came_before_a_break_is_given_first(run: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,7 @@ from dragoman.errors import ConfigError
 #: Bytes of a configuration; of a key.
 LARGEST_CONFIG: Final = 1024 * 1024
 LARGEST_SECRET: Final = 64 * 1024
+_NO_WAITING: Final[int] = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def read_file(file: Path, *, most: int) -> bytes:
@@ -22,8 +24,11 @@ def read_file(file: Path, *, most: int) -> bytes:
     """
     if not stat.S_ISREG(file.stat().st_mode):
         raise ConfigError("expected a regular file, found something else")
-    with file.open("rb") as opened:
-        data = opened.read(most + 1)
+    # It may be another one by now; and some that the kernel calls regular wait until there is news (/proc/kmsg).
+    with open(os.open(file, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | _NO_WAITING), "rb") as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise ConfigError("expected a regular file, found something else")
+        data = opened.read(most + 1) or b""
     if len(data) > most:
         raise ConfigError(f"expected a file of at most {most} bytes")
     return data

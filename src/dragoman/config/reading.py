@@ -274,6 +274,8 @@ class _Reading:
         return read_secret(reference, where, environ=self._environ, home=self._home, folder=self._folder)
 
 
+#: US dollars that no million tokens cost; what is computed with an amount beyond it is none any more.
+_DEAREST: Final = 10**9
 #: A key of so many parts takes the reader a few milliseconds; the time grows with their square.
 _MOST_DOTS: Final = 1_000
 _USERS_OWN: Final = ("api_key", "clean", "strict", "client_login")
@@ -377,8 +379,8 @@ def _price(name: str, table: Mapping[str, Any], catalog: Catalog) -> Price:
     price = as_struct(table, Price, where)
     for field in Price.__struct_fields__:
         value = getattr(price, field)
-        if value is not None and not (value.is_finite() and value >= 0):
-            raise ConfigError(f"{where}.{field}: expected US dollars per million tokens, got {value}")
+        if value is not None and not (value.is_finite() and 0 <= value < _DEAREST):
+            raise ConfigError(f"{where}.{field}: expected US dollars per million tokens, got {str(value)[:40]}")
     return price
 
 

@@ -15,7 +15,7 @@ import httptools
 from dragoman.events import Failure
 from dragoman.http.response import BUFFER, Sink, TransportFailed, broken, broken_body, no_answer, no_http
 
-#: Bytes of a response's head, and of 1xx heads before it.
+#: Bytes of a response's head, and of 1xx heads before it; of its trailers.
 _HEAD_LIMIT: Final = 64 * 1024
 READ_SIZE: Final = 64 * 1024
 #: What a field counts beside its own bytes: thousands of one name are joined, each time all of them.
@@ -304,6 +304,8 @@ class HttpConnection(asyncio.BufferedProtocol):
                 self._unheaded += len(data)
                 if self._unheaded > _HEAD_LIMIT or self._head_size > _HEAD_LIMIT:
                     failure = no_http(self.place, _TOO_LARGE_HEAD)
+            elif self._head_size > _HEAD_LIMIT:
+                failure = broken_body()
         except httptools.HttpParserUpgrade:
             failure = no_http(self.place, "it changes the protocol")
         except (httptools.HttpParserError, UnicodeDecodeError) as problem:
@@ -313,11 +315,11 @@ class HttpConnection(asyncio.BufferedProtocol):
         pieces = self._pieces
         if self._is_complete:
             del pieces[self._count :]  # of a response that nobody asked for
+        if nbytes == len(self._buffer):
+            self._let_others()
         if pieces:
             body = pieces.pop() if len(pieces) == 1 else b"".join(pieces)
             pieces.clear()
-            if nbytes == len(self._buffer):
-                self._let_others()
             response.take(body)
         if self._response is not response:  # the reader left
             return
@@ -352,9 +354,9 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._keeps = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._head_size += len(name) + len(value) + _FIELD_COSTS
         if self._has_head:
             return  # a trailer, or a response that nobody asked for
-        self._head_size += len(name) + len(value) + _FIELD_COSTS
         key = name.decode("latin-1").lower()
         text = value.decode("latin-1")
         self._fields[key] = f"{self._fields[key]}, {text}" if key in self._fields else text
@@ -366,7 +368,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if status < 200:  # 100 Continue, 103 Early Hints: the answer follows
             self._fields = {}
             return
-        self._has_head = True
+        self._has_head, self._head_size = True, 0  # from here on of the trailers
         response = self._response
         if response is not None and not response.head.done():
             response.status = status

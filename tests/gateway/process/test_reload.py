@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from conversations import reply
-from dragoman.config import Config, load_config
+from dragoman.config import Config, load_config, read_file
 from dragoman.errors import ConfigError
 from dragoman.gateway.process.reload import Reload
 from dragoman.gateway.telemetry.log import Log
@@ -143,6 +143,18 @@ def test_what_is_no_file_stops_nobody(tmp_path: Path, kind: str) -> None:
         file.rmdir() if kind == "folder" else file.unlink()
         replace(file, text + ROUTE.format("mended"))
         until(lambda: reload.generation == 2)
+
+
+def test_a_pipe_that_takes_a_files_place_while_it_is_read_stops_nobody(tmp_path: Path) -> None:
+    """Between the look at a file and its opening; nor does one that says it is a file and never ends, as /proc/kmsg."""
+
+    class Swapped(type(tmp_path)):  # type: ignore[misc]
+        def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+            return os.stat(__file__)
+
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="regular file"):
+        read_file(Swapped(tmp_path / "pipe"), most=9)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])

@@ -275,6 +275,35 @@ def test_the_first_word_of_a_machine_after_the_question_is_waited_for(fleet: Fle
     asyncio.run(use())
 
 
+def test_what_is_moved_while_it_is_waited_for_is_found(fleet: Fleet) -> None:
+    one, two = fleet.machine(), fleet.machine()
+    line = cut(one)
+    one.move()
+    line.is_cut = True
+
+    async def use() -> None:
+        each = kept(one.responses, "late")
+        await one.responses.keep("me", each)
+        for look in (
+            lambda: two.responses.conversation("me", each.id),
+            lambda: two.responses.items("me", ["item late"]),
+        ):
+            asked = asyncio.create_task(look())
+            done, _ = await asyncio.wait((asked,), timeout=0.3)
+            assert not done
+            one.move()
+            assert await asked
+            fleet.execute("DELETE FROM response")
+            await one.responses.keep("me", each)
+        deleted = asyncio.create_task(two.responses.delete("me", each.id))
+        await asyncio.wait((deleted,), timeout=0.3)
+        one.move()
+        await deleted
+        assert fleet.fetch("SELECT count(*) FROM response") == [(0,)]
+
+    asyncio.run(use())
+
+
 @pytest.mark.parametrize(
     ("clear", "expected"),
     [("'infinity'", NotKept), ("clock_timestamp() - interval '1 hour'", StoreUnreachable),
@@ -499,6 +528,21 @@ def test_random_histories_never_tell_anything_wrong(fleet: Fleet, monkeypatch: p
 
 
 # ---------------------------------------------------------------- the gateway
+
+
+def test_who_stores_nothing_asks_the_database_nothing(fleet: Fleet) -> None:
+    with ExitStack() as stack:
+        provider = stack.enter_context(serving([]))
+        running = stack.enter_context(gateway(fleet.folder, **fleet.gateway("gateway", provider.url)))
+        provider.replies[:] = [stream_of("openai-chat", reply("text"))]
+        for path, body in (
+            ("/v1/responses", {"input": "Hi", "store": False}),
+            ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}),
+        ):
+            for _ in range(3):
+                assert post(running, {"model": "via-openai-chat", **body}, "one", path)[0] == 200
+        responses = running.gateway._stores.responses
+        assert responses._database._executor is None  # type: ignore[union-attr]
 
 
 def test_follow_ups_at_other_gateways(fleet: Fleet) -> None:

@@ -532,4 +532,12 @@ FORMS: tuple[Form, ...] = (
     Form("beam", "tags", beam, "tag", ("</rfl:parameter>",)),
     Form("functionary", "named", named(">>>", "\n", ""), "body", where="line"),
     Form("functionary-bare", "named", named("", "\n", ""), "body", most=1, where="message"),
+    Form(
+        "harmony-bare",
+        "recipient",
+        named("to=functions.", "<|channel|>commentary json<|message|>", "<|call|>"),
+        "body",
+        most=1,
+        where="message",
+    ),
 )

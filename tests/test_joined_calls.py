@@ -6,6 +6,8 @@ what comes of a text does not depend on how it was cut into deltas.
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dragoman.events import Reply
@@ -40,6 +42,19 @@ def assert_not_joined(first: Form, second: Form, step: int) -> int:
 @pytest.mark.parametrize("form", FORMS, ids=IDS)
 def test_a_cut_call_and_another_of_its_form(form: Form, step: int):
     assert assert_not_joined(form, form, step) > 4
+
+
+@pytest.mark.parametrize("step", [pytest.param(7, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")])
+@pytest.mark.parametrize("form", FORMS, ids=IDS)
+def test_a_cut_call_and_one_in_bare_json(form: Form, step: int):
+    """It is not the arguments of the first one, wherever that was cut."""
+    written = form.write([FIRST]).text()
+    whole = json.dumps({"name": SECOND[0], "arguments": SECOND[1]})
+    for place in range(3, len(written) + 1, step):
+        for between in ("", "\n"):
+            text = written[:place] + between + whole
+            seen = exact(delivered(play(text, "stop", len(text))))
+            assert is_subsequence(seen, exact([FIRST, SECOND])), f"joined: {text!r}: {seen}"
 
 
 def assert_same_in_any_deltas(text: str, sizes: tuple[int, ...]) -> None:

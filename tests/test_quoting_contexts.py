@@ -98,16 +98,35 @@ CLOSED: dict[str, Callable[[str], str]] = {
     "a log": lambda text: f"2026-11-23 10:00:01 INFO vllm: output={in_one_line(text)}\n[10:00:02] done\n\n",
     "a log of levels": lambda text: f"INFO 11-23 10:00:01 [engine.py:12] {in_one_line(text)}\n\n",
     "a log in brackets": lambda text: f"A\n[2026-11-23T10:00:01.123Z] [WARNING] {in_one_line(text)}\n\n",
+    "a comment of C": lambda text: f"Code:\n/* It gives {in_one_line(text)} */\nint x;\n\n",
+    "a comment of C of lines": lambda text: f"Code:\n\n  /*\n{text}\n\n{lines(text, ' * ')}\n */\nint x;\n\n",
+    "BBCode": around("[code]", "[/code]"),
+    "BBCode of a language": around("[code=xml]\n\n", "[/code]"),
+    "BBCode in a line": within("[quote]", "[/quote]"),
+    "LaTeX": around("\\begin{verbatim}\nA\n", "\n\\end{verbatim}"),
+    "LaTeX of a language": around("\\begin{lstlisting}[language=XML]", "\\end{lstlisting}"),
+    "Org": around("#+BEGIN_SRC xml", "#+END_SRC"),
+    "Org in small letters": around("#+begin_example", "#+end_example"),
+    "MediaWiki": within("<nowiki>", "</nowiki>"),
+    "MediaWiki of a language": around('<syntaxhighlight lang="xml">', "</syntaxhighlight>"),
     "an element in quotation marks": lambda text: f'He wrote "<samp>\n{text}\n</samp>".\n\n',
 }
 #: What lasts up to the end of the call, so that a fence that the call leaves open stays open.
 ON_SOME_LINES: dict[str, Callable[[str], str]] = {
+    "a backslash": lambda text: f"Write \\{text} as it is.",
+    "LaTeX's words": lambda text: f"It writes \\texttt{{{text}}} and no more.",
+    "LaTeX's literal": lambda text: f"It writes \\verb|{text}| and no more.",
+    "Python's raw text": lambda text: f"text = r'{text}' + x",
     "a log of lines": lambda text: f"It says:\n2026-11-23 10:00:01 INFO vllm: output={text}\n10:00:02 DEBUG done",
 }
 OPEN: dict[str, str] = {
     **{f"<{name}>": f"<{name}>\n" for name in ELEMENTS},
     **{name: begin for name, (begin, _) in TOKENS.items()},
     "a comment": "<!-- ",
+    "a comment of C": "/* A\n",
+    "BBCode": "[code]\n",
+    "LaTeX": "\\begin{verbatim}\n",
+    "Org": "#+BEGIN_SRC xml\n",
 }
 #: What names a context and opens none.
 NAMED = (
@@ -128,6 +147,10 @@ NAMED = (
     "INFO: ",
     "a -> b --> c\n---\n",
     "x < y | z\n",
+    "The tags [code] and [quote] are old, and so is \\begin{verbatim}.\n\n",
+    "/* A */\n",
+    "See a/*.py and b/*/c\n",
+    "C:\\a\\b [1] #+x\n",
 )
 
 

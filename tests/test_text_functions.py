@@ -15,7 +15,8 @@ from dragoman import _json
 from dragoman._json import Raw
 from dragoman.codec.containers import Place
 from dragoman.secret import Secret
-from dragoman.types import Usage
+from dragoman.stages.rescue.cursor import Tools
+from dragoman.types import Tool, Usage
 from growth import naming, steps_of
 from test_linear_time import MOST_GROWTH, ONCE, TOKENS
 from text_functions import TextFunction, functions_in, text_functions
@@ -62,6 +63,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "stages/argument_repair/near_json.py read_inner": {"names": frozenset({"a"})},
     "stages/rescue/contexts.py is_shown_line": {"kind": "```"},
     "stages/rescue/contexts.py kind_behind": {"kind": "```"},
+    "stages/rescue/json_calls.py is_call": {"name": "f", "tools": Tools((Tool("f", "", Raw(b'{"type":"object"}')),))},
     "stages/tool_names.py clean_name": {"offered": frozenset({"f"})},
     "stages/tool_names.py read_tagged": {"offered": frozenset({"f"})},
     "validate/grade.py gives_number": {"answer": "5"},

@@ -21,7 +21,12 @@ from dragoman.types import ToolCall
 
 _PREFIXES: Final = ("functions.", "function.", "tools.", "tool.", "default_api.", "functions/", "functions:", "tool:")
 _SUFFIX: Final = re.compile(r":\d+$|\(\)$")
-_HARMONY: Final = re.compile(r"<\|.*|\s.*", re.DOTALL)
+#: Harmony's residue behind a name: tokens, the last one cut perhaps, and the words that stand between them. Anything
+#: else may be arguments, or another name.
+_HARMONY: Final = re.compile(
+    r"(?:\s++|<\|[^|<>]{1,40}+\|>|(?<!\w)(?:commentary|analysis|final|json|xml|code|assistant)(?!\w))++(?:<\|?[^|<>]{0,40}+\|?)?+"
+)
+_BEHIND_NAME: Final = re.compile(r"\s|<\|?")
 _HARMONY_LEAD: Final = re.compile(r"^(?:(?:assistant|commentary|analysis|final)?\s*to=)")
 _TOKENS_BEFORE: Final = re.compile(r"^(?:\s*<\|[^|<>]{1,40}\|>)+")
 _NUMBERED: Final = "functions_"
@@ -50,13 +55,19 @@ def clean_name(name: str, offered: Collection[str]) -> str | None:
 
 def _cleaner(name: str) -> list[str]:
     """A name with one thing taken off it, in each way."""
-    found = [name.strip(), name.strip("\"'`"), _SUFFIX.sub("", name), _HARMONY.sub("", name.lstrip())]
+    found = [name.strip(), name.strip("\"'`"), _SUFFIX.sub("", name), _without_residue(name.lstrip())]
     found += [_HARMONY_LEAD.sub("", name), _TOKENS_BEFORE.sub("", name), _TAG_BEHIND.sub("", name)]
     numbered, _, number = name.removeprefix(_NUMBERED).rpartition("_")
     if numbered and number.isdecimal() and name.startswith(_NUMBERED):
         found.append(numbered)
     found += [name.removeprefix(prefix) for prefix in _PREFIXES if name.startswith(prefix)]
     return [changed for changed in found if changed != name]
+
+
+def _without_residue(name: str) -> str:
+    """A name without harmony's residue behind it."""
+    found = _BEHIND_NAME.search(name)
+    return name[: found.start()] if found is not None and _HARMONY.fullmatch(name, found.start()) else name
 
 
 def read_tagged(name: str, offered: Collection[str]) -> tuple[str, str] | None:
@@ -120,7 +131,7 @@ class ToolNames:
         tagged, name = self._tagged.pop(index), self._names.pop(index)
         if call.arguments not in ("", "{}") and not is_same(call.arguments, tagged):
             problem = f"tool call {name}: its name holds other arguments than came with it"
-            out.append(ToolCallFailed(index, call.id, name, "unreadable", problem, call.arguments))
+            out.append(ToolCallFailed(index, call.id, name, "contradicted", problem, call.arguments))
             return
         out.append(ToolCallDelta(index, tagged))
         out.append(ToolCallEnd(index, msgspec.structs.replace(call, name=name, arguments=tagged)))

@@ -184,6 +184,8 @@ def test_a_cut_list_in_a_string_is_no_item_of_one(written):
      '{"city":"x"] ,"count":1}', '{"city":"say "hi","count":1}', '{"city":"rm {"count": "b"}/tmp","count":1}',
      '{"count":1,"city":"ls" -la "x"}', '{"city":"a</parameter>"b" c"}', '{"city":"C:\\","count":1}', '{"city":007}',
      "{'city':'\\x41'}", '{"other":[1,000]}', '{"other":{{"a":1}}}', '{"city":"x" // no end}', '{"city":"x" /* no end}',
+     '{"city":""" a """}', "{'city':''' a '''}", '{"city":""""""}', '{"a":1e400}', '{"other":{"a":[-1e999]}}',
+     '{"count":1e400}', '{"a":1' + "0" * 400 + '.0}',
      '{"a" 1}', '{"ci"ty":"x"}', '{"city{"city": "Rome"}', '{"tags":["a"', "{'city':'x'", '{"a":tru'],
 )  # fmt: skip
 def test_what_has_no_sure_reading_is_refused(text):

@@ -6,6 +6,7 @@ has come it may be a set. A value that the schema may change is captured, and ju
 
 from __future__ import annotations
 
+import math
 from typing import Final, Literal
 
 from dragoman import _json
@@ -205,6 +206,8 @@ class ArgumentWriter:
         shape = self.shape_of_value()
         self.put_gap()
         kind = "number" if literal[0] not in "tfn" else "null" if literal[0] == "n" else "boolean"
+        if kind == "number" and is_endless(literal) and "string" not in (shape.types or ()):
+            raise Unreadable("a number is out of range")
         if shape.takes_live(kind):
             self.put(literal)
         else:
@@ -240,6 +243,11 @@ class ArgumentWriter:
             raise Unreadable("a value is nested too deeply") from None
         self.note("coerced-arguments", f"{_kind(value)} to {_kind(changed)}")
         return written
+
+
+def is_endless(number: str) -> bool:
+    """Whether a JSON number is so large that readers take it for infinity."""
+    return len(number) > 4 and math.isinf(float(number)) and not number.lstrip("-").isdecimal()
 
 
 def _kind(value: object) -> str:

@@ -35,7 +35,7 @@ def is_sure(content: str, inner: Sequence[int], closer: str, names: frozenset[st
         closer: the quote that closes it.
         names: of the members that the schema knows, in whatever depth.
     """
-    if _MARKUP.search(content) is not None:
+    if _MARKUP.search(content) is not None or content[:2] == closer * 2:  # the quotes of Python's long texts
         return False
     if any(_BARE_MEMBER.match(content, place + 1) for place in inner):
         return False

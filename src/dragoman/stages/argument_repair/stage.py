@@ -139,10 +139,11 @@ class ArgumentRepair:
         if end is not None:
             self._deliver(call, end, event.call, out)
         else:
-            # The text is a JSON object, so at the worst it is delivered as it is, if nothing else has left.
+            # The text is a JSON object, so at the worst it is delivered as it is, if nothing else has left, and none of
+            # its numbers is infinity to others.
             text = event.call.arguments
             left = repairer.left.text()
-            if text.startswith(left):
+            if text.startswith(left) and not isinstance(_json.decode_object(text), _json.Malformed):
                 rest = text[len(left) :] if self._live else text
                 if rest:
                     out.append(ToolCallDelta(event.index, rest))

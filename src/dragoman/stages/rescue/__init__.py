@@ -114,6 +114,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
     calling_tool.FAMILY,
     gemma.BARE,
     functionary.BARE,
+    harmony.BARE,
 )
 
 __all__ = ["FAMILIES", "Rescue"]

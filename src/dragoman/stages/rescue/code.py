@@ -18,7 +18,11 @@ _WORDS_END: Final = tuple(".:!?。：！？")
 _LIST_ITEM: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])(?: {1,4}|\t)(?=\S)")
 _TAGS_ONLY: Final = re.compile(r"\s*(?:<[^<>]*>\s*)*$")
 #: A quotation mark that opens, right before what comes next.
-_QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,])([\"'“‘«„‹])$|([「『《])$")
+_QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,])(?:[fFrRbBuU]{1,2}(?=[\"']))?([\"'“‘«„‹])$|([「『《])$")
+#: What shows the rest of its line as it is, or the marker behind it: LaTeX, and Markdown's backslash.
+_LITERAL: Final = re.compile(r"\\(?:verb\*?[^\w\s]|(?:texttt|lstinline|detokenize)[{|!+])?$")
+#: Characters of a line in which both are looked for.
+_LAST: Final = 12
 _QUOTE_ENDS: Final = {
     '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "»": "«", "„": "“", "‹": "›", "「": "」", "『": "』", "《": "》",
 }  # fmt: skip
@@ -56,7 +60,7 @@ class Code:
         self._kind = ""  # what the lines before are: rows of a table, a diff
         self._quote = ""  # what closes the quotation that is open on this line
         self._line = ""  # how the line begins
-        self._last = ""  # and its last two characters
+        self._last = ""  # and its last characters
         self._carry = ""  # the beginning of a tag, perhaps
         self._is_blank = True  # only white space on the line so far
         self._is_paragraph = False  # the line before may go on in this one
@@ -116,7 +120,8 @@ class Code:
         self._read()
         behind = _QUOTED.search(self._last)
         quote = self._quote or (_QUOTE_ENDS[behind[1] or behind[2]] if behind is not None else "")
-        return quote or (_NOTHING if contexts.is_logged(self._line) else "")
+        is_literal = _LITERAL.search(self._last) is not None or contexts.is_logged(self._line)
+        return quote or (_NOTHING if is_literal else "")
 
     def is_line_start(self) -> bool:
         """Whether only white space stands before, on this line."""
@@ -144,7 +149,7 @@ class Code:
             self._line += text[: _KEPT - len(self._line)]
         self._is_blank = self._is_blank and text.isspace()
         text, before, self._carry = self._carry + text, self._last, ""
-        self._last = (before + text[-2:])[-2:]
+        self._last = (before + text[-_LAST:])[-_LAST:]
         if self._fence:
             return
         position = 0
@@ -204,7 +209,8 @@ class Code:
                 self._hide()
         elif opened := contexts.opened_by(written):
             if not self._shown:
-                self._show(opened, is_block=True)
+                before = self._line[: max(self._line.rfind(written), 0)]
+                self._show(opened, is_block=not (before.strip() and contexts.is_named_too(written)))
         elif self._shown == (contexts.TURN if contexts.ends_turn(written) else written):
             self._hide()
 
@@ -292,6 +298,10 @@ class Code:
             self._show(name, is_block=True)
         if self._shown and not self._is_block and self._shown_at >= 0:
             self._is_block = not self._line[self._shown_at :].strip()
+        if not self._shown and contexts.begins_comment(self._line):
+            self._show(contexts.COMMENT_END, is_block=True)
+        if self._shown == contexts.COMMENT_END and contexts.COMMENT_END in self._line:
+            self._hide()
         if self._shown:
             self._inline = 0
         self._is_quoted, self._shown_at = False, -1

@@ -18,6 +18,7 @@ _ELEMENTS: Final = frozenset({
         "style", "template", "noscript", "del", "ins", "result", "results", "output", "outputs", "observation",
         "observations", "stdout", "stderr", "log", "logs", "document", "documents", "history", "conversation",
         "transcript", "human", "toolresponse", "toolresult", "tooloutput", "functionresponse", "functionresult",
+        "nowiki", "syntaxhighlight",
 })  # fmt: skip
 #: The same for a word of a name: `<bad_example>`, `<sample-call>`.
 _WORDS: Final = frozenset({
@@ -33,6 +34,8 @@ _WORD: Final = re.compile(r"[a-z]+")
 #: Those in which nothing but their closing tag is markup.
 _FLAT: Final = frozenset({"pre", "code", "textarea", "xmp", "listing", "script", "style", "--"})
 COMMENT: Final = "--"
+#: What ends a comment of C.
+COMMENT_END: Final = "*/"
 #: Tokens that say who speaks next, in the words behind them.
 _SPEAKERS: Final = (
     "<|im_start|>", "<|start|>", "<|start_header_id|>", "<|start_of_role|>", "<start_of_turn>", "<|turn>",
@@ -62,6 +65,23 @@ _RESULTS: Final = {
     "<｜tool▁outputs▁begin｜>": "<｜tool▁outputs▁end｜>",
     "<｜tool▁output▁begin｜>": "<｜tool▁output▁end｜>",
 }
+#: Marks around what other markup than HTML shows as it is, and what closes them: BBCode, LaTeX, Org.
+_SHOWING: Final = {
+    **{f"[{name}{end}": f"[/{name}]" for name in ("code", "quote", "noparse") for end in ("]", "=")},
+    **{
+        f"\\begin{{{name}}}": f"\\end{{{name}}}"
+        for name in ("verbatim", "Verbatim", "lstlisting", "minted", "alltt", "listing", "comment")
+    },
+    **{
+        f"#+{begin}_{name}": f"#+{end}_{name}"
+        for begin, end, names in (
+            ("BEGIN", "END", ("SRC", "EXAMPLE", "QUOTE")),
+            ("begin", "end", ("src", "example", "quote")),
+        )
+        for name in names
+    },
+}
+_PAIRED: Final = {**_RESULTS, **_SHOWING}
 
 
 def _behind(first: str, literals: Iterable[str]) -> str:
@@ -74,14 +94,15 @@ def _behind(first: str, literals: Iterable[str]) -> str:
     return rf"(?<={re.escape(first)})(?:{'|'.join(told)})"
 
 
-_OPENING, _CLOSING = (*_OTHERS, *_RESULTS), (*_TURN_ENDS, *_RESULTS.values())
+_BACKSLASH: Final = chr(92)  # no f-string holds one before Python 3.12
+_OPENING, _CLOSING = (*_OTHERS, *_PAIRED), (*_TURN_ENDS, *_PAIRED.values())
 #: Every mark of a context and of quoting: its first character, then a named group for each kind.
 MARK: Final = re.compile(
-    r"[`\"“”„«»<\[-](?:"
+    r"[`\"“”„«»<\[\\#-](?:"
     r"(?P<ticks>(?<=`)`*+)|(?P<quote>(?<=[\"“”„«»]))|(?P<comment_end>(?<=-)->)"
     rf"|(?P<speaker>{_behind('<', _SPEAKERS)}(?:{'|'.join(_ASSISTANTS)})?)"
-    rf"|(?P<other>{_behind('<', _OPENING)}|{_behind('[', _OPENING)})"
-    rf"|(?P<turn_end>{_behind('<', _CLOSING)}|{_behind('[', _CLOSING)})"
+    rf"|(?P<other>{'|'.join(_behind(first, _OPENING) for first in '<[#' + _BACKSLASH)})"
+    rf"|(?P<turn_end>{'|'.join(_behind(first, _CLOSING) for first in '<[#' + _BACKSLASH)})"
     r"|(?P<comment>(?<=<)!--)"
     r"|(?P<end>(?<=<)/(?P<end_name>[A-Za-z][\w.:-]{0,63})\s*+>)"
     r"|(?P<begin>(?<=<)(?P<name>[A-Za-z][\w.:-]{0,63})(?:[\s/][^<>`]*+)?>))"
@@ -98,12 +119,14 @@ _OPEN_TAG: Final = re.compile(r"<([A-Za-z][\w.:-]{0,63})(?:\s[^<>`]*+)?$")
 #: Characters at the end of a text in which a mark may have begun.
 _LONGEST: Final = 1000
 _LONGEST_TOKEN: Final = 40
+#: What marks begin with that may have begun at the end of a text.
+_FIRST_OF_MARKS: Final = ("<", "[", "\\", "#")
 
 
 def begun(text: str) -> str:
     """The end of a text with which a mark may have begun; else ""."""
     start = max(0, len(text) - _LONGEST)
-    place = max(text.rfind("<", start), text.rfind("[", start))
+    place = max(text.rfind(first, start) for first in _FIRST_OF_MARKS)
     if place >= 0:
         tail = text[place:]
         if len(tail) <= _LONGEST_TOKEN and may_go_on(tail):
@@ -121,8 +144,8 @@ def may_go_on(mark: str) -> bool:
 
 def opened_by(text: str) -> str:
     """What is open behind a whole token, or a begun tag at the end of its line: the context's name; else ""."""
-    if text in _RESULTS:
-        return _RESULTS[text]
+    if text in _PAIRED:
+        return _PAIRED[text]
     if text in _OTHERS or (text.startswith(_SPEAKERS) and not text.endswith(_ASSISTANTS)):
         return TURN
     return _tag(text)
@@ -142,6 +165,11 @@ def shown_by(name: str) -> str:
     return name if is_shown else ""
 
 
+def is_named_too(mark: str) -> bool:
+    """Whether sentences name a mark that opens a context: one of other markup than the models' own."""
+    return mark in _SHOWING
+
+
 def ends_turn(token: str) -> bool:
     """Whether somebody's turn ends with a token, or the assistant's begins."""
     return token in _TURN_ENDS or token.startswith(_SPEAKERS)
@@ -155,7 +183,7 @@ def nests(name: str) -> bool:
 # ------------------------------------------------------------ lines
 
 #: A quoted line, a row of a table, or a comment of code that stands in no fence.
-_SHOWN_LINE: Final = re.compile(r" {0,3}[>|]|\s*+(?://|#(?![\w#]))")
+_SHOWN_LINE: Final = re.compile(r" {0,3}[>|]|\s*+(?://|/\*|#(?![\w#]))")
 #: A line of a log: a time of day, and how grave it is.
 _LOG_LINE: Final = re.compile(
     r"(?=.{0,80}?\d\d:\d\d:\d\d(?!\d)).{0,80}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"
@@ -171,6 +199,11 @@ def is_shown_line(line: str, kind: str) -> bool:
     if _SHOWN_LINE.match(line) is not None or kind == "rows":
         return True
     return line == "-" or _CHANGED.match(line) is not None or (kind == "diff" and line[:1] in ("-", " ", "@", "\\"))
+
+
+def begins_comment(line: str) -> bool:
+    """Whether a line begins a comment of C, which lasts to the end of the line with `COMMENT_END`."""
+    return line.lstrip()[:2] == "/*"
 
 
 def is_logged(line: str) -> bool:

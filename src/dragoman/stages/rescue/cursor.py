@@ -14,6 +14,7 @@ from typing import Final, Literal, TypeAlias, final
 import msgspec
 
 from dragoman import _json
+from dragoman._json import Json
 from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.json_schema import Shape, ToolSchema, schema_of
 from dragoman.stages.schema_words import describes
@@ -122,12 +123,23 @@ class Tools:
 
     def fits(self, name: str, arguments: str) -> bool:
         """Whether argument text, repaired and coerced, is what the tool's schema asks for, and gives values."""
-        schema = schema_of(self._functions()[name])
-        repairer = Repairer(schema)
-        text = repairer.feed(arguments.strip())
+        schema = self.schema(name)
+        value = self.read(name, arguments)
+        return value is not None and schema.fits(value, schema.root().schema) and not describes(value, schema)
+
+    def read(self, name: str, arguments: str) -> dict[str, Json] | None:
+        """Argument text of an offered tool, repaired and coerced; None when it is no object."""
+        repairer = Repairer(self.schema(name))
+        text = repairer.feed(_unwrapped(arguments.strip()))
         end = repairer.close()
         value = _json.decode_exact(text + end) if end is not None and not repairer.rest.strip() else None
-        return isinstance(value, dict) and schema.fits(value, schema.root().schema) and not describes(value, schema)
+        return value if isinstance(value, dict) else None
+
+
+def _unwrapped(arguments: str) -> str:
+    """Argument text out of the JSON string that it may stand in."""
+    inner = _json.decode(arguments) if arguments[:1] == '"' else arguments
+    return inner.strip() if isinstance(inner, str) else arguments
 
 
 class Cursor:
@@ -389,7 +401,9 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     value_ends: tuple[str, ...] = ()
 
     def read(self, cursor: Cursor, tools: Tools, opener: str) -> Parser:
-        """Its calls from behind the opener on, and the residue behind them."""
+        """Its calls from behind the opener on, and the residue behind them. A marker may stand there twice."""
+        if self.where == "anywhere" and opener[0] == "<" and opener[-1] == ">":
+            yield from cursor.closing(opener)
         yield from self.parse(cursor, tools, opener)
         for _ in range(2 * len(self.residue)):
             yield from cursor.closing(*self.residue)

@@ -23,6 +23,10 @@ _LONGEST: Final = 150
 _NAMED: Final = re.compile(
     rf"\b(?:{'|'.join(sorted(_NAME_KEYS))})[\"']?\s{{0,40}}:\s{{0,40}}[\"']([^\"']{{1,{_LONGEST}}})[\"']"
 )
+#: Why a call is refused whose arguments are another one.
+IS_CALL: Final = "its arguments are a call themselves: it may have been broken off before them"
+#: Characters of arguments in which a name is looked for, to see whether they are a call themselves.
+_LONGEST_CALL: Final = 1 << 16
 #: Objects around the name and the arguments, as in `{"function": {"name": …, "arguments": …}}`.
 _MOST_WRAPPED: Final = 4
 
@@ -30,9 +34,13 @@ _MOST_WRAPPED: Final = 4
 def call_object(cursor: Cursor, tools: Tools, *, is_message: bool = False) -> Parser:
     """One call object from behind its brace on: live once its name is known, else held until it is.
 
-    `is_message`: no marker stands before it, so that it is none from the first key on that no call has.
+    `is_message`: no marker stands before it, so that it is none from the first key on that no call has. Its braces may
+    be doubled, as in a template that the model copied.
     """
+    is_doubled = (yield from cursor.take("{")) != ""
     yield from _CallObject(cursor, tools, is_message=is_message).read()
+    if is_doubled:
+        yield from cursor.closing("}")
 
 
 class _CallObject:
@@ -188,11 +196,19 @@ class _CallObject:
         yield Close("" if self._problem else closed_by, self._problem)
 
 
-def named_call(cursor: Cursor, name: str, call_id: str = "", *, wrapper: str = "") -> Parser:
+def named_call(
+    cursor: Cursor, name: str, call_id: str = "", *, wrapper: str = "", ends: tuple[str, ...] = ()
+) -> Parser:
     """The call of a known tool whose arguments follow as a JSON object, live from its first key on.
 
-    `wrapper`: what must follow the arguments for the call to be whole, as the brace of an object around them.
+    `wrapper`: what must follow the arguments for the call to be whole, as the brace of an object around them. `ends`:
+    markers that close the call, so that it has no arguments where one of them follows at once.
     """
+    if ends and (yield from cursor.sees(*ends)):
+        yield Open(name, call_id)
+        yield Piece("{}")
+        yield Close(BODY)
+        return
     if not (yield from cursor.object_begins()):
         raise NotACall
     yield Open(name, call_id)
@@ -201,6 +217,18 @@ def named_call(cursor: Cursor, name: str, call_id: str = "", *, wrapper: str = "
         yield from cursor.space()
         is_whole = (yield from cursor.take(wrapper)) != ""
     yield Close(BODY if is_whole else "")
+
+
+def is_call(arguments: str, name: str, tools: Tools) -> bool:
+    """Whether what are the arguments of an offered tool is a call object: of keys that a call has and this tool's
+    schema has not, one of which names an offered tool. Then the call was broken off before its arguments, and
+    another one followed."""
+    if not any(tools.offered(found[1]) for found in _NAMED.finditer(arguments, 0, _LONGEST_CALL)):
+        return False
+    value = tools.read(name, arguments)
+    if value is None or not _ALL_KEYS.issuperset(value) or any(map(tools.schema(name).has_member, value)):
+        return False
+    return any(isinstance(value[key], str) and tools.offered(value[key]) for key in _NAME_KEYS & value.keys())
 
 
 def _key(cursor: Cursor) -> Generator[Action, None, str]:

@@ -34,6 +34,7 @@ from dragoman.protocol import NewId
 from dragoman.stages.part_indices import OPENING, index_of, text_of
 from dragoman.stages.rescue.cursor import BODY, Close, Family, Open, Piece, Tools
 from dragoman.stages.rescue.ended import Ended, failed, failed_call
+from dragoman.stages.rescue.json_calls import IS_CALL, is_call
 from dragoman.stages.rescue.markers import sort_families, value_ends
 from dragoman.stages.rescue.parts import Call, Part, Places
 from dragoman.stages.rescue.runner import Found, Prose
@@ -280,6 +281,8 @@ class Rescue:
 
     def _close_call(self, call: Call, end: Close) -> None:
         settled = call.text.settle(proven=end.is_whole())
+        if settled.text is not None and is_call(settled.text, call.name, self._tools):
+            end = Close("", IS_CALL)
         delta = (settled.text or "") if call.waits else settled.delta
         if call.waits:
             for known in self._structured:

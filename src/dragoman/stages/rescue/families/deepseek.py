@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
 from dragoman.stages.rescue.json_calls import named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}`]+")
@@ -44,15 +44,9 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     name = tools.offered(written)
     if name is None:
         raise NotACall
-    closed_by = yield from cursor.take(*_CALL_END)
-    if closed_by:
-        yield Open(name)
-        yield Piece("{}")
-        yield Close(closed_by)
-    else:
-        yield from named_call(cursor, name)
-        yield from cursor.closing("```")
-        yield from cursor.closing(*_CALL_END)
+    yield from named_call(cursor, name, ends=_CALL_END)
+    yield from cursor.closing("```")
+    yield from cursor.closing(*_CALL_END)
     yield from cursor.closing(*_SECTION_END)
     yield from cursor.closing(*_SECTION_END)
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
 from dragoman.stages.rescue.json_calls import call_objects
+from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 _LANGUAGE: Final = re.compile(r"[\w-]+")
 _LANGUAGES: Final = frozenset({"", "json", "tool_call", "tool_calls", "tool", "tool_use", "function_call"})
@@ -17,6 +18,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         if (yield from cursor.word(_LANGUAGE, 16)) not in _LANGUAGES:
             raise NotACall
         yield from call_objects(cursor, tools, is_message=True)
+        yield from cursor.closing("}")  # one too many
         yield from cursor.closing("```")
         if not (yield from cursor.closing("```")):
             return
@@ -28,4 +30,5 @@ FAMILY = Family(
     parse=_parse,
     where="message",
     source="https://github.com/ollama/ollama/issues/13519",
+    residue=STOP_TOKENS,
 )

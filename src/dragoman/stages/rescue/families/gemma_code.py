@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
 from dragoman.stages.rescue.python_calls import python_calls
+from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -23,4 +24,5 @@ FAMILY = Family(
     parse=_parse,
     where="message",
     source="https://ai.google.dev/gemma/docs/capabilities/function-calling",
+    residue=STOP_TOKENS,
 )

@@ -1,6 +1,7 @@
 """gpt-oss: `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`, the recipient also
 before the channel (`<|start|>assistant to=functions.NAME<|channel|>commentary json<|message|>`), and the same where a
-server took the special tokens away (`commentary to=functions.NAME json{…}`)."""
+server took the special tokens away (`commentary to=functions.NAME json{…}`). The prompt ends with `<|start|>assistant`,
+so that a whole message may begin with `to=functions.NAME<|channel|>`."""
 
 from __future__ import annotations
 
@@ -20,8 +21,23 @@ _BARE: Final = tuple(
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    cursor.stops = ("<|call|>",)
     written = (yield from _recipient(cursor)) if opener not in _BARE else (yield from cursor.word(_NAME))
+    yield from _call(cursor, tools, written)
+
+
+def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    """The same, the first token is the prompt's."""
+    written = yield from cursor.word(_NAME)
+    if not (yield from cursor.sees("<|channel|>")):
+        raise NotACall
+    yield from _call(cursor, tools, written)
+    while mark := (yield from cursor.closing("<|start|>assistant", "<|channel|>")):
+        yield from _parse(cursor, tools, mark)
+
+
+def _call(cursor: Cursor, tools: Tools, written: str) -> Parser:
+    """One call from behind its recipient on."""
+    cursor.stops = ("<|call|>",)
     yield from cursor.space()
     if not written or (yield from cursor.take("<|channel|>")):
         if not written:
@@ -29,14 +45,14 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.expect(*_CHANNELS)
         yield from cursor.space()
     yield from cursor.take("<|constrain|>")
-    yield from cursor.word(_KIND, 32)  # json, code
+    kind = yield from cursor.word(_KIND, 32)  # json, code
     yield from cursor.space()
     yield from cursor.take("<|message|>")
     yield from cursor.space()
     name = tools.offered(written)
-    if name is None or (yield from cursor.peek()) != "{":
+    if name is None or kind == "xml":  # Beam's
         raise NotACall
-    yield from named_call(cursor, name)
+    yield from named_call(cursor, name, ends=cursor.stops)
     yield from cursor.closing("<|call|>", "<|end|>", "<|return|>")
 
 
@@ -58,4 +74,12 @@ FAMILY = Family(
     source="https://github.com/openai/harmony (docs/format.md); https://github.com/lablup/mlxcel/issues/654",
     residue=("<|call|>", "<|end|>", "<|return|>"),
     line_openers=tuple(opener for opener in _BARE if not opener.startswith("assistant")),  # a sentence may hold them
+)
+BARE = Family(
+    name="harmony-bare",
+    openers=("to=functions.",),
+    parse=_parse_bare,
+    where="message",
+    source=FAMILY.source,
+    residue=FAMILY.residue,
 )

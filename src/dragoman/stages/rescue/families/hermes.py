@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
 from dragoman.stages.rescue.json_calls import call_objects
+from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -27,6 +28,6 @@ FAMILY = Family(
         "</tool_call>",
         "}",
         "</tool_calls>",
-        "<|im_end|>",
+        *STOP_TOKENS,
     ),
 )

@@ -29,7 +29,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.space()
     yield from cursor.expect("<|tool_call_argument_begin|>")
     yield from cursor.space()
-    yield from named_call(cursor, name, written)
+    yield from named_call(cursor, name, written, ends=(_CALL_END,))
     yield from cursor.closing(_CALL_END)
     yield from cursor.closing(*_SECTION_END)
 

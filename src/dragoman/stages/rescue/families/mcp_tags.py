@@ -25,10 +25,9 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         name = tools.offered((yield from plain_until(cursor, "</tool_name>")))
         if name is None:
             raise NotACall
-        yield from cursor.space()
-        yield from cursor.expect("<arguments>")
-        yield from cursor.space()
-        yield from named_call(cursor, name)
+        if (yield from cursor.closing("<arguments>")):
+            yield from cursor.space()
+        yield from named_call(cursor, name, ends=("</arguments>", _END))
         yield from cursor.closing("</arguments>")
         if (yield from cursor.closing(_SERVER, _END)) != _SERVER:
             return

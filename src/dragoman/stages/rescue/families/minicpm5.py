@@ -35,7 +35,7 @@ def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
 
 
 _TAGS: Final = Tags(
-    ("<param name=", "<parameter name="),
+    ("<param name=", "<parameter name=", "<parameter="),
     _head,
     ("</param>", "</parameter>"),
     ("</function>", _WRAPPER_END),

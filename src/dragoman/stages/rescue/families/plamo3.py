@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dragoman.stages.rescue.cursor import Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
 from dragoman.stages.rescue.heads import plain_until
 from dragoman.stages.rescue.json_calls import named_call
 
@@ -30,13 +30,8 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if name is None:
         raise NotACall
     yield from cursor.space()
-    if (yield from cursor.take(_end("tool_arguments"))):
-        yield Open(name)
-        yield Piece("{}")
-        yield Close(cursor.marker)
-    else:
-        yield from named_call(cursor, name)
-        yield from cursor.closing(_end("tool_arguments"))
+    yield from named_call(cursor, name, ends=(_end("tool_arguments"),))
+    yield from cursor.closing(_end("tool_arguments"))
     yield from cursor.closing(_end("tool_request"))
     yield from cursor.closing(_end("tool_requests"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
 from dragoman.stages.rescue.python_calls import python_calls
+from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -17,4 +18,5 @@ FAMILY = Family(
     where="message",
     named=True,
     source="https://github.com/vllm-project/vllm (vllm/tool_parsers/granite_pythonic_tool_parser.py, read 2026-11-22)",
+    residue=STOP_TOKENS,
 )

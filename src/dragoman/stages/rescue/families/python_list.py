@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
 from dragoman.stages.rescue.python_calls import python_calls
+from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if not (yield from python_calls(cursor, tools, is_listed=True)):
         raise NotACall
-    yield from cursor.closing("<|eom|>", "<|eot|>")
 
 
 FAMILY = Family(
@@ -18,4 +18,5 @@ FAMILY = Family(
     parse=_parse,
     where="message",
     source="https://github.com/meta-llama/llama-models (models/llama3_2/text_prompt_format.md, read 2026-11-21)",
+    residue=STOP_TOKENS,
 )

@@ -8,22 +8,28 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.stages.rescue.cursor import Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.typed_tags import refused, refused_to_the_end
 from dragoman.stages.rescue.xml_values import value_until
 
 _NAME: Final = re.compile(r"[^<>\n]+")
+#: What begins an argument; the second one as others write it.
+_PARAMETERS: Final = ("<parameter=", "<parameter name=")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    if opener == "<tool_calls>":
+        yield from cursor.space()
+        opener = yield from cursor.expect("<tool_call>")
     if opener == "<tool_call>":
         yield from cursor.space()
         yield from cursor.expect("<function=", "<parameter=")  # quirk: Qwen 3.8 writes the one for the other
-    yield from function_tag(cursor, tools, end="</tool_call>")
+    yield from function_tag(cursor, tools, end="</tool_call>", is_wrapped=opener == "<tool_call>")
     yield from cursor.closing("</tool_call>")
 
 
-def function_tag(cursor: Cursor, tools: Tools, *, end: str) -> Parser:
-    """The call from behind `<function=` on. `end`: the tag around it, which ends it too."""
+def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = True) -> Parser:
+    """The call from behind `<function=` on. `end`: the tag around it, which ends it too, if it is there."""
     written = yield from cursor.word(_NAME)
     yield from cursor.expect(">")
     name = tools.offered(written.strip().strip("\"'"))
@@ -31,16 +37,21 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str) -> Parser:
         raise NotACall
     yield from cursor.space()
     if (yield from cursor.peek()) == "{":  # Llama's custom format
-        raise NotACall
+        if not is_wrapped:
+            raise NotACall
+        cursor.stops = ("</function>", end)
+        yield from named_call(cursor, name)
+        yield from cursor.closing("</function>")
+        return
     keys: list[str] = []
     while True:
         yield from cursor.space()
-        mark = yield from cursor.take("<parameter=", "</function>", end)
+        mark = yield from cursor.take(*_PARAMETERS, "</function>", end)
         if not keys:
             if not mark and cursor.rest():
                 raise NotACall
             yield Open(name, in_tags=True)
-        if mark != "<parameter=":
+        if mark not in _PARAMETERS:
             if mark:
                 yield Piece("}" if keys else "{}")
             yield Close(mark)
@@ -56,7 +67,7 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str) -> Parser:
         yield Piece(f"{', ' if keys else '{'}{_json.encode_text(key).decode()}: ")
         keys.append(key)
         stop = yield from value_until(
-            cursor, tools, name, key, ("</parameter>", "<parameter=", "<function=", "<invoke name=")
+            cursor, tools, name, key, ("</parameter>", "<parameter=", mark, "<function=", "<invoke name=")
         )
         if not stop:
             yield Close("")
@@ -68,13 +79,15 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str) -> Parser:
 
 FAMILY = Family(
     name="qwen-xml",
-    openers=("<tool_call>", "<function="),
+    openers=("<tool_call>", "<function=", "<tool_calls>"),
     parse=_parse,
     source="https://huggingface.co/Qwen/Qwen3-Coder-30B-A3B-Instruct (chat template, read 2026-11-21)",
     residue=(
         "</function>",
         "</tool_call>",
+        "</tool_calls>",
         "<|im_end|>",
+        "<|endoftext|>",
     ),
     value_ends=("</parameter>",),
 )

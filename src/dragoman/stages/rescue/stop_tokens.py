@@ -1,0 +1,20 @@
+"""Tokens at which models stop, and which a server may let through behind what it takes for the message."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Of the chat templates of Qwen, Llama 3 and 4, Granite, Phi, Gemma and Mistral (read 2026-11).
+STOP_TOKENS: Final = (
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|eot|>",
+    "<|eom|>",
+    "<|end|>",
+    "<|end_of_text|>",
+    "<end_of_turn>",
+    "<turn|>",
+    "</s>",
+)

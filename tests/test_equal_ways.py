@@ -18,6 +18,7 @@ import pytest
 
 from dragoman._json import Malformed
 from dragoman.codec.framing import event_stream
+from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed
 from dragoman.proofs import is_of_the_wire
 from dragoman.protocols import PROTOCOLS
@@ -50,10 +51,11 @@ def decode(protocol: str, chunks: list[bytes]) -> list[Event]:
 
 
 def decode_slowly(protocol: str, chunks: list[bytes]) -> list[Event]:
-    """Without the quick way of a lone chunk: it shares its Structs with that of chunks that come together, so that a
-    drift in them would be the same in both."""
+    """Without the quick ways of a lone chunk and of a piece that is its argument text alone: these are taken by chunks
+    that come together, too, so that a drift in them would be the same in both."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Growth, "expect", lambda growth, kind: None)
+        patch.setattr(CallSlots, "grow", lambda slots, index, arguments: False)
         return decode(protocol, chunks)
 
 

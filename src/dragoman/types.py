@@ -391,7 +391,7 @@ Outcome: TypeAlias = Literal["answered", "failed", "broken", "cancelled", "skipp
 
 @final
 class Attempt(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """What came of one target of a request.
+    """The outcome of one target of a request.
 
     `reason` in words, "" when it was answered; `kind` and `status` are its failure's; `seconds` from asking it to the
     end of that; `usage` what it reported, also when it failed.

@@ -199,7 +199,7 @@ class Agent:
             return None
 
     async def _ask(self) -> Reply:
-        """The model's next answer. What came of one that is cut off is kept as words."""
+        """The model's next answer. The words of one that is cut off are kept."""
         request = self.request()
         estimate = estimate_tokens(request)
         sequencer = Sequencer()

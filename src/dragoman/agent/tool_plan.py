@@ -1,4 +1,4 @@
-"""What a tool call will do, fixed before it is approved and done: a `Plan`; and what came of it: an `Outcome`."""
+"""What a tool call will do, fixed before it is approved and done: a `Plan`; and its result: an `Outcome`."""
 
 from __future__ import annotations
 

@@ -254,7 +254,7 @@ class Requester:
 
         Args:
             provider: only this one's; it is asked even where the catalogue lists its models.
-            tell: is told of each server that was asked and gave no list.
+            tell: called for each server that was asked and gave no list.
 
         Raises:
             UsageError: no such provider.

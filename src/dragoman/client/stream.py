@@ -370,7 +370,7 @@ class ResponseStream:
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """What came of the targets that were asked or passed over so far, in order."""
+        """The targets that were asked or passed over so far, in order, each with its outcome."""
         return tuple(self._course.attempts)
 
     @property

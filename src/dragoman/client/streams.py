@@ -127,7 +127,7 @@ class AsyncStream:
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """What came of the targets that were asked or passed over so far, in order."""
+        """The targets that were asked or passed over so far, in order, each with its outcome."""
         return self._stream.attempts
 
     @property
@@ -276,7 +276,7 @@ class Stream:
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """What came of the targets that were asked or passed over so far, in order."""
+        """The targets that were asked or passed over so far, in order, each with its outcome."""
         return self._stream.attempts
 
     @property

@@ -29,7 +29,7 @@ async def take_stock(
         config: names them.
         proofs: what validation has shown.
         provider: only this one's; it is asked even when the catalogue lists its models.
-        tell: is told of each server that was asked and gave no list.
+        tell: called for each server that was asked and gave no list.
 
     Returns:
         Servers' models first, each server's in its own order; then the catalogue's.

@@ -311,7 +311,7 @@ def _fail(
 
 
 def note_attempts(attempts: Iterable[Attempt], record: Record) -> None:
-    """What came of the targets that were asked, for the record."""
+    """Put the outcomes of the targets that were asked into the record."""
     for attempt in attempts:
         reason = "skipped" if attempt.outcome == "skipped" else attempt.kind or ""
         record.attempt(attempt.target, _OUTCOMES[attempt.outcome], reason, attempt.status)

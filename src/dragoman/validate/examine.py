@@ -31,7 +31,7 @@ _MOST_ERRORS: Final = 3  # in a row, after which there is no sense in going on
 _MOST_WINDOWS: Final = 4  # a prompt is as long as so many windows at most
 _FATAL: Final = frozenset({"auth", "permission", "quota", "connection", "not_found"})
 
-#: Is told of each probe when it is done: (target, probe, result, done, of how many).
+#: Called when a probe is done: (target, probe, result, done, of how many).
 OnProgress: TypeAlias = Callable[[str, str, ProbeResult, int, int], None]
 
 

@@ -1,4 +1,4 @@
-"""What comes of a target's examination: its trials, and the proof that they make."""
+"""The results of a target's examination: its trials, and the proof that they make."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Trial(msgspec.Struct, frozen=True):
 
 @final
 class TargetRun(msgspec.Struct, frozen=True):
-    """What came of one target. `problem`: why there is no proof, or why it is not whole."""
+    """The results of one target. `problem`: why there is no proof, or why it is not whole."""
 
     target: str
     proof: Proof | None

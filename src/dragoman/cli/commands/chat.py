@@ -1,7 +1,7 @@
 """Talk to a model that works in this folder: it reads, and asks before it writes, runs a command or fetches a page.
 
-With -p it does one task without a person: only what --allow or the user's file names is done beside reading, and the
-model is told of what is refused. Exit status 1 when it came to no answer, 130 when it was interrupted.
+With -p it does one task without a person. Beside reading it does only what --allow or the user's file names; it tells
+the model what it refused. Exit status 1 when there is no answer, 130 when it was interrupted.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Granter(msgspec.Struct, frozen=True):
         return bool(self.team) or self.models != ("*",) or self.routes != ("*",)
 
     def sees(self, key: VirtualKey) -> bool:
-        """Whether a client's key is one of those that it is told of."""
+        """Whether it may see a client's key."""
         return not self.team or key.team == self.team
 
     def excess(self, key: VirtualKey) -> str:

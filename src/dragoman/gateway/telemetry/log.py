@@ -1,7 +1,7 @@
 """Lines about requests: one each, to standard error or a file, written by a thread so that a full pipe stops nobody.
 
-Failures of one kind get ten lines a second; what is over that is counted, and the count gets a line. Whoever listens
-(`dragoman tail`) is handed the same lines.
+Failures of one kind get ten lines a second; what is over that is counted, and the count gets a line. Those who listen
+(`dragoman tail`) get the same lines.
 """
 
 from __future__ import annotations

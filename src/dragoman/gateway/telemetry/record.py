@@ -198,7 +198,7 @@ class Telemetry(Protocol):
 
 
 class Observer:
-    """Is told of each request, and tells: numbers for Prometheus, a line, a span.
+    """Turns each request into numbers for Prometheus, a log line and a span.
 
     Attributes:
         metrics: the numbers of this process.

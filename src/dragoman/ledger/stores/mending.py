@@ -1,7 +1,7 @@
 """A damaged file of the ledger is kept under another name, and one with all that can be read of it takes its place.
 
-It does so in one step: whoever found no file would find no keys and no quotas, and would let everybody in. What is not
-of one month (keys, quotas, sums of dropped months) has a copy beside it, made at each change and once a day.
+It does so in one step: a gateway that found no file would find no keys and no quotas, and would let everybody in. What
+is not of one month (keys, quotas, sums of dropped months) has a copy beside it, made at each change and once a day.
 """
 
 from __future__ import annotations

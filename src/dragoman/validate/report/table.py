@@ -28,7 +28,7 @@ Paint: TypeAlias = Callable[[Colour, str], str]
 
 
 def render_target(run: TargetRun, *, paint: Paint, width: int = 120) -> str:
-    """What came of one target. Its reasons may hold a model's words: the caller takes control characters out."""
+    """The results of one target. Its reasons may hold a model's words: the caller takes control characters out."""
     proof = run.proof
     if proof is None:
         return "".join(f"{line}\n" for line in _concluded(run, paint, width))

@@ -35,7 +35,7 @@ from reliability.process import Gateway
 from reliability.r25_ledger import _CONFIG, Counting, free_port, kill
 from reliability.row import Result, Scale, percentile, run_alone
 
-_CALLERS = 12
+_CALLERS = 24
 _PACE = 0.04  # seconds that each waits between two requests, on the average
 _ROWS_A_SECOND = 10_000  # of a prepared journal
 _PATIENCE = 10.0  # seconds after which a request has failed

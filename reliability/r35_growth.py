@@ -3,13 +3,14 @@ one after the other, while they are asked: no request is refused, each has its r
 
     .venv/bin/python -m reliability.r35_growth [--seconds 8]
 
-A caller has what a balancer in front of them does: who does not take a connection is passed over. Everything else that
-is no answer counts as refused.
+A caller does what a balancer in front of them does: it asks each ten times a second whether it is ready, and passes
+over who is not, or does not take a connection. Everything else that is no answer counts as refused.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import random
@@ -43,7 +44,16 @@ _INSTANCES = 3
 _CALLERS = 9
 _PACE = 0.03  # seconds that each waits between two requests, on the average
 _PATIENCE = 20.0
+_NOTICE = 1.5  # seconds for which a gateway that is told to end takes connections
 _STORE = "DRAGOMAN_DRILL_STORE"
+_MORE = """
+[keys.drill]
+digests = ["sha256:{digest}"]
+[[quotas]]
+scope = "all"
+tokens = 1_000_000_000
+per = "month"
+"""
 _TABLES = (
     ("attempt", COLUMNS), ("adjustment", ("id", "attempt", "nano", "prices", "reason", "actor", "at")),
     ("usage_hour", (*GROUPS, *SUMS)), ("spend", ("account", "holder", "nano", "tokens")),
@@ -78,6 +88,21 @@ class Growing:
         self.outcomes: Counter[str] = Counter()
         self.seconds: list[float] = []
         self.stop = asyncio.Event()
+        self.ready: set[int] = set()
+
+    async def look(self, gateway: Gateway) -> None:
+        """Whether it may be asked, as a balancer sees it."""
+        head = b"GET /readyz HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n"
+        while not self.stop.is_set():
+            answer = b""
+            with contextlib.suppress(OSError, TimeoutError):
+                async with asyncio.timeout(_PATIENCE):
+                    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+                    writer.write(head)
+                    answer = await reader.read()
+                    writer.close()
+            (self.ready.add if answer.startswith(b"HTTP/1.1 200") else self.ready.discard)(gateway.port)
+            await asyncio.sleep(0.1)
 
     async def call(self) -> None:
         """A request after the other, each on a connection of its own, to whichever instance takes it."""
@@ -85,14 +110,16 @@ class Growing:
             began = time.monotonic()
             try:
                 async with asyncio.timeout(_PATIENCE):
-                    status = await self._ask()
-                self.outcomes["answered" if status == 200 else f"refused with {status}"] += 1
+                    answer = await self._ask()
+                why = re.search(rb'"message": ?"([^"]{0,60})', answer)
+                told = f"refused: {answer[9:12]!r} {why[1] if why else b''!r}"
+                self.outcomes["answered" if answer.startswith(b"HTTP/1.1 200") else told] += 1
             except (OSError, TimeoutError, asyncio.IncompleteReadError) as problem:
                 self.outcomes[f"broken: {type(problem).__name__}"] += 1
             self.seconds.append(time.monotonic() - began)
             await asyncio.sleep(random.uniform(0, 2 * _PACE))
 
-    async def _ask(self) -> int:
+    async def _ask(self) -> bytes:
         name = "m-" + "".join(random.choices("0123456789abcdefghijklmnopqrstuvwxyz", k=12))
         body = json.dumps({"model": f"lab/{name}", "messages": [{"role": "user", "content": "Hi"}]}).encode()
         head = (
@@ -100,8 +127,11 @@ class Growing:
             f"content-length: {len(body)}\r\nauthorization: Bearer {self.secret}\r\n\r\n"
         )
         while True:
+            if not self.ready:
+                await asyncio.sleep(0.01)
+                continue
             try:
-                reader, writer = await asyncio.open_connection("127.0.0.1", random.choice(self.gateways).port)
+                reader, writer = await asyncio.open_connection("127.0.0.1", random.choice(tuple(self.ready)))
                 break
             except ConnectionRefusedError:
                 self.outcomes["passed over"] += 1
@@ -109,8 +139,7 @@ class Growing:
         writer.write(head.encode() + body)
         answer = await reader.read()
         writer.close()
-        found = re.match(rb"HTTP/1.1 (\d+)", answer)
-        return int(found[1]) if found else 0
+        return answer
 
     def copy(self, number: int, source: str, to: str) -> None:
         """`dragoman ledger copy`, as somebody runs it on that machine."""
@@ -187,9 +216,11 @@ async def drill(server: PostgreSQL, seconds: float) -> Result:
         each = Growing(server, provider.sockets[0].getsockname()[1], stack)
         digest = hashlib.sha256(each.secret.encode()).hexdigest()
         for gateway in each.gateways:
-            gateway.file.write_text(gateway.file.read_text() + f'[keys.drill]\ndigests = ["sha256:{digest}"]\n')
+            text = gateway.file.read_text().replace("[server]\n", f"[server]\nnotice_seconds = {_NOTICE}\n")
+            gateway.file.write_text(text + _MORE.format(digest=digest))
             await asyncio.to_thread(stack.enter_context, gateway)
         callers = [asyncio.create_task(each.call()) for _ in range(_CALLERS)]
+        callers += [asyncio.create_task(each.look(gateway)) for gateway in each.gateways]
         began = time.monotonic()
         await asyncio.sleep(seconds)
         for number in range(_INSTANCES):

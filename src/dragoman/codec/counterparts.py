@@ -14,7 +14,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import Fields, read, read_fields, read_items, read_text
 from dragoman.deviations import clip
-from dragoman.types import ProtocolName, Text
+from dragoman.types import Media, ProtocolName, Text
 
 _Paths = Mapping[ProtocolName, tuple[str, ...]]
 _Words = Mapping[ProtocolName, Mapping[str, str]]
@@ -218,6 +218,19 @@ def as_text(part: Raw, protocol: ProtocolName) -> tuple[str, Text, tuple[str, ..
     return kind, Text(text), tuple(name for name in fields if name != "type" and name not in told)
 
 
+def as_image(part: Raw) -> tuple[Media, tuple[str, ...]] | None:
+    """An item that holds an image which the provider made, and its fields that this does not say. None: it is none, or
+    it is not over."""
+    fields = read_fields(part) or {}
+    data = read_text(fields.get("result"))
+    if read_text(fields.get("type")) != _IMAGE or read_text(fields.get("status")) != "completed" or not data:
+        return None
+    image = Media("image", f"image/{read_text(fields.get('output_format')) or 'png'}", data)
+    return image, tuple(name for name in fields if name not in _OF_IMAGE)
+
+
+_IMAGE: Final = "image_generation_call"
+_OF_IMAGE: Final = frozenset({"type", "status", "result", "output_format"})
 #: Protocol → blocks that are read as texts → their fields that make it, the last one their content.
 _TEXTS: Final[Mapping[ProtocolName, Mapping[str, tuple[str, ...]]]] = {
     "anthropic-messages": {

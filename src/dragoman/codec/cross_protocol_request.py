@@ -13,7 +13,7 @@ from typing import Final, final
 import msgspec
 
 from dragoman import _json
-from dragoman.codec.counterparts import OF_MARKED_PART, OF_PART, Counterpart, as_text, kind_of, of_body, take
+from dragoman.codec.counterparts import OF_MARKED_PART, OF_PART, Counterpart, as_image, as_text, kind_of, of_body, take
 from dragoman.codec.json_fields import Fields, native_fields, read_fields, read_items
 from dragoman.codec.remote_calls import Begun, RemoteCall, RemoteCalls, RenderRemote
 from dragoman.deviations import clip, part_path
@@ -32,14 +32,24 @@ _DEPTH: Final = 4
 _TOOLS: Final = "tools"
 
 
-def crossing(protocol: ProtocolName, render: RenderRequest, render_remote: RenderRemote | None = None) -> RenderRequest:
+def crossing(
+    protocol: ProtocolName,
+    render: RenderRequest,
+    render_remote: RenderRemote | None = None,
+    *,
+    answers_images: bool = False,
+) -> RenderRequest:
     """`render`, the protocol's own, of the request in its words, with a note for each field that it cannot say.
-    `render_remote`: how it tells of calls of MCP servers that a provider made."""
+    `render_remote`: how it tells of calls of MCP servers that a provider made; `answers_images`: its answers may hold
+    images."""
 
     def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
         if _is_at_home(request, protocol):
             return render(request, dialect=dialect, limits=limits)
-        crossed = Crossed(protocol, is_vendor=dialect.supports_vendor_fields, has_marks=dialect.supports_cache_control)
+        crossed = Crossed(
+            protocol, is_vendor=dialect.supports_vendor_fields, has_marks=dialect.supports_cache_control,
+            answers_images=answers_images,
+        )  # fmt: skip
         if render_remote is not None:
             request = _with_remotes(request, protocol, render_remote)
         rendered = render(crossed.take(request), dialect=dialect, limits=limits)
@@ -111,9 +121,12 @@ class Crossed:
     What stands in many messages is named once, with its first place and how often it was there.
     """
 
-    __slots__ = ("_found", "_is_vendor", "_of_part", "_protocol", "_said")
+    __slots__ = ("_answers_images", "_found", "_is_vendor", "_of_part", "_protocol", "_said")
 
-    def __init__(self, protocol: ProtocolName, *, is_vendor: bool, has_marks: bool = False) -> None:
+    def __init__(
+        self, protocol: ProtocolName, *, is_vendor: bool, has_marks: bool = False, answers_images: bool = False
+    ) -> None:
+        self._answers_images = answers_images
         self._protocol = protocol
         self._is_vendor = is_vendor
         self._of_part = (*(OF_PART if is_vendor else ()), *(OF_MARKED_PART if has_marks else ()))
@@ -165,6 +178,12 @@ class Crossed:
         return part if native is part.native else msgspec.structs.replace(part, native=native)
 
     def _opaque(self, part: Opaque, at: tuple[int, ...]) -> Part:
+        made = as_image(part.raw) if self._answers_images else None
+        if made is not None:
+            for name in made[1]:
+                shape = f"<{kind_of(part.raw)}>.{name}"
+                self._add(f"parts[].{shape}", f"{part_path(at)}.{shape}", part.protocol)
+            return made[0]
         read = as_text(part.raw, part.protocol)
         if read is None:
             kind = kind_of(part.raw)

@@ -16,7 +16,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.cross_protocol_request import Crossed
-from dragoman.codec.json_fields import read, read_items
+from dragoman.codec.json_fields import read, read_fields, read_items
 from dragoman.deviations import clip
 from dragoman.errors import UsageError
 from dragoman.events import Deviation
@@ -164,7 +164,7 @@ class _Offering:
             native = crossed.take(Request(request.model, (), native=native)).native
             self.deviations += crossed.deviations()
             known = native.fields if native is not None and native.protocol == self._target.name else {}
-            native = Native(self._target.name, {**known, **fields})
+            native = Native(self._target.name, {**known, **_raised(known, fields)})
         return msgspec.structs.replace(request, tools=(*request.tools, *functions), native=native)
 
     def _written(self, tool: NativeTool) -> Written | None:
@@ -271,12 +271,24 @@ class _Offering:
 
 
 def _joined(fields: dict[str, Json], more: dict[str, Json]) -> dict[str, Json]:
-    """Fields with those of another tool: lists go on."""
+    """Fields with those of another tool: lists and objects go on."""
     joined = dict(fields)
     for name, value in more.items():
         known = joined.get(name)
-        joined[name] = [*known, *value] if isinstance(known, list) and isinstance(value, list) else value
+        if isinstance(known, list) and isinstance(value, list):
+            joined[name] = [*known, *value]
+        else:
+            joined[name] = {**known, **value} if isinstance(known, dict) and isinstance(value, dict) else value
     return joined
+
+
+def _raised(known: Mapping[str, Raw], fields: Mapping[str, Raw]) -> dict[str, Raw]:
+    """Fields over those that are known: objects keep what they held."""
+    raised: dict[str, Raw] = {}
+    for name, raw in fields.items():
+        old, new = read_fields(known.get(name)), read_fields(raw)
+        raised[name] = raw if old is None or new is None else _json.raw({**old, **new})
+    return raised
 
 
 def _without(entry: Json, names: Collection[str]) -> Json:

@@ -51,7 +51,8 @@ class NativeTool(msgspec.Struct, frozen=True):
 
     `kind`: one of `KINDS`; `name`: what messages call it; `where`: its place in the request. `function`: what stands
     for it where it is not known, with its published schema; None: nothing can. `settings`: of what a provider runs
-    (`allowed_domains`, `blocked_domains`, `user_location`, `max_uses`). `server`: of kind "mcp". `unsaid`: its other
+    (`allowed_domains`, `blocked_domains`, `user_location`, `max_uses`, `search_context_size`; of files `stores` and
+    `max_results`; of images `aspect`, as "3:2"). `server`: of kind "mcp". `unsaid`: its other
     fields, which only its protocol knows. `bound`: why no other protocol can say it without allowing more; "" if one
     can.
     """

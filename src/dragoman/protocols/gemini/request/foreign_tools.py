@@ -24,6 +24,8 @@ _KINDS: Final = {
     "codeExecution": "code_execution", "fileSearch": "file_search", "retrieval": "file_search", "googleMaps": "maps",
     "mcpServers": "mcp", "computerUse": "computer",
 }  # fmt: skip
+#: How the name of a store begins.
+_STORE: Final = "fileSearchStores/"
 _WRITTEN: Final = {"web_search": "googleSearch", "web_fetch": "urlContext", "code_execution": "codeExecution"}
 
 
@@ -36,6 +38,9 @@ def open_request(request: Request) -> Opened:
         for key in entry if isinstance(entry, dict) else ():
             if key == "mcpServers":
                 found += _read_servers(entry[key])
+                continue
+            if key == "fileSearch":
+                found.append(_read_file_search(_object(entry[key])))
                 continue
             runner: Runner = "client" if key == "computerUse" else "provider"
             unsaid = tuple(entry[key]) if isinstance(entry[key], dict) else ()
@@ -74,6 +79,27 @@ def _object(value: Json) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
+def _read_file_search(said: dict[str, Json]) -> NativeTool:
+    settings = {"stores": said.get("fileSearchStoreNames"), "max_results": said.get("topK")}
+    unsaid = tuple(clip(key) for key in said if key not in ("fileSearchStoreNames", "topK", "metadataFilter"))
+    return NativeTool(
+        "file_search", "fileSearch", "tools.fileSearch", unsaid=unsaid,
+        settings={name: value for name, value in settings.items() if value},
+        bound="it searches only what a filter allows" if said.get("metadataFilter") else "",
+    )  # fmt: skip
+
+
+def _write_file_search(settings: dict[str, Json]) -> Written | None:
+    """A search of stores that are Google's; others are not there."""
+    stores = settings.get("stores")
+    if not isinstance(stores, list) or not all(str(store).startswith(_STORE) for store in stores):
+        return None
+    said: dict[str, Json] = {"fileSearchStoreNames": stores}
+    if "max_results" in settings:
+        said["topK"] = settings["max_results"]
+    return Written(_json.raw({"fileSearch": said}))
+
+
 def _write_server(server: RemoteServer) -> Written | None:
     if server.allowed is not None:
         return None
@@ -90,6 +116,13 @@ def write_tool(tool: NativeTool) -> Written | None:
     may, it has no words."""
     if tool.server is not None:
         return _write_server(tool.server)
+    if tool.kind == "file_search":
+        return _write_file_search(tool.settings)
+    if tool.kind == "image_generation":
+        config: dict[str, Json] = {"responseModalities": ["TEXT", "IMAGE"]}
+        if "aspect" in tool.settings:
+            config["imageConfig"] = {"aspectRatio": tool.settings["aspect"]}
+        return Written(None, None, (), {"generationConfig": config})
     if tool.kind not in _WRITTEN:
         return None
     entry: dict[str, Json] = {_WRITTEN[tool.kind]: {}}

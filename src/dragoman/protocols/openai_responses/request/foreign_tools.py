@@ -17,6 +17,11 @@ from dragoman.codec.json_fields import native_fields, read, read_fields, read_it
 from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol.native_tools import NativeTool, Opened, Runner, ToolForms, Written
+from dragoman.protocols.openai_responses.request.files_and_images import (
+    read_file_search,
+    read_image_generation,
+    write_file_search,
+)
 from dragoman.protocols.openai_responses.request.namespaces import known_name, place_of
 from dragoman.protocols.openai_responses.request.remote_servers import read_server_tool, write_server_tool
 from dragoman.protocols.openai_responses.request.tools import parse_tools
@@ -58,7 +63,8 @@ _DOMAINS: Final = ("allowed_domains", "blocked_domains")
 _SAID: Final = {
     "shell_call": ("action",), "local_shell_call": ("action",), "apply_patch_call": ("operation",),
     "tool_search_call": ("arguments",), "shell_call_output": ("output",), "local_shell_call_output": ("output",),
-    "apply_patch_call_output": ("output",), "tool_search_output": ("tools",), "additional_tools": ("tools", "role"),
+    "apply_patch_call_output": ("output",), "tool_search_output": ("tools",),
+    "additional_tools": ("tools", "role"),
 }  # fmt: skip
 _USUAL: Final = (("status", "completed"), ("execution", "client"), ("caller", {"type": "direct"}),
                  ("environment", {"type": "local"}))  # fmt: skip
@@ -69,6 +75,9 @@ _KINDS: Final = (
     ("mcp", "mcp"), ("image_generation", "image_generation"), ("computer", "computer"), ("tool_search", "tool_search"),
     ("shell", "shell"),
 )  # fmt: skip
+_READERS: Final[dict[str, Callable[[dict[str, Any]], NativeTool]]] = {
+    "mcp": read_server_tool, "file_search": read_file_search, "image_generation": read_image_generation,
+}  # fmt: skip
 _BRINGING: Final = ("additional_tools", "tool_search_output")
 #: Items of calls and of their results → the tool.
 _CALLS: Final = {"shell_call": "shell", "local_shell_call": "local_shell", "apply_patch_call": "apply_patch",
@@ -169,8 +178,9 @@ def _native_tool(entry: dict[str, Any]) -> NativeTool:
         unsaid = _unsaid(entry, "execution", "description", "parameters")
         return NativeTool(type, type, where, "client", _function(type, words, schema), unsaid=unsaid)
     kind = next((kind for start, kind in _KINDS if type.startswith(start)), "other")
-    if kind == "mcp":
-        return read_server_tool(entry)
+    read = _READERS.get(kind)
+    if read is not None:
+        return read(entry)
     runner: Runner = "client" if kind == "computer" else "provider"
     usual = ("container",) if entry.get("container") == {"type": "auto"} else ()
     rest = [f"filters.{name}" for name in _unsaid(_plain(entry.get("filters") or {}), *_DOMAINS)]
@@ -361,6 +371,8 @@ def write_tool(tool: NativeTool) -> Written | None:
         return Written(_json.raw(entry), _json.raw({"type": "code_interpreter"}))
     if tool.server is not None:
         return write_server_tool(tool.server)
+    if tool.kind == "file_search":
+        return write_file_search(tool.settings)
     if tool.kind != "web_search":
         return None
     entry = {"type": "web_search"}

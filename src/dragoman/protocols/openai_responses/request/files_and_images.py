@@ -1,0 +1,53 @@
+"""Searches of files and images that the provider makes, in words that all share.
+
+Spec: https://platform.openai.com/docs/guides/tools-file-search, …/tools-image-generation (read 2026-11-25).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.deviations import clip
+from dragoman.protocol.native_tools import NativeTool, Written
+
+_OF_SEARCH: Final = ("type", "vector_store_ids", "max_num_results", "filters")
+_RATIOS: Final = {"1024x1024": "1:1", "1536x1024": "3:2", "1024x1536": "2:3"}
+#: How the names of stores begin that are of another vendor.
+_FOREIGN_STORE: Final = "fileSearchStores/"
+
+
+def read_file_search(entry: dict[str, Any]) -> NativeTool:
+    """The entry of a search of files among a request's tools."""
+    settings = {"stores": entry.get("vector_store_ids"), "max_results": entry.get("max_num_results")}
+    return NativeTool(
+        "file_search", "file_search", "tools.file_search", unsaid=_rest(entry, *_OF_SEARCH),
+        settings={name: value for name, value in settings.items() if value},
+        bound="it searches only what a filter allows" if entry.get("filters") else "",
+    )  # fmt: skip
+
+
+def read_image_generation(entry: dict[str, Any]) -> NativeTool:
+    """The entry of the tool that makes images."""
+    size = str(entry.get("size") or "auto")
+    settings: dict[str, Json] = {"aspect": _RATIOS[size]} if size in _RATIOS else {}
+    said = ("type", "size") if settings or size == "auto" else ("type",)
+    bound = "a mask says what of an image may change" if entry.get("input_image_mask") else ""
+    name = "image_generation"
+    return NativeTool(name, name, f"tools.{name}", settings=settings, unsaid=_rest(entry, *said), bound=bound)
+
+
+def _rest(entry: dict[str, Any], *said: str) -> tuple[str, ...]:
+    return tuple(clip(key) for key, value in entry.items() if value is not None and key not in said)
+
+
+def write_file_search(settings: dict[str, Json]) -> Written | None:
+    """A search of stores that are not another vendor's; those are not there."""
+    stores = settings.get("stores")
+    if not isinstance(stores, list) or any(str(store).startswith(_FOREIGN_STORE) for store in stores):
+        return None
+    entry: dict[str, Json] = {"type": "file_search", "vector_store_ids": stores}
+    if "max_results" in settings:
+        entry["max_num_results"] = settings["max_results"]
+    return Written(_json.raw(entry), _json.raw({"type": "file_search"}))

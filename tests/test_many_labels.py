@@ -16,7 +16,9 @@ import pytest
 
 from dragoman.decoding import decode
 from growth import MOST_EXPONENT, exponent
+from profiles import IS_SOAK, MORE_IN_SOAK
 
+pytestmark = MORE_IN_SOAK
 TOOLS = [{"name": f"f{number}", "parameters": {"type": "object"}} for number in range(3)]
 Frame = dict[str, Any]
 Piece = Callable[[int], Frame]
@@ -144,7 +146,7 @@ def _frames(first: Piece, second: Callable[[int], Frame], count: int, in_turn: b
         yield (second if kind else first)(other)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(12 if IS_SOAK else 8))
 @pytest.mark.parametrize("protocol", PIECES)
 def test_many_pieces_are_read_in_linear_time(protocol: str, seed: int):
     bodies: dict[int, bytes] = {}

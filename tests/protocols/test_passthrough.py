@@ -155,3 +155,25 @@ def test_a_call_of_a_plain_answer_can_be_run(protocol):
         if name == protocol:
             calls = [event for event in read(protocol, json.dumps(body).encode()) if isinstance(event, ToolCallEnd)]
             assert bool(calls) == ('"name"' in json.dumps(body))
+
+
+@pytest.mark.parametrize("more", [
+    {"tool_calls": [{"id": "a", "function": {"name": "ring", "arguments": "{}"}}]}, {"delta": {"text": "x"}},
+    {"content_block": {"type": "tool_use", "name": "ring", "input": {"bell": 1}}}, {"message": {"content": "x"}},
+])  # fmt: skip
+def test_a_whole_message_with_what_may_be_a_call_is_read(more: dict[str, Any]):
+    text, usage = {"type": "text", "text": "hi"}, {"input_tokens": 1, "output_tokens": 1}
+    head = {"id": "m", "type": "message", "role": "assistant", "content": [text], "stop_reason": "end_turn"}
+    check = PROTOCOLS["anthropic-messages"].check_whole
+    assert check(json.dumps({**head, "usage": usage, "provider": "x", "container": None}).encode()) is not None
+    assert check(json.dumps({**head, "usage": usage, **more}).encode()) is None
+
+
+@pytest.mark.parametrize("key", ["arguments", "args", "parameters"])
+@pytest.mark.parametrize("value", [None, {"bell": 2}])
+def test_a_whole_message_whose_call_has_arguments_twice_is_read(key: str, value: Any):
+    block = {"type": "tool_use", "id": "a", "name": "ring", "input": {"bell": 1}, "caller": {"type": "direct"}}
+    head = {"id": "m", "type": "message", "role": "assistant", "stop_reason": "tool_use"}
+    usage, check = {"input_tokens": 1, "output_tokens": 1}, PROTOCOLS["anthropic-messages"].check_whole
+    assert check(json.dumps({**head, "content": [block], "usage": usage}).encode()) is not None
+    assert check(json.dumps({**head, "content": [{**block, key: value}], "usage": usage}).encode()) is None

@@ -71,10 +71,10 @@ class _Call(msgspec.Struct, tag_field="type", tag="tool_use", gc=False):
     id: _Name
     name: _Name
     input: Annotated[dict[str, Any], msgspec.Meta(min_length=1)]
-    # Where it may stand as well: then what is read tells which counts.
-    arguments: None = None
-    args: None = None
-    parameters: None = None
+    # Where it may stand as well, null too: what is read tells which counts.
+    arguments: msgspec.UnsetType = msgspec.UNSET
+    args: msgspec.UnsetType = msgspec.UNSET
+    parameters: msgspec.UnsetType = msgspec.UNSET
 
 
 class _Usage(msgspec.Struct, gc=False):

@@ -10,6 +10,7 @@ import pytest
 from dragoman import _json, decode
 from dragoman.errors import UsageError
 from dragoman.events import Reply, unfold
+from dragoman.history import fit
 from dragoman.offering import offer
 from dragoman.protocol import Dialect, Rendered
 from dragoman.protocols import PROTOCOLS
@@ -37,8 +38,9 @@ def sent(source: ProtocolName, body: dict[str, Any], target: ProtocolName) -> Re
         request, PROTOCOLS[target], name="lab/m", dialect=HOSTED, policies={}, protocols=PROTOCOLS.__getitem__,
         client=source,
     )  # fmt: skip
-    rendered = PROTOCOLS[target].render_request(made.request, dialect=HOSTED)
-    return Rendered(rendered.http, (*made.deviations, *rendered.deviations), rendered.expectation)
+    fitted, unfit = fit(made.request, protocol=target, target="lab/m")
+    rendered = PROTOCOLS[target].render_request(fitted, dialect=HOSTED)
+    return Rendered(rendered.http, (*made.deviations, *unfit, *rendered.deviations), rendered.expectation)
 
 
 def seen(source: ProtocolName, body: dict[str, Any], target: ProtocolName) -> dict[str, Any]:

@@ -12,14 +12,12 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman import _json
-from dragoman.codec.counterparts import OF_MARKED_PART, OF_PART, Counterpart, as_image, as_text, kind_of, of_body, take
-from dragoman.codec.json_fields import Fields, native_fields, read_fields, read_items
-from dragoman.codec.remote_calls import Begun, RemoteCall, RemoteCalls, RenderRemote
+from dragoman.codec.counterparts import OF_MARKED_PART, OF_PART, Counterpart, as_text, kind_of, of_body, take
+from dragoman.codec.json_fields import Fields, read_fields, read_items
 from dragoman.deviations import clip, part_path
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, ModelLimits, Rendered, RenderRequest
-from dragoman.types import Message, Native, Opaque, Part, ProtocolName, Request, ToolCall, ToolResult
+from dragoman.types import Native, Opaque, Part, ProtocolName, Request, ToolCall, ToolResult
 
 _NOTHING: Final = frozenset({b"null", b"[]", b"{}", b'""'})
 #: Fields that say what holds without them.
@@ -32,26 +30,13 @@ _DEPTH: Final = 4
 _TOOLS: Final = "tools"
 
 
-def crossing(
-    protocol: ProtocolName,
-    render: RenderRequest,
-    render_remote: RenderRemote | None = None,
-    *,
-    answers_images: bool = False,
-) -> RenderRequest:
-    """`render`, the protocol's own, of the request in its words, with a note for each field that it cannot say.
-    `render_remote`: how it tells of calls of MCP servers that a provider made; `answers_images`: its answers may hold
-    images."""
+def crossing(protocol: ProtocolName, render: RenderRequest) -> RenderRequest:
+    """`render`, the protocol's own, of the request in its words, with a note for each field that it cannot say."""
 
     def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
         if _is_at_home(request, protocol):
             return render(request, dialect=dialect, limits=limits)
-        crossed = Crossed(
-            protocol, is_vendor=dialect.supports_vendor_fields, has_marks=dialect.supports_cache_control,
-            answers_images=answers_images,
-        )  # fmt: skip
-        if render_remote is not None:
-            request = _with_remotes(request, protocol, render_remote)
+        crossed = Crossed(protocol, is_vendor=dialect.supports_vendor_fields, has_marks=dialect.supports_cache_control)
         rendered = render(crossed.take(request), dialect=dialect, limits=limits)
         lost = crossed.deviations()
         return msgspec.structs.replace(rendered, deviations=(*rendered.deviations, *lost)) if lost else rendered
@@ -85,34 +70,6 @@ def _is_at_home(request: Request, protocol: ProtocolName) -> bool:
     return True
 
 
-def _with_remotes(request: Request, protocol: ProtocolName, render: RenderRemote) -> Request:
-    """Earlier calls of the MCP servers that the request names, in the protocol's words; those of others stay."""
-    said = b"".join(bytes(raw) for raw in native_fields(request.native, protocol).values())
-    if b'"mcp' not in said:
-        return request
-    messages = [_with_calls(message, protocol, render, said) for message in request.messages]
-    return msgspec.structs.replace(request, messages=tuple(messages))
-
-
-def _with_calls(message: Message, protocol: ProtocolName, render: RenderRemote, said: bytes) -> Message:
-    calls = RemoteCalls()
-    parts: list[Part] = []
-    begun: dict[str, int] = {}  # where the call stands whose result is to come
-    for part in message.parts:
-        remote = calls.take(part.raw) if type(part) is Opaque and part.protocol != protocol else None
-        if isinstance(remote, Begun):
-            begun[remote.id] = len(parts)
-        if remote is None or isinstance(remote, Begun) or _json.encode_text(remote.server) not in said:
-            parts.append(part)
-            continue
-        place = begun.pop(remote.id, None) if isinstance(remote, RemoteCall) else None
-        if place is not None:
-            del parts[place]
-            begun = {id: other - (other > place) for id, other in begun.items()}
-        parts += [Opaque(protocol, raw) for raw in render(remote)]
-    return message if parts == list(message.parts) else msgspec.structs.replace(message, parts=tuple(parts))
-
-
 @final
 class Crossed:
     """One request on its way into `protocol`. `is_vendor`: the target is the vendor's own host, which knows all its
@@ -121,12 +78,9 @@ class Crossed:
     What stands in many messages is named once, with its first place and how often it was there.
     """
 
-    __slots__ = ("_answers_images", "_found", "_is_vendor", "_of_part", "_protocol", "_said")
+    __slots__ = ("_found", "_is_vendor", "_of_part", "_protocol", "_said")
 
-    def __init__(
-        self, protocol: ProtocolName, *, is_vendor: bool, has_marks: bool = False, answers_images: bool = False
-    ) -> None:
-        self._answers_images = answers_images
+    def __init__(self, protocol: ProtocolName, *, is_vendor: bool, has_marks: bool = False) -> None:
         self._protocol = protocol
         self._is_vendor = is_vendor
         self._of_part = (*(OF_PART if is_vendor else ()), *(OF_MARKED_PART if has_marks else ()))
@@ -178,12 +132,6 @@ class Crossed:
         return part if native is part.native else msgspec.structs.replace(part, native=native)
 
     def _opaque(self, part: Opaque, at: tuple[int, ...]) -> Part:
-        made = as_image(part.raw) if self._answers_images else None
-        if made is not None:
-            for name in made[1]:
-                shape = f"<{kind_of(part.raw)}>.{name}"
-                self._add(f"parts[].{shape}", f"{part_path(at)}.{shape}", part.protocol)
-            return made[0]
         read = as_text(part.raw, part.protocol)
         if read is None:
             kind = kind_of(part.raw)

@@ -116,6 +116,9 @@ class _Offering:
             request = self._kept_own(protocols(request.native.protocol).tools, request, request.native)
         request = self._without_custom(request)
         request = self._named(request, is_own=client == self._target.name)
+        if self._target.tools.restate is not None:
+            request, unsaid = self._target.tools.restate(request)
+            self.deviations += unsaid
         return Offer(request, tuple(self.deviations), tuple(self.dropped), self.forms, writer)
 
     # ------------------------------------------------------------ tools that are no functions

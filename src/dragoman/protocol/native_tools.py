@@ -103,7 +103,8 @@ class ToolForms(msgspec.Struct, frozen=True):
     `name`: what a tool may be called. `keeps_custom`: tools that take free text are part of the protocol wherever it
     is spoken. `open_request`: makes a request ready for another protocol. `write_call`: a call of a client's tool of a
     kind, as its clients read it; None: as any call. `write_tool`: a tool that providers run; None: the protocol has
-    none of the kind.
+    none of the kind. `restate`: says what another provider's tools did earlier in the protocol's words, and names what
+    it cannot say.
     """
 
     name: re.Pattern[str]
@@ -112,6 +113,7 @@ class ToolForms(msgspec.Struct, frozen=True):
     open_request: Callable[[Request], Opened] | None = None
     write_call: Callable[[str, ToolCall], Opaque | None] | None = None
     write_tool: Callable[[NativeTool], Written | None] | None = None
+    restate: Callable[[Request], tuple[Request, list[Deviation]]] | None = None
 
 
 ANY_NAME: Final = ToolForms(re.compile(r"[A-Za-z0-9_.:/-]+"), 256)

@@ -9,7 +9,6 @@ from dragoman.codec.cross_protocol_request import crossing
 from dragoman.protocol import Protocol
 from dragoman.protocol.hosted_path import HostedPath
 from dragoman.protocols.anthropic.passthrough import check_whole, goes_as_came, peek
-from dragoman.protocols.anthropic.remote_blocks import render_remote
 from dragoman.protocols.anthropic.request.foreign_tools import FORMS
 from dragoman.protocols.anthropic.request.parse import parse_request
 from dragoman.protocols.anthropic.request.render import render_request
@@ -28,7 +27,7 @@ PROTOCOL: Final = Protocol(
     address_variable="ANTHROPIC_BASE_URL",
     stream_type="text/event-stream; charset=utf-8",
     parse_request=parse_request,
-    render_request=crossing(NAME, render_request, render_remote),
+    render_request=crossing(NAME, render_request),
     decoder=Decoder,
     parse_error=parse_error,
     encoder=Encoder,

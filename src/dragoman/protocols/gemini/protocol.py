@@ -25,7 +25,7 @@ PROTOCOL = Protocol(
     address_variable="GOOGLE_GEMINI_BASE_URL",
     stream_type="text/event-stream",
     parse_request=parse_request,
-    render_request=crossing(NAME, render_request, answers_images=True),
+    render_request=crossing(NAME, render_request),
     decoder=Decoder,
     parse_error=parse_error,
     encoder=Encoder,

@@ -8,7 +8,6 @@ from dragoman.codec.cross_protocol_request import crossing
 from dragoman.protocol import Protocol
 from dragoman.protocol.hosted_path import HostedPath
 from dragoman.protocols.openai_responses.passthrough import check_whole, peek
-from dragoman.protocols.openai_responses.remote_items import render_remote
 from dragoman.protocols.openai_responses.request.expectation import expect
 from dragoman.protocols.openai_responses.request.foreign_tools import FORMS
 from dragoman.protocols.openai_responses.request.parse_and_render import parse_request, render_request
@@ -25,7 +24,7 @@ PROTOCOL: Final = Protocol(
     address_path="/v1",
     stream_type="text/event-stream",
     parse_request=parse_request,
-    render_request=crossing(NAME, render_request, render_remote),
+    render_request=crossing(NAME, render_request),
     decoder=Decoder,
     parse_error=parse_error,
     encoder=Encoder,

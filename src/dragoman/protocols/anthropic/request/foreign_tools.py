@@ -13,10 +13,12 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.codec.hosted_history import with_remotes
 from dragoman.codec.json_fields import native_fields, read, read_fields, read_items, read_text
 from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol.native_tools import NativeTool, Opened, Runner, ToolForms, Written
+from dragoman.protocols.anthropic.remote_blocks import render_remote
 from dragoman.protocols.anthropic.request.parse import parse_tool
 from dragoman.protocols.anthropic.request.remote_servers import is_toolset, read_server_tools, write_server_tool
 from dragoman.protocols.anthropic.wire import NAME
@@ -263,4 +265,11 @@ def write_tool(tool: NativeTool) -> Written | None:
     return Written(_json.raw(entry), _json.raw({"type": "tool", "name": tool.kind}), unsaid)
 
 
-FORMS: Final = ToolForms(re.compile(r"[A-Za-z0-9_-]+"), 128, open_request=open_request, write_tool=write_tool)
+def restate(request: Request) -> tuple[Request, list[Deviation]]:
+    """As `ToolForms.restate`."""
+    return with_remotes(request, NAME, render_remote)
+
+
+FORMS: Final = ToolForms(
+    re.compile(r"[A-Za-z0-9_-]+"), 128, open_request=open_request, write_tool=write_tool, restate=restate
+)

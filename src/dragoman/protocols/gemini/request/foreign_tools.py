@@ -12,8 +12,10 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json
+from dragoman.codec.hosted_history import with_images
 from dragoman.codec.json_fields import native_fields, read
 from dragoman.deviations import clip
+from dragoman.events import Deviation
 from dragoman.protocol.native_tools import NativeTool, Opened, RemoteServer, Runner, ToolForms, Written
 from dragoman.protocols.gemini.wire import NAME
 from dragoman.types import Native, Request
@@ -129,4 +131,11 @@ def write_tool(tool: NativeTool) -> Written | None:
     return Written(_json.raw(entry), None, tuple(tool.settings))
 
 
-FORMS: Final = ToolForms(re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*"), 64, open_request=open_request, write_tool=write_tool)
+def restate(request: Request) -> tuple[Request, list[Deviation]]:
+    """As `ToolForms.restate`."""
+    return with_images(request, NAME)
+
+
+FORMS: Final = ToolForms(
+    re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*"), 64, open_request=open_request, write_tool=write_tool, restate=restate
+)

@@ -13,10 +13,12 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.codec.hosted_history import with_remotes
 from dragoman.codec.json_fields import native_fields, read, read_fields, read_items
 from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol.native_tools import NativeTool, Opened, Runner, ToolForms, Written
+from dragoman.protocols.openai_responses.remote_items import render_remote
 from dragoman.protocols.openai_responses.request.files_and_images import (
     read_file_search,
     read_image_generation,
@@ -386,6 +388,11 @@ def write_tool(tool: NativeTool) -> Written | None:
     return Written(_json.raw(entry), _json.raw({"type": "web_search"}), unsaid)
 
 
+def restate(request: Request) -> tuple[Request, list[Deviation]]:
+    """As `ToolForms.restate`."""
+    return with_remotes(request, NAME, render_remote)
+
+
 FORMS: Final = ToolForms(
     re.compile(r"[A-Za-z0-9_-]+"),
     64,
@@ -393,4 +400,5 @@ FORMS: Final = ToolForms(
     open_request=open_request,
     write_call=write_call,
     write_tool=write_tool,
+    restate=restate,
 )

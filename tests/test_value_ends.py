@@ -84,7 +84,7 @@ def test_how_families_follow_each_other_does_not_hang_on_how_the_text_is_cut():
         again = written[place][start:end] if number % 2 else ""  # told twice, or left out
         written[place] = written[place][:end] + again + written[place][end:] if again else written[place][:start]
         text = draw.choice(("", "\n")).join(written)
-        whole = play(text, "stop", len(text))
+        whole = play(text, "stop", max(len(text), 1))
         for size in (1, 30):
             reply = play(text, "stop", size)
             # White space alone before the first call has been told when it came in a piece of its own.

@@ -234,6 +234,33 @@ def test_what_is_not_of_the_form_is_a_deviation(name: str):
     assert codes == ["structured-answer"]
 
 
+MEMBERS = (
+    ("name", '"ping"'),
+    ("name", '"write_file"'),
+    ("arguments", '{"path": "a", "content": ""}'),
+    ("arguments", '{"path": "b", "content": ""}'),
+    ("args", '{"path": "c"}'),
+    ("id", '"call_1"'),
+)
+
+
+@given(st.lists(st.sampled_from(MEMBERS), min_size=1, max_size=4), st.integers(1, 9))
+def test_a_call_is_told_once(members: list[tuple[str, str]], size: int):
+    """Two names, arguments twice, and a key that may hold them where none came: no call runs."""
+    text = '{"tool_calls": [{' + ", ".join(f'"{key}": {value}' for key, value in members) + "}]}"
+    names = {value for key, value in members if key == "name"}
+    arguments = [value for key, value in members if key == "arguments"]
+    is_told_once = len(names) == 1 and (len(arguments) == 1 or {key for key, _ in members} == {"name"})
+    for pieces in ([text], [text[start : start + size] for start in range(0, len(text), size)]):
+        reply = fold(play(pieces))
+        calls = [(json.dumps(part.name), part.values()) for part in reply.tool_calls]
+        if is_told_once:
+            assert calls == [(*names, json.loads(*(arguments or ["{}"])))]
+        else:
+            assert calls == []
+            assert len(reply.failed_calls) == 1
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_call_that_is_cut_fails(way: str):
     text = ANSWERS["call"][1][way]

@@ -180,6 +180,9 @@ class Structured:
     def _close_call(self, call: _Call, end: Close) -> None:
         self._call = None
         settled = call.text.settle(proven=not end.is_cut)
+        if end.problem:
+            self._fail(call, "contradicted", end.problem)
+            return
         if settled.text is None or end.is_cut:
             self._fail(call, "cut" if end.is_cut else settled.kind, settled.problem or _TOO_SHORT)
             return

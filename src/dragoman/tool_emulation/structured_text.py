@@ -14,6 +14,8 @@ from dragoman.stages.rescue.runner import Prose
 #: What a reader finds: words, and between an `Open` and its `Close` the `Piece`s of a call's arguments.
 Said: TypeAlias = Action | Prose
 
+_TWO_NAMES: Final = "it names two tools"
+_TWICE: Final = "it has arguments twice"
 _KEY: Final = re.compile(r"[^\"\\]+")
 _KEY_LIMIT: Final = 64
 #: Text of a JSON string whose escapes are whole; a high surrogate waits for what follows it.
@@ -115,7 +117,7 @@ class AnswerText:
     def _call(self) -> Generator[Said, None, None]:
         """One call, from behind its brace on: live once its name is known."""
         cursor = self.cursor
-        name, held, is_open = "", "", False
+        name, held, is_open, unread, problem = "", "", False, "", ""
         while True:
             yield from cursor.space()
             if (yield from cursor.take("}")):
@@ -128,7 +130,7 @@ class AnswerText:
                 if not isinstance(value, str) or not value:
                     raise NotACall
                 name = value
-            elif key == "arguments" and name and not is_open:
+            elif key == "arguments" and name and not (is_open or held):
                 yield Open(name)
                 is_open = True
                 if not (yield from cursor.json_pieces()):
@@ -136,7 +138,14 @@ class AnswerText:
                     return
             else:
                 value = yield from cursor.json()
-                held = value if key == "arguments" else held
+                if key == "name" and _json.decode(value) != name:
+                    problem = _TWO_NAMES
+                elif key == "arguments" and (is_open or held):
+                    problem = _TWICE
+                elif key == "arguments":
+                    held = value
+                elif key != "name":
+                    unread = key[:_KEY_LIMIT]
             yield from cursor.space()
             yield from cursor.take(",")
         if not name:
@@ -145,7 +154,9 @@ class AnswerText:
             yield Open(name)
             if held:
                 yield Piece(held)
-        yield Close(BODY)
+            elif unread:
+                problem = problem or f"it has {unread!r} and no arguments"
+        yield Close("" if problem else BODY, problem)
 
     # ------------------------------------------------------------ words
 

@@ -20,7 +20,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-COUNT = 2000
 #: One sample lasts at least this long, in CPU seconds; of three the least counts.
 SAMPLE_SECONDS = 0.02
 SAMPLES = 3
@@ -45,19 +44,10 @@ def timed(work: Callable[[], object]) -> Measure:
 
 
 def library_rows() -> Iterator[tuple[str, Measure]]:
-    """Decoding, with and without stages, in large reads and in one read an event."""
-    import memory  # of the checkout that is measured
-    import streams
+    from library_rows import library_rows as rows
 
-    for protocol in streams.PROTOCOLS:
-        for kind in ("text", "arguments", "string", "parallel"):
-            written = streams.frames(protocol, kind, 200 if kind == "parallel" else COUNT)
-            for cut, pieces in (("large reads", streams.blocks(written)), ("one event a read", written)):
-                for way, run in (("decode", memory.decode), ("all stages", memory.decode_staged)):
-                    yield (
-                        f"{protocol} {kind}, {cut}, {way}",
-                        timed(lambda run=run, protocol=protocol, pieces=pieces: run(protocol, pieces)),
-                    )
+    for name, work in rows():
+        yield name, timed(work)
 
 
 async def gateway_rows(folder: Path) -> dict[str, Measure]:
@@ -111,7 +101,7 @@ class Side:
     """A process that measures one checkout."""
 
     def __init__(self, checkout: Path, only: str) -> None:
-        paths = [checkout / "src", checkout / "bench", checkout / "bench/gateway"]
+        paths = [checkout / "src", checkout / "bench", checkout / "bench/gateway", HERE]
         self._process = subprocess.Popen(
             [sys.executable, str(HERE / "against.py"), "--serve", "--only", only],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONSAFEPATH": "1"},

@@ -17,6 +17,7 @@ import pytest
 
 from cases import counter
 from conversations import reply
+from dragoman.codec import repeated_keys
 from dragoman.codec.framing import event_stream
 from dragoman.events import Reply, fold
 from dragoman.pipe import Reader
@@ -357,8 +358,13 @@ CALLS_OF = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("is_apart", [False, True])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_a_whole_answer_with_a_key_told_twice_does_not_pass(protocol: str):
+def test_a_whole_answer_with_a_key_told_twice_does_not_pass(
+    protocol: str, is_apart: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """`is_apart`: short arguments too are looked at apart from what is around them."""
+    monkeypatch.setattr(repeated_keys, "_SHORT", 0 if is_apart else repeated_keys._SHORT)
     parts = (Text("Both."), *(ToolCall(f"call_{at}", name, json.dumps(said)) for at, (name, said) in enumerate(CALLS)))
     answered = msgspec.structs.replace(reply("text-call"), parts=parts if protocol != "gemini-generate" else parts[1:])
     found = PROTOCOLS[protocol]  # type: ignore[index]

@@ -41,6 +41,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/parts/call_ids.py hashed": {"size": 20},
     "codec/parts/half_characters.py join_halves": {"text": "a"},
     "codec/repeated_keys.py repeats_key_beside": {"key": b'"a":', "value": Raw(b'{"b":1}')},
+    "codec/repeated_keys.py without_value": {"key": b'"a":', "value": Raw(b'{"b":1}')},
     "codec/parts/settled_arguments.py is_same": {"other": '{"a":1}'},
     "codec/parts/settled_arguments.py contradicts": {"other": '{"a":1}'},
     "decoding.py read_request": {"protocol": None},

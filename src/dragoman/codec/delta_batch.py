@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from operator import itemgetter
 from typing import Any, Final, Literal, final
 
 import msgspec
@@ -39,8 +40,8 @@ def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
     if b"\n".join(lines).count(b"%b\n%b" % (tail, head)) != len(lines) - 1:
         return None
     # each with its quotes; a line that ends within its string would have a line end there, which no string has
-    start, stop = len(head) - 1, 1 - len(tail)
-    strings = _decode_strings([line[start:stop] for line in lines])
+    of_line: Callable[[bytes], bytes] = itemgetter(slice(len(head) - 1, 1 - len(tail)))
+    strings = _decode_strings(list(map(of_line, lines)))
     return strings if strings is not None and all(strings) else None
 
 

@@ -24,13 +24,21 @@ def repeats_key(text: bytes, value: Json = None) -> bool:
 def repeats_key_beside(text: bytes, key: bytes, value: Raw) -> bool:
     """The same of a text in which a value stands under a key (with its quotes and its colon). Both are looked at
     apart, so that long strings in the value need not be read."""
-    inner, start = bytes(value), text.find(key) + len(key)
-    # else it stands there otherwise, or elsewhere
-    if len(inner) > _SHORT and start >= len(key) and text.startswith(inner, start):
-        rest = b"%b0%b" % (text[:start], text[start + len(inner) :])
-        if has_plain_keys(inner) and has_plain_keys(rest):
-            return False
+    rest = without_value(text, key, value)
+    if rest is not text and has_plain_keys(bytes(value)) and has_plain_keys(rest):
+        return False
     return repeats_key(text)
+
+
+def without_value(text: bytes, key: bytes, value: Raw) -> bytes:
+    """A JSON text without the text or the object that stands under a key (with its quotes and its colon), a number in
+    its place; the text itself where the value is short, or stands there otherwise, or elsewhere."""
+    if len(value) <= _SHORT:
+        return text
+    inner, start = bytes(value), text.find(key) + len(key)
+    if start >= len(key) and text.startswith(inner, start):
+        return b"%b0%b" % (text[:start], text[start + len(inner) :])
+    return text
 
 
 def has_plain_keys(text: bytes) -> bool:

@@ -70,7 +70,10 @@ class KeyRing:
         if self._of_file:
             return True
         self._look()
-        return any(place is not None and place.has_any for place in (self._store, self._machine)) or self._is_unheard
+        store, machine = self._store, self._machine
+        if (store is not None and store.has_any) or (machine is not None and machine.has_any):
+            return True
+        return self._is_unheard
 
     @property
     def is_too_old(self) -> bool:

@@ -32,7 +32,7 @@ class ReadAlong:
         """Bytes that are on their way to the client. `is_plain`: they are known to tell of no error."""
         self._kept.append(data)
         self._size += len(data)
-        if self._size >= _AT_ONCE or (not is_plain and b'"error"' in data):
+        if self._size >= _AT_ONCE or (not is_plain and data.rfind(b'"error"') >= 0):
             self.catch_up()
         elif self._timer is None:
             self._timer = self._loop.call_later(self._delay, self.catch_up)

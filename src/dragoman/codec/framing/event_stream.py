@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, repeat
+from operator import itemgetter
 from typing import Final, Protocol, TypeAlias
 from weakref import ref
 
@@ -22,6 +23,10 @@ _MANY: Final = 12  # events with more than which it is worth to try again
 _SMALL: Final = 4096  # bytes that hold too few events or lines for one
 _BEGINNING: Final = 4  # events with which a response begins, and those with which it ends: role, name; reason, usage
 _ENDING: Final = 4
+_first_byte: Final[Callable[[bytes], int]] = itemgetter(0)
+_last_byte: Final[Callable[[bytes], int]] = itemgetter(-1)
+_OPENED: Final = {ord("{")}
+_CLOSED: Final = {ord("}")}
 
 
 class TakesStray(Protocol):
@@ -283,8 +288,9 @@ def _plain_events(data: bytes) -> tuple[list[bytes], bytes] | None:
         return None
     lines = data[cut + 6 : -2].split(b"\n\n" + data[: cut + 6])
     joined = b"\n".join(lines)
-    ends = [line[:1] + line[-1:] for line in lines]
-    if joined.count(b"\n") != len(lines) - 1 or ends.count(b"{}") != len(lines):
+    if joined.count(b"\n") != len(lines) - 1 or not all(lines):
+        return None
+    if set(map(_first_byte, lines)) != _OPENED or set(map(_last_byte, lines)) != _CLOSED:
         return None
     return lines, data[: cut + 7]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Final
 
 from dragoman.codec.parts.argument_text import without_placeholder
@@ -46,7 +47,7 @@ def grow_by_many(call: OpenCall, texts: list[str], answer: Answer) -> None:
             answer.calls.ripe[index] = call
         call.size = size
         call.fragments += len(texts)
-        answer.events += [ToolCallDelta(index, text) for text in texts]
+        answer.events += map(ToolCallDelta, repeat(index), texts)
     elif len(texts) < _FEW:
         for text in texts:
             answer.add_arguments(call, text)

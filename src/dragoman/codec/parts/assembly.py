@@ -11,6 +11,7 @@ the assembly turns that into events in the grammar of `dragoman.events` and deci
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Final, Literal, TypeAlias
 
 from dragoman._json import whole_characters
@@ -176,11 +177,8 @@ class Assembly:
             for text in texts:
                 self.add(part, text)
             return
-        index = part.index
-        if part.kind is TextStart:
-            self.events += [TextDelta(index, text) for text in texts]
-        else:
-            self.events += [ThinkingDelta(index, text) for text in texts]
+        grown = TextDelta if part.kind is TextStart else ThinkingDelta
+        self.events += map(grown, repeat(part.index), texts)
 
     def lenient_text(self, text: str) -> str:
         """Text from the lenient reader: half of a surrogate pair at its end waits for the next text."""

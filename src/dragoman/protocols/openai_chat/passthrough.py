@@ -12,7 +12,7 @@ from dragoman import _json
 from dragoman.codec.delta_batch import many, narrowed, one
 from dragoman.codec.framing.plain_keys import has_escaped_letters
 from dragoman.codec.parts.settled_arguments import is_plain_object
-from dragoman.codec.repeated_keys import has_plain_keys, repeats_key
+from dragoman.codec.repeated_keys import has_plain_keys, repeats_key, without_value
 from dragoman.events import Finish
 from dragoman.protocol import Peek
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage
@@ -22,6 +22,7 @@ from dragoman.types import NO_USAGE
 #: An empty list of choices is looked for by its bracket: searching for one byte is many times as fast.
 _EMPTY_LIST: Final = re.compile(rb"\[\s*\]")
 _NEAR: Final = 32
+_USAGE: Final = b'"usage"'
 _BLANK_LINES: Final = (b"\n\n", b"\r\n\r\n")
 
 
@@ -57,7 +58,7 @@ def peek(body: bytes, *, path: str = "") -> Peek | None:
 _Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-_Function: Final = narrowed(FunctionPiece, {"name": _Name, "arguments": str})
+_Function: Final = narrowed(FunctionPiece, {"name": _Name, "arguments": _json.Raw})
 _Call: Final = narrowed(
     CallPiece,
     {"id": _Name, "type": Literal["function"], "function": _Function, "index": ..., "extra_content": ...},
@@ -108,6 +109,7 @@ _OF_CALLS: Final = (
     (b'"id"', 1, 1),
 )  # fmt: skip
 
+_decode_text: Final = _json.typed_decoder(str)
 _decode_answer: Final[Callable[[bytes], Any]] = _json.typed_decoder(_Answer)
 
 
@@ -118,13 +120,16 @@ def check_whole(body: bytes) -> Finish | None:
         return None
     choice = answer.choices[0]
     word, calls = choice.finish_reason, choice.message.tool_calls
-    may_repeat = body.find(b"_calls") >= 0 and not has_plain_keys(body) and _is_crowded(body, len(calls or ()), word)
-    if (may_repeat or has_escaped_letters(body)) and repeats_key(body):
+    around = without_value(body, b'"arguments":', calls[0].function.arguments) if calls else body
+    may_repeat = (
+        around.find(b"_calls") >= 0 and not has_plain_keys(around) and _is_crowded(body, len(calls or ()), word)
+    )
+    if (may_repeat or has_escaped_letters(around)) and repeats_key(body):
         return None
     if calls:
         if word == "stop" or len({call.id for call in calls}) < len(calls):
             return None
-        if not all(is_plain_object(call.function.arguments) for call in calls):
+        if not all(_is_plain(call.function.arguments) for call in calls):
             return None
     elif word == "tool_calls" or not choice.message.content:
         return None
@@ -132,6 +137,12 @@ def check_whole(body: bytes) -> Finish | None:
     if not isinstance(fields, dict):
         return Finish(REASONS[word], word, NO_USAGE) if fields is None else None
     return Finish(REASONS[word], word, read_usage(fields), read_cost(fields))
+
+
+def _is_plain(arguments: _json.Raw) -> bool:
+    """Whether the arguments of a call are a text, and this one JSON object."""
+    text = _decode_text(arguments)
+    return type(text) is str and is_plain_object(text)
 
 
 def _is_crowded(body: bytes, calls: int, word: str) -> bool:
@@ -145,7 +156,9 @@ def without_usage(data: bytes) -> bytes:
     """Whole frames without one that holds usage and no choice, which answers what only we asked for."""
     kept: list[bytes] = []
     begin = 0
-    first = data.find(b'"usage"')  # frames before it are not looked at
+    first = data.rfind(_USAGE)  # frames before it are not looked at
+    if first >= 0 and data.rfind(_USAGE, 0, first) >= 0:  # to search backwards takes half the time
+        first = data.find(_USAGE)
     for found in _EMPTY_LIST.finditer(data, _frame_start(data, first)) if first >= 0 else ():
         place = found.start()
         if place < begin or not data[max(place - _NEAR, 0) : place].rstrip(b" \t:").endswith(b'"choices"'):
@@ -153,7 +166,7 @@ def without_usage(data: bytes) -> bytes:
         start = _frame_start(data, place)
         ends = [end for blank in _BLANK_LINES if (end := data.find(blank, place) + len(blank)) >= len(blank)]
         end = min(ends, default=len(data))
-        if data.find(b'"usage"', start, end) >= 0:
+        if data.find(_USAGE, start, end) >= 0:
             kept.append(data[begin:start])
             begin = end
     return b"".join([*kept, data[begin:]]) if kept else data

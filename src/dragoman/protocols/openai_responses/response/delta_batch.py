@@ -53,7 +53,15 @@ def read_burst(lines: list[bytes], *, is_alone: bool) -> Burst | None:
             return None
         if not is_alone and joined.count(b'"output_index"') > len(lines):
             return None  # it may be told twice, and so may what it adds
-        item, place = grown[0].output_index, -1
-        texts = [each.delta for each in grown if each.output_index == item]
-        ids = set(map(_ids_of, grown))
+        first, place = grown[0], -1
+        item, item_id, call_id = first.output_index, first.item_id, first.call_id
+        texts = [
+            each.delta
+            for each in grown
+            if each.output_index == item and each.item_id == item_id and each.call_id == call_id
+        ]
+        ids = {(item_id, call_id)}
+        if len(texts) < len(lines):  # some servers give each event another id
+            texts = [each.delta for each in grown if each.output_index == item]
+            ids = set(map(_ids_of, grown))
     return Burst(item, place, texts, ids) if len(texts) == len(lines) and all(texts) else None

@@ -321,7 +321,8 @@ def _one(data: bytes) -> tuple[bool, bytes, bytes, bool] | None:
         return None
     body_data, rest = content
     closes = parts[2] == b"HTTP/1.0" or b"close" in fields.get(b"connection", b"").lower()
-    return parts[0] == b"POST" and parts[1] == _PATH.encode(), body_data, rest, closes
+    path = parts[1].removeprefix(b"http://localhost")  # the absolute form names the host as well (section 3.2.2)
+    return parts[0] == b"POST" and path == _PATH.encode(), body_data, rest, closes
 
 
 def _content(fields: dict[bytes, bytes], rest: bytes, *, is_old: bool) -> tuple[bytes, bytes] | None:

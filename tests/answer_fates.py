@@ -15,6 +15,7 @@ from cases import counter
 from dragoman.bounds import USUAL_BOUNDS
 from dragoman.events import Deviation, Event, Failure, fold, unfold
 from dragoman.pipe import Reader
+from dragoman.protocol import ReplyStyle
 from dragoman.protocols import PROTOCOLS
 from dragoman.stages.sequencer import Sequencer
 from field_fates import Fate, is_named, is_written, leaves_of, places_of
@@ -23,6 +24,8 @@ from vendor_types import Case, Json
 
 #: How an answer is read and written: "whole", whole and "unfolded" into a stream, as a "stream".
 FORMS: Final = ("whole", "unfolded", "stream")
+#: A client that knows all that its protocol has: of Messages, the blocks of MCP servers, which it named.
+STYLE: Final = ReplyStyle(knows_servers=True)
 
 
 class Written(NamedTuple):
@@ -35,7 +38,7 @@ class Written(NamedTuple):
 def passed(data: bytes, source: str, target: str) -> tuple[list[Event], str, list[Deviation]]:
     """The events of a stream, the bytes in another protocol, and what these could not say."""
     reader = Reader(PROTOCOLS[source].decoder(new_id=counter(), bounds=USUAL_BOUNDS), [Sequencer()])
-    encoder = PROTOCOLS[target].encoder(new_id=counter(), model="m", created=1)
+    encoder = PROTOCOLS[target].encoder(new_id=counter(), model="m", created=1, style=STYLE)
     events: list[Event] = []
     out = b""
     for frame in [*data.split(b"\n\n"), b""]:
@@ -69,8 +72,11 @@ def write(body: str, source: str, target: str, form: str) -> Written | None:
         return None
     protocol, lost = PROTOCOLS[target], list(reply.deviations)
     if form == "whole":
-        return Written(protocol.render_response(reply, new_id=_ids, model="m", created=1, lost=lost).decode(), (*lost,))
-    encoder = protocol.encoder(new_id=_ids, model="m", created=1)
+        return Written(
+            protocol.render_response(reply, new_id=_ids, model="m", created=1, style=STYLE, lost=lost).decode(),
+            (*lost,),
+        )
+    encoder = protocol.encoder(new_id=_ids, model="m", created=1, style=STYLE)
     text = encoder.encode(unfold(reply)).decode()
     return Written(text, (*lost, *encoder.lost))
 

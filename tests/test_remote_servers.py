@@ -12,7 +12,7 @@ from dragoman.errors import UsageError
 from dragoman.events import Reply, unfold
 from dragoman.history import fit
 from dragoman.offering import offer
-from dragoman.protocol import Dialect, Rendered
+from dragoman.protocol import Dialect, Rendered, ReplyStyle
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName
 
@@ -163,15 +163,20 @@ def response(*items: dict[str, Any]) -> bytes:
     })  # fmt: skip
 
 
-def written(reply: Reply, target: ProtocolName, *, is_stream: bool) -> tuple[list[dict[str, Any]], list[str]]:
+def written(
+    reply: Reply, target: ProtocolName, *, is_stream: bool, knows_servers: bool = True
+) -> tuple[list[dict[str, Any]], list[str]]:
     """The parts of an answer as a client of `target` reads them, and what is named as lost."""
+    style = ReplyStyle(knows_servers=knows_servers)
     if is_stream:
-        encoder = PROTOCOLS[target].encoder(new_id=lambda: "1", model="m", created=1)
+        encoder = PROTOCOLS[target].encoder(new_id=lambda: "1", model="m", created=1, style=style)
         body = b"".join(encoder.encode([event]) for event in unfold(reply))
         lost = encoder.lost
     else:
         lost = []
-        body = PROTOCOLS[target].render_response(reply, new_id=lambda: "1", model="m", created=1, lost=lost)
+        body = PROTOCOLS[target].render_response(
+            reply, new_id=lambda: "1", model="m", created=1, style=style, lost=lost
+        )
     parts = decode(body, target).parts
     raws = [json.loads(bytes(part.raw)) for part in parts if hasattr(part, "raw")]
     return raws, [f"{each.where} {each.seen}" for each in lost if each.where != "parts[2].id"]  # of the text's item
@@ -198,6 +203,21 @@ def test_a_call_and_its_result_cross_both_ways(is_stream: bool, failed: bool) ->
     assert back[1] == {**USE, "id": back[1]["id"]}
     assert back[2] == {**result, "tool_use_id": back[1]["id"]}
     assert lost == ["parts[0].<mcp_list_tools>.id only openai-responses has it"]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_client_of_messages_that_named_no_server_gets_no_blocks_of_the_beta(is_stream: bool) -> None:
+    raws, lost = written(decode(response(LISTED, CALL)), MESSAGES, is_stream=is_stream, knows_servers=False)
+    assert raws == []
+    assert [where for where in lost if "mcp_list_tools" in where] and [where for where in lost if "mcp_call" in where]
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_whoever_names_a_server_knows_its_blocks(named: bool) -> None:
+    body = asking(MESSAGES, SAME[MESSAGES])
+    if not named:
+        del body["mcp_servers"], body["tools"]
+    assert PROTOCOLS[MESSAGES].parse_request(_json.encode(body)).style.knows_servers is named
 
 
 @pytest.mark.parametrize("is_stream", [False, True])

@@ -90,6 +90,7 @@ class ReplyStyle(msgspec.Struct, frozen=True):
     `include_usage`: OpenAI Chat's usage chunk. `array`: Gemini without `alt=sse`. `bare_calls`: Ollama calls with
     the `function` key alone (old Zed). `batch_calls`: all Ollama calls in one chunk (litellm). `echo`: request
     fields that the response repeats, `id`: the answer's, in place of the provider's (both Responses).
+    `knows_servers`: it named MCP servers, so it reads the blocks of their calls, which a beta of Messages has.
     """
 
     include_usage: bool = True
@@ -99,6 +100,7 @@ class ReplyStyle(msgspec.Struct, frozen=True):
     reasoning_field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
     echo: dict[str, Raw] = {}
     id: str | None = None
+    knows_servers: bool = False
 
 
 @final

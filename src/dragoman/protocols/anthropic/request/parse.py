@@ -18,7 +18,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.unread import name_unread
 from dragoman.errors import WireError
 from dragoman.events import Deviation
-from dragoman.protocol import Parsed
+from dragoman.protocol import Parsed, ReplyStyle
 from dragoman.protocols.anthropic.request.parse_messages import Conversation
 from dragoman.protocols.anthropic.wire import (
     EMPTY_SCHEMA,
@@ -111,7 +111,7 @@ class _Parser:
             session_id=session[1] if session else None,
             native=Native(NAME, native) if native else None,
         )
-        return Parsed(request, deviations=tuple(self.deviations))
+        return Parsed(request, ReplyStyle(knows_servers="mcp_servers" in native), tuple(self.deviations))
 
     def deviate(self, code: str, where: str, seen: str = "") -> None:
         self.deviations.append(Deviation(code, where, seen))

@@ -37,7 +37,7 @@ from dragoman.events import (
     UsageUpdate,
 )
 from dragoman.protocol import NewId, ReplyStyle
-from dragoman.protocols.anthropic.response.search_blocks import CITED
+from dragoman.protocols.anthropic.response.search_blocks import cited
 from dragoman.protocols.anthropic.response.usage import render_usage
 from dragoman.protocols.anthropic.wire import (
     ERROR_TYPES,
@@ -87,7 +87,7 @@ class Encoder:
     )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN_STYLE) -> None:
-        """`created` and `style` say nothing that this protocol could write."""
+        """`created` says nothing that this protocol could write."""
         self._new_id = new_id
         self._model = model
         self._kept: dict[str, Raw] = {}  # the native fields that `Start` told
@@ -99,7 +99,7 @@ class Encoder:
         self._head = b""  # what stands before the text of a delta
         self._aborted = False
         self._failed = FailedCalls()
-        self._crossing = CrossProtocol(NAME, CITED, STOP_REASONS)
+        self._crossing = CrossProtocol(NAME, cited(style), STOP_REASONS)
         self.lost = self._crossing.lost
 
     def encode(self, events: Iterable[Event]) -> bytes:
@@ -280,8 +280,8 @@ def render_response(
     style: ReplyStyle = _PLAIN_STYLE,
     lost: list[Deviation] | None = None,
 ) -> bytes:
-    """Write a whole message. `created` and `style` say nothing that this protocol could write."""
-    reply = crossed(reply, NAME, CITED, STOP_REASONS, lost)
+    """Write a whole message. `created` says nothing that this protocol could write."""
+    reply = crossed(reply, NAME, cited(style), STOP_REASONS, lost)
     blocks = [_block(part) for part in reply.parts]
     reason: StopReason = "other" if reply.stop_reason == "error" else reply.stop_reason
     message: _Object = {

@@ -15,6 +15,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.citations import Citation, CitationForm
+from dragoman.protocol import ReplyStyle
 from dragoman.protocols.anthropic.remote_blocks import render_remote
 from dragoman.protocols.anthropic.wire import MADE_SEARCH
 
@@ -39,4 +40,10 @@ def _render_blocks(query: str, pages: Sequence[Citation]) -> list[Raw]:
     return [_json.raw(asked), _json.raw({"type": "web_search_tool_result", "tool_use_id": id, "content": found})]
 
 
-CITED: Final = CitationForm(None, render_blocks=_render_blocks, render_remote=render_remote)
+_CITED: Final = CitationForm(None, render_blocks=_render_blocks)
+_CITED_WITH_SERVERS: Final = CitationForm(None, render_blocks=_render_blocks, render_remote=render_remote)
+
+
+def cited(style: ReplyStyle) -> CitationForm:
+    """How this protocol tells searches, and, to a client that knows them, calls of MCP servers."""
+    return _CITED_WITH_SERVERS if style.knows_servers else _CITED

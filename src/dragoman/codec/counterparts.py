@@ -14,7 +14,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import Fields, read, read_fields, read_items, read_text
 from dragoman.deviations import clip
-from dragoman.types import Media, ProtocolName, Text
+from dragoman.types import Media, Native, ProtocolName, Text
 
 _Paths = Mapping[ProtocolName, tuple[str, ...]]
 _Words = Mapping[ProtocolName, Mapping[str, str]]
@@ -104,16 +104,18 @@ OF_BODY: Final[tuple[Counterpart, ...]] = (
         for name in ("metadata", "user", "store", "moderation", "prompt_cache_options", "prompt_cache_retention")
     ),
 )
+#: That a text is the model's refusal.
+_REFUSAL: Final = Counterpart(
+    {"openai-chat": ("refusal",), "openai-responses": ("type",)},
+    {"openai-chat": {"true": "refusal"}, "openai-responses": {'"refusal"': "refusal"}},
+)
 OF_PART: Final[tuple[Counterpart, ...]] = (
     Counterpart({"openai-chat": ("image_url", "detail"), "openai-responses": ("detail",)}),
     Counterpart(
         {"openai-chat": ("filename",), "openai-responses": ("filename",), "anthropic-messages": ("title",)},
     ),
     Counterpart({"openai-chat": ("prompt_cache_breakpoint",), "openai-responses": ("prompt_cache_breakpoint",)}),
-    Counterpart(
-        {"openai-chat": ("refusal",), "openai-responses": ("type",)},
-        {"openai-chat": {"true": "refusal"}, "openai-responses": {'"refusal"': "refusal"}},
-    ),
+    _REFUSAL,
 )
 _ANSWERED: Final = {f'"{word}"': word for word in ("auto", "default", "flex", "priority", "scale")}
 #: Fields of an answer. A tier that OpenAI does not have is none for its clients.
@@ -256,3 +258,11 @@ def kind_of(part: Raw) -> str:
     """What a part or a tool is called: its type, else its first field."""
     fields = read_fields(part) or {}
     return clip(read_text(fields.get("type")) or next(iter(fields), "part"))
+
+
+def is_refusal(native: Native | None) -> bool:
+    """Whether a text is the model's refusal, as its protocol's own fields tell."""
+    if native is None or _REFUSAL.words is None or native.protocol not in _REFUSAL.paths:
+        return False
+    value = native.fields.get(_REFUSAL.paths[native.protocol][0])
+    return value is not None and bytes(value).decode() in _REFUSAL.words[native.protocol]

@@ -12,6 +12,9 @@ from dragoman.stages.rescue.cursor import Family
 #: Letters that tell a marker from ordinary words.
 _WORD_HEAD: Final = 10
 
+#: A pattern that finds nothing: of no families.
+_NOTHING: Final = "(?!)"
+
 
 class Markers:
     """What begins the calls of some families: everything about it that does not depend on a text.
@@ -30,11 +33,12 @@ class Markers:
     def __init__(self, families: Sequence[Family]) -> None:
         openers = sorted({opener for family in families for opener in family.openers}, key=len, reverse=True)
         anywhere = {opener for family in families if family.where != "line" for opener in family.openers}
-        self.openers = re.compile("|".join(map(re.escape, openers)))
+        any_of_them = "|".join(map(re.escape, openers)) or _NOTHING
+        self.openers = re.compile(any_of_them)
         self.partial = frozenset(opener[:size] for opener in openers for size in range(1, len(opener)))
         self.partial_on_line = self.partial - {opener[:size] for opener in anywhere for size in range(1, len(opener))}
-        self.longest = max(map(len, openers))
-        self.repeated = re.compile(rf"({'|'.join(map(re.escape, openers))})(?:\s*+\1){{3,}}+")
+        self.longest = max(map(len, openers), default=0)
+        self.repeated = re.compile(rf"({any_of_them})(?:\s*+\1){{3,}}+")
         self._begun = {
             opener: [
                 (family, fitting)
@@ -43,7 +47,7 @@ class Markers:
             ]
             for opener in openers
         }
-        self.first = re.compile("|".join(sorted({_beginning(opener) for opener in openers})))
+        self.first = re.compile("|".join(sorted({_beginning(opener) for opener in openers})) or _NOTHING)
 
     def begun(self, opener: str, *, is_line_start: Callable[[], bool]) -> list[tuple[Family, str]]:
         """The families that a whole marker begins, each with its longest one that counts at this place."""

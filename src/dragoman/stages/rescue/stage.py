@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from dragoman.codec.counterparts import is_refusal
 from dragoman.codec.parts.settled_arguments import is_same
 from dragoman.events import (
     EVERY_KIND,
@@ -120,7 +121,8 @@ class Rescue:
         match event:
             case TextStart() | ThinkingStart():
                 self._release_pending()
-                families, whole, markers = sort_families(self._families)
+                # What a model quotes when it refuses is no call.
+                families, whole, markers = sort_families(() if is_refusal(event.native) else self._families)
                 if isinstance(event, ThinkingStart) or self._has_answer:
                     whole = []
                 self._parts[event.index] = Part(event, Scanner(families, markers, self._tools, whole=whole))

@@ -92,11 +92,17 @@ def test_a_text_that_ends_anywhere_gives_no_other_call(case: RescueCase, most: i
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_in_thinking(case: RescueCase):
-    """A call in thinking is one when no answer follows, else it was thinking."""
+def test_in_thinking(case: RescueCase, monkeypatch: pytest.MonkeyPatch):
+    """A call in thinking is one when no answer follows, else it was thinking. One that only a whole message can be is
+    none there; another family's call behind it is."""
     reply = fold(play_text(list(case.text), field="reasoning_content"))
     if BY_NAME[case.family].where == "message":
-        assert not reply.tool_calls and reply.thinking == case.text
+        others = tuple(family for family in FAMILIES if family.name != case.family)
+        with monkeypatch.context() as patch:
+            patch.setattr("dragoman.response_stages.FAMILIES", others)
+            without = fold(play_text(list(case.text), field="reasoning_content"))
+        assert (reply.tool_calls, reply.thinking) == (without.tool_calls, without.thinking)
+        assert reply.tool_calls or reply.thinking == case.text
     else:
         assert [call.name for call in reply.tool_calls] == [name for name, _ in case.calls]
         assert reply.thinking.split() == case.left.split()

@@ -35,7 +35,7 @@ class TargetStates:
     Attributes:
         prices: what answers cost.
         proofs: what validation has shown.
-        standings: circuit breakers and budgets of retries.
+        health_table: circuit breakers and budgets of retries.
     """
 
     __slots__ = ("_config", "_deviating", "_refusing", "_said_clean", "prices", "proofs", "health_table")

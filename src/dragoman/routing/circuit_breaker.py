@@ -57,9 +57,9 @@ class CircuitBreaker:
         self._answers = [0] * _WINDOW
         self._failures = [0] * _WINDOW
         self._second = 0
-        self.openings = 0
+        self.openings: int = 0
         self._answered: float | None = None  # when a request was answered last
-        self.is_told = False
+        self.is_told: bool = False
         self._doubt = 0.0
         self._believes_from = 0.0
 

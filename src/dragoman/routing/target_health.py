@@ -34,7 +34,7 @@ class HealthTable:
 
     def __init__(self) -> None:
         self._of: dict[str, Health] = {}
-        self.looks = 0
+        self.looks: int = 0
 
     def openings(self, target: str) -> int:
         """How often a target's circuit breaker has opened by what was seen here, if it is open now; else 0."""

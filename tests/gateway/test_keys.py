@@ -14,6 +14,7 @@ from reliability.caller import spoken
 
 from conversations import reply
 from dragoman.cli.main import main
+from dragoman.gateway.accounting import Ledger
 from dragoman.gateway.server import client_addresses
 from dragoman.ledger.checking import check
 from dragoman.ledger.folder import LedgerFolder
@@ -96,6 +97,22 @@ def test_a_disabled_key_ends_at_once(recorded: Recording, commands: Commands, mo
         asked_until(status, running, key)
         assert [ask(running, key) for _ in range(5)] == [status] * 5
     assert check(folder).is_sound  # the audit's chain
+
+
+def test_no_key_is_let_in_before_its_limits_hold(
+    recorded: Recording, commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway reads a key that it did not know, and its quotas by the second: what came between was not counted."""
+    monkeypatch.setattr(client_addresses, "LONGEST_PAUSE", 0.0)
+    monkeypatch.setattr(Ledger, "tick", lambda ledger: None)  # so that no second passes
+    running, _, _ = recorded
+    commands.new("first")
+    asked_until(401, running, "anything")
+    for number in range(3):
+        commands("budget", "set", f"team:t{number}", "1/hour", "--unit", "requests")
+        key = commands.new(f"k{number}", "--team", f"t{number}")
+        asked_until(200, running, key)
+        assert ask(running, key) == 429
 
 
 def test_rotating_keeps_the_one_before_for_a_stated_time(recorded: Recording, commands: Commands) -> None:

@@ -167,10 +167,14 @@ class Ledger:
         self._known |= {quota.name: quota for quota in stamped}
         return stamped
 
-    def tick(self) -> None:
-        """Once a second: quotas of the store that were changed hold; what is leased and not needed goes back."""
+    def look(self) -> None:
+        """Quotas of the store that were changed hold from now on."""
         if self._watch.has_changed():
             self.limit(self._of_file, written=self._written)
+
+    def tick(self) -> None:
+        """Once a second: quotas of the store that were changed hold; what is leased and not needed goes back."""
+        self.look()
         if self._budgets is not None:
             self._judge_life(self._budgets)
             self._budgets.tick(time.time())

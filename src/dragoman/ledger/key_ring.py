@@ -31,11 +31,20 @@ _MOST_REMEMBERED: Final = 10_000
 MAX_AGE: Final = 86_400.0
 
 
+def _do_nothing() -> None:
+    pass
+
+
 class KeyRing:
-    """Finds keys by their digest. For one thread; the store is looked at again a quarter of a second after a look."""
+    """Finds keys by their digest. For one thread; the store is looked at again a quarter of a second after a look.
+
+    Attributes:
+        learned: is called when a key was read from the store, before it lets anybody in: what was set for it stands
+            there too, and must hold.
+    """
 
     __slots__ = (
-        "_looked", "_machine", "_max_age", "_names", "_now", "_of_file", "_replica", "_store", "_too_old",
+        "_looked", "_machine", "_max_age", "_names", "_now", "_of_file", "_replica", "_store", "_too_old", "learned",
     )  # fmt: skip
 
     def __init__(
@@ -53,6 +62,7 @@ class KeyRing:
         self._max_age = max_age
         self._looked = 0.0
         self._too_old = False
+        self.learned: Callable[[], None] = _do_nothing
         self._machine = None if folder is None else _Keys(WatchedFile(folder.root / MAIN_FILE))
         has_copy = folder is not None and folder.store is not None
         self._replica = ReplicaWatch(folder, moment=moment) if folder is not None and has_copy else None
@@ -106,9 +116,9 @@ class KeyRing:
         return self._replica is not None and self._replica.heard is None
 
     def _stored(self, digest: bytes) -> VirtualKey | None:
-        if self._store is not None and (key := self._store.find(digest)) is not None:
+        if self._store is not None and (key := self._store.find(digest, self.learned)) is not None:
             return None if self._too_old or key.name in self._names else key
-        key = None if self._machine is None else self._machine.find(digest)
+        key = None if self._machine is None else self._machine.find(digest, self.learned)
         if key is None or key.name in self._names or (self._store is not None and self._store.has(key.name)):
             return None
         return key
@@ -153,8 +163,8 @@ class _Keys:
             if not self._is_known:
                 self.has_any = True  # whether there are keys nobody can say until the file can be read
 
-    def find(self, digest: bytes) -> VirtualKey | None:
-        """The key with this SHA-256, whether it holds or not."""
+    def find(self, digest: bytes, learned: Callable[[], None]) -> VirtualKey | None:
+        """The key with this SHA-256, whether it holds or not. `learned`: as in `KeyRing`."""
         connection = self._watched.connection
         if not self.has_any or connection is None:
             return None
@@ -166,6 +176,8 @@ class _Keys:
             found = self._remembered[digest] = _find(connection, digest)
         except sqlite3.Error:
             return None  # a key that cannot be looked up lets nobody in
+        if found is not None:
+            learned()
         return found
 
     def has(self, name: str) -> bool:

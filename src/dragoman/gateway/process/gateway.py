@@ -121,6 +121,7 @@ class Gateway:
             ledger.pricing = self._pricing
             ledger.begin()
             ledger.limit(config.quotas, written=config.written)
+            self._ring.learned = ledger.look
             self._ask_for_records()
         self._admin: Guard | None = None  # of the admin listener
         self._granters = Granters((), ())

@@ -97,7 +97,7 @@ def _git(fake: Callable[[str], str]) -> dict[str, str]:
         "objects of another repository": "mkdir -p .git/objects/info; echo {outside}/objects > .git/objects/info/alternates; git log -1 >/dev/null; ln -s {outside} .git/objects/pack/x; true",
         "a hook of what is shared": "cd tree 2>/dev/null; cd {work}; cat .git/worktrees/tree/gitdir; mkdir -p .git/worktrees/tree/hooks; " + _RUNS + " > .git/worktrees/tree/hooks/post-index-change && chmod +x .git/worktrees/tree/hooks/post-index-change && echo EVIL",
         "an index that names the settings": "printf 'x' > x; git update-index --add --cacheinfo 100644,$(git hash-object -w x),.git/config; git update-index --add --cacheinfo 120000,$(printf ../../outside | git hash-object -w --stdin),esc; git update-index --add --cacheinfo 100644,$(git hash-object -w x),esc/file; true",
-        "settings in the terminal's own words": "git config --global core.fsmonitor 'touch {proof}' && echo EVIL; git config --system core.fsmonitor x && echo EVIL; true",
+        "settings in the terminal's own words": "git config --global core.fsmonitor 'touch {proof}'; git config --system core.fsmonitor x && echo EVIL; true",
         "a repository in a bundle of links": "mkdir b; " + fake("b/r") + "; mkdir b/c; ln -s ../r b/c/.git; ln -s b/c cc; mkdir b/d; ln -s ../r/HEAD b/d/HEAD; ln -s ../r/objects b/d/objects; ln -s ../r/refs b/d/refs; cp b/r/config b/d/config; printf '\\tworktree = .\\n' >> b/d/config",
         "a repository in a linked tree": "ls {home}/tree >/dev/null && echo evil > {home}/tree/.git && echo EVIL; true",
         "a module of a new name": "printf '[submodule \"x\"]\\n\\tpath = x\\n\\turl = ./x\\n\\tupdate = !touch {proof}\\n' > .gitmodules; mkdir -p x; " + fake("x/.git"),

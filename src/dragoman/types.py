@@ -111,9 +111,16 @@ class Media(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
             raise UsageError(f"expected a file that can be read, got {path}: {problem.strerror}") from None
         from base64 import b64encode
 
-        kind = mime.partition("/")[0]
-        known = kind if kind in ("image", "audio", "video") else "document"
-        return Media(known, mime, b64encode(data).decode())  # type: ignore[arg-type]
+        return Media(media_kind(mime), mime, b64encode(data).decode())
+
+
+def media_kind(mime: str | None) -> Literal["image", "audio", "video", "document"]:
+    """What a media type holds; what is unknown is a document."""
+    match (mime or "").partition("/")[0]:
+        case "image" | "audio" | "video" as kind:
+            return kind
+        case _:
+            return "document"
 
 
 #: What a file is by its suffix. Their own table, so that no machine's settings change what is sent.

@@ -12,9 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, final
 
 from dragoman import _json
+from dragoman.client.mcp_session import (
+    CALL_SECONDS,
+    OPEN_SECONDS,
+    first_words,
+    list_tools,
+    open_session,
+    read_result,
+    require_package,
+)
 from dragoman.config import McpServer, read_mcp_server, read_secret
 from dragoman.deviations import clip
-from dragoman.errors import ConfigError, DragomanError, MissingExtra, UsageError
+from dragoman.errors import ConfigError, DragomanError, UsageError
 from dragoman.inputs.keywords import wrong
 from dragoman.secret import masked
 from dragoman.types import Text, Tool, ToolCall, ToolResult
@@ -22,9 +31,6 @@ from dragoman.types import Text, Tool, ToolCall, ToolResult
 if TYPE_CHECKING:
     from mcp import ClientSession
 
-_OPEN_SECONDS: Final = 30.0
-_CALL_SECONDS: Final = 300.0
-_MOST_TOOLS: Final = 128  # of one server
 _KEPT: Final = 2000  # bytes of what a server writes on standard error
 
 
@@ -79,19 +85,16 @@ class McpTools:
             ConfigError: a key of one cannot be read.
             McpFailed: one cannot be reached.
         """
-        try:
-            import mcp  # noqa: F401
-        except ModuleNotFoundError:
-            raise MissingExtra('MCP servers need the extra "mcp": pip install "dragoman[mcp]"') from None
+        require_package()
         _silence_log()
         for name, server in self._servers.items():
             opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._tasks.append(asyncio.create_task(self._hold(name, server, _secrets(name, server), opened)))
             try:
-                async with asyncio.timeout(_OPEN_SECONDS):
+                async with asyncio.timeout(OPEN_SECONDS):
                     await opened
             except TimeoutError:
-                raise McpFailed(f"the MCP server {name} did not answer in {_OPEN_SECONDS:g} s") from None
+                raise McpFailed(f"the MCP server {name} did not answer in {OPEN_SECONDS:g} s") from None
 
     async def close(self) -> None:
         """End the connections, and the servers that were started."""
@@ -109,38 +112,42 @@ class McpTools:
         """Run one; what goes wrong is told to the model."""
         session, tool = self._places[call.name]
         try:
-            async with asyncio.timeout(_CALL_SECONDS):
+            async with asyncio.timeout(CALL_SECONDS):
                 result = await session.call_tool(tool, call.values())
         except Exception as problem:  # whatever the package raises
             said = f"{call.name} could not be called: {type(problem).__name__}"
             return ToolResult(call.id, call.name, (Text(said),), is_error=True)
         is_error = bool(getattr(result, "is_error", False))
-        return ToolResult(call.id, call.name, (Text(_text_of(result)),), is_error=is_error)
+        return ToolResult(call.id, call.name, read_result(result), is_error=is_error)
 
     async def _hold(self, name: str, server: McpServer, secrets: dict[str, str], opened: asyncio.Future[None]) -> None:
         errors = _LastWords()
         try:
             async with contextlib.AsyncExitStack() as stack:
-                session = await _connected(stack, server, secrets, errors)
-                await session.initialize()
-                listed = (await session.list_tools()).tools
-                for tool in listed[:_MOST_TOOLS]:
-                    if server.only is None or tool.name in server.only:
-                        self._offer(name, session, tool)
+                path = os.environ.get("PATH", os.defpath)
+                session = await open_session(stack, server, secrets, path=path, errors=errors.open(stack))
+                tools, problems = await list_tools(session, server)
+                problems += [problem for tool in tools if (problem := self._offer(name, session, tool))]
+                if problems:
+                    opened.set_exception(UsageError(f"mcp.{name}: {'; '.join(problems)}"))
+                    return
                 opened.set_result(None)
                 await self._end.wait()
         except Exception as problem:  # whatever the package, or what it starts, raises
             if not opened.done():
                 last = masked(errors.last(), secrets.values())
                 told = f"; it wrote: {last}" if last else ""
-                opened.set_exception(McpFailed(f"the MCP server {name} cannot be used: {_first_words(problem)}{told}"))
+                failed = f"the MCP server {name} cannot be used: {first_words(problem)[:200]}{told}"
+                opened.set_exception(McpFailed(failed))
 
-    def _offer(self, server: str, session: ClientSession, tool: Any) -> None:
+    def _offer(self, server: str, session: ClientSession, tool: Any) -> str | None:
+        """Offer a tool; what is returned is why not."""
         name = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in f"{server}_{tool.name}")[:64]
         if name in self._places:
-            raise UsageError(f"mcp: two tools are called {name}")
+            return f"two tools are called {name}"
         self._places[name] = (session, str(tool.name))
         self.tools.append(Tool(name, str(tool.description or ""), _json.raw(tool.input_schema)))
+        return None
 
 
 def _secrets(name: str, server: McpServer) -> dict[str, str]:
@@ -189,39 +196,3 @@ def _silence_log() -> None:
     log = logging.getLogger("mcp")
     if not log.handlers:
         log.addHandler(logging.NullHandler())
-
-
-async def _connected(
-    stack: contextlib.AsyncExitStack, server: McpServer, secrets: dict[str, str], errors: _LastWords
-) -> ClientSession:
-    from mcp import ClientSession
-
-    if server.url is not None:
-        import httpx2
-        from mcp.client.streamable_http import streamable_http_client
-
-        timeout = httpx2.Timeout(30.0, read=_CALL_SECONDS)
-        client = httpx2.AsyncClient(headers=secrets, trust_env=False, follow_redirects=False, timeout=timeout)
-        await stack.enter_async_context(client)
-        streams = await stack.enter_async_context(streamable_http_client(server.url, http_client=client))
-    else:
-        from mcp import StdioServerParameters
-        from mcp.client.stdio import stdio_client
-
-        environ = {"PATH": os.environ.get("PATH", os.defpath), **secrets}
-        parameters = StdioServerParameters(command=server.command[0], args=list(server.command[1:]), env=environ)
-        streams = await stack.enter_async_context(stdio_client(parameters, errors.open(stack)))
-    return await stack.enter_async_context(ClientSession(streams[0], streams[1]))
-
-
-def _text_of(result: Any) -> str:
-    lines = [block.text for block in getattr(result, "content", None) or () if getattr(block, "type", "") == "text"]
-    if not lines and getattr(result, "structured_content", None) is not None:
-        lines.append(_json.to_text(result.structured_content))
-    return "\n".join(lines)
-
-
-def _first_words(problem: BaseException) -> str:
-    while isinstance(problem, BaseExceptionGroup):
-        problem = problem.exceptions[0]
-    return f"{type(problem).__name__}: {problem}"[:200]

@@ -23,20 +23,27 @@ from dragoman.agent.sandbox.sandbox import clean_environment
 from dragoman.agent.tool_plan import Outcome, Plan, ToolFailed, identity_of
 from dragoman.agent.tools.pins import Pins, definition_of, origin_of
 from dragoman.agent.tools.toolbox import Planner, other_plan
+from dragoman.client.mcp_session import (
+    CALL_SECONDS,
+    OPEN_SECONDS,
+    first_words,
+    left_out,
+    list_tools,
+    open_session,
+    read_result,
+    require_package,
+)
 from dragoman.config import Config, McpServer, read_secret
-from dragoman.errors import DragomanError, MissingExtra
-from dragoman.types import Tool, ToolCall
+from dragoman.errors import DragomanError
+from dragoman.types import Text, Tool, ToolCall
 
 if TYPE_CHECKING:
     from mcp import ClientSession
 
-_OPEN_SECONDS: Final = 30.0
-_CALL_SECONDS: Final = 300.0
 _CLOSE_SECONDS: Final = 5.0
 _DESCRIPTION: Final = 1_024  # characters
 _RESULT: Final = 100_000  # characters
 _NAME_LIMIT: Final = 64
-_TOOLS: Final = 128
 _DEFINITION: Final = 64 * 1024  # characters
 #: Of a schema, what is only read.
 _WORDS: Final = frozenset({"description", "title", "$comment"})
@@ -107,10 +114,10 @@ class Remote:
         """
         self._task = asyncio.create_task(self._hold())
         try:
-            async with asyncio.timeout(_OPEN_SECONDS):
+            async with asyncio.timeout(OPEN_SECONDS):
                 await self._opened.wait()
         except TimeoutError:
-            self._problem = f"no answer in {_OPEN_SECONDS:g} s"
+            self._problem = f"no answer in {OPEN_SECONDS:g} s"
         if self._problem:
             await self.close()
             raise RemoteError(f"the MCP server {self.name}: {self._problem}")
@@ -128,26 +135,29 @@ class Remote:
     async def _hold(self) -> None:
         try:
             async with contextlib.AsyncExitStack() as stack:
-                session = await _connected(stack, self._server, self._secrets, self._work)
-                await session.initialize()
-                listed = await session.list_tools()
+                session = await self._connected(stack)
+                tools, problems = await list_tools(session, self._server)
                 self._session = session
-                self._take([tool for tool in listed.tools if self._is_wanted(tool.name)])
+                self.problems += [f"the MCP server {self.name}: {plain_line(problem, 200)}" for problem in problems]
+                self._take(tools)
                 self._opened.set()
                 await self._end.wait()
         except Exception as problem:  # the package and its transports raise many kinds, groups of them too
-            self._problem = plain_line(_first_words(problem), 200)
+            self._problem = plain_line(first_words(problem), 200)
         finally:
             self._session = None
             self._opened.set()
 
-    def _is_wanted(self, tool: str) -> bool:
-        return self._server.only is None or tool in self._server.only
+    async def _connected(self, stack: contextlib.AsyncExitStack) -> ClientSession:
+        """A command runs in the home folder: what lies in the work folder steers it in nothing."""
+        path = clean_environment(os.environ, self._work)["PATH"]
+        silence = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - the stack closes it
+        return await open_session(stack, self._server, self._secrets, path=path, errors=silence, folder=Path.home())
 
     def _take(self, listed: list[Any]) -> None:
         """Sort what the server offers into what is offered on, what is asked about first, and what is left out."""
         seen: set[str] = set()
-        for tool in listed[:_TOOLS]:
+        for tool in listed:
             theirs = str(tool.name)
             title = f"tool {_quoted(theirs)} of the MCP server {self.name}"
             try:
@@ -170,10 +180,6 @@ class Remote:
                 self.changed.append(Changed(planner, self._approving(planner.tool.name, theirs, title, definition)))
             else:
                 self.tools.append(planner)
-        if len(listed) > _TOOLS:
-            self.problems.append(
-                f"the MCP server {self.name}: only the first {_TOOLS} of {len(listed):,} tools are taken"
-            )
 
     def _approving(self, name: str, theirs: str, title: str, definition: str) -> Plan:
         """What is asked about a tool that has changed. Raises PinsError."""
@@ -205,12 +211,12 @@ class Remote:
         if self._session is None:
             raise ToolFailed(f"the MCP server {self.name} is gone{f': {self._problem}' if self._problem else ''}")
         try:
-            async with asyncio.timeout(_CALL_SECONDS):
+            async with asyncio.timeout(CALL_SECONDS):
                 result = await self._session.call_tool(tool, arguments)
         except TimeoutError:
-            raise ToolFailed(f"the MCP server {self.name} did not answer in {_CALL_SECONDS:g} s") from None
+            raise ToolFailed(f"the MCP server {self.name} did not answer in {CALL_SECONDS:g} s") from None
         except Exception as problem:
-            raise ToolFailed(f"the MCP server {self.name}: {plain_line(_first_words(problem), 300)}") from None
+            raise ToolFailed(f"the MCP server {self.name}: {plain_line(first_words(problem), 300)}") from None
         text = plain_text(_text_of(result))[:_RESULT]
         is_error = bool(getattr(result, "is_error", False))
         return Outcome(text or "(no words)", is_error=is_error, is_foreign=True, is_from_outside=True)
@@ -226,10 +232,7 @@ async def open_remotes(config: Config, work: Path, pins: Pins) -> tuple[list[Rem
     servers = config.agent.mcp
     if not servers:
         return [], []
-    try:
-        import mcp  # noqa: F401
-    except ModuleNotFoundError:
-        raise MissingExtra('MCP servers need the extra "mcp": pip install "dragoman[mcp]"') from None
+    require_package()
     remotes = [
         Remote(name, server, secrets=_secrets(config, name), work=work, pins=pins) for name, server in servers.items()
     ]
@@ -271,53 +274,6 @@ def _secrets(config: Config, name: str) -> dict[str, str]:
     }
 
 
-async def _connected(
-    stack: contextlib.AsyncExitStack, server: McpServer, secrets: dict[str, str], work: Path
-) -> ClientSession:
-    """A session with a server. A command runs in the home folder: what lies in the work folder steers it in nothing."""
-    from mcp import ClientSession
-
-    if server.url is not None:
-        import httpx2
-        from mcp.client.streamable_http import streamable_http_client
-
-        timeout = httpx2.Timeout(30.0, read=_CALL_SECONDS)
-        client = httpx2.AsyncClient(headers=secrets, trust_env=False, follow_redirects=False, timeout=timeout)
-        await stack.enter_async_context(client)
-        streams = await stack.enter_async_context(streamable_http_client(server.url, http_client=client))
-    else:
-        from mcp import StdioServerParameters
-        from mcp.client.stdio import stdio_client
-
-        environ = {"PATH": clean_environment(os.environ, work)["PATH"], **secrets}
-        parameters = StdioServerParameters(
-            command=server.command[0], args=list(server.command[1:]), env=environ, cwd=Path.home()
-        )
-        silence = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - the stack closes it
-        streams = await stack.enter_async_context(stdio_client(parameters, silence))
-    return await stack.enter_async_context(ClientSession(streams[0], streams[1]))
-
-
 def _text_of(result: Any) -> str:
-    lines = []
-    for block in getattr(result, "content", None) or ():
-        kind = getattr(block, "type", "")
-        inner = getattr(block, "resource", None)
-        if kind == "text":
-            lines.append(block.text)
-        elif inner is not None and isinstance(getattr(inner, "text", None), str):
-            lines.append(inner.text)
-        elif kind == "resource_link":
-            lines.append(f"(see {block.uri})")
-        else:
-            lines.append(f"({getattr(block, 'mime_type', None) or kind or 'something'} left out)")
-    if not lines and getattr(result, "structured_content", None) is not None:
-        lines.append(_json.to_text(result.structured_content))
-    return "\n".join(lines)
-
-
-def _first_words(problem: BaseException) -> str:
-    """What an exception says; of a group, its first."""
-    while isinstance(problem, BaseExceptionGroup) and problem.exceptions:
-        problem = problem.exceptions[0]
-    return str(problem) or type(problem).__name__
+    parts = read_result(result)
+    return "\n".join([part.text if isinstance(part, Text) else left_out(part.mime) for part in parts])

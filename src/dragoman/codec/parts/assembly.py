@@ -300,7 +300,6 @@ class Assembly:
     def end_call(self, call: OpenCall) -> None:
         """A call's own end was seen. One without arguments waits for the next part or the response's end: a length
         limit may have cut it."""
-        call.block_ended = True
         if call.is_open() and not (call.kind == "function" and call.text.is_blank()):
             self.calls.settle(call, self, proven=True)
         else:

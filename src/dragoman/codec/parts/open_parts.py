@@ -43,7 +43,6 @@ class OpenCall(msgspec.Struct, eq=False):
     text: ArgumentText = msgspec.field(default_factory=ArgumentText)
     pending: list[str] = []  # text that may leave once the call is announced
     arguments: str = ""  # the final text, when whole
-    block_ended: bool = False
     is_settled: bool = False
     fragments: int = 0
     size: int = 0  # characters of its arguments that came

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
@@ -20,7 +20,7 @@ from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import Fields, make_native, read_fields, read_text
 from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments
 from dragoman.money import MOST_TOKENS
-from dragoman.types import Media, StopReason
+from dragoman.types import Media, StopReason, media_kind
 
 NAME: Final = "gemini-generate"
 NOTHING: Final = Raw(b"")
@@ -198,19 +198,6 @@ def camel(fields: dict[str, Json]) -> dict[str, Json]:
     return {camel_key(key): value for key, value in fields.items() if "_" in key} | {
         key: value for key, value in fields.items() if "_" not in key
     }
-
-
-def media_kind(mime: str | None) -> Literal["image", "audio", "video", "document"]:
-    """What a MIME type holds; what is unknown is a document."""
-    match (mime or "").partition("/")[0]:
-        case "image":
-            return "image"
-        case "audio":
-            return "audio"
-        case "video":
-            return "video"
-        case _:
-            return "document"
 
 
 def read_media(fields: Fields) -> Media | None:

@@ -13,6 +13,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.citations import Citation, CitationForm
+from dragoman.codec.counterparts import is_refusal
 from dragoman.events import Deviation
 from dragoman.protocols.openai_responses.remote_items import render_remote
 from dragoman.protocols.openai_responses.wire import NAME, make_native, text_of
@@ -124,11 +125,6 @@ def is_content_part(part: Opaque) -> bool:
     value = _json.decode(bytes(part.raw))
     kind = value.get("type") if isinstance(value, dict) else None
     return isinstance(kind, str) and kind.startswith(_PART_PREFIXES) and not kind.endswith(("_call", "_call_output"))
-
-
-def is_refusal(native: Native | None) -> bool:
-    """Whether a text is the model's refusal."""
-    return native is not None and native.protocol == NAME and native.fields.get("type") == _REFUSAL
 
 
 def render_text(part: Text, *, output: bool, item_fields: tuple[str, ...] = ()) -> dict[str, Json]:

@@ -6,8 +6,8 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.counterparts import is_refusal
 from dragoman.events import TextStart, ThinkingStart, ToolCallStart
-from dragoman.protocols.openai_responses.content import is_refusal
 from dragoman.protocols.openai_responses.wire import CONTENT_TYPE, NAME, ItemKind
 from dragoman.types import Native, ToolCall
 

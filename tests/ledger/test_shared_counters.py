@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 import time
@@ -14,7 +15,11 @@ import pytest
 from reliability.engine_valkey import Valkey
 from reliability.engines import PostgreSQL
 
+from dragoman.config import load_config
 from dragoman.config.quotas import Quota
+from dragoman.gateway.accounting import Ledger
+from dragoman.gateway.telemetry.pricing import Pricing
+from dragoman.gateway.telemetry.record import Observer
 from dragoman.ledger.accounts import Charge, charge_of
 from dragoman.ledger.budgets import Budgets, Need, Refusal
 from dragoman.ledger.counters.apart import Database
@@ -34,6 +39,7 @@ from dragoman.ledger.stores.opening import open_store
 from dragoman.secret import Secret
 from ledger.counting_engines import REMOTE, CountingEngines
 from ledger.histories import intent, settlement
+from ledger.slow_lines import slow_line
 
 QUOTA = Quota("all", "", "usd", 1, "month", generation=1)  # 1,000 nano-dollars
 pytestmark = pytest.mark.parametrize("kind", REMOTE)
@@ -263,6 +269,68 @@ def test_counters_that_do_not_answer_are_away_and_come_back(
     engine.thaw()
     assert answer_of(hasty.look) == first
     hasty.close()
+
+
+def behind_a_slow_line(folder: LedgerFolder, engines: tuple[PostgreSQL, Valkey | None], port: int) -> LedgerFolder:
+    """The same folder, with counters behind another port."""
+    server, valkey = engines
+    store, counters = server.address, None if valkey is None else valkey.address
+    if counters is None:
+        store = store.replace(f":{server.port}/", f":{port}/")
+    else:
+        counters = counters.replace(f":{valkey.port if valkey else 0}/", f":{port}/")
+    return LedgerFolder(folder.root, Secret(store), None if counters is None else Secret(counters))
+
+
+def test_a_connection_that_begins_slowly_begins_and_holds_nobody_up(
+    machines: list[Machine], engines_of: tuple[PostgreSQL, Valkey | None]
+) -> None:
+    """A worker waits a quarter of a second for an answer; a connection of a busy machine may take longer to begin."""
+    folder = machines[0].folder
+    first = machines[0].counters.greet("x")
+    with slow_line((engines_of[1] or engines_of[0]).port, 1.0) as port:
+        hasty = open_counters(behind_a_slow_line(folder, engines_of, port))
+        begun, held, asked = time.monotonic(), 0.0, 0
+        while True:
+            before = time.monotonic()
+            try:
+                found = hasty.look()
+                break
+            except CountersAway:
+                asked, held = asked + 1, held + time.monotonic() - before
+                assert before < begun + 30, "no answer within 30 s"
+                time.sleep(0.02)
+        assert found == first
+        assert asked >= 3 and held < 0.6, "who asks while it begins does not wait a second time"
+        hasty.close()
+
+
+def test_the_first_greeting_waits_longer_than_what_follows(
+    tmp_path: Path, machines: list[Machine], engines_of: tuple[PostgreSQL, Valkey | None]
+) -> None:
+    machines[0].counters.greet("x")
+    observer = Observer()
+    with slow_line((engines_of[1] or engines_of[0]).port, 1.0) as port:
+        ledger = Ledger(behind_a_slow_line(machines[0].folder, engines_of, port), observer, ships=False)
+        ledger.pricing = Pricing(load_config(None, environ={}, home=tmp_path))
+        requests = Quota("all", "", "requests", 5, "minute")
+        ledger.limit([requests])
+        asyncio.run(ledger.greet())
+        assert ledger.admission is not None
+        budgets = ledger.admission.budgets
+        assert budgets.has_begun
+        (engines_of[1] or engines_of[0]).freeze()
+        before = time.monotonic()
+        refusal = budgets.admit([Need(charge_of(requests, "", time.time()), 1)])
+        assert refusal is not None and refusal.cause == "away" and time.monotonic() - before < 2
+        ledger.tick()
+        assert "counters" in observer.notices
+        (engines_of[1] or engines_of[0]).thaw()
+        while observer.notices:
+            assert time.monotonic() < before + 30, "no answer within 30 s"
+            time.sleep(0.1)
+            ledger.tick()
+        ledger.close()
 
 
 def answer_of(ask: Callable[[], str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
@@ -22,7 +23,9 @@ from dragoman.gateway.telemetry.record import Observer, Record
 from dragoman.http.response import TransportFailed
 from dragoman.ledger.accounts import Scopes
 from dragoman.ledger.budgets import Budgets
-from dragoman.ledger.counting import fold_ended, open_counters
+from dragoman.ledger.counters.remote import RemoteCounters
+from dragoman.ledger.counters.sqlite import SqliteCounters
+from dragoman.ledger.counting import MUCH_PATIENCE, PATIENCE, fold_ended, open_counters
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import CountersAway
 from dragoman.ledger.journal import Journal, JournalFailed
@@ -50,6 +53,7 @@ _LAST_ROUND: Final = 5.0
 #: Seconds before others take a worker for ended at which it uses no lease any more.
 _MARGIN: Final = 600.0
 _NOTICE: Final = "ledger"
+_COUNTERS: Final = "counters"
 _NOT_WRITTEN: Final = "requests are not recorded"
 
 
@@ -64,9 +68,9 @@ class Ledger:
     """
 
     __slots__ = (
-        "_begun", "_budgets", "_ended", "_group_sync", "_journal", "_known", "_observer", "_of_file", "_replica",
-        "_ringer", "_shipper",
-        "_thread", "_watch", "_written", "admission", "folder", "is_needed", "pricing",
+        "_begun", "_budgets", "_counters", "_ended", "_group_sync", "_journal", "_known", "_observer", "_of_file",
+        "_replica", "_ringer", "_shipper", "_thread", "_watch", "_written", "admission", "folder",
+        "is_needed", "pricing",
     )  # fmt: skip
 
     def __init__(
@@ -99,6 +103,7 @@ class Ledger:
         self.pricing: Pricing | None = None
         self.admission: Admission | None = None
         self._budgets: Budgets | None = None
+        self._counters: SqliteCounters | RemoteCounters | None = None
         self._replica: ReplicaWatch | None = None
         self._begun: Moment | None = None  # when others knew that this worker may have leases
         self._of_file: Sequence[Quota] = ()
@@ -148,11 +153,22 @@ class Ledger:
                 self._replica = ReplicaWatch(self.folder)
                 holders = self._replica.holders
             self._budgets = Budgets(counters, self._journal.holder, begin=begin, holders=holders)
-            if counters.is_shared:
-                self._budgets.greet()  # so that the first request does not wait for connections
+            self._counters = counters
         if self.admission is None:
             self.admission = Admission(self._budgets, self.pricing, tell=self._alert)
         self.admission.take(quotas)
+
+    async def greet(self) -> None:
+        """Before the first request: counters of several machines hear that this worker is there. A connection that
+        begins, on a machine that has much to do, may take longer than a request may wait for."""
+        budgets, counters = self._budgets, self._counters
+        if budgets is None or not isinstance(counters, RemoteCounters):
+            return
+        counters.set_patience(MUCH_PATIENCE)
+        try:
+            await asyncio.to_thread(budgets.greet)
+        finally:
+            counters.set_patience(PATIENCE)
 
     def _stamped(self, quotas: Sequence[Quota]) -> list[Quota]:
         """Quotas with the time from which their amounts hold. The file says when it is written what holds, also where
@@ -178,6 +194,10 @@ class Ledger:
         if self._budgets is not None:
             self._judge_life(self._budgets)
             self._budgets.tick(time.time())
+            if self._budgets.is_away:
+                self._observer.notices[_COUNTERS] = "they do not answer, so `on_outage` of the quotas decides"
+            else:
+                self._observer.notices.pop(_COUNTERS, None)
 
     def _judge_life(self, budgets: Budgets) -> None:
         """Whether other machines take this worker for one that has ended: their store was not heard for nearly a day,
@@ -266,6 +286,8 @@ class Ledger:
         """Deliver what is left, if this process delivers, and end. May take some seconds."""
         if self._budgets is not None:
             self._budgets.close()
+        if self._counters is not None:
+            self._counters.close()
         self._journal.close()
         self._ringer.ring()
         self._ringer.close()

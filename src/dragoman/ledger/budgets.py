@@ -175,6 +175,11 @@ class Budgets:
         """Whether this worker may have leases, as the others know."""
         return self._has_begun
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the counters did not answer when they were asked last."""
+        return self._now() < self._away_until
+
     def greet(self) -> None:
         """Say to the counters that this worker is there, and has nothing of a life of theirs before."""
         self._epoch = ""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from dragoman.ledger.counters.roster import SharedRoster
 
 #: Seconds that a worker's event loop waits for counters of several machines, and who has time.
-_PATIENCE: Final = 0.25
-_MUCH_PATIENCE: Final = 5.0
+PATIENCE: Final = 0.25
+MUCH_PATIENCE: Final = 5.0
 
 
 def open_counters(folder: LedgerFolder, *, has_time: bool = False) -> SqliteCounters | RemoteCounters:
@@ -39,7 +39,7 @@ def _open_remote(folder: LedgerFolder, *, has_time: bool) -> tuple[RemoteCounter
     from dragoman.ledger.counters import apart, postgresql, postgresql_schema, roster
 
     assert folder.store is not None
-    patience = _MUCH_PATIENCE if has_time else _PATIENCE
+    patience = MUCH_PATIENCE if has_time else PATIENCE
     tables, version = postgresql_schema.TABLES, postgresql_schema.VERSION
     database = apart.Database(folder.store, tables, version=version, patience=patience)
     shared = roster.SharedRoster(folder, database)

@@ -198,6 +198,8 @@ class Gateway:
 
     async def _listen(self, app: App, limits: Limits, listener: socket.socket | None, port: int) -> None:
         self.routes = tuple(app.routes())
+        if self._ledger is not None:
+            await self._ledger.greet()
         loop = asyncio.get_running_loop()
 
         shared = Shared(limits, self._connections, self._addresses, self._memory)

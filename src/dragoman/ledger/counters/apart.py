@@ -1,12 +1,12 @@
-"""Waiting for a database from a thread that has an event loop of its own, for no longer than is bearable there."""
+"""The PostgreSQL that counts, asked from a thread that has an event loop of its own."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Final, TypeVar
 
+from dragoman.ledger.counters.aside import Aside
 from dragoman.ledger.interfaces import CountersAway, Refused, StoreAway
 from dragoman.ledger.stores.postgresql import prepare
 from dragoman.ledger.stores.postgresql_connection import Connection
@@ -19,24 +19,21 @@ _STATEMENT: Final = 2.0
 
 
 class Database:
-    """One connection to a PostgreSQL and one thread that uses it. Who calls waits for `patience` seconds; what takes
-    longer goes on there, and until it is done everybody else is told at once that the counters are away.
+    """One connection to a PostgreSQL and the thread that uses it; see `Aside`."""
 
-    Safe for several threads.
-    """
-
-    __slots__ = ("_address", "_connection", "_executor", "_is_ready", "_lock", "_patience", "_pending", "_tables")
+    __slots__ = ("_address", "_aside", "_connection", "_is_ready", "_tables")
 
     def __init__(self, address: Secret, tables: str, *, version: str, patience: float) -> None:
         """`tables`: statements that make what is needed beside the store's tables; `version`: of them, a number."""
         self._address = address
         self._tables = (tables, version)
-        self._patience = patience
-        self._lock = threading.Lock()
-        self._executor: ThreadPoolExecutor | None = None
-        self._pending: Future[Any] | None = None
+        self._aside = Aside(patience)
         self._connection: Connection | None = None
         self._is_ready = False
+
+    def set_patience(self, seconds: float) -> None:
+        """Who calls waits for so long from now on."""
+        self._aside.patience = seconds
 
     def do(self, work: Callable[[Connection], _T]) -> _T:
         """What `work` gives.
@@ -44,32 +41,14 @@ class Database:
         Raises:
             CountersAway: it cannot be had now; perhaps it is done.
         """
-        with self._lock:
-            if self._pending is not None and not self._pending.done():
-                raise CountersAway("the database has not answered yet")
-            if self._executor is None:
-                self._executor = ThreadPoolExecutor(1, thread_name_prefix="dragoman-counters")
-            try:
-                future: Future[_T] = self._executor.submit(self._work, work)
-            except RuntimeError:  # there is no room for a thread, or the process ends
-                self._executor = None  # the next call begins one; this one would keep what it was given
-                raise CountersAway("no thread to ask the database") from None
-            self._pending = future
         try:
-            return future.result(self._patience)
-        except TimeoutError:
-            raise CountersAway("no answer in time") from None
+            return self._aside.do(partial(self._work, work))
         except (StoreAway, Refused) as problem:  # numbers beyond 64 bits are refused: nothing more is admitted
             raise CountersAway(str(problem)) from None
 
     def close(self) -> None:
         """The next call opens it anew."""
-        with self._lock:
-            executor, self._executor = self._executor, None
-            if executor is not None:
-                executor.submit(self._end)
-                executor.shutdown(wait=False)
-            self._pending = None
+        self._aside.close(self._end)
 
     # ------------------------------------------------------------ inside
 

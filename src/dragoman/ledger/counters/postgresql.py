@@ -91,6 +91,9 @@ class PostgresqlPlace:
         self._ask("DELETE FROM counter_account WHERE until <= $1 RETURNING 1", time.time() - _KEPT_AFTER)
         self._ask("DELETE FROM counter_share WHERE account NOT IN (SELECT id FROM counter_account) RETURNING 1")
 
+    def set_patience(self, seconds: float) -> None:
+        self._database.set_patience(seconds)
+
     def close(self) -> None:
         self._database.close()
 

@@ -97,6 +97,10 @@ class Place(Protocol):
         """Forget who ended a day ago, and accounts whose period ended some time ago."""
         ...
 
+    def set_patience(self, seconds: float) -> None:
+        """A call waits for an answer for so long from now on."""
+        ...
+
     def close(self) -> None:
         """The next call opens it anew."""
         ...
@@ -119,6 +123,10 @@ class Roster(Protocol):
 
     def seeds(self, accounts: Collection[Account]) -> dict[Account, Seed]:
         """What the rows say of accounts, one state of all."""
+        ...
+
+    def set_patience(self, seconds: float) -> None:
+        """A call waits for an answer for so long from now on."""
         ...
 
     def close(self) -> None:
@@ -230,6 +238,11 @@ class RemoteCounters:
             CountersAway: they cannot be read.
         """
         return self._place.totals(accounts)
+
+    def set_patience(self, seconds: float) -> None:
+        """A call waits for an answer for so long from now on."""
+        self._place.set_patience(seconds)
+        self._roster.set_patience(seconds)
 
     def close(self) -> None:
         """The next call opens all anew."""

@@ -113,6 +113,9 @@ class SharedRoster:
 
         self._database.do(work)
 
+    def set_patience(self, seconds: float) -> None:
+        self._database.set_patience(seconds)
+
     def close(self) -> None:
         self._database.close()
 

@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 from dragoman.errors import MissingExtra
 from dragoman.ledger.accounts import is_recorded
 from dragoman.ledger.counters import valkey_scripts as scripts
+from dragoman.ledger.counters.aside import Aside
 from dragoman.ledger.counters.remote import Listing, Share
 from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed
 from dragoman.secret import Secret, masked
@@ -31,6 +32,8 @@ except ImportError:
     raise MissingExtra('counters in Valkey need the extra "fleet": pip install "dragoman[fleet]"') from None
 
 _BUCKETS: Final = 64
+#: Seconds until a connection has begun.
+_CONNECT_SECONDS: Final = 3.0
 #: Seconds between two tries of a server that did not answer, the first and the longest.
 _PAUSE, _LONGEST_PAUSE = 0.5, 4.0
 _REMEMBERED: Final = 86_400.0
@@ -47,8 +50,8 @@ class ValkeyPlace:
     """See `Place`. Safe for several threads."""
 
     __slots__ = (
-        "_away_until", "_client", "_epoch", "_lives", "_lock", "_now", "_password", "_patience", "_pause", "_server",
-        "_url", "name",
+        "_aside", "_away_until", "_begun", "_client", "_epoch", "_lives", "_lock", "_now", "_password", "_patience",
+        "_pause", "_server", "_url", "name",
     )  # fmt: skip
 
     def __init__(self, address: Secret, *, patience: float, now: Callable[[], float] | None = None) -> None:
@@ -59,10 +62,12 @@ class ValkeyPlace:
         self._url = Secret(parts._replace(query="&".join(words)).geturl())
         self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self._password = unquote(parts.password or "")
+        self._aside = Aside(patience)
         self._patience = patience
         self._now = now
         self._lock = threading.RLock()
         self._client: Any = None
+        self._begun: Any = None  # a client whose connection has begun since somebody waited for it
         self._server = ""
         self._lives: list[str] = []
         self._epoch = ""
@@ -158,11 +163,15 @@ class ValkeyPlace:
             if old:
                 self._do(partial(_forget, key=_keys(_bucket(account), account)[2], fields=old))
 
-    def close(self) -> None:
+    def set_patience(self, seconds: float) -> None:
         with self._lock:
-            client, self._client = self._client, None
-            if client is not None:
-                client.close()
+            self._patience = self._aside.patience = seconds
+            if self._client is not None:
+                _wait_for(self._client, seconds)
+
+    def close(self) -> None:
+        self._drop()
+        self._aside.close(self._drop_begun)
 
     # ------------------------------------------------------------ inside
 
@@ -252,17 +261,32 @@ class ValkeyPlace:
             try:
                 return work(self._client)
             except (valkey.ConnectionError, ConnectionError):
-                self.close()
-        self._client = self._connected()
+                self._drop()
+        if self._begun is None:
+            self._aside.do(self._connect)
+        self._client, self._begun = self._begun, None
+        _wait_for(self._client, self._patience)
         return work(self._client)
 
-    def _connected(self) -> Any:
+    def _connect(self) -> None:
+        """In a thread of its own: a connection to a busy machine may take longer to begin than anybody waits."""
         # The driver would take any host's certificate.
         tls = {"ssl_check_hostname": True} if self.name.startswith(_WITH_TLS) else {}
-        return valkey.Valkey.from_url(
-            self._url.reveal(), single_connection_client=True, decode_responses=True, socket_timeout=self._patience,
-            socket_connect_timeout=self._patience, retry=Retry(NoBackoff(), 0), valkey_connect_func=self._meet, **tls,
+        self._begun = valkey.Valkey.from_url(
+            self._url.reveal(), single_connection_client=True, decode_responses=True, socket_timeout=_CONNECT_SECONDS,
+            socket_connect_timeout=_CONNECT_SECONDS, retry=Retry(NoBackoff(), 0), valkey_connect_func=self._meet, **tls,
         )  # fmt: skip
+
+    def _drop(self) -> None:
+        with self._lock:
+            client, self._client = self._client, None
+            if client is not None:
+                client.close()
+
+    def _drop_begun(self) -> None:
+        client, self._begun = self._begun, None
+        if client is not None:
+            client.close()
 
     def _meet(self, connection: Any) -> None:
         """Whose life this connection reaches. One that drops accounts when it is full cannot count."""
@@ -278,9 +302,17 @@ class ValkeyPlace:
         self._server = found["run_id"]
 
     def _fail(self, problem: Exception) -> None:
-        self.close()
+        self._drop()
         words = masked(str(problem).partition("\n")[0][:200], (self._password,)) or type(problem).__name__
         raise CountersAway(f"{self.name}: {words}") from None
+
+
+def _wait_for(client: Any, seconds: float) -> None:
+    """An answer, for so long from now on; the driver sets it when a connection begins alone."""
+    connection = client.connection
+    connection.socket_timeout = seconds
+    if connection._sock is not None:
+        connection._sock.settimeout(seconds)
 
 
 def _bucket(account: Account) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from scripts import mutants
 
 PLANTED = list(mutants.mutants())

@@ -18,7 +18,7 @@ import pytest
 
 from dragoman.errors import ConfigError, UsageError
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, HttpRequest, ModelLimits
-from dragoman.providers.catalog import Catalog, Modality, Provider, load_catalog, load_model_sources
+from dragoman.providers.catalog import Catalog, Modality, Provider, load_catalog, load_model_sources, nearest
 from dragoman.providers.endpoint import endpoint, filled
 from dragoman.types import ProtocolName
 
@@ -494,3 +494,48 @@ def test_the_model_list_is_made_from_the_two_packages(tmp_path: Path, monkeypatc
         "2026-11-21",
         "MIT",
     )
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "near"),
+    [
+        ("nope", ["openai", "ollama"], ""),
+        ("x", ["xai"], ""),
+        ("claude", ["azure", "anthropic"], ""),
+        ("sonnet", ["volcengine", "claude-sonnet-5"], "claude-sonnet-5"),
+        ("olama", ["llamacpp", "ollama"], "ollama"),
+        ("gorq", ["google", "groq"], "groq"),
+        ("granit5", ["granite4:latest", "qwen3"], "granite4:latest"),
+        ("router", ["openrouter"], "openrouter"),
+        ("", ["ollama"], ""),
+    ],
+)
+def test_what_is_named_as_nearest_is_near(word: str, known: list[str], near: str) -> None:
+    assert nearest(word, known) == (f"; nearest: {near}" if near else "")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://[::1", "http://::1]/v1", "http://host:port/v1", "http://host:99999/v1", "http://host:0/v1", "http:///v1",
+        "http://", "http:/host/v1", "https//host", "host:80", "ftp://host", "http://a..b/v1", "http://a b/v1",
+        "http://" + "a" * 64 + "/v1", "http://host<>/v1", "http://{nobody}/v1", "http://host/{nobody}",
+    ],
+)  # fmt: skip
+def test_what_is_no_address_is_refused_when_it_is_read(address: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape("providers.lab.base_url: expected http://… or https://…, got ")):
+        load_catalog({"lab": {"protocol": "openai-chat", "base_url": address}})
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://[::1]:8000/v1",
+        "http://[fe80::1%25eth0]/v1",
+        "http://under_score:1/",
+        "https://bücher.example/v1",
+        "HTTP://H",
+    ],
+)
+def test_what_is_an_address_is_taken(address: str) -> None:
+    assert load_catalog({"lab": {"protocol": "openai-chat", "base_url": address}}).provider("lab").base_url == address

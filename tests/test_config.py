@@ -210,7 +210,7 @@ def test_what_is_wrong_is_named_by_its_path(tmp_path: Path, text: str, said: str
 @pytest.mark.parametrize("address", ["0.0.0.0:4141", "10.0.0.5:80", "[::]:4141", "lab:1", "127.0.0.1.evil.example:1"])
 def test_an_address_that_others_reach_needs_keys(tmp_path: Path, address: str) -> None:
     text = f'[server]\naddress = "{address}"\n'
-    assert "set server.keys first" in refusal(tmp_path, text)
+    assert "set server.keys first: dragoman keys new" in refusal(tmp_path, text)
     assert load(tmp_path, text + 'keys = ["env:KEY"]\n').server.address == address
 
 
@@ -255,6 +255,24 @@ def test_a_proxy_is_off_unless_named_and_set(tmp_path: Path) -> None:
     assert load(tmp_path, '[http]\nproxy = "http://proxy:1"\n').http.proxy == Secret("http://proxy:1")
     message = refusal(tmp_path, '[http]\nproxy = "me:word@proxy"\n')
     assert "expected http://HOST:PORT" in message and "word" not in message
+    assert "expected http://HOST:PORT" in refusal(tmp_path, '[http]\nproxy = "http://proxy:port"\n')
+
+
+def test_every_address_is_checked_when_the_file_is_read(tmp_path: Path) -> None:
+    lab = '[providers.lab]\nprotocol = "openai-chat"\nbase_url = "http://[::1"\n'
+    assert refusal(tmp_path, lab).startswith(
+        "providers.lab.base_url: expected http://… or https://…, got 'http://[::1'"
+    )
+    vendor = '[providers.anthropic]\nclient_login = true\nbase_url = "http://[::1"\n'
+    assert refusal(tmp_path, vendor).startswith("providers.anthropic.base_url: expected ")
+    tools = '[agent.mcp.files]\nurl = "localhost:80"\n'
+    assert refusal(tmp_path, tools).startswith("agent.mcp.files.url: expected http://… or https://…")
+    for ledger in ('store = "postgresql://[::1"', 'store = "postgresql://u:p@h:port/d"', 'counters = "valkey://[::1"'):
+        assert refusal(tmp_path, f"[ledger]\n{ledger}\n").startswith(f"ledger.{ledger.partition(' ')[0]}: expected ")
+    for section in ("server", "admin"):
+        for address in ("[::1", "::1:80", "a b:80", "u@h:80", "h/p:80"):
+            message = refusal(tmp_path, f'[{section}]\naddress = "{address}"\n')
+            assert message == f"{section}.address: expected HOST:PORT, got {address!r}"
 
 
 def test_a_secret_masks_itself() -> None:

@@ -174,7 +174,7 @@ def test_a_request_that_lost_nothing_says_so(log: Path, capsys: pytest.CaptureFi
         (["--id", "third"], "no request with the id 'third'"),
         (["--id", "\udcff"], "no request with the id"),
         (["--id", "second", "--log", "nowhere.log"], "expected a file that can be read"),
-        (["--from", "openai"], "expected --from and --to"),
+        (["--from", "openai"], "expected --from PROTOCOL and --to TARGET"),
     ],
 )
 def test_what_cannot_be_explained_is_told_in_words(

@@ -59,7 +59,7 @@ def test_wrong_usage_is_2(words: list[str]) -> None:
 def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["modles"])
-    assert "unknown command 'modles'; nearest: models, decode; dragoman help lists them" in capsys.readouterr().err
+    assert "unknown command 'modles'; nearest: models; dragoman help lists them" in capsys.readouterr().err
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,14 +68,18 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_fails_is_said_in_one_line(tmp_path: Path) -> None:
-    for words in (
-        ["decode", "--protocol", "openai-chat", str(tmp_path / "nothing")],
-        ["config", "check", "--config", str(tmp_path / "nothing.toml")],
+    (tmp_path / "nothing").write_bytes(b"")
+    (tmp_path / "nothing.toml").write_text("[nothing")
+    for words, status in (
+        (["decode", "--protocol", "openai-chat", str(tmp_path / "nothing")], 1),
+        (["config", "check", "--config", str(tmp_path / "nothing.toml")], 1),
+        (["decode", "--protocol", "openai-chat", str(tmp_path / "nothing.sse")], 2),
+        (["config", "check", "--config", str(tmp_path / "nothing.sse")], 2),
     ):
         run = dragoman(*words)
-        assert run.returncode == 1
+        assert run.returncode == status
         assert run.stderr.count(b"\n") == 1 and run.stderr.startswith(b"dragoman: ")
-        assert b"nothing" in run.stderr
+        assert b"nothing" in run.stderr or b"an empty body" in run.stderr
 
 
 def test_decoding_loads_no_network_and_no_event_loop() -> None:

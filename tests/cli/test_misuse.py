@@ -11,12 +11,18 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.main import COMMANDS, GROUPS, main
+from dragoman.cli.main import COMMANDS, GROUPS, load_command, main, make_parser
 from scripted import serving, streamed
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 GLUED = str(EXAMPLES / "glued.sse")
 TOOLS = str(EXAMPLES / "tools.json")
+#: Commands that read a configuration, and the words that each needs besides.
+CONFIGURED: dict[str, list[str]] = {
+    "call": ["hi"], "chat": ["-p", "hi"], "models": [], "serve": [], "env": ["zed"], "tail": [], "keys": ["list"],
+    "budget": ["list"], "spend": [], "ledger": ["check"], "doctor": [], "config": ["check"], "validate": ["ollama/m"],
+    "record": ["ollama"], "explain": ["--from", "openai", "--to", "ollama/m"],
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +67,20 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
             2,
             "would allow everything of edit; name what: edit:src",
         ),
-        (["decode", "nosuch.sse"], 1, "nosuch.sse: there is no such file"),
+        (["call", "lab/m1"], 2, "a prompt is missing; say: dragoman call lab/m1 PROMPT"),
+        (["call", "ollama/m", "hi", "--max-tokens", "abc"], 2, "expected a whole number, at least 1, got 'abc'"),
+        (["call", "nope/m", "hi"], 2, "unknown provider 'nope'; `dragoman models --all` lists them"),
+        (["keys", "new", "ci", "--label", "x"], 2, "--label: expected NAME=VALUE, got 'x'"),
+        (["budget", "set", "key", "ci"], 2, "set: expected an amount and a period, like 500/month, got 'ci'"),
+        (["budget", "set", "all", "1/day", "--unit", "concurrent"], 2, "expected a number alone, got '1/day'"),
+        (["budget", "show"], 2, "show: expected a scope, like team:research or all"),
+        (["explain", "body.json"], 2, "expected --from PROTOCOL and --to TARGET for a body, or --id ID"),
+        (["tail", "--url", "foo"], 2, "--url: expected an address like http://127.0.0.1:4141, got 'foo'"),
+        (["env", "zed", "--url", "http://[::1"], 2, "--url: expected an address like http://127.0.0.1:4141"),
+        (["record", "http://[::1"], 2, "expected a provider or an address like http://127.0.0.1:11434"),
+        (["validate", "ollama/m", "--jobs", "x"], 2, "--jobs: expected a whole number, at least 1, got 'x'"),
+        (["serve", "--workers", "0"], 2, "--workers: expected a whole number, at least 1, got '0'"),
+        (["config", "check", "nosuch.toml"], 2, "--config nosuch.toml: there is no such file"),
         (["decode", TOOLS], 2, "cannot tell the protocol of the body"),
         (["decode", "--protocol", "soap", GLUED], 2, "expected one of ollama, openai, responses, anthropic, gemini"),
         (["decode", "--protocol", "anthropic-messages", GLUED], 1, "this looks like openai-chat"),
@@ -78,6 +97,63 @@ def test_misuse_is_told(
     got, _, err = said(capsys, *words, *more)
     assert (got, message in err) == (status, True), err
     assert "Traceback" not in err and "[Errno" not in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["decode", "FILE"],
+        ["decode", "--request", "FILE", "--protocol", "openai", GLUED],
+        ["decode", "--tools", "FILE", GLUED],
+        ["translate", "--to", "anthropic", "FILE"],
+        ["translate", "--from", "openai", "--to", "anthropic", "FILE"],
+        ["explain", "--from", "openai", "--to", "anthropic/claude-sonnet-5", "FILE"],
+        ["call", "ollama/m", "hi", "--tools", "FILE"],
+        ["call", "ollama/m", "hi", "--schema", "FILE"],
+        ["call", "ollama/m", "hi", "--image", "FILE"],
+        ["chat", "ollama/m", "-p", "hi", "--tools", "FILE"],
+        ["validate", "--import", "FILE"],
+        *([name, "--config", "FILE", *more] for name, more in CONFIGURED.items()),
+    ],
+    ids=" ".join,
+)
+def test_a_file_that_is_not_there_is_wrong_usage(
+    words: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, out, err = said(capsys, *("nosuch.py" if word == "FILE" else word for word in words))
+    assert (status, out) == (2, "") and "nosuch.py: there is no such file\n" in err and err.count("\n") == 1
+
+
+def test_each_command_with_options_for_a_file_of_settings_is_tried() -> None:
+    has_config = {
+        name
+        for name in COMMANDS
+        if any("--config" in action.option_strings for action in make_parser(name, load_command(name))._actions)
+    }
+    assert has_config == set(CONFIGURED)
+
+
+def test_a_folder_is_no_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert said(capsys, "decode", str(tmp_path)) == (2, "", f"dragoman: {tmp_path}: Is a directory\n")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_without_its_words_names_the_choices(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the first word is one of a few, its absence and a wrong one name them all."""
+    positional = [action for action in make_parser(name, load_command(name))._actions if not action.option_strings]
+    choices = [str(choice) for choice in (positional[0].choices or ())] if positional else []
+    for words in ([], ["frobnicate"]) if choices and positional[0].nargs is None else ():
+        status, _, err = said(capsys, name, *words)
+        assert status == 2 and all(choice in err.splitlines()[-1] for choice in choices)
+
+
+def test_a_configuration_may_be_named_without_its_option(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('[providers.lab]\nprotocol = "openai-chat"\nbase_url = "http://[::1"\n')
+    status, out, err = said(capsys, "config", "check", str(file))
+    assert (status, out) == (1, "")
+    assert err == f"dragoman: {file}: providers.lab.base_url: expected http://… or https://…, got 'http://[::1'\n"
 
 
 def test_a_body_with_nothing_of_its_protocol_is_not_called_empty(

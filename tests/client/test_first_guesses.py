@@ -24,6 +24,19 @@ PAIR = r"a role goes into a dict: \{'role': 'user', 'content': '…'\}"
         (lambda: dragoman.reply("a/m", ["What?", Path("cat.png")]), r"Message\.user\('…', Path\('cat\.png'\)\)"),
         (lambda: dragoman.reply("a/m", Path("cat.png")), r"Message\.user\('…', Path\('cat\.png'\)\)"),
         (lambda: dragoman.reply("a/m", "hi", output_type=5), "got an int"),
+        *(
+            (lambda said=said: dragoman.reply("a/m", said), "messages: expected something in every message of the user")
+            for said in (
+                "",
+                " \n",
+                [""],
+                ["hi", dragoman.Message.user(""), "there"],
+                {"role": "user", "content": ""},
+                [{"role": "user", "content": []}],
+                [{"role": "user", "parts": [{"text": " "}]}],
+                [{"role": "user", "content": [{"type": "text", "text": ""}]}],
+            )
+        ),
         (lambda: dragoman.embed("ollama/m", []), "got an empty list"),
         (lambda: dragoman.embed("ollama/m", ""), "got an empty string"),
         (lambda: dragoman.decode(b"{}", "openai"), "protocol: .* got 'openai'; nearest: openai-chat"),
@@ -40,6 +53,14 @@ def test_a_wrong_guess_is_told_what_is_taken(guess: Callable[[], Any], words: st
     with FakeModel("never said") as fake, pytest.raises(dragoman.UsageError, match=words):
         guess()
     assert fake.requests == []
+
+
+@pytest.mark.parametrize("address", ["http://[::1", "http://h:port/v1", "localhost:8000", "http://"])
+def test_a_broken_address_is_refused_when_the_client_is_made(address: str) -> None:
+    with pytest.raises(dragoman.DragomanError, match=r"base_url: expected http://… or https://…, got "):
+        dragoman.Client(base_url=address)
+    with pytest.raises(dragoman.DragomanError, match=r"providers\.lab\.base_url: expected http://… or https://…, got "):
+        dragoman.Client(providers={"lab": {"base_url": address, "protocol": "openai-chat"}})
 
 
 def test_a_file_is_named_by_its_path_as_text_too(tmp_path: Path) -> None:

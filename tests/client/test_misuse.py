@@ -56,7 +56,7 @@ _WHOLE = {"1"}
 #: By argument, the values that are right for it.
 RIGHT: dict[str, set[str]] = {
     "target": _TEXT - {"''"} | {"['a']"},
-    "messages": _TEXT | {"['a']", "Message", "[Message]", "Message of a string"},
+    "messages": (_TEXT - {"''"}) | {"['a']", "Message", "[Message]", "Message of a string"},
     "system": _TEXT | {"None"},
     "tools": {"[]", "()", "[find]", "[Tool]", "generator"},
     "tool_choice": {"'auto'", "'find'", "Named"},

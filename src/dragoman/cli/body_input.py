@@ -87,13 +87,33 @@ def explain_protocol(reply: Reply, body: bytes, protocol: Protocol) -> str:
 
 
 def read_chunks(file: str) -> Iterator[bytes]:
-    """The body's bytes as they come; `-` is standard input."""
+    """The body's bytes as they come; `-` is standard input.
+
+    Raises:
+        UsageError: the file cannot be read.
+    """
     with contextlib.ExitStack() as stack:
-        source: BinaryIO = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
+        with reading(file):
+            source: BinaryIO = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
         number = source.fileno()
         # Straight from the descriptor: a pipe's bytes are passed on when they come, not when a buffer is full.
         while chunk := os.read(number, _CHUNK):
             yield chunk
+
+
+@contextlib.contextmanager
+def reading(file: str | Path, option: str = "") -> Iterator[None]:
+    """Around reading a file that the command line names; a file that cannot be read is wrong usage.
+
+    Raises:
+        UsageError: it cannot be read; the message names `option`, if there is one, and the file.
+    """
+    try:
+        yield
+    except OSError as problem:
+        is_missing = isinstance(problem, FileNotFoundError)
+        reason = "there is no such file" if is_missing else problem.strerror or type(problem).__name__
+        raise UsageError(f"{option} {file}: {reason}".lstrip()) from None
 
 
 def load_tools(path: Path | None) -> tuple[Tool, ...]:
@@ -120,12 +140,8 @@ def read_option_file(path: Path, option: str) -> bytes:
     Raises:
         UsageError: it cannot be read.
     """
-    try:
+    with reading(path, option):
         return path.read_bytes()
-    except FileNotFoundError:
-        raise UsageError(f"{option} {path}: there is no such file") from None
-    except OSError as problem:
-        raise UsageError(f"{option} {path}: {problem.strerror or type(problem).__name__}") from None
 
 
 def _read_tool(item: Any, where: str) -> Tool:

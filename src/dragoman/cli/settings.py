@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from dragoman.config import PATH_VARIABLE, Config, default_path, load_config
+from dragoman.errors import UsageError
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
@@ -21,5 +22,12 @@ def settings_file(options: argparse.Namespace) -> Path:
 
 
 def load_settings(options: argparse.Namespace) -> Config:
-    """The configuration that --config, the environment or the user's folder has."""
+    """The configuration that --config, the environment or the user's folder has.
+
+    Raises:
+        UsageError: --config names a file that there is not.
+        ConfigError: something in the configuration is wrong.
+    """
+    if options.config is not None and not options.config.exists():
+        raise UsageError(f"--config {options.config}: there is no such file")
     return load_config(options.config, environ=os.environ, home=Path.home())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, final
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -13,6 +12,7 @@ from dragoman.config.reading import read_document
 from dragoman.config.settings import Config
 from dragoman.errors import ConfigError
 from dragoman.misuse import kind_of
+from dragoman.providers.address import split_url
 from dragoman.secret import Secret
 from dragoman.types import DEFAULT_PROTOCOL
 
@@ -64,7 +64,8 @@ def laid_over(
         document["routes"] = {**_table(document, "routes"), **routes}
     only = ""
     if code.base_url is not None:
-        only = urlsplit(code.base_url).netloc.rpartition("@")[2] or "server"
+        found = split_url(code.base_url)
+        only = found[0].netloc.rpartition("@")[2] if found is not None else "server"
         table = {"base_url": code.base_url, "protocol": code.protocol or DEFAULT_PROTOCOL}
         document["providers"] = {**_table(document, "providers"), only: table}
         if code.api_key is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, final
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -30,6 +29,7 @@ from dragoman.config.tables import as_struct, check_mcp_server, dotted, refuse_u
 from dragoman.errors import ConfigError, UsageError
 from dragoman.offering import POLICY_KEYS
 from dragoman.protocol import Dialect
+from dragoman.providers.address import split_url
 from dragoman.providers.catalog import Catalog, Provider, load_catalog, split_target
 from dragoman.providers.endpoint import filled
 from dragoman.secret import Secret
@@ -266,7 +266,7 @@ class _Reading:
             return None
         is_reference = named.startswith(("env:", "file:"))
         proxy = self._secret(named, "http.proxy") if is_reference else Secret(named)
-        if not proxy.reveal().startswith(("http://", "https://")):
+        if split_url(proxy.reveal()) is None:
             raise ConfigError("http.proxy: expected http://HOST:PORT, got something else (not shown)")
         return proxy
 
@@ -305,8 +305,8 @@ def _check_login(name: str, table: Mapping[str, Any]) -> None:
     for key in ("has_logins", "also", "region", "regions", "placeholders", "path"):
         if key in table:
             raise ConfigError(f"{where}.{key}: not beside client_login, which holds for the vendor's own address")
-    host = urlsplit(str(table.get("base_url", ""))).hostname
-    if host is not None and host not in _THIS_MACHINE:
+    found = split_url(str(table.get("base_url", "")))
+    if found is not None and found[0].hostname not in _THIS_MACHINE:
         raise ConfigError(f"{where}.base_url: expected the vendor's own address beside client_login, or 127.0.0.1")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dragoman.config.files import LARGEST_SECRET, read_file, reason_of
 from dragoman.errors import ConfigError
+from dragoman.providers.address import split_url
 from dragoman.secret import Secret
 
 
@@ -50,11 +51,14 @@ def check_listener(listener: str, references: tuple[str, ...], address: str) -> 
         elif len(reference) != 71 or not set(reference[7:].lower()) <= set("0123456789abcdef"):
             raise ConfigError(f"{listener}.keys[{position}]: expected sha256: and 64 hexadecimal digits")
     host, separator, port = address.rpartition(":")
-    if not separator or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+    found = split_url(f"http://{host}")
+    is_host = found is not None and found[0].netloc == host and "@" not in host
+    if not separator or not is_host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise ConfigError(f"{listener}.address: expected HOST:PORT, got {address[:80]!r}")
     if not references and not _is_loopback(host):
         raise ConfigError(
-            f"{listener}.address: {host[:80]} can be reached from other machines; set {listener}.keys first"
+            f"{listener}.address: {host[:80]} can be reached from other machines; set {listener}.keys first: "
+            "dragoman keys new"
         )
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from dragoman.config.agent import McpServer
 from dragoman.errors import ConfigError
+from dragoman.providers.address import split_url
 from dragoman.providers.catalog import nearest
 
 T = TypeVar("T")
@@ -67,3 +68,5 @@ def check_mcp_server(server: McpServer, where: str) -> None:
     """Refuse a server of which it is not clear where it is. Raises ConfigError."""
     if bool(server.command) == (server.url is not None):
         raise ConfigError(f"{where}: expected either command or url")
+    if server.url is not None and split_url(server.url) is None:
+        raise ConfigError(f"{where}.url: expected http://… or https://…, got something else (not shown)")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from typing import Final, final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from dragoman.events import Failure
 from dragoman.http.connection import READ_SIZE, HttpConnection, HttpResponse
@@ -26,6 +25,7 @@ from dragoman.http.response import (
     unknown_host,
     untrusted,
 )
+from dragoman.providers.address import split_url
 from dragoman.providers.endpoint import Outgoing
 
 #: After so many seconds without a connection the host's next address is tried beside the first (RFC 8305).
@@ -279,15 +279,12 @@ def _split(url: str) -> _Place:
     Raises:
         TransportFailed: it is no address.
     """
-    try:
-        parts = urlsplit(url)
-        host = (parts.hostname or "").encode("idna" if not url.isascii() else "ascii").decode()
-        is_tls = parts.scheme == "https"
-        port = parts.port or (443 if is_tls else 80)
-    except ValueError:  # a port that is no number, a host that cannot be encoded
-        raise TransportFailed(no_address(place_of(url))) from None
-    if parts.scheme not in ("http", "https") or not host or re.search(r"[^\w.:%-]", host):
+    found = split_url(url)
+    if found is None:
         raise TransportFailed(no_address(place_of(url)))
+    parts, host = found
+    is_tls = parts.scheme == "https"
+    port = parts.port or (443 if is_tls else 80)
     target = quote(parts.path or "/", safe="!#$%&'()*+,/:;=?@[]~")
     if parts.query:
         target += "?" + quote(parts.query, safe="!$%&'()*+,/:;=?@[]~")

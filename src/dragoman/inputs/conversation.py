@@ -66,7 +66,10 @@ def read_messages(messages: Messages) -> tuple[Message, ...]:
             out.append(_checked(item, f"messages[{position}]"))
         else:
             raise UsageError(f"messages[{position}]: expected {_TAKEN}, got {kind_of(item)}{_hint(item)}")
-    return (*out, *_read_dicts(plain))
+    out += _read_dicts(plain)
+    if any(message.role == "user" and all(map(_is_blank, message.parts)) for message in out):
+        raise UsageError("messages: expected something in every message of the user, got an empty one")
+    return tuple(out)
 
 
 _TAKEN: Final = "a string, a Message or a dict"
@@ -85,6 +88,11 @@ def _hint(value: object) -> str:
     if _is_pair(value):
         return "; a role goes into a dict: {'role': 'user', 'content': '…'}"
     return ""
+
+
+def _is_blank(part: Part) -> bool:
+    """Whether it says nothing."""
+    return isinstance(part, Text) and not part.text.strip()
 
 
 def _checked(message: Message, where: str) -> Message:

@@ -6,6 +6,7 @@ catalogue's; a name that the catalogue does not have makes a provider of its own
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias, final
@@ -15,6 +16,7 @@ import msgspec
 from dragoman import _json
 from dragoman.errors import ConfigError, UsageError
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, ModelLimits
+from dragoman.providers.address import split_url
 from dragoman.types import ProtocolName
 
 Auth: TypeAlias = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "none"]
@@ -190,12 +192,25 @@ def check_segments(model: str) -> None:
         raise UsageError(f"expected a model's name without empty segments, '.' and '..', got {_clip(model)}")
 
 
+_MOST_NEAR: Final = 3
+_LEAST_ALIKE: Final = 2 / 3
+_SHORTEST_PART: Final = 3  # letters
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A tail for a message about an unknown name: `; nearest: a, b`, or "" when nothing is near."""
+    """A tail for a message about an unknown name: `; nearest: a, b`, or "" when nothing is near.
+
+    Near is what shares two thirds of its letters with the name, what begins with two thirds of the name, and what
+    holds the name as a part.
+    """
     import difflib
 
-    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
-    return f"; nearest: {', '.join(near)}" if near else ""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=_MOST_NEAR, cutoff=_LEAST_ALIKE)
+    if len(name) >= _SHORTEST_PART:
+        start = name[: max(_SHORTEST_PART, math.ceil(len(name) * _LEAST_ALIKE))]
+        near += [each for each in names if (name in each or each.startswith(start)) and each not in near]
+    return f"; nearest: {', '.join(near[:_MOST_NEAR])}" if near else ""
 
 
 # ---------------------------------------------------------------- reading
@@ -283,20 +298,21 @@ def _provider(name: str, table: Mapping[str, Any]) -> Provider:
     except msgspec.ValidationError as problem:
         raise ConfigError(f"providers.{name}: {problem}") from None
     for url in (provider.base_url, *provider.also.values()):
-        _check_url(name, url)
+        _check_url(name, url, provider.placeholders)
     return provider
 
 
-def _check_url(name: str, url: str) -> None:
+def _check_url(name: str, url: str, placeholders: Iterable[str]) -> None:
     """Refuse what is no address, and one with a password in it, which would show in messages."""
     if not url:
         return  # known only when the server runs
-    scheme, separator, rest = url.partition("://")
-    host = rest.partition("/")[0]
-    if scheme not in ("http", "https") or not separator or not host:
-        raise ConfigError(f"providers.{name}.base_url: expected http://… or https://…, got {_clip(url)}")
-    if "@" in host:
+    if "@" in url.partition("://")[2].partition("/")[0]:
         raise ConfigError(f"providers.{name}.base_url: expected no user or password in it; set api_key instead")
+    whole = url
+    for placeholder in placeholders:
+        whole = whole.replace(f"{{{placeholder}}}", "x")
+    if "{" in whole or split_url(whole) is None:
+        raise ConfigError(f"providers.{name}.base_url: expected http://… or https://…, got {_clip(url)}")
     if "?" in url or "#" in url:
         raise ConfigError(f"providers.{name}.base_url: expected no query in it; set query instead")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final, final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import msgspec
 
 from dragoman.errors import ConfigError, UsageError
 from dragoman.protocols import PROTOCOLS
+from dragoman.providers.address import split_url
 from dragoman.providers.catalog import Provider
 from dragoman.providers.endpoint import Outgoing, fixed_headers
 from dragoman.secret import Secret
@@ -68,14 +69,12 @@ class Upstream(msgspec.Struct, frozen=True):
 
 def upstream_at(url: str) -> Upstream:
     """A server by its address. Raises UsageError: it is none."""
-    wrong = UsageError("expected a provider or an address like http://127.0.0.1:11434, without a password or a query")
-    try:
-        parts = urlsplit(url)
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        raise wrong from None
-    if not is_address or parts.query or parts.fragment or parts.username or parts.password:
-        raise wrong
+    found = split_url(url)
+    if found is None or any((found[0].query, found[0].fragment, found[0].username, found[0].password)):
+        seen = "" if "@" in url or "?" in url else f"; got {url[:80]!r}"
+        raise UsageError(
+            f"expected a provider or an address like http://127.0.0.1:11434, without a password or a query{seen}"
+        )
     return Upstream(url.rstrip("/"))
 
 

@@ -41,6 +41,7 @@ from dragoman.ledger.standing import read_scope_standings, standing_fields
 
 EXAMPLE = "  dragoman budget set team:research 500/month --zone Europe/Berlin"
 
+_ACTIONS: Final = ("set", "remove", "list", "show")
 _UNITS: Final[tuple[Unit, ...]] = get_args(Unit)
 _PERIODS: Final[tuple[Period, ...]] = get_args(Period)
 _NUMBER: Final = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser._negative_number_matcher = _NEGATIVE  # `-1/month` is a wrong amount, and no unknown option
     add_config(parser)
-    parser.add_argument("action", choices=["set", "remove", "list", "show"], help="what to do")
+    parser.add_argument("action", choices=_ACTIONS, metavar="|".join(_ACTIONS), help="what to do")
     parser.add_argument("scope", nargs="?", metavar="SCOPE", help="all, team:NAME, key:NAME, key:*, owner:, label:, …")
     parser.add_argument("amount", nargs="?", metavar="AMOUNT", help="set: 500/month, 20/day, 1000000/hour; 8")
     parser.add_argument("--unit", choices=_UNITS, help="what is counted (usd)")
@@ -72,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     if config.server.state is None or not config.ledger.enabled:
         raise ConfigError("expected a ledger to count by: server.state, and ledger.enabled")
     if options.action != "list" and options.scope is None:
-        raise UsageError(f"{options.action}: expected a scope, as team:research or all")
+        raise UsageError(f"{options.action}: expected a scope, like team:research or all")
     book = QuotaBook(_folder(config), actor=actor())
     try:
         match options.action:
@@ -100,7 +101,8 @@ def _set(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
     unit: Unit = options.unit or "usd"
     number, _, per = (options.amount or "").partition("/")
     if (unit == "concurrent") == bool(per) or (per and per not in _PERIODS):
-        raise UsageError("set: expected an amount and a period, as 500/month, or of --unit concurrent a number alone")
+        form = "a number alone" if unit == "concurrent" else "an amount and a period, like 500/month"
+        raise UsageError(f"set: expected {form}, got {(options.amount or 'nothing')[:40]!r}")
     fields: dict[str, Any] = {unit: _number(number, unit)}
     if options.overdraft is not None:
         fields["overdraft"] = _number(options.overdraft, unit)

@@ -19,6 +19,7 @@ from dragoman.cli.body_input import add_tools, error_object, render_events, writ
 from dragoman.cli.call_question import Question, keep_call, last_call_file, read_question
 from dragoman.cli.draw_stream import Drawing, render_summary
 from dragoman.cli.main import DONE, complain
+from dragoman.cli.option_values import read_count
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, paint_for, say
 from dragoman.client import AsyncClient
@@ -56,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-c", "--continue", dest="goes_on", action="store_true", help="go on with the last call's conversation"
     )
     parser.add_argument(
-        "--max-tokens", type=int, metavar="N", help="most tokens of the answer (default: what the model allows)"
+        "--max-tokens", type=read_count, metavar="N", help="most tokens of the answer (default: what the model allows)"
     )
     parser.add_argument("--thinking", action="store_true", help="show thinking as it comes, not folded")
     parser.add_argument("--json", action="store_true", help="print one event a line")
@@ -85,7 +86,8 @@ def _check_prompt(options: argparse.Namespace, config: Config) -> None:
     if options.target is not None or any(each.isspace() for each in words):
         return
     provider, _, model = words.partition("/")
-    if (model and provider in config.catalog.providers) or words in config.routes or words in config.aliases:
+    is_target = bool(model) and provider.replace("-", "").replace("_", "").isalnum()
+    if is_target or words in config.routes or words in config.aliases:
         raise UsageError(f"a prompt is missing; say: dragoman call {words} PROMPT")
 
 

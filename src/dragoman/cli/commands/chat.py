@@ -14,6 +14,7 @@ from pathlib import Path
 
 from dragoman.agent.sandbox.process_secrecy import hide_environment
 from dragoman.agent.start import Wish
+from dragoman.cli.body_input import reading
 from dragoman.cli.main import DONE, INTERRUPTED, complain
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import harmless, hint, say
@@ -55,6 +56,10 @@ def run(options: argparse.Namespace) -> int:
     """Chat, or do one task."""
     hide_environment()
     config = load_settings(options)
+    for name in options.tools:
+        if name.endswith(".py"):
+            with reading(name, "--tools"):
+                Path(name).stat()
     wish = Wish(
         options.folder,
         options.target,

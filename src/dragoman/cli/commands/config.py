@@ -55,13 +55,15 @@ _FIRST: Final = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("action", choices=list(_ACTIONS), metavar="path|check|show|init", help="what to do")
+    parser.add_argument("action", choices=list(_ACTIONS), metavar="|".join(_ACTIONS), help="what to do")
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the configuration, as --config")
     parser.add_argument("--json", action="store_true", help="show: print JSON")
     add_config(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Do the action."""
+    options.config = options.config or options.file
     return _ACTIONS[options.action](options)
 
 

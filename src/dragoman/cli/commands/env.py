@@ -11,6 +11,7 @@ import http.client
 from dragoman import _json
 from dragoman.cli.body_input import write
 from dragoman.cli.main import DONE, complain
+from dragoman.cli.option_values import read_url
 from dragoman.cli.presets import Preset, fill, find_preset, render_preset, values_for
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, say
@@ -22,7 +23,7 @@ EXAMPLE = "  dragoman env claude-code"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("client", metavar="CLIENT", help="a name that `dragoman apps` lists")
-    parser.add_argument("--url", metavar="URL", help="where the gateway listens")
+    parser.add_argument("--url", type=read_url, metavar="URL", help="where the gateway listens")
     parser.add_argument("--model", metavar="NAME", help="the model's name (default: the first of the configuration)")
     parser.add_argument("--shell", action="store_true", help="print the variables alone, as `export` lines")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     if options.id is not None:
         return explain_logged(options.id, options.log or load_settings(options).server.log, as_json=options.json)
     if options.source is None or options.target is None:
-        raise UsageError("expected --from and --to beside a body, or --id of a request in the log")
+        raise UsageError("expected --from PROTOCOL and --to TARGET for a body, or --id ID for a request in the log")
     target = resolve(options.target, _with_keys(load_settings(options)))
     body = b"".join(read_chunks(options.file))
     parsed = PROTOCOLS[options.source].parse_request(body, path=options.path or "/v1beta/models/m:generateContent")

@@ -40,7 +40,7 @@ _ACTIONS: Final = ("new", "list", "show", "disable", "enable", "rotate")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_config(parser)
-    parser.add_argument("action", choices=_ACTIONS, help="what to do")
+    parser.add_argument("action", choices=_ACTIONS, metavar="|".join(_ACTIONS), help="what to do")
     parser.add_argument("name", nargs="?", metavar="NAME", help="name of the key")
     parser.add_argument("--owner", default="", metavar="NAME", help="new: who owns it")
     parser.add_argument("--team", default="", metavar="NAME", help="new: which team it belongs to")
@@ -124,7 +124,7 @@ def _placed(book: KeyBook) -> list[tuple[VirtualKey, str]]:
 
 
 def _described(options: argparse.Namespace) -> VirtualKey:
-    labels = dict(label.partition("=")[::2] for label in options.label)
+    labels = dict(map(_read_label, options.label))
     expires = None
     if options.expires is not None:
         span = read_span(options.expires)
@@ -142,6 +142,13 @@ def _described(options: argparse.Namespace) -> VirtualKey:
         expires=expires,
     )
     return check_key(key)
+
+
+def _read_label(word: str) -> tuple[str, str]:
+    name, separator, value = word.partition("=")
+    if not separator:
+        raise UsageError(f"--label: expected NAME=VALUE, got {word[:40]!r}")
+    return name, value
 
 
 def _tell_secret(secret: str, name: str, *, as_json: bool) -> None:

@@ -16,6 +16,7 @@ import contextlib
 import sys
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import Final
 
 from dragoman import _json
 from dragoman.cli.body_input import write
@@ -38,11 +39,13 @@ from dragoman.money import nano_from_usd, render_usd
 
 EXAMPLE = "  dragoman ledger check"
 
+_ACTIONS: Final = ("check", "status", "export", "adjust", "copy", "migrate")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_config(parser)
-    parser.add_argument("action", choices=["check", "status", "export", "adjust", "copy", "migrate"], help="what to do")
+    parser.add_argument("action", choices=_ACTIONS, metavar="|".join(_ACTIONS), help="what to do")
     parser.add_argument("subject", nargs="?", metavar="FILE|ID", help="export: the file; adjust: the attempt's id")
     parser.add_argument("--since", metavar="7d|DATE", help="export: only from then on")
     parser.add_argument("--usd", metavar="N", help="adjust: US dollars to add, or with a minus to take off")

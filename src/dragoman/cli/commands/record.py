@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from dragoman.agent.safe_text import counted
-from dragoman.cli.commands.serve import read_port
 from dragoman.cli.main import DONE, complain
+from dragoman.cli.option_values import read_port
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import clip, hint, say
 from dragoman.config import Config

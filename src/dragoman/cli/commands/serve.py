@@ -22,6 +22,7 @@ from dragoman import _json
 from dragoman.cli.local_servers import find_all, render_found
 from dragoman.cli.log_lines import render_line
 from dragoman.cli.main import DONE
+from dragoman.cli.option_values import read_count, read_port
 from dragoman.cli.presets import Preset, find_preset, render_preset, values_for
 from dragoman.cli.serve_banner import render_banner
 from dragoman.cli.settings import add_config, load_settings, settings_file
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 EXAMPLE = "  dragoman serve --provider zhipu --model glm-4.6 --api-key-env ZHIPU_API_KEY"
 
 _OLLAMA_PORT: Final = 11434
-_LAST_PORT: Final = 65_535
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="NAME", help="its name at that provider")
     parser.add_argument("--api-key-env", metavar="VAR", help="the environment variable that holds the provider's key")
     parser.add_argument(
-        "--workers", type=int, default=1, metavar="N", help="processes that share the port (default: 1)"
+        "--workers", type=read_count, default=1, metavar="N", help="processes that share the port (default: 1)"
     )
     parser.add_argument(
         "--allow-open", action="store_true", help="a changed configuration may take the client keys away"
@@ -74,8 +74,6 @@ def run(options: argparse.Namespace) -> int:
     """Serve until a signal ends it."""
     if options.llm_api_key is not None:
         raise UsageError("--llm-api-key would show the key in the process list; set a variable, name it: --api-key-env")
-    if options.workers < 1:
-        raise UsageError(f"--workers: expected at least 1, got {options.workers}")
     preset = find_preset(options.app) if options.app is not None else None
     config = read_settings(options)
     protocols = read_protocols(options.protocols, config)
@@ -128,13 +126,6 @@ def say_what_is_there(config: Config) -> list[str]:
     found, keyed = asyncio.run(find_all(config, look_at))
     hint(render_found(found, keyed, config, os.environ))
     return [model.target for models in found.values() for model in models]
-
-
-def read_port(word: str) -> int:
-    """A port's number. Raises ArgumentTypeError."""
-    if not word.isascii() or not word.isdigit() or len(word) > 5 or int(word) > _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"expected a port from 0 to {_LAST_PORT}, got {word[:40]!r}")
-    return int(word)
 
 
 def pick_port(named: int | None, preset: Preset | None, config: Config, *, host: str) -> int:

@@ -20,6 +20,7 @@ from dragoman import _json
 from dragoman.cli.body_input import write
 from dragoman.cli.log_lines import render_line
 from dragoman.cli.main import DONE, complain
+from dragoman.cli.option_values import read_url
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.tail_filter import Filter, Totals, add_filter, read_filter
 from dragoman.cli.terminal import hint, paint_for, say
@@ -33,7 +34,9 @@ _CONNECT_SECONDS: Final = 5.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("--url", metavar="URL", help="where the gateway listens (default: as the configuration says)")
+    parser.add_argument(
+        "--url", type=read_url, metavar="URL", help="where the gateway listens (default: as the configuration says)"
+    )
     parser.add_argument("--key-env", metavar="VAR", help="the environment variable that holds the key")
     add_filter(parser)
     parser.add_argument("--json", action="store_true", help="print each line as the JSON object that it is")

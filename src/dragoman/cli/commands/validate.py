@@ -16,7 +16,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from dragoman.agent.safe_text import counted
+from dragoman.cli.body_input import read_option_file
 from dragoman.cli.main import DONE, complain
+from dragoman.cli.option_values import read_count
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import Paint, harmless, hint, paint_for, say
 from dragoman.config import Config
@@ -42,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", choices=["quick", "full"], default="quick", help="how much to ask (default: quick)")
     parser.add_argument("--full-suite", dest="suite", action="store_const", const="full", help="as --suite full")
     parser.add_argument(
-        "--trials", type=_positive, default=1, metavar="N",
+        "--trials", type=read_count, default=1, metavar="N",
         help="ask each probe N times, every second time at the model's own temperature; all must pass",
     )  # fmt: skip
     parser.add_argument("--seed", metavar="TEXT", help="ask the same questions again (default: new ones every time)")
@@ -54,18 +56,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write .json, .html or .xml (JUnit)",
     )
-    parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="validate N targets at a time")
+    parser.add_argument("--jobs", type=read_count, default=1, metavar="N", help="validate N targets at a time")
     parser.add_argument("--max-cost", type=_dollars, metavar="USD", help="stop before more than this is spent")
     parser.add_argument("--allow-paid", action="store_true", help="ask models that cost money too")
     parser.add_argument("--due", action="store_true", help="only what has no proof, or one that expires or is void")
     parser.add_argument("--resume", action="store_true", help="leave out what this suite has proven in the last day")
     parser.add_argument(
-        "--per-minute", type=_positive, default=60, metavar="N", help="requests to one far provider (default: 60)"
+        "--per-minute", type=read_count, default=60, metavar="N", help="requests to one far provider (default: 60)"
     )
     parser.add_argument(
-        "--context", type=_positive, default=32_768, metavar="TOKENS", help="longest window to fill (default: 32768)"
+        "--context", type=read_count, default=32_768, metavar="TOKENS", help="longest window to fill (default: 32768)"
     )
-    parser.add_argument("--timeout", type=_positive, default=300, metavar="SECONDS", help="of one answer (300)")
+    parser.add_argument("--timeout", type=read_count, default=300, metavar="SECONDS", help="of one answer (300)")
     parser.add_argument("--export", metavar="FILE", help="write the proofs as JSON; - is standard output")
     parser.add_argument("--import", dest="import_file", type=Path, metavar="FILE", help="take proofs from such a file")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -84,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
         say=lambda message: hint(f"{message}\n"),
     )
     if options.import_file is not None:
-        proofs = parse_export(options.import_file.read_bytes(), where=str(options.import_file))
+        proofs = parse_export(read_option_file(options.import_file, "--import"), where=str(options.import_file))
         if not store.put(*proofs):
             return complain(f"{counted(len(proofs), 'proof')} could not be kept")
         hint(f"{counted(len(proofs), 'proof')} taken from {options.import_file}\n")
@@ -206,13 +208,6 @@ class _Progress:
         """Make room for other output."""
         if self._is_shown:
             hint("\r\033[K")
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected at least 1, got {number}")
-    return number
 
 
 def _dollars(text: str) -> Decimal:

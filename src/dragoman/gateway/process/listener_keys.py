@@ -44,7 +44,9 @@ def check_reach(host: str, keys: Sequence[Secret | str], *, listener: str = "ser
     """
     is_open = not is_loopback(host)
     if is_open and not keys:
-        raise ConfigError(f"{host[:80]} can be reached from other machines; set {listener}.keys first")
+        raise ConfigError(
+            f"{host[:80]} can be reached from other machines; set {listener}.keys first: dragoman keys new"
+        )
     weak = next((place for place, key in enumerate(keys) if isinstance(key, Secret) and _is_weak(key)), None)
     if weak is None:
         return ""

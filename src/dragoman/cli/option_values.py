@@ -1,0 +1,33 @@
+"""Values of options: each reader takes the word of the command line, and raises ArgumentTypeError where it is none."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from typing import Final
+
+from dragoman.providers.address import split_url
+
+_LAST_PORT: Final = 65_535
+_MOST_DIGITS: Final = 12
+
+
+def read_port(word: str) -> int:
+    """A port's number."""
+    if not word.isascii() or not word.isdigit() or len(word) > 5 or int(word) > _LAST_PORT:
+        raise ArgumentTypeError(f"expected a port from 0 to {_LAST_PORT}, got {word[:40]!r}")
+    return int(word)
+
+
+def read_count(word: str) -> int:
+    """A whole number, 1 or more."""
+    is_number = word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS
+    if not is_number or int(word) < 1:
+        raise ArgumentTypeError(f"expected a whole number, at least 1, got {word[:40]!r}")
+    return int(word)
+
+
+def read_url(word: str) -> str:
+    """The address of a gateway."""
+    if split_url(word) is None:
+        raise ArgumentTypeError(f"expected an address like http://127.0.0.1:4141, got {word[:80]!r}")
+    return word

@@ -1,0 +1,24 @@
+"""What an address of a server is: one rule for where it is configured and where it is dialled."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+_NO_HOST: Final = re.compile(r"[^\w.:%-]")
+
+
+def split_url(url: str) -> tuple[SplitResult, str] | None:
+    """The parts of an http:// or https:// address, and its host as name servers know it.
+
+    None where it is none: another scheme, no host, a host that cannot be, or a port that is no number up to 65535.
+    """
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").encode("idna").decode()
+        is_port = parts.port != 0
+    except ValueError:  # a bracket alone, a port that is no number, a host that cannot be encoded
+        return None
+    is_address = parts.scheme in ("http", "https") and bool(host) and is_port and not _NO_HOST.search(host)
+    return (parts, host) if is_address else None

@@ -5,9 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from agent.playing import config_of, playing, script
 from dragoman.agent.wire_recorder import WireRecorder
 from dragoman.client import AsyncClient
+from dragoman.protocols import PROTOCOLS
+from dragoman.testing import FakeModel
+from dragoman.types import ProtocolName
 
 ODD = (
     b'data: {"id":"1","model":"m","choices":[{"index":0,"delta":{"content":"\\u001b[31mhi"}}]}\n\n'
@@ -51,6 +56,25 @@ def test_bytes_events_and_deviations_stand_side_by_side(tmp_path: Path) -> None:
         assert line.split("�")[0] in events
     assert "missing-id" in "\n".join(row.deviations for row in rows)
     assert "\x1b" not in data + events
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_streamed_answer_is_recorded_from_its_request_to_its_end(protocol: ProtocolName) -> None:
+    recording = WireRecorder()
+
+    async def ask(url: str) -> None:
+        base = url + {"openai-chat": "/v1", "openai-responses": "/v1", "gemini-generate": "/v1beta"}.get(protocol, "")
+        async with AsyncClient(base_url=base, protocol=protocol, on_wire=recording.take) as client:
+            async with client.stream("m", "a question") as stream:
+                async for _ in stream:
+                    pass
+
+    with FakeModel("one two three four").serve() as served:
+        asyncio.run(ask(served.url))
+    assert "a question" in recording.request
+    events = "\n".join(row.events for row in recording.rows())
+    assert "Start" in events and events.endswith("Finish stop")
+    assert "four" in "".join(row.data for row in recording.rows())
 
 
 def test_no_key_is_recorded(tmp_path: Path) -> None:

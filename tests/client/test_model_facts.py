@@ -190,7 +190,9 @@ def test_a_model_that_cannot_be_used_is_told_with_others_that_can(target: str, s
 def test_where_the_server_has_none_others_are_named() -> None:
     have = [facts("ollama/tiny:1b", False, is_there=True), facts("zhipu/glm", True, "catalogue")]
     assert check_model(have, "ollama/tiny:1b").endswith("; with tools there is: zhipu/glm")
-    assert check_model(have[:1], "ollama/tini:1b") == "ollama has no model 'tini:1b'; nearest: ollama/tiny:1b"
+    assert check_model(have[:1], "ollama/tini:1b") == "ollama has no model 'tini:1b'; nearest: tiny:1b"
+    assert check_model(have[:1], "ollama/granite4") == "ollama has no model 'granite4'; it has: tiny:1b"
+    assert check_model(have[:1], "ollama/tiny:1b") == "ollama/tiny:1b takes no tools, its server says"
 
 
 # ---------------------------------------------------------------- asking around

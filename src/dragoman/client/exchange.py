@@ -134,8 +134,9 @@ class Exchange:
             self._error_body = []
 
     def release(self) -> None:
-        """The answer has begun: the request is not sent again, so it need not be held."""
-        self.outgoing = msgspec.structs.replace(self.outgoing, body=b"")
+        """The answer has begun: the request is not sent again, so it need not be held, but for who sees the bytes."""
+        if self._on_wire is None:
+            self.outgoing = msgspec.structs.replace(self.outgoing, body=b"")
         del self._request, self._asked
         self._head = None
 

@@ -150,12 +150,14 @@ def check_model(facts: Sequence[ModelFacts], target: str) -> str:
 
 
 def _alternatives(facts: Sequence[ModelFacts], mine: Sequence[ModelFacts], target: str) -> str:
-    """A tail for a message: those that take tools, the provider's own before others."""
+    """A tail for a message: those that take tools, the provider's own before others; else what the provider has."""
     fit = sorted((one for one in mine if takes_tools(one)), key=_rank)
     others = sorted((one for one in facts if one not in mine and takes_tools(one)), key=_rank)
     names = [one.target for one in (fit or others)][:_SHOWN]
     if not names:
-        return nearest(target, [one.target for one in mine])
+        own = [split_target(one.target)[1] for one in mine if one.target != target]
+        has = f"; it has: {', '.join(own[:_SHOWN])}" if own else ""
+        return nearest(split_target(target)[1], own) or has
     return f"; with tools there {'is' if len(names) == 1 else 'are'}: {', '.join(names)}"
 
 

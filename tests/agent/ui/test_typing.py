@@ -46,6 +46,21 @@ def test_one_key_answers_and_a_word_that_begins_with_it_is_a_reason(tmp_path: Pa
     assert "stop that" in results[1] and "you must not" in results[2] and "refused" in results[3]
 
 
+def test_ctrl_c_at_an_empty_prompt_says_how_to_end(tmp_path: Path) -> None:
+    config = tmp_path / "dragoman.toml"
+    with playing(lambda _: [Text("never asked")]) as server:
+        config.write_text(server.table())
+        with chatting(PseudoTerminal, tmp_path, config, "lab/m") as terminal:
+            wait_for(terminal, PROMPT)
+            terminal.type("half a thought")
+            wait_for(terminal, "half a thought")
+            terminal.type("\x03")
+            wait_for(terminal, PROMPT, count=2)
+            terminal.type("\x03")
+            wait_for(terminal, "Ctrl-D or /quit ends the chat")
+        assert server.requests == []
+
+
 def test_keys_between_prompts_wait_for_the_next_one(tmp_path: Path) -> None:
     """What is typed while it works is not shown, answers no question, and stands at the next prompt, unsent."""
     seen: list[str] = []

@@ -94,6 +94,11 @@ class Line:
         text = self._session.default_buffer.document.text_before_cursor
         return text.startswith("/") or text.split(" ")[-1].startswith("@")
 
+    @property
+    def typed(self) -> str:
+        """What stands at the prompt, or stood there when it was left."""
+        return self._session.default_buffer.text
+
     async def read(self) -> str:
         """A prompt or a command. Raises EOFError at Ctrl-D, KeyboardInterrupt at Ctrl-C."""
         kept, self._kept = self._kept, ""

@@ -129,7 +129,8 @@ class Chat:
             try:
                 return await self._line.read()
             except KeyboardInterrupt:
-                continue
+                if not self._line.typed:
+                    sys.stdout.write("Ctrl-D or /quit ends the chat\n")
             except EOFError:
                 return None
 

@@ -340,11 +340,14 @@ def test_what_is_remembered_of_a_request_is_what_holds(asked: list[tuple[Scopes,
     accounts = Accounts(quotas)
     for scopes, after in asked:
         now = NOW + after
-        found, held = accounts.of_request(scopes, now), Accounts(quotas).charges(scopes, now)
-        assert sorted(found.once + found.costly, key=lambda charge: charge.account) == sorted(
+        found = accounts.of_request(scopes, scopes.route, scopes.target, now)
+        held = Accounts(quotas).charges(scopes, now)
+        once = tuple(need.charge for need in found.once)
+        assert sorted(once + found.costly, key=lambda charge: charge.account) == sorted(
             held, key=lambda charge: charge.account
         )
-        assert all(charge.quota.unit in ("requests", "concurrent") for charge in found.once)
+        assert all(charge.quota.unit in ("requests", "concurrent") for charge in once)
+        assert {need.amount for need in found.once} <= {1}
         assert set(found.recorded) == {charge.account for charge in held if charge.quota.is_recorded}
         assert found.expects == any(charge.quota.reserve == "expected" for charge in held)
 

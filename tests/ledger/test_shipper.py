@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.ledger import waking
 from dragoman.ledger.checking import check, list_journals
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.frames import HEADER, frame
@@ -257,6 +259,32 @@ def test_it_sleeps_until_somebody_rings(folder: LedgerFolder) -> None:
     one.stop()
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_a_ring_that_nobody_hears_costs_little(folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request rings: where a shipper was killed, its worker does not open the byte of all anew each time."""
+    Sleeper(folder).close()
+    mapped: list[LedgerFolder] = []
+    first = waking._mapped
+
+    def counted(of: LedgerFolder) -> mmap.mmap:
+        mapped.append(of)
+        return first(of)
+
+    monkeypatch.setattr(waking, "_mapped", counted)
+    ringer = Ringer(folder)
+    for _ in range(5):
+        ringer.ring()
+    assert len(mapped) == 1
+    sleeper = Sleeper(folder)
+    sleeper.will_sleep()
+    ringer.ring()
+    began = time.monotonic()
+    sleeper.sleep(30.0)
+    assert time.monotonic() < began + 20, "it was not heard"
+    sleeper.close()
+    ringer.ring()
+    ringer.close()
 
 
 def test_one_a_folder_and_another_takes_its_place(folder: LedgerFolder) -> None:

@@ -12,8 +12,8 @@ from dragoman.events import Failure
 from dragoman.gateway.attempt_bounds import bound_of, expected_of
 from dragoman.gateway.telemetry.pricing import Pricing
 from dragoman.http.response import TransportFailed
-from dragoman.ledger.accounts import Accounts, Charge, Charges, Scopes
-from dragoman.ledger.budgets import Budgets, Need, Refusal
+from dragoman.ledger.accounts import Accounts, Charge, Charges, Need, Scopes
+from dragoman.ledger.budgets import Budgets, Refusal
 from dragoman.providers.endpoint import Outgoing
 from dragoman.routing.target import Target
 from dragoman.types import Usage
@@ -52,9 +52,8 @@ class Admission:
         return 0 if target.provider.local else self._pricing.most(target.name, bound)
 
     def alert(self, charge: Charge, total: int) -> None:
-        """Tell that so much of an account is used, once for each share that its quota names."""
-        if total < charge.alerts[0]:
-            return
+        """Tell that so much of an account is used, which is as much as the least share that its quota names at least:
+        once for each of them."""
         quota = charge.quota
         reached = max(share for share, amount in zip(quota.alerts, charge.alerts, strict=True) if total >= amount)
         if reached > self._alerted.get(charge.account, 0.0):
@@ -101,13 +100,11 @@ class RequestLimits:
         Raises:
             TransportFailed: a quota refuses it.
         """
-        scopes = self._scopes
-        found = Scopes(scopes.key, scopes.owner, scopes.team, scopes.labels, route, target.name)
-        admission = self._admission
-        charges = admission.accounts.of_request(found, time.time())
+        admission, begun = self._admission, self._begun
+        charges = admission.accounts.of_request(self._scopes, route, target.name, time.time())
         self.reserved = self.expected = self.reserved_tokens = self.most = self.most_tokens = None
         self.accounts, self._bounds_usd, self._bounds_tokens = (), False, False
-        needs = [Need(charge, 1) for charge in charges.once if charge.account not in self._begun]
+        needs = [need for need in charges.once if not begun or need.charge.account not in begun]
         first = len(needs)
         if charges.costly:
             needs += self._costs(charges, target, outgoing)
@@ -118,13 +115,14 @@ class RequestLimits:
         if refusal is not None:
             raise TransportFailed(told(refusal))
         for need in needs[:first]:
-            self._begun[need.charge.account] = need
+            begun[need.charge.account] = need
             if need.charge.quota.unit == "requests":
                 budgets.settle(need, 1)
         self._needs = needs[first:]
         for need in needs:
-            if need.charge.alerts:
-                admission.alert(need.charge, budgets.total(need.charge))
+            charge = need.charge
+            if charge.alerts and (total := budgets.total(charge)) >= charge.alerts[0]:
+                admission.alert(charge, total)
 
     def _costs(self, charges: Charges, target: Target, outgoing: Outgoing) -> list[Need]:
         answers = _EMBEDS not in outgoing.url.partition("?")[0].rpartition("/")[2].lower()

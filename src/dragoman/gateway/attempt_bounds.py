@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 from dragoman import _json
 from dragoman._json import Raw
-from dragoman.codec.json_fields import Fields, read_fields
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.types import Usage
 
@@ -42,6 +42,8 @@ _COPIES: Final = frozenset(("n", "best_of", "candidateCount", "candidate_count")
 #: Tables in which they stand.
 _INSIDE: Final = frozenset(("generationConfig", "generation_config", "options"))
 _MOST_COPIES: Final = 1_024
+_MOST_DIGITS: Final = 12
+_members: Final = _json.typed_decoder(dict[str, Raw])
 
 
 def bound_of(
@@ -78,49 +80,65 @@ def _longest(max_output: int | None) -> int:
 
 
 def _output(body: bytes, limits: Sequence[Sequence[str]], max_output: int | None) -> int:
-    fields = read_fields(Raw(body))
+    """A name that is told twice is read by every server in its own way: then nothing that was said holds."""
     longest = _longest(max_output)
-    if fields is None:
+    fields = _members(body)
+    if type(fields) is not dict:
         return longest * _MOST_COPIES
     tables = [fields]
     if not _INSIDE.isdisjoint(fields):
-        tables += [inner for name in _INSIDE if (inner := read_fields(fields.get(name))) is not None]
+        for name in _INSIDE.intersection(fields):
+            inner = _members(fields[name])
+            if not _is_once(body, name):
+                return longest * _MOST_COPIES
+            if type(inner) is dict:
+                tables.append(inner)
     copies = 1
     for table in tables:
         if not _COPIES.isdisjoint(table):
-            named = [name for name in _COPIES if name in table]
-            is_plain = all(_is_once(body, name) for name in named)
-            copies = max(copies, *(_copies(table[name]) for name in named)) if is_plain else _MOST_COPIES
-    said = [_count(found) for way in limits if (found := _at(fields, way)) is not None]
-    # A name that is told twice is read by every server in its own way; of two names the larger number may hold.
-    is_plain = all(_is_once(body, way[-1]) for way in limits)
-    most = max((count for count in said if count), default=0) if is_plain and all(said) else 0
-    return (most or longest) * max(1, min(copies, _MOST_COPIES))
+            copies = max(copies, *(_copies(body, name, table[name]) for name in _COPIES.intersection(table)))
+    return (_limit(body, limits, fields) or longest) * copies
+
+
+def _limit(body: bytes, limits: Sequence[Sequence[str]], fields: dict[str, Raw]) -> int:
+    """How long the request says that its answer may be; of two names the larger number may hold. 0: it does not."""
+    most = 0
+    for way in limits:
+        found: Raw | None = fields.get(way[0])
+        for name in way[1:]:
+            inner = None if found is None else _members(found)
+            found = inner.get(name) if type(inner) is dict else None
+        if found is None:
+            continue
+        text = bytes(found)
+        if not _is_once(body, way[-1]):
+            return 0
+        if text == b"null":
+            continue
+        if not text.isdigit() or len(text) > _MOST_DIGITS:
+            return 0
+        count = int(text)
+        if not count:
+            return 0
+        most = max(most, count)
+    return most
+
+
+@cache
+def _quoted(name: str) -> bytes:
+    return b'"%b"' % name.encode()
 
 
 def _is_once(body: bytes, name: str) -> bool:
     """Whether no object tells the name twice."""
-    return body.count(b'"%b"' % name.encode()) <= 1 or not repeats_key(body)
+    return body.count(_quoted(name)) <= 1 or not repeats_key(body)
 
 
-def _copies(text: Raw) -> int:
+def _copies(body: bytes, name: str, text: Raw) -> int:
     """How many answers are asked for, the most where it is no number that all servers read alike."""
-    value = _json.decode(bytes(text))
-    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < _MOST_COPIES:
-        return value
-    return _MOST_COPIES
-
-
-def _at(fields: Fields, way: Sequence[str]) -> Raw | None:
-    for name in way[:-1]:
-        inner = read_fields(fields.get(name))
-        if inner is None:
-            return None
-        fields = inner
-    return fields.get(way[-1])
-
-
-def _count(text: Raw) -> int:
-    """A whole number above 0; 0 for anything else."""
-    value = _json.decode(bytes(text))
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 40 else 0
+    digits = bytes(text)
+    if not _is_once(body, name):
+        return _MOST_COPIES
+    if digits == b"null":
+        return 1
+    return min(int(digits) or _MOST_COPIES, _MOST_COPIES) if digits.isdigit() and len(digits) < 5 else _MOST_COPIES

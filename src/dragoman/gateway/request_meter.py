@@ -123,8 +123,12 @@ class RequestMeter:
             self._settle("estimated", NO_USAGE, "resent", None)
         limits, target = self._limits, self._target
         assert target is not None
+        reserved = expected = reserved_tokens = None
+        accounts: tuple[int, ...] = ()
         if limits is not None:
             self.admit(outgoing)
+            reserved, expected, accounts = limits.reserved, limits.expected, limits.accounts
+            reserved_tokens = limits.reserved_tokens
         record = self._record
         started = time.time_ns() // 1_000
         id = self._ledger.next_id(started)
@@ -140,9 +144,11 @@ class RequestMeter:
             clip_name(record.route),
             clip_name(target.name),
             self._size,
-            *((None, None, ()) if limits is None else (limits.reserved, limits.expected, limits.accounts)),
+            reserved,
+            expected,
+            accounts,
             record.client_request_id,
-            None if limits is None else limits.reserved_tokens,
+            reserved_tokens,
         )
         self._ordinal += 1
         self.grown, self.usage, self.headers = 0, None, {}

@@ -37,12 +37,20 @@ class Charge(msgspec.Struct, frozen=True):
 
 
 @final
-class Charges(msgspec.Struct, frozen=True):
-    """All quotas that hold for a request until one of their periods ends. `once`: count the client's request; `costly`:
-    each of its attempts. `recorded`: the accounts of those that the ledger's rows tell. `expects`: one of them sets
-    apart what is expected. `since`, `until`: Unix seconds."""
+class Need(msgspec.Struct, frozen=True, gc=False):
+    """So much of an account is needed."""
 
-    once: tuple[Charge, ...]
+    charge: Charge
+    amount: int
+
+
+@final
+class Charges(msgspec.Struct, frozen=True):
+    """All quotas that hold for a request until one of their periods ends. `once`: what counts the client's request;
+    `costly`: each of its attempts. `recorded`: the accounts of those that the ledger's rows tell. `expects`: one of
+    them sets apart what is expected. `since`, `until`: Unix seconds."""
+
+    once: tuple[Need, ...]
     costly: tuple[Charge, ...]
     recorded: tuple[Account, ...]
     expects: bool
@@ -96,15 +104,16 @@ class Accounts:
         self._has_labels = any(quota.scope == "label" for quota in self.quotas)
         self._of_requests: dict[tuple[object, ...], Charges] = {}
 
-    def of_request(self, scopes: Scopes, now: float) -> Charges:
-        """The same as `charges`, sorted out."""
+    def of_request(self, scopes: Scopes, route: str, target: str, now: float) -> Charges:
+        """The same as `charges` of a request for a target, sorted out."""
         labels = tuple(scopes.labels.items()) if self._has_labels else ()
-        known = (scopes.key, scopes.target, scopes.route, scopes.owner, scopes.team, labels)
+        known = (scopes.key, target, route, scopes.owner, scopes.team, labels)
         found = self._of_requests.get(known)
         if found is None or not found.since <= now < found.until:
             if len(self._of_requests) >= _MOST_KEPT:
                 self._of_requests.clear()
-            found = self._of_requests[known] = _sorted_out(self.charges(scopes, now))
+            asked = Scopes(scopes.key, scopes.owner, scopes.team, scopes.labels, route, target)
+            found = self._of_requests[known] = _sorted_out(self.charges(asked, now))
         return found
 
     def charges(self, scopes: Scopes, now: float) -> list[Charge]:
@@ -127,7 +136,7 @@ class Accounts:
 def _sorted_out(charges: list[Charge]) -> Charges:
     costly = tuple([charge for charge in charges if charge.quota.unit in ("usd", "tokens")])
     return Charges(
-        tuple([charge for charge in charges if charge.quota.unit in ("requests", "concurrent")]),
+        tuple([Need(charge, 1) for charge in charges if charge.quota.unit in ("requests", "concurrent")]),
         costly,
         tuple([charge.account for charge in costly if charge.quota.is_recorded]),
         any(charge.quota.reserve == "expected" for charge in costly),

@@ -12,7 +12,7 @@ from typing import Final, Literal, Protocol, TypeAlias, final
 
 import msgspec
 
-from dragoman.ledger.accounts import Charge
+from dragoman.ledger.accounts import Charge, Need
 from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease
 from dragoman.ledger.leases import Balance
 
@@ -52,14 +52,6 @@ class SharedCounters(Protocol):
     def greet(self, holder: str, claims: Sequence[Claim] = ()) -> str:
         """No lease of an earlier life is used, and what was is in the claims; gives the epoch. Raises CountersAway."""
         ...
-
-
-@final
-class Need(msgspec.Struct, frozen=True, gc=False):
-    """So much of an account is needed."""
-
-    charge: Charge
-    amount: int
 
 
 @final
@@ -132,27 +124,34 @@ class Budgets:
         is set apart beyond every lease, within this worker's part of the overdraft, and told later."""
         now, epoch = self._now(), self._epoch
         balances = []
+        lines = self._lines
         for need in needs:
-            line = self._line(need.charge)
+            charge = need.charge
+            line = lines.get(charge.account)
+            if line is None or line.charge is not charge:
+                line = self._line(charge)
             line.is_idle = False
             balance = line.balance
             if self.has_ended or not balance.fits(need.amount, now):
                 cause = "away" if self.has_ended else self._call(line, need.amount, now)
                 if cause is not None and (cause == "spent" or not self._may_overdraw(line, need.amount, now)):
-                    return Refusal(need.charge, cause)
+                    return Refusal(charge, cause)
             balances.append(balance)
         if self._epoch != epoch:  # a life of the counters ended meanwhile, and so did what fitted its leases
             return self.admit(needs)
         for need, balance in zip(needs, balances, strict=True):
-            balance.reserve(need.amount)
+            balance.reserved += need.amount
         return None
 
     def settle(self, need: Need, actual: int) -> None:
         """What was set apart is over, and cost so much."""
-        line = self._line(need.charge)
+        charge = need.charge
+        line = self._lines.get(charge.account)
+        if line is None or line.charge is not charge:
+            line = self._line(charge)
         balance = line.balance
         balance.settle(need.amount, actual)
-        used, held = balance.used, balance.held
+        used, held = balance.spent + balance.reserved, balance.held
         if used > held or (balance.is_tight and used < held):
             # Others must know at once of what was spent beyond a lease, and where little is left of what was not.
             self._tell(line)
@@ -196,7 +195,7 @@ class Budgets:
     def total(self, charge: Charge) -> int:
         """What all have used of an account, as far as this worker has heard."""
         line = self._lines.get(charge.account)
-        return 0 if line is None else line.others + line.balance.used
+        return 0 if line is None else line.others + line.balance.spent + line.balance.reserved
 
     def close(self) -> None:
         """Give back what is leased and was not used."""
@@ -207,9 +206,8 @@ class Budgets:
     # ------------------------------------------------------------ inside
 
     def _line(self, charge: Charge) -> _Line:
+        """Of an account, by its charge as it is now."""
         line = self._lines.get(charge.account)
-        if line is not None and line.charge is charge:
-            return line
         if line is None:
             line = self._lines[charge.account] = _Line(charge, Balance())
         else:

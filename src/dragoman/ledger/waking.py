@@ -8,6 +8,7 @@ worker sees the byte. Where the system has no FIFO the shipper looks twice a sec
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import os
 import select
@@ -46,8 +47,9 @@ class Ringer:
             os.write(self._descriptor, b".")
         except BlockingIOError:
             return  # it is full of rings
-        except OSError:
-            self.close()
+        except OSError as problem:
+            if problem.errno != errno.ENXIO or self._descriptor >= 0:  # else there is no shipper now
+                self.close()
 
     def close(self) -> None:
         """Forget what was opened; the next ring opens it anew."""

@@ -1,0 +1,82 @@
+"""What an attempt may use at most: no server reads more out of a request than the bound, however it reads it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.gateway.attempt_bounds import bound_of
+from dragoman.protocols import PROTOCOLS
+
+LONGEST = 4_000
+COPIES = ("n", "best_of", "candidateCount", "candidate_count")
+TABLES = ("options", "generationConfig", "generation_config")
+NAMES = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "num_predict", "model", *COPIES)
+
+values = st.sampled_from(["1", "7", "250", "0", "null", "-1", "1.5", "1e3", "true", '"9"', "[]", "1000000000000000000"])
+members = st.lists(st.tuples(st.sampled_from(NAMES), values), max_size=5)
+tables = st.lists(
+    st.tuples(st.sampled_from(TABLES), st.one_of(members.map(lambda found: written(found)), values)), max_size=3
+)
+
+
+def written(found: list[tuple[str, str]]) -> str:
+    return "{%s}" % ",".join(f'"{name}":{value}' for name, value in found)
+
+
+def first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return dict(reversed(pairs))
+
+
+def merged(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """As readers of protocol buffers do with messages."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        before = found.get(name)
+        found[name] = {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
+    return found
+
+
+def count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def used(request: dict[str, Any], limits: tuple[tuple[str, ...], ...]) -> int:
+    """Tokens that a server may say, no more than its model can: it takes what is no number for nothing."""
+    said = []
+    for way in limits:
+        found: Any = request
+        for name in way:
+            found = found.get(name) if isinstance(found, dict) else None
+        said.append(count(found))
+    places = [request, *(request[name] for name in TABLES if isinstance(request.get(name), dict))]
+    copies = max([1, *(count(place.get(name)) or 1 for place in places for name in COPIES)])
+    told = [number for number in said if number is not None]
+    return min(max(told, default=LONGEST), LONGEST) * min(copies, 1_024)
+
+
+@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
+@settings(max_examples=300, deadline=None)
+@given(outer=members, inner=tables, seed=st.randoms(use_true_random=False))
+def test_no_server_reads_more_than_the_bound(
+    protocol: str, outer: list[tuple[str, str]], inner: list[tuple[str, str]], seed: Any
+) -> None:
+    limits = PROTOCOLS[protocol].output_limits
+    pairs = [*outer, *inner]
+    seed.shuffle(pairs)
+    body = written(pairs)
+    bound = bound_of(body.encode(), limits, max_output=LONGEST)
+    for reads in (dict, first, merged):
+        assert used(json.loads(body, object_pairs_hook=reads), limits) <= (bound.output or 0), body
+
+
+def test_what_is_said_once_bounds() -> None:
+    limits = PROTOCOLS["gemini-generate"].output_limits
+    body = (
+        b'{"generationConfig":{"maxOutputTokens":50,"candidateCount":2},"contents":[{"text":"\\"maxOutputTokens\\""}]}'
+    )
+    assert bound_of(body, limits, max_output=LONGEST).output == 100

@@ -39,18 +39,20 @@ curl -H "Authorization: Bearer $DRAGOMAN_ADMIN_KEY" http://127.0.0.1:4142{prefix
 ```
 
 - Only `Authorization: Bearer` counts: no cookie, no other header, no key in the query. There are no CORS headers.
-- A role gives nothing else: `keys` cannot read, `read` cannot change.
-- An admin key with a `team` sees and changes that team's keys and sums alone; what is another's is 404, as what is not there.
-  `models` and `routes` are patterns within which those of every key must be that it makes, changes, enables or rotates. A key
-  with any of these bounds changes no quotas and sees neither the audit nor the ledger's state.
-- Off this machine the API answers 403 until `admin.behind_tls = true` says that TLS stands in front of the address.
-- Bodies are `application/json`, {most} KiB at most. An unknown field, a field told twice, and an unknown parameter are 400.
-- What stands in the configuration's file is shown (`"from": "file"`) and not changed: 409.
-- Every change stands in the audit, with the admin key's name. A secret is shown once, in the answer that makes it.
-- Money in answers is nano-dollars (`nano`) or a decimal text; unknown is null.
+- Each role gives its own rights alone: `keys` cannot read, and `read` cannot change anything.
+- An admin key with a `team` sees and changes only the keys and sums of that team. For it, another team's key does not exist: 404.
+- An admin key with `models` or `routes` (patterns) can only make, change, enable or rotate keys whose own models and routes are
+  within these patterns.
+- An admin key with any of these bounds can change no quotas, and sees neither the audit nor the state of the ledger.
+- From other machines the API answers 403, unless `admin.behind_tls = true` says that the address is behind TLS.
+- Bodies are `application/json`, {most} KiB at most. An unknown field, a repeated field and an unknown parameter are 400.
+- The API shows what the configuration file defines (`"from": "file"`), and does not change it: 409.
+- The audit records every change, with the name of the admin key. The API shows a secret once, in the answer to the request that
+  makes it.
+- Answers give money in nano-dollars (`nano`) or as decimal text. An unknown amount is null.
 
-An error is `{{"error": {{"code", "message"}}}}`: 400 (what was sent), 401 (no admin key), 403 (role, bounds, TLS), 404, 405, 409 (it
-is there already, or stands in the file), 412 (`If-Match`), 413, 415, 422 (a value is none), 503 (the store is away;
+An error is `{{"error": {{"code", "message"}}}}`: 400 (malformed request), 401 (no admin key), 403 (role, bounds, TLS), 404, 405, 409
+(it exists already, or the file defines it), 412 (`If-Match`), 413, 415, 422 (an invalid value), 503 (the store is away;
 `Retry-After`).
 """
 

@@ -261,6 +261,37 @@ def test_it_sleeps_until_somebody_rings(folder: LedgerFolder) -> None:
     assert not thread.is_alive()
 
 
+def test_what_many_writers_left_is_one_batch(folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each batch waits for the disk: ten workers that were killed, and their successors, are no twenty waits."""
+    journals = [Journal(folder.journals) for _ in range(20)]
+    for journal in journals:
+        for number in range(3):
+            opened = intent(journal.ids, number)
+            journal.intend(opened)
+            if number:
+                journal.settle(settlement(opened))
+    for journal in journals[:10]:
+        journal.close()
+    given: list[int] = []
+    deliver = SqliteStore.deliver
+
+    def counted(store: SqliteStore, rows: Sequence[Row], snapshots: Iterable[PriceSnapshot] = ()) -> None:
+        given.append(len(rows))
+        deliver(store, rows, snapshots)
+
+    monkeypatch.setattr(SqliteStore, "deliver", counted)
+    one = shipper(folder, batch=512)
+    one.round()
+    assert len(given) == 1
+    for journal in journals[10:]:
+        journal.close()
+    one.round()
+    assert len(given) == 2
+    found = check(folder)
+    assert (found.attempts, found.waiting, found.going_on) == (60, 0, 0)
+    closed(one)
+
+
 def test_a_ring_that_nobody_hears_costs_little(folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each request rings: where a shipper was killed, its worker does not open the byte of all anew each time."""
     Sleeper(folder).close()

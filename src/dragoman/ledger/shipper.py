@@ -11,7 +11,7 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
 import msgspec
@@ -20,7 +20,7 @@ from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import CountersAway, Refused, Store, StoreAway, StoreDamaged
 from dragoman.ledger.journal import segments_of
 from dragoman.ledger.locking import FileLock
-from dragoman.ledger.reading import JournalReader, Odd
+from dragoman.ledger.reading import JournalReader, Look
 from dragoman.ledger.records import PriceSnapshot, Row, encode_record, first_id
 from dragoman.ledger.waking import Sleeper
 
@@ -46,6 +46,15 @@ class Shipped(msgspec.Struct):
     rows: int = 0
     set_aside: int = 0
     problem: str = ""
+
+
+@final
+class _Part(msgspec.Struct, frozen=True):
+    """What was read of a journal, and is to be given. `is_last`: its writer is dead, and nothing follows."""
+
+    reader: JournalReader
+    look: Look
+    is_last: bool
 
 
 class Shipper:
@@ -211,7 +220,6 @@ class Shipper:
         Raises:
             StoreAway, OSError: not all is delivered; the next round goes on where this one stopped.
         """
-        count = 0
         oldest = time.strftime("%Y-%m-%d", time.gmtime(self._now() - self._keep_days * 86_400))
         if oldest != self._dropped_on:
             self._store.drop_before(oldest)
@@ -221,13 +229,10 @@ class Shipper:
         tidies = time.monotonic() >= self._tidy_at
         if tidies:
             self._tidy_at = time.monotonic() + _TIDY_EVERY
-        for holder, numbers in self._journals().items():
-            reader = self._readers.get(holder)
-            if reader is None:
-                reader = self._readers[holder] = JournalReader(self._folder.journals, holder)
-            if not reader.is_finished:
-                count += self._ship(reader, numbers)
-            if tidies and reader.tidy(numbers, _KEEP):
+        journals = self._journals()
+        count = self._ship(journals)
+        for holder, numbers in journals.items() if tidies else ():
+            if self._readers[holder].tidy(numbers, _KEEP):
                 del self._readers[holder]
         if self._has_ended or time.monotonic() >= self._fold_at:
             self._fold_leases()
@@ -249,46 +254,77 @@ class Shipper:
         except FileNotFoundError:
             return {}
 
-    def _ship(self, reader: JournalReader, numbers: list[int]) -> int:
-        """Deliver what one journal has. Whatever goes wrong: what was read and is not in the store is read again."""
+    def _ship(self, journals: dict[str, list[int]]) -> int:
+        """Deliver what the journals have, that of several in one batch, since each waits for the disk. Whatever goes
+        wrong: what was read and is not in the store is read again."""
+        count = size = 0
+        parts: list[_Part] = []
+        for holder in journals.keys() - self._readers.keys():
+            self._readers[holder] = JournalReader(self._folder.journals, holder)
+        reader = None
         try:
-            return self._ship_all(reader, numbers)
+            for holder, numbers in journals.items():
+                reader = self._readers[holder]
+                if reader.is_finished:
+                    continue
+                for part in self._parts(reader, numbers):
+                    count += part.look.count
+                    size += len(part.look.rows)
+                    parts.append(part)
+                    if size >= self._batch or part.look.is_more:
+                        self._give(parts)
+                        parts, size = [], 0
+            self._give(parts)
         except StoreDamaged:
             for each in self._readers.values():
                 each.forget()
             raise
         except BaseException:
-            self._readers[reader.holder] = JournalReader(self._folder.journals, reader.holder)
-            reader.close()
+            for each in {part.reader.holder: part.reader for part in parts}.values():
+                self._begin_anew(each)
+            if reader is not None and self._readers[reader.holder] is reader:
+                self._begin_anew(reader)
             raise
+        return count
 
-    def _ship_all(self, reader: JournalReader, numbers: list[int]) -> int:
-        count = 0
+    def _begin_anew(self, reader: JournalReader) -> None:
+        self._readers[reader.holder] = JournalReader(self._folder.journals, reader.holder)
+        reader.close()
+
+    def _parts(self, reader: JournalReader, numbers: list[int]) -> Iterator[_Part]:
+        """What one journal has; each part is to be given before the next."""
         is_dead = reader.is_dead()
         if is_dead:  # then no segment can come any more
             numbers = self._journals().get(reader.holder, numbers)
         while True:
             look = reader.look(numbers, is_dead=is_dead)
-            count += look.count
-            rows = look.rows
             if not look.is_more:
-                rows += reader.merging.going_on(int((self._now() - _SHOWN_AFTER) * 1_000_000))
+                look.rows += reader.merging.going_on(int((self._now() - _SHOWN_AFTER) * 1_000_000))
                 if is_dead:
-                    rows += reader.merging.interrupted(int(self._now() * 1_000_000))
-            self._give(reader, rows, look.odd)
-            reader.delivered(is_finished=is_dead and not look.is_more)
-            self._has_ended = self._has_ended or reader.is_finished
+                    look.rows += reader.merging.interrupted(int(self._now() * 1_000_000))
+            yield _Part(reader, look, is_dead and not look.is_more)
             if not look.is_more:
-                return count
+                return
 
-    def _give(self, reader: JournalReader, rows: Sequence[Row], odd: Sequence[Odd]) -> None:
-        merging = reader.merging
-        snapshots, merging.snapshots = merging.snapshots, []
+    def _give(self, parts: Sequence[_Part]) -> None:
+        rows = [row for part in parts for row in part.look.rows]
+        snapshots: list[PriceSnapshot] = []
+        for part in parts:
+            merging = part.reader.merging
+            snapshots += merging.snapshots
+            merging.snapshots = []
         for first in range(0, max(len(rows), 1), self._batch):
             batch = rows[first : first + self._batch]
             if batch or snapshots:
                 self._give_batch(batch, snapshots)
             snapshots = []
+        for part in parts:
+            self._give_odd(part)
+            part.reader.delivered(is_finished=part.is_last)
+            self._has_ended = self._has_ended or part.is_last
+
+    def _give_odd(self, part: _Part) -> None:
+        merging = part.reader.merging
         orphans, merging.orphans = merging.orphans, []
         for settlement in orphans:
             try:
@@ -298,7 +334,7 @@ class Shipper:
                 continue
             if not is_known:
                 self._set_aside(settlement.id.hex(), "settled without an intent", encode_record(settlement))
-        for each in odd:
+        for each in part.look.odd:
             self._set_aside(each.name, each.reason, each.data)
 
     def _give_batch(self, rows: Sequence[Row], snapshots: Sequence[PriceSnapshot]) -> None:

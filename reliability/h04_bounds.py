@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -106,7 +107,7 @@ async def loop_of_bodies(pair: Pair, scale: Scale) -> list[Result]:
     """Each kind of repetition as a body of 1 MiB."""
     kinds = list(bodies())
     random.Random(1).shuffle(kinds)
-    waiting = iter(kinds * 10)
+    waiting = itertools.cycle(kinds)
 
     async def one() -> None:
         await ask(pair.gateway.port, _CHAT, next(waiting)[1])
@@ -136,7 +137,7 @@ async def loop_of_arguments(pair: Pair, provider: Provider, scale: Scale) -> lis
         first + token * (_MIB // len(token)) for first in ('{"a":"', "```json\n{", "{", "{'a':'") for token in TOKENS
     ]
     random.Random(2).shuffle(kinds)
-    waiting = iter(kinds * 10)
+    waiting = itertools.cycle(kinds)
 
     async def one() -> None:
         provider.forget()

@@ -28,6 +28,8 @@ _CHUNK = re.compile(rb"[0-9a-fA-F]{1,15}(;[\w-]+(=[\w-]+)?)*")
 _TRAILER = re.compile(rb"[\w-]+:[\t\x20-\x7e]*")
 _VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 _MARK = "smuggled-"
+#: Seconds without an answer, after which no more is waited for.
+_SILENCE = 0.25
 
 
 class Case(NamedTuple):
@@ -368,28 +370,27 @@ def measure(scale: Scale) -> Iterator[Result]:
 async def through(program: str | None) -> Result:
     """Play all cases; compare what reached the provider with what the strict reader found. Each request names its case,
     since on a busy machine one may arrive when the next case is played."""
-    wrong, allowed, played = [], 0, []
+    asked: list[str] = []
     with contextlib.ExitStack() as stack:
         provider = stack.enter_context(Provider(whole(_ANSWER)))
         gateway = stack.enter_context(Gateway(providers(provider.url)))
         port = gateway.port if program is None else stack.enter_context(proxy(program, gateway.port, idle=20))
-        for case in cases():
-            played.append((case, await play(port, case.data)))
+        played = [(number, case, await play(port, case.data, _SILENCE)) for number, case in enumerate(cases())]
         await asyncio.sleep(2)
-        asked = [json.loads(one.body)["model"] for one in provider.asked if one.head.startswith(b"POST")]
-        for number, (case, answers) in enumerate(played):
-            taken = [model for model in asked if model.startswith(f"{_MARK}{number:04}-")]
-            if taken == case.strict:
-                continue
-            # Fewer is safe: the rest was refused and the connection closed. A proxy may make good requests of bad
-            # ones; then each must be one that it has an answer for.
-            if taken == case.strict[: len(taken)] or (program is not None and len(taken) <= answers):
-                allowed += 1
-            else:
-                wrong.append((case, taken, answers))
+        asked = reached(provider)
+        wrong = [one for one in judged(played, asked) if is_wrong(one, program)]
+        allowed = len(judged(played, asked)) - len(wrong)
+        for again in [one.number for one in wrong]:
+            # On a busy machine an answer may come after the time for which it was waited.
+            provider.forget()
+            number, case, _ = played[again]
+            answers = await play(port, case.data, 10 * _SILENCE)
+            await asyncio.sleep(2)
+            repeated = judged([(number, case, answers)], reached(provider))
+            wrong = [one for one in wrong if one.number != number] + [one for one in repeated if is_wrong(one, program)]
         alive = gateway.is_running
-    for case, taken, answers in wrong[:12]:
-        print("   ", case.data[:160], "strict", case.strict, "taken", taken, "answers", answers)
+    for one in wrong[:12]:
+        print("   ", one.case.data[:160], "strict", one.case.strict, "taken", one.taken, "answers", one.answers)
     where = f"behind {program}" if program else "directly"
     measured = (
         f"{where}: {len(wrong)} of {len(played)} cases, {len(asked)} requests taken; in {allowed} cases something is "
@@ -399,15 +400,46 @@ async def through(program: str | None) -> Result:
     return Result("R19", "0 count differences in ≥ 300 cases", measured, passed)
 
 
-async def play(port: int, data: bytes) -> int:
-    """Send a case; gives how many responses came."""
+class _Judged(NamedTuple):
+    """A case of which not all was taken that the strict reader finds, or something else."""
+
+    number: int
+    case: Case
+    taken: list[str]
+    answers: int
+
+
+def reached(provider: Provider) -> list[str]:
+    """The models of the requests that came to the provider."""
+    return [json.loads(one.body)["model"] for one in provider.asked if one.head.startswith(b"POST")]
+
+
+def judged(played: list[tuple[int, Case, int]], asked: list[str]) -> list[_Judged]:
+    """The cases of which not exactly that was taken which the strict reader finds."""
+    found = []
+    for number, case, answers in played:
+        taken = [model for model in asked if model.startswith(f"{_MARK}{number:04}-")]
+        if taken != case.strict:
+            found.append(_Judged(number, case, taken, answers))
+    return found
+
+
+def is_wrong(one: _Judged, program: str | None) -> bool:
+    """Fewer is safe: the rest was refused and the connection closed. A proxy may make good requests of bad ones; then
+    each must be one that it has an answer for."""
+    if one.taken == one.case.strict[: len(one.taken)]:
+        return False
+    return program is None or len(one.taken) > one.answers
+
+
+async def play(port: int, data: bytes, silence: float) -> int:
+    """Send a case; gives how many responses came until nothing came for so many seconds."""
     received = b""
-    with suppress(OSError):
+    with suppress(OSError, TimeoutError):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(data)
         with suppress(TimeoutError):
-            async with asyncio.timeout(0.25):
-                while piece := await reader.read(65536):
-                    received += piece
+            while piece := await asyncio.wait_for(reader.read(65536), silence):
+                received += piece
         writer.close()
     return len(re.findall(rb"HTTP/1\.[01] [2-5]\d\d ", received))

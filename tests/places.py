@@ -42,7 +42,9 @@ from dragoman.protocol.native_tools import ANY_NAME
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from dragoman.stages.argument_repair.near_json import read_inner
-from dragoman.stages.json_schema import schema_of
+from dragoman.stages.argument_repair.repairer import Repairer
+from dragoman.stages.json_schema import Judge, ToolSchema
+from dragoman.stages.known_schemas import schema_of
 from dragoman.stages.rescue import FAMILIES, Rescue
 from dragoman.stages.rescue.cursor import Family
 from dragoman.types import Message, Origin, Request, Text, Tool, ToolCall, ToolResult
@@ -235,7 +237,20 @@ def _schema_place(text: str) -> None:
     schema.takes_as_is(text)
     value = _json.decode_object(text)
     if isinstance(value, dict):
-        schema.coerced(value, SCHEMA, read_inner=read_inner)
+        Judge(schema, len(text)).coerced(value, SCHEMA, read_inner=read_inner)
+
+
+#: Lists of itself in two ways, or whole numbers: each level of a value doubles what there is to look at.
+_LISTS = {"type": "array", "items": {"$ref": "#"}}
+_UNION = ToolSchema({"additionalProperties": {"$ref": "#"}, "anyOf": [_LISTS, {**_LISTS}, {"type": "integer"}]})
+
+
+def _union_place(text: str) -> None:
+    _UNION.takes_as_is(text)
+    repairer = Repairer(_UNION)
+    for piece in pieces(text):
+        repairer.feed(piece)
+    repairer.close()
 
 
 PLACES: dict[str, Place] = {
@@ -249,6 +264,7 @@ PLACES: dict[str, Place] = {
     "arguments' text": _arguments_place,
     "items of an array": _items_place,
     "schema": _schema_place,
+    "schema of unions": _union_place,
     "vault": _vault_place,
     "page": _page_place,
     "restored calls": _restored_place,

@@ -9,7 +9,7 @@ import msgspec
 from dragoman.protocol import NOTHING_EXPECTED, PLAIN, Dialect, Expectation, NewId, Stage, Strictness, ToolMode
 from dragoman.stages.argument_repair.stage import ArgumentRepair
 from dragoman.stages.expected import Expected
-from dragoman.stages.json_schema import nothing_fits
+from dragoman.stages.known_schemas import nothing_fits
 from dragoman.stages.parallel_wrapper import ParallelWrapper
 from dragoman.stages.rescue import FAMILIES, Rescue
 from dragoman.stages.sequencer import Sequencer

@@ -10,7 +10,7 @@ from dragoman import _json
 from dragoman.events import Event, Finish, ToolCallDelta, ToolCallEnd, ToolCallStart
 from dragoman.response_stages import ArgumentRepair
 from dragoman.stages.argument_repair.repairer import Repairer
-from dragoman.stages.json_schema import ToolSchema
+from dragoman.stages.json_schema import Judge, ToolSchema
 from dragoman.stages.schema_validator import reader_of
 from dragoman.types import Tool, ToolCall
 
@@ -116,7 +116,7 @@ def test_what_the_reader_takes_fits() -> None:
         assert fits is not None
         if fits(text):
             taken += 1
-            assert ToolSchema(schema).fits(_json.decode_exact(text), schema)
+            assert Judge(ToolSchema(schema), len(text)).fits(_json.decode_exact(text), schema)
     assert taken > 300
 
 

@@ -10,7 +10,7 @@ from dragoman.codec import brackets
 from dragoman.codec.parts.argument_text import ArgumentText, Settled
 from dragoman.stages.argument_repair import string_text
 from dragoman.stages.argument_repair.repairer import Repairer
-from dragoman.stages.json_schema import schema_of
+from dragoman.stages.known_schemas import schema_of
 from places import TOOLS
 from test_linear_time import TOKENS
 

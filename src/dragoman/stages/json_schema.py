@@ -6,19 +6,16 @@ sure (`"5"` where a number is wanted). Numbers are carried as their own text, so
 
 from __future__ import annotations
 
-import functools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed, Number
-from dragoman.protocol import TakesNothing
 from dragoman.stages.schema_validator import Fits, reader_of
-from dragoman.types import Tool
 
 Schema: TypeAlias = Mapping[str, Any]
 #: Reads a list or an object that stands in a string, as leniently as arguments are read; the names of all members help.
@@ -30,17 +27,23 @@ _ANY: Final[Schema] = {}
 #: How the first item of a list in JSON begins, and one that is empty ends.
 _ITEM_BEGINS: Final = re.compile(r"\s*(?:[\"'{\[\]]|-?\d)")
 _DEEPEST: Final = 64
-_NO_ARGUMENTS: Final[Schema] = {"type": "object", "properties": {}}
+#: Looks at a value by a subschema that a call has, whatever its length; and how many more for each of its characters.
+_FREE_STEPS: Final = 4_000
+_STEPS_A_CHARACTER: Final = 8
+#: How many plain values are compared in the time of such a look.
+_CHEAPER: Final = 8
 _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "null", "array", "object"})
 
 
 @final
 class Shape(msgspec.Struct, frozen=True):
-    """What a schema says of one value at first sight. `types` None: any."""
+    """What a schema says of one value at first sight. `types` None: any. `words`: texts among its choices."""
 
     schema: Schema
     types: frozenset[str] | None
     is_decided: bool  # a keyword beside the type decides the value, so it is judged whole
+    required: tuple[str, ...] = ()
+    words: frozenset[str] = frozenset()
 
     def takes_live(self, kind: str) -> bool:
         """Whether a value of this JSON type may leave before it is whole."""
@@ -68,7 +71,9 @@ class ToolSchema:
         known = self._shapes.get(id(schema))
         if known is None:
             resolved = self._resolve(schema)
-            shape = Shape(resolved, _types(resolved), not _DECIDING.isdisjoint(resolved) or "$ref" in resolved)
+            is_decided = not _DECIDING.isdisjoint(resolved) or "$ref" in resolved
+            required, words = (tuple(dict.fromkeys(_texts(resolved.get(key)))) for key in ("required", "enum"))
+            shape = Shape(resolved, _types(resolved), is_decided, required, frozenset(words))
             known = self._shapes[id(schema)] = (schema, shape)
         return known[1]
 
@@ -103,7 +108,8 @@ class ToolSchema:
     def is_unknown_member(self, shape: Shape, key: str) -> bool:
         """Whether an object may not have this member."""
         properties = shape.schema.get("properties")
-        return shape.schema.get("additionalProperties") is False and key not in (properties or ())
+        known = properties if isinstance(properties, Mapping) else ()
+        return shape.schema.get("additionalProperties") is False and key not in known
 
     def _resolve(self, schema: Any) -> Schema:
         for _ in range(_DEEPEST):
@@ -132,88 +138,131 @@ class ToolSchema:
         if self._reader(text):
             return True
         value = _json.decode(text)
-        return isinstance(value, dict) and self.fits(value, self._root)
+        return isinstance(value, dict) and Judge(self, len(text)).fits(value, self._root)
 
     def fitting_items(self, shape: Shape) -> Fits | None:
-        """What tells whether a text is items of a list, each of this shape; None when only `fits` can tell."""
+        """What tells whether a text is items of a list, each of this shape; None when only a `Judge` can tell."""
         known = self._readers.get(id(shape.schema))
         if known is None:
             reader = reader_of(bytes(_json.raw(shape.schema)), listed=True)
             known = self._readers[id(shape.schema)] = (shape.schema, reader)
         return known[1]
 
-    def fits(self, value: Any, schema: Any, depth: int = 0) -> bool:
-        """Whether a value (numbers best as `Number`) is what a schema asks for; ranges and patterns are not read."""
-        if depth > _DEEPEST:
-            return True
-        schema = self._resolve(schema)
-        types = _types(schema)
-        if types is not None and not any(_is_of(value, kind) for kind in types):
-            return False
-        if "enum" in schema and not any(_equal(value, option) for option in schema["enum"]):
-            return False
-        if "const" in schema and not _equal(value, schema["const"]):
-            return False
-        for keyword in ("anyOf", "oneOf"):
-            options = schema.get(keyword)
-            if isinstance(options, list) and not any(self.fits(value, option, depth + 1) for option in options):
-                return False
-        parts = schema.get("allOf")
-        if isinstance(parts, list) and not all(self.fits(value, part, depth + 1) for part in parts):
-            return False
-        if isinstance(value, dict):
-            return self._members_fit(value, schema, depth)
-        items = schema.get("items")
-        if isinstance(value, list) and isinstance(items, Mapping):
-            return all(self.fits(item, items, depth + 1) for item in value)
-        return True
 
-    def _members_fit(self, value: dict[str, Any], schema: Schema, depth: int) -> bool:
-        required = schema.get("required")
-        if isinstance(required, list) and any(key not in value for key in required):
-            return False
-        shape = self.shape(schema)
-        if any(self.is_unknown_member(shape, key) for key in value):
-            return False
-        return all(self.fits(item, self.member(shape, key).schema, depth + 1) for key, item in value.items())
+class Judge:
+    """Judges values by a schema, and makes them fit, in a number of steps that their text bounds.
 
-    # ------------------------------------------------------------ coercing
+    A few hundred bytes of schema can ask for more looks at one value than any machine has time for (alternatives of
+    alternatives). What is not judged when the steps are spent stays as it is.
+    """
 
-    def coerced(self, value: Any, schema: Any, depth: int = 0, *, read_inner: ReadInner) -> Any:
+    __slots__ = ("_left", "_schema")
+
+    def __init__(self, schema: ToolSchema, size: int = 0) -> None:
+        """`size`: characters of the text in which the values stand; see `allow`."""
+        self._schema = schema
+        self._left = _FREE_STEPS
+        self.allow(size)
+
+    def allow(self, size: int) -> None:
+        """Grant the steps that so many more characters are worth."""
+        self._left += size * _STEPS_A_CHARACTER
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether something was not judged."""
+        return self._left < 0
+
+    def fits(self, value: Any, schema: Any) -> bool:
+        """Whether a value (numbers best as `Number`) surely is what a schema asks for; ranges and patterns are not
+        read."""
+        return self._fits(value, schema, 0) and not self.is_spent
+
+    def coerced(self, value: Any, schema: Any, *, read_inner: ReadInner) -> Any:
         """The value as the schema wants it, or the value itself when it fits, or when nothing is sure.
 
         Args:
             read_inner: reads a list or an object that stands in a string.
         """
-        if depth > _DEEPEST or self.fits(value, schema):
-            return value
-        schema = self._resolve(schema)
+        changed = self._coerced(value, schema, 0, read_inner=read_inner)
+        return value if self.is_spent else changed
+
+    def _fits(self, value: Any, schema: Any, depth: int) -> bool:
+        self._left -= 1
+        if depth > _DEEPEST or self._left < 0:
+            return True
+        shape = self._schema.shape(schema)
+        if shape.types is not None and not any(_is_of(value, kind) for kind in shape.types):
+            return False
+        schema = shape.schema
+        options = schema.get("enum")
+        if isinstance(options, list) and not self._is_among(value, options, shape.words):
+            return False
+        if "const" in schema and not self._is_among(value, [schema["const"]], frozenset()):
+            return False
         for keyword in ("anyOf", "oneOf"):
-            for option in schema.get(keyword, ()):
-                changed = self.coerced(value, option, depth + 1, read_inner=read_inner)
-                if self.fits(changed, option):
+            options = schema.get(keyword)
+            if isinstance(options, list) and not any(self._fits(value, option, depth + 1) for option in options):
+                return False
+        parts = schema.get("allOf")
+        if isinstance(parts, list) and not all(self._fits(value, part, depth + 1) for part in parts):
+            return False
+        if isinstance(value, dict):
+            return self._members_fit(value, shape, depth)
+        items = schema.get("items")
+        if isinstance(value, list) and isinstance(items, Mapping):
+            return all(self._fits(item, items, depth + 1) for item in value)
+        return True
+
+    def _members_fit(self, value: dict[str, Any], shape: Shape, depth: int) -> bool:
+        # More names than members: one of the first that many is missing.
+        if any(key not in value for key in shape.required) or any(
+            self._schema.is_unknown_member(shape, key) for key in value
+        ):
+            return False
+        member = self._schema.member
+        return all(self._fits(item, member(shape, key).schema, depth + 1) for key, item in value.items())
+
+    def _is_among(self, value: Any, options: list[Any], words: frozenset[str]) -> bool:
+        """`words`: those of the options that are texts, if that is known."""
+        if words and type(value) is str:
+            return value in words
+        each = _values(value) if isinstance(value, list | dict) else 1
+        self._left -= (len(options) + 1) * each // _CHEAPER
+        return self._left < 0 or any(_equal(value, option) for option in options)
+
+    # ------------------------------------------------------------ coercing
+
+    def _coerced(self, value: Any, schema: Any, depth: int, *, read_inner: ReadInner) -> Any:
+        if depth > _DEEPEST or self._fits(value, schema, 0):
+            return value
+        shape = self._schema.shape(schema)
+        schema = shape.schema
+        for options in (schema.get("anyOf"), schema.get("oneOf")):
+            for option in options if isinstance(options, list) else ():
+                changed = self._coerced(value, option, depth + 1, read_inner=read_inner)
+                if self._fits(changed, option, 0):
                     return changed
         if isinstance(value, dict) and _may_be(schema, "object"):
-            shape = self.shape(schema)
             return {
-                key: self.coerced(item, self.member(shape, key).schema, depth + 1, read_inner=read_inner)
+                key: self._coerced(item, self._schema.member(shape, key).schema, depth + 1, read_inner=read_inner)
                 for key, item in value.items()
             }
         if isinstance(value, list) and _may_be(schema, "array"):
             items = schema.get("items", _ANY)
-            return [self.coerced(item, items, depth + 1, read_inner=read_inner) for item in value]
+            return [self._coerced(item, items, depth + 1, read_inner=read_inner) for item in value]
         for changed in self._readings(value, schema, read_inner):
             if isinstance(changed, list | dict):
-                changed = self.coerced(changed, schema, depth + 1, read_inner=read_inner)
-            if self.fits(changed, schema):
+                changed = self._coerced(changed, schema, depth + 1, read_inner=read_inner)
+            if self._fits(changed, schema, 0):
                 return changed
         if "array" in (_types(schema) or ()) and not isinstance(value, list) and not _looks_like_list(value):
-            changed = [self.coerced(value, schema.get("items", _ANY), depth + 1, read_inner=read_inner)]
-            if value is not None and self.fits(changed, schema):
+            changed = [self._coerced(value, schema.get("items", _ANY), depth + 1, read_inner=read_inner)]
+            if value is not None and self._fits(changed, schema, 0):
                 return changed
         if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], list | dict):
-            changed = self.coerced(value[0], schema, depth + 1, read_inner=read_inner)
-            if self.fits(changed, schema):
+            changed = self._coerced(value[0], schema, depth + 1, read_inner=read_inner)
+            if self._fits(changed, schema, 0):
                 return changed
         return value
 
@@ -225,35 +274,17 @@ class ToolSchema:
             return [str(value)]
         if not isinstance(value, str):
             return []
-        found = _readings_of_text(value, schema)
+        options = schema.get("enum")
+        options = options if isinstance(options, list) else []
+        self._left -= (len(value) + len(options)) // _CHEAPER
+        found = _readings_of_text(value, schema, options)
         bare = value.strip()
         if bare[:1] in ("{", "[") and (_may_be(schema, "array") or _may_be(schema, "object")):
-            inner = read_inner(bare, self.names())
+            self._left -= len(value)
+            inner = read_inner(bare, self._schema.names())
             if not isinstance(inner, Malformed):
                 found.append(inner)
         return found
-
-
-def schema_of(tool: Tool) -> ToolSchema:
-    """The schema of a tool; the same one for the same text, since clients offer their tools with every request."""
-    return _read_schema(bytes(tool.schema) if tool.schema is not None else b"")
-
-
-@functools.lru_cache(maxsize=512)
-def _read_schema(text: bytes) -> ToolSchema:
-    value = _json.decode(text)
-    return ToolSchema(value if isinstance(value, dict) else _NO_ARGUMENTS)
-
-
-def nothing_fits(tools: Sequence[Tool]) -> TakesNothing:
-    """Tells of these tools, by name, whether `{}` are arguments that they take."""
-    by_name = {tool.name: tool for tool in tools}
-
-    def takes_nothing(name: str) -> bool:
-        tool = by_name.get(name)
-        return tool is None or tool.schema is None or schema_of(tool).takes_as_is("{}")
-
-    return takes_nothing
 
 
 def _looks_like_list(value: Any) -> bool:
@@ -264,16 +295,13 @@ def _looks_like_list(value: Any) -> bool:
     return bare[-1:] == "]" or bare.count("[") > bare.count("]") or _ITEM_BEGINS.match(bare, 1) is not None
 
 
-def _readings_of_text(text: str, schema: Schema) -> list[Any]:
+def _readings_of_text(text: str, schema: Schema, options: list[Any]) -> list[Any]:
     found: list[Any] = []
-    options = schema.get("enum")
-    if isinstance(options, list):
-        same = [
-            option for option in options if isinstance(option, str) and option.casefold() == text.strip().casefold()
-        ]
-        if len(same) == 1:
-            found.append(same[0])
     bare = text.strip()
+    folded = bare.casefold() if options else ""
+    same = [option for option in options if isinstance(option, str) and option.casefold() == folded]
+    if len(same) == 1:
+        found.append(same[0])
     number = _json.read_number(bare)
     if number is not None and math.isfinite(float(number)):
         whole = bare.partition(".")[0] if "e" not in bare.lower() and bare.partition(".")[2].strip("0") == "" else None
@@ -331,6 +359,21 @@ def _is_of(value: Any, kind: str) -> bool:
     if isinstance(value, int | float):
         return kind == "number" or (kind == "integer" and isinstance(value, int))
     return kind == ("string" if isinstance(value, str) else "array" if isinstance(value, list) else "object")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    return (item for item in value if isinstance(item, str)) if isinstance(value, list) else iter(())
+
+
+def _values(value: Any) -> int:
+    """How many values a list or an object holds, in any depth."""
+    unread, count = [value], 0
+    while unread:
+        part = unread.pop()
+        count += 1
+        if isinstance(part, list | dict):
+            unread += part.values() if isinstance(part, dict) else part
+    return count
 
 
 def _equal(value: Any, option: Any) -> bool:

@@ -21,6 +21,9 @@ Fits: TypeAlias = Callable[[str], bool]
 _UNSAID: Final = frozenset({"const", "anyOf", "oneOf", "allOf", "not", "if", "$ref"})
 _DEEPEST: Final = 16
 _MOST_FIELDS: Final = 200
+#: A type takes the time of a thousand values to make, so that larger schemas are asked themselves.
+MOST_OBJECTS: Final = 200
+_LONGEST: Final = 64 * 1024
 _SCALARS: Final[Mapping[str, Any]] = {
     "string": str, "number": float, "integer": int, "boolean": bool, "null": None
 }  # fmt: skip
@@ -30,7 +33,6 @@ class _Unsaid(Exception):
     """No type says what the schema asks."""
 
 
-@functools.lru_cache(maxsize=256)
 def reader_of(schema: bytes, *, listed: bool = False) -> Fits | None:
     """What tells whether a text fits; None when no type of the reader says what the schema asks.
 
@@ -38,6 +40,8 @@ def reader_of(schema: bytes, *, listed: bool = False) -> Fits | None:
         schema: JSON text, its references resolved.
         listed: the text holds the items of a list, without its brackets.
     """
+    if len(schema) > _LONGEST or schema.count(b'"object"') > MOST_OBJECTS:
+        return None
     value = _json.decode(schema)
     try:
         kind: Any = _type_of(value, 0)

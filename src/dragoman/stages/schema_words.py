@@ -55,7 +55,7 @@ def _is_described(key: str, value: Any, schema: ToolSchema, shape: Shape, depth:
 def _is_word(key: str, value: str, shape: Shape) -> bool:
     """Whether a text names a type or the place that it stands at, and is none of the values that are declared."""
     said = value.strip()
-    if value in (shape.schema.get("enum") or ()) or value == shape.schema.get("const"):
+    if value in shape.words or value == shape.schema.get("const"):
         return False
     if said in _TYPES or said in _DOTS or (said and said == shape.schema.get("description")):
         return True

@@ -7,15 +7,17 @@ has come it may be a set. A value that the schema may change is captured, and ju
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import Final, Literal
 
 from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.stages.argument_repair.string_text import Unreadable
-from dragoman.stages.json_schema import ReadInner, Shape, ToolSchema
+from dragoman.stages.json_schema import Judge, ReadInner, Shape, ToolSchema
 
 _DEEPEST: Final = 512
 _MOST_NOTES: Final = 200  # of one call
+_MOST_NAMED: Final = 60
 _DEEPEST_JUDGED: Final = 100  # levels below which a captured value keeps its own text, judged or not
 _ANYTHING: Final = Shape({}, None, False)
 
@@ -48,8 +50,8 @@ class ArgumentWriter:
     """
 
     __slots__ = (
-        "_capture_depth", "_capture_shape", "_deepest", "_noted", "_read_inner", "capture", "codes", "container", "gap",
-        "missing", "out", "schema", "stack",
+        "_capture_depth", "_capture_shape", "_deepest", "_judge", "_noted", "_read_inner", "capture", "codes",
+        "container", "gap", "missing", "out", "schema", "stack",
     )  # fmt: skip
 
     def __init__(self, schema: ToolSchema, read_inner: ReadInner) -> None:
@@ -61,6 +63,7 @@ class ArgumentWriter:
         self.out: list[str] = []
         self.schema = schema
         self.stack: list[Container] = []
+        self._judge = Judge(schema)
         self._read_inner = read_inner
         self.capture: list[str] | None = None
         self._capture_depth = 0
@@ -146,10 +149,11 @@ class ArgumentWriter:
             self.end_value()
 
     def _check_members(self, container: Container) -> None:
-        required = container.shape.schema.get("required") if container.kind == "{" else None
-        missing = [key for key in required if key not in container.keys] if isinstance(required, list) else []
+        if container.kind == "[":
+            return
+        missing = list(islice((key for key in container.shape.required if key not in container.keys), _MOST_NAMED))
         if missing:
-            self.missing = f"missing: {', '.join(map(str, missing))}"[:120]
+            self.missing = f"missing: {', '.join(missing)}"[:120]
             self.note("arguments-misfit", self.missing)
 
     def add_key(self, key: str, text: str) -> None:
@@ -230,8 +234,9 @@ class ArgumentWriter:
         value = _json.decode_exact(text)
         if isinstance(value, Malformed):
             raise Unreadable(f"a value is not JSON: {value.problem}")
-        changed = self.schema.coerced(value, shape.schema, read_inner=self._read_inner)
-        if not self.schema.fits(changed, shape.schema):
+        self._judge.allow(len(text))
+        changed = self._judge.coerced(value, shape.schema, read_inner=self._read_inner)
+        if not self._judge.fits(changed, shape.schema) and not self._judge.is_spent:
             self.note("arguments-misfit", f"{_kind(value)} where {_wanted(shape)} is wanted")
         if changed is value:
             return text

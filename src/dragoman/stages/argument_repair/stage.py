@@ -28,7 +28,8 @@ from dragoman.events import (
 )
 from dragoman.stages.argument_repair.near_json import NOT_CLOSED
 from dragoman.stages.argument_repair.repairer import Repairer
-from dragoman.stages.json_schema import ToolSchema, schema_of
+from dragoman.stages.json_schema import ToolSchema
+from dragoman.stages.known_schemas import schema_of
 from dragoman.stages.part_indices import index_of, text_of
 from dragoman.types import Tool, ToolCall
 
@@ -43,13 +44,14 @@ _CALLS: Final = frozenset[type]({ToolCallStart, ToolCallDelta, ToolCallEnd, Tool
 class ArgumentRepair:
     """The stage for the calls of one response. A `dragoman.protocol.Stage`."""
 
-    __slots__ = ("_calls", "_failed", "_live", "_mended", "_tools", "handles")
+    __slots__ = ("_calls", "_failed", "_live", "_mended", "_schemas", "_tools", "handles")
 
     def __init__(self, tools: Sequence[Tool], *, live: bool = True) -> None:
         """`live`: arguments leave while they come; else each call has one delta, when it is whole."""
         self._live = live
         self.handles = _CALLS
         self._tools: Mapping[str, Tool] = {tool.name: tool for tool in tools if tool.kind == "function"}
+        self._schemas: dict[str, ToolSchema] = {}
         self._calls: dict[int, _OpenCall] = {}
         self._mended = 0
         self._failed = 0
@@ -79,8 +81,12 @@ class ArgumentRepair:
 
     def _schema_of(self, event: ToolCallStart) -> ToolSchema | None:
         """What the arguments of a call must be; None when they may be anything."""
-        tool = self._tools.get(event.name) if event.kind == "function" else None
-        return schema_of(tool) if tool is not None else None
+        if event.kind != "function" or event.name not in self._tools:
+            return None
+        schema = self._schemas.get(event.name)
+        if schema is None:
+            schema = self._schemas[event.name] = schema_of(self._tools[event.name])
+        return schema
 
     def _start(self, event: ToolCallStart, out: list[Event]) -> None:
         out.append(event)

@@ -16,7 +16,8 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.stages.argument_repair.repairer import Repairer
-from dragoman.stages.json_schema import Shape, ToolSchema, schema_of
+from dragoman.stages.json_schema import Judge, Shape, ToolSchema
+from dragoman.stages.known_schemas import schema_of
 from dragoman.stages.schema_words import describes
 from dragoman.stages.tool_names import clean_name
 from dragoman.types import Tool
@@ -91,10 +92,11 @@ _PUNCTUATION: Final = frozenset({"]", ")", "}", ",", ";", "```"})
 class Tools:
     """What was offered, as parsers need it."""
 
-    __slots__ = ("_by_name", "_tools")
+    __slots__ = ("_by_name", "_schemas", "_tools")
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = tools
+        self._schemas: dict[str, ToolSchema] = {}
         self._by_name: dict[str, Tool] | None = None  # most answers hold no call in their text
 
     def _functions(self) -> dict[str, Tool]:
@@ -114,7 +116,10 @@ class Tools:
 
     def schema(self, name: str) -> ToolSchema:
         """The schema of an offered tool."""
-        return schema_of(self._functions()[name])
+        schema = self._schemas.get(name)
+        if schema is None:
+            schema = self._schemas[name] = schema_of(self._functions()[name])
+        return schema
 
     def shape(self, name: str, key: str) -> Shape:
         """What the schema says of one argument of an offered tool."""
@@ -125,7 +130,8 @@ class Tools:
         """Whether argument text, repaired and coerced, is what the tool's schema asks for, and gives values."""
         schema = self.schema(name)
         value = self.read(name, arguments)
-        return value is not None and schema.fits(value, schema.root().schema) and not describes(value, schema)
+        judge = Judge(schema, len(arguments))
+        return value is not None and judge.fits(value, schema.root().schema) and not describes(value, schema)
 
     def read(self, name: str, arguments: str) -> dict[str, Json] | None:
         """Argument text of an offered tool, repaired and coerced; None when it is no object."""

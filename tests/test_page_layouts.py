@@ -60,6 +60,12 @@ def test_what_differs_by_fonts_is_no_change() -> None:
     assert page_layouts.differences(rendered(), rendered(box=(18, 21, 309, 42))) == []
 
 
+def test_how_fast_a_model_was_is_no_change() -> None:
+    kept, seen = rendered(words="12000 tokens/s"), rendered(words="9500 tokens/s")
+    assert page_layouts.differences(kept, seen) == []
+    assert len(page_layouts.differences(kept, rendered(words="12000 tokens"))) == 1
+
+
 def test_a_theme_that_moves_something_is_refused() -> None:
     with pytest.raises(AssertionError, match="expected the same place"):
         page_layouts.render_layout({"light": page(), "dark": page(DARK, box=(16, 24, 300, 90))})

@@ -112,6 +112,7 @@ def test_a_server_that_is_not_there_proves_nothing_and_voids_nothing(
     [
         ([], "expected a target provider/model, the name of a route, or --due"),
         (["coder"], "expected provider/model or the name of a route, got 'coder'"),
+        ([TARGET, "olama/m"], "unknown provider 'olama'; nearest: ollama"),
         ([TARGET, "--report", "a.txt"], "expected a file that ends in"),
         ([TARGET, "--trials", "0"], "expected a whole number, at least 1"),
         ([TARGET, "--max-cost", "much"], "expected US dollars"),

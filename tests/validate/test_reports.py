@@ -197,6 +197,14 @@ def test_the_table_has_a_bar_for_each_probe() -> None:
     assert "  do   Start the server, or correct the provider's base_url." in told
 
 
+@pytest.mark.parametrize("width", [40, 63, 80, 120])
+def test_no_line_of_the_table_is_wider_than_the_terminal(width: int) -> None:
+    for run in report().runs:
+        lines = render_target(run, paint=lambda colour, text: text, width=width).splitlines()
+        assert max(map(len, lines)) <= width
+        assert any("█" in line for line in lines) == (run.proof is not None and width > 63)
+
+
 def test_a_reports_form_follows_its_ending(tmp_path: Path) -> None:
     assert renderer_for(tmp_path / "b.HTML") is render_page
     assert renderer_for(Path("b.xml")) is render_junit

@@ -41,6 +41,14 @@ def paint_for(stream: IO[str]) -> Paint:
     return Paint(colourful=is_colourful(stream))
 
 
+def columns_of(stream: IO[str], *, most: int = 120) -> int:
+    """How wide a line there may be: the terminal's columns; `most` at most, and where it is no terminal."""
+    try:
+        return min(os.get_terminal_size(stream.fileno()).columns or most, most)
+    except (OSError, ValueError):
+        return most
+
+
 def harmless(text: str) -> str:
     """Text without control characters, line feed and tab excepted."""
     return text.translate(_CONTROLS)

@@ -71,7 +71,9 @@ async def embed(requester: Requester, asked: Texts) -> Embeddings:
     speaking = map(_speaking, requester.chain(asked.targets).targets)
     targets = [target for target in speaking if target is not None]
     if not targets:
-        raise UsageError("target: expected a provider with embeddings (openai-chat, ollama-chat or gemini-generate)")
+        known = "expected a provider with embeddings (openai-chat, ollama-chat or gemini-generate)"
+        seen = asked.targets if isinstance(asked.targets, str) else ", ".join(asked.targets)
+        raise UsageError(f"target: {known}, got {seen[:80]!r}")
     attempts: list[Attempt] = []
     for position, target in enumerate(targets):
         begun = asyncio.get_running_loop().time()

@@ -10,7 +10,7 @@ from typing import Final
 from dragoman.config import Config
 from dragoman.errors import DragomanError, UsageError
 from dragoman.proofs import DAY_SECONDS, ProofStore, Suite
-from dragoman.providers.catalog import nearest
+from dragoman.providers.catalog import nearest, split_target
 from dragoman.routing.resolve import resolve
 from dragoman.types import Usage
 from dragoman.validate.ask import Asker
@@ -25,11 +25,12 @@ def expanded(names: Iterable[str], config: Config) -> list[str]:
     """Targets, with every route as its targets; each once.
 
     Raises:
-        UsageError: a name is neither.
+        UsageError: a name is neither, or there is no such provider.
     """
     targets: dict[str, None] = {}
     for name in names:
         if "/" in name:
+            config.catalog.provider(split_target(name)[0])
             targets[name] = None
             continue
         route = config.routes.get(name)

@@ -20,7 +20,7 @@ from dragoman.cli.body_input import read_option_file
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.option_values import read_count
 from dragoman.cli.settings import add_config, load_settings
-from dragoman.cli.terminal import Paint, harmless, hint, paint_for, say
+from dragoman.cli.terminal import Paint, clip, columns_of, hint, paint_for, say
 from dragoman.config import Config
 from dragoman.errors import UsageError
 from dragoman.proofs import ProbeResult, Proof, ProofStore, is_proven, parse_export, render_export
@@ -138,7 +138,7 @@ async def _validate(options: argparse.Namespace, config: Config, store: ProofSto
             if run.proof is not None and not run.problem and not _says_nothing(run.proof):
                 store.put(run.proof)
             if not options.json:
-                say(render_target(run, paint=paint_for(sys.stdout)))
+                say(render_target(run, paint=paint_for(sys.stdout), width=columns_of(sys.stdout)))
 
         runs = await run_all(runner, targets, jobs=options.jobs, on_done=on_done)
     finally:
@@ -202,7 +202,8 @@ class _Progress:
         """A probe is done."""
         if self._is_shown:
             bar = "█" * (20 * done // total) + "░" * (20 - 20 * done // total)
-            hint(f"\r\033[K{bar} {done}/{total} {harmless(target)} {label_of(probe)}: {result.verdict}")
+            line = f"{bar} {done}/{total} {target} {label_of(probe)}: {result.verdict}"
+            hint(f"\r\033[K{clip(line, columns_of(sys.stderr) - 1)}")  # a line that wraps could not be taken back
 
     def clear(self) -> None:
         """Make room for other output."""

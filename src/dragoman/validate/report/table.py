@@ -13,6 +13,8 @@ from dragoman.validate.results import TargetRun
 from dragoman.validate.statistics import wilson
 
 _BAR: Final = 10  # characters
+_NARROW: Final = 64  # columns: below it there is no bar
+_REASON_LINES: Final = 3
 MARK: Final[dict[Verdict, str]] = {"passed": "✓", "failed": "✗", "unsupported": "–", "not-used": "○", "error": "!"}
 Colour: TypeAlias = Literal["bold", "dim", "red", "green", "yellow"]
 COLOUR: Final[dict[Verdict, Colour]] = {
@@ -28,22 +30,24 @@ Paint: TypeAlias = Callable[[Colour, str], str]
 
 
 def render_target(run: TargetRun, *, paint: Paint, width: int = 120) -> str:
-    """The results of one target. Its reasons may hold a model's words: the caller takes control characters out."""
+    """The results of one target, for a terminal of `width` columns. Its reasons may hold a model's words: the caller
+    takes control characters out."""
     proof = run.proof
     if proof is None:
         return "".join(f"{line}\n" for line in _concluded(run, paint, width))
+    asked = "1 request" if proof.requests == 1 else f"{proof.requests} requests"
     lines = [
         *_concluded(run, paint, width),
-        paint("dim", f"  {proof.protocol}, {proof.suite} suite, {proof.requests} requests"),
+        paint("dim", f"  {proof.protocol}, {proof.suite} suite, {asked}"),
     ]
     names = max(len(label_of(name)) for name in (*proof.probes, *proof.skipped))
     for name, result in proof.probes.items():
-        lines.append(_line(label_of(name).ljust(names), result, paint, width))
+        lines += _probe(label_of(name).ljust(names), result, paint, width)
     for name, reason in proof.skipped.items():
         if name not in proof.probes:
             said = f"  · {label_of(name).ljust(names)}  skipped: {with_labels(reason)}"
-            lines.append(paint("dim", said[:width]))
-    lines += [f"  {line}" for line in summary(proof)]
+            lines += [paint("dim", line) for line in wrap(said, width, subsequent_indent=" " * 6)]
+    lines += [each for line in summary(proof) for each in _wrapped(line, "  ", width)]
     return "\n".join(lines) + "\n"
 
 
@@ -63,14 +67,14 @@ def _wrapped(text: str, head: str, width: int) -> list[str]:
     return wrap(text, width, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
 
 
-def _line(name: str, result: ProbeResult, paint: Paint, width: int) -> str:
+def _probe(name: str, result: ProbeResult, paint: Paint, width: int) -> list[str]:
     share = result.passes / max(result.trials, 1)
-    bar = "█" * round(share * _BAR) + "░" * (_BAR - round(share * _BAR))
-    head = f"  {paint(COLOUR[result.verdict], MARK[result.verdict])} {name}  {bar} {result.passes}/{result.trials}  "
-    plain = f"  x {name}  {bar} {result.passes}/{result.trials}  "
+    bar = "█" * round(share * _BAR) + "░" * (_BAR - round(share * _BAR)) + " " if width >= _NARROW else ""
+    mark = MARK[result.verdict]
+    head = f"  {mark} {name}  {bar}{result.passes}/{result.trials}  "
     reason = " ".join(f"{'' if result.verdict == 'passed' else f'{result.verdict}: '}{result.reason}".split())
-    room = max(width - len(plain), 20)
-    return head + (reason if len(reason) <= room else reason[: room - 1] + "…")
+    first, *more = wrap(head + reason, width, subsequent_indent=" " * 6, max_lines=_REASON_LINES, placeholder="…")
+    return [first.replace(mark, paint(COLOUR[result.verdict], mark), 1), *more]
 
 
 def summary(proof: Proof) -> list[str]:

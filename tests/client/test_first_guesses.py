@@ -39,7 +39,10 @@ PAIR = r"a role goes into a dict: \{'role': 'user', 'content': '…'\}"
         ),
         (lambda: dragoman.embed("ollama/m", []), "got an empty list"),
         (lambda: dragoman.embed("ollama/m", ""), "got an empty string"),
-        (lambda: dragoman.embed("anthropic/claude", "hi"), r"target: expected .* embeddings .*, got 'anthropic/claude'$"),
+        (
+            lambda: dragoman.embed("anthropic/claude", "hi"),
+            r"target: expected .* embeddings .*, got 'anthropic/claude'$",
+        ),
         (lambda: dragoman.decode(b"{}", "openai"), "protocol: .* got 'openai'; nearest: openai-chat"),
         (lambda: dragoman.Media.of(b"png"), r"Media\.of: expected the path of a file, got a bytes"),
         (lambda: dragoman.run("a/m", "hi", mcp={"c": {"command": "python x.py"}}), r"mcp\.c\.command: expected a list"),

@@ -62,6 +62,13 @@ def test_relative_links_resolve() -> None:
     assert broken == []
 
 
+def test_the_list_of_pages_leads_to_each() -> None:
+    listed = (PROJECT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = [page.relative_to(PROJECT / "docs").as_posix() for page in (PROJECT / "docs").glob("*/*.md")]
+    lost = [page for page in pages if not page.startswith("adr/") and f"]({page}" not in listed]
+    assert len(pages) > 40 and lost == []
+
+
 def test_code_blocks_can_be_read() -> None:
     for page in PAGES:
         for block in FENCE.finditer(page.read_text(encoding="utf-8")):

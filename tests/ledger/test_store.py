@@ -32,6 +32,24 @@ def folder(tmp_path: Path) -> LedgerFolder:
     return LedgerFolder(tmp_path)
 
 
+def test_an_id_that_is_none_makes_no_month(folder: LedgerFolder) -> None:
+    store = SqliteStore(folder.root)
+    ids = AttemptIds(1)
+    opened = intent(ids)
+    store.deliver([Row(HOLDER, opened, settlement(opened))])
+    before = sorted(path.name for path in folder.root.glob("attempts-*"))
+    for first in (0, 1, 127, 255):
+        id = bytes([first]) + bytes(15)
+        with pytest.raises(Refused, match="no such attempt"):
+            store.adjust(id, 5, reason="wrong", actor="me")
+        with pytest.raises(Refused, match="no such attempt"):
+            store.take_corrections([(id, id, 5, 0, "wrong", "me", 1)])
+        assert store.accounts_of(id) == []
+        assert store.settle(settlement(intent(AttemptIds(first), started=first))) is False
+    assert sorted(path.name for path in folder.root.glob("attempts-*")) == before
+    store.close()
+
+
 #: Opens 50 new files, each at the moment at which another process does.
 OPENING = """
 import sys, time

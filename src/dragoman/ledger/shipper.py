@@ -299,9 +299,9 @@ class Shipper:
         while True:
             look = reader.look(numbers, is_dead=is_dead)
             if not look.is_more:
-                look.rows += reader.merging.going_on(int((self._now() - _SHOWN_AFTER) * 1_000_000))
-                if is_dead:
-                    look.rows += reader.merging.interrupted(int(self._now() * 1_000_000))
+                now, merging = int(self._now() * 1_000_000), reader.merging
+                shown = int(_SHOWN_AFTER * 1_000_000)
+                look.rows += merging.interrupted(now) if is_dead else merging.going_on(now - shown)
             yield _Part(reader, look, is_dead and not look.is_more)
             if not look.is_more:
                 return

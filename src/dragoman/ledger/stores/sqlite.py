@@ -96,6 +96,8 @@ class SqliteStore:
                     first += size
 
     def settle(self, settlement: Settlement) -> bool:
+        if not self._has_month(settlement.id):
+            return False
         with self._writing(month_of(settlement.id)) as connection:
             if connection.execute(_SETTLE, (*ending_values(settlement), settlement.id)).rowcount:
                 return True
@@ -110,6 +112,8 @@ class SqliteStore:
 
     def adjust(self, attempt: bytes, nano: int, *, reason: str, actor: str, token: str = "") -> bool:
         id = adjustment_id(attempt, nano, reason=reason, actor=actor, token=token)
+        if not self._has_month(attempt):
+            raise Refused("there is no such attempt")
         with self._writing(month_of(attempt)) as connection:
             found = connection.execute("SELECT state, nano FROM attempt WHERE id = ?", (attempt,)).fetchone()
             if found is None or found[0] == "reserved":
@@ -131,6 +135,8 @@ class SqliteStore:
         for entry in entries:
             by_month.setdefault(month_of(entry[1]), []).append(entry)
         for month, those in by_month.items():
+            if not self._has_month(those[0][1]):
+                raise Refused("there is no such attempt")
             with self._writing(month) as connection:
                 for entry in those:
                     if connection.execute(_FINAL, (entry[1],)).fetchone() is None:
@@ -138,6 +144,8 @@ class SqliteStore:
                 connection.executemany(_ADJUST, those)
 
     def accounts_of(self, attempt: bytes) -> list[int]:
+        if not self._has_month(attempt):
+            return []
         with self._writing(month_of(attempt)) as connection:
             found = connection.execute("SELECT accounts FROM attempt WHERE id = ?", (attempt,)).fetchone()
         return [] if found is None or not found[0] else [int(account) for account in found[0].split(",")]
@@ -196,6 +204,10 @@ class SqliteStore:
         self._main = None
 
     # ------------------------------------------------------------ inside
+
+    def _has_month(self, attempt: bytes) -> bool:
+        """Whether the file is there in which an attempt would stand: an id that is none makes none."""
+        return self._path(month_of(attempt)).exists()
 
     def _insert(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
         values = [value for row in rows for value in row_values(row)]

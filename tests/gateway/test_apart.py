@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cases import counter
+from dragoman.client import apart as apart_module
 from dragoman.client.apart import LONGEST, Apart
 from dragoman.client.exchange import Exchange
 from dragoman.client.passthrough.exchange import PassthroughExchange
@@ -145,6 +146,15 @@ def test_only_usual_events_are_read_in_large_parts(first: bytes, event: bytes, i
     _, rest = apart.some(data[20:])
     assert sum(fed) + len(rest) == len(data)
     assert max(fed) == len(data) - 20 if is_usual else max(fed) < LONGEST
+
+
+@pytest.mark.parametrize("count", [0, 1, 40, 100, 101, 900])
+def test_rare_bytes_are_counted(count: int) -> None:
+    data = b"{".join([b"some text"] * (count + 1))
+    assert data.count(b"{") == count
+    assert apart_module._is_rare(b"{", data, 100) == (count <= 100)
+    assert apart_module._is_rare(b"{", data, count)
+    assert not count or not apart_module._is_rare(b"{", data, count - 1)
 
 
 def test_a_client_that_goes_meanwhile_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,3 +187,29 @@ def test_parts_that_grow_in_turns(protocol: str, monkeypatch: pytest.MonkeyPatch
     reply = fold(read)
     said = [call.arguments for call in (*reply.tool_calls, *reply.failed_calls)]
     assert said == ['{"a":"%s"}' % ("x" * (places.count(0) - 2)), '{"b":"%s"}' % ("y" * (places.count(1) - 2))]
+
+
+@pytest.mark.parametrize("pieces", [["{}"], ["{", "}"], [" ", "{", " ", " ", " ", "}"], ['{"a', '":1', "}"]])
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_what_stands_beside_pieces_that_say_nothing_is_not_lost(pieces: list[str], is_batch: bool) -> None:
+    """A call of Messages that begins with `{}` and has arguments under another key does not run without any."""
+    block = {"type": "tool_use", "id": "toolu_1", "name": "note", "input": {}}
+    events: list[dict[str, object]] = [
+        {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": [], "model": "m"}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+    ]
+    for piece in pieces:
+        delta = {"type": "input_json_delta", "partial_json": piece, "arguments": {"secret": 1}}
+        events.append({"type": "content_block_delta", "index": 0, "delta": delta})
+    events += [
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        {"type": "message_stop"},
+    ]
+    frames = [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events]
+    decoder = PROTOCOLS[MESSAGES].decoder(new_id=lambda: "id")
+    read = [each for frame in ([b"".join(frames)] if is_batch else frames) for each in decoder.feed(frame)]
+    reply = fold([*read, *decoder.close()])
+    is_said = '"' in "".join(pieces)
+    assert [call.arguments for call in reply.tool_calls] == (["".join(pieces)] if is_said else [])
+    assert len(reply.failed_calls) == (not is_said)

@@ -32,6 +32,8 @@ def straighten(fields: dict[str, Json], places: Mapping[str, Place], deviate: De
 
     What cannot be put so stays as it is.
     """
+    if places.keys().isdisjoint(fields):
+        return fields
     changed: dict[str, Json] = {}
     for key, place in places.items():
         value = fields.get(key)

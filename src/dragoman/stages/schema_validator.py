@@ -51,7 +51,9 @@ def reader_of(schema: bytes, *, listed: bool = False) -> Fits | None:
         return None
 
     def fits(text: str) -> bool:
-        return type(decode(f"[{text}]" if listed else text)) is not Malformed
+        text = f"[{text}]" if listed else text
+        # The second reader looks at what the first one passes over: a number there may be out of range.
+        return type(decode(text)) is not Malformed and type(_json.decode(text)) is not Malformed
 
     return fits
 
@@ -64,7 +66,7 @@ def _type_of(schema: Any, depth: int) -> Any:
     if kinds is None:
         if not {"properties", "required", "items", "enum", "additionalProperties"}.isdisjoint(schema):
             raise _Unsaid
-        return Any
+        return msgspec.Raw
     if not isinstance(kinds, list) or not kinds:
         raise _Unsaid
     if "enum" in schema:
@@ -90,7 +92,7 @@ def _type_of_kind(kind: Any, schema: Mapping[str, Any], depth: int) -> Any:
         return _object_type(schema, depth)
     if kind == "array":
         items = schema.get("items")
-        return list[_type_of(items, depth + 1)] if isinstance(items, Mapping) else list[Any]  # type: ignore[misc]
+        return list[_type_of(items, depth + 1)] if isinstance(items, Mapping) else list[msgspec.Raw]  # type: ignore[misc]
     if kind not in _SCALARS:
         raise _Unsaid
     return _SCALARS[kind]
@@ -105,14 +107,14 @@ def _object_type(schema: Mapping[str, Any], depth: int) -> Any:
     if isinstance(more, Mapping) and (more or keys):
         raise _Unsaid
     if not keys and more is not False:
-        return dict[str, Any]
+        return dict[str, msgspec.Raw]
     if len(keys) > _MOST_FIELDS or not all(isinstance(key, str) for key in keys):
         raise _Unsaid
     names = {key: f"member{number}" for number, key in enumerate(keys)}
     fields: list[Any] = []
     for key, name in names.items():
-        kind = _type_of(properties[key], depth + 1) if key in properties else Any
+        kind = _type_of(properties[key], depth + 1) if key in properties else msgspec.Raw
         fields.append((name, kind) if key in required else (name, kind | msgspec.UnsetType, msgspec.UNSET))
     fields.sort(key=len)  # those without a default first
     rename = {name: key for key, name in names.items()}
-    return msgspec.defstruct("Members", fields, rename=rename, forbid_unknown_fields=True, gc=False)
+    return msgspec.defstruct("Members", fields, rename=rename, forbid_unknown_fields=more is False, gc=False)

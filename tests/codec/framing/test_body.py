@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dragoman.bounds import AnswerBounds
 from dragoman.codec.framing import event_stream
 from dragoman.codec.framing.body import BodyReader, TooLarge, write_event
+from dragoman.codec.framing.plain_keys import has_escaped_letters, may_have_escapes
 
 
 def read(pieces, **settings):
@@ -263,3 +264,13 @@ def test_an_answer_over_its_limit_is_refused_however_it_is_written(kind: str) ->
     for pieces in ([write] * 5, [write * 5], [write * 4, write]):
         with pytest.raises(TooLarge):
             read(pieces, bounds=bounds)
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 2000])
+@pytest.mark.parametrize("escape", ["", "\\u006f", "\\u003c"])
+@pytest.mark.parametrize("filling", ["a", "a" * 300])
+def test_escapes_of_letters_are_found_behind_few_and_many_others(count: int, escape: str, filling: str) -> None:
+    """Those of a long text are looked for one by one at first."""
+    data = "".join([*[f"{filling}\\n"] * count, escape, "z" * 5000]).encode()
+    assert has_escaped_letters(data) == (escape.endswith("6f"))
+    assert may_have_escapes(data) == bool(escape)

@@ -287,8 +287,7 @@ def _plain_events(data: bytes) -> tuple[list[bytes], bytes] | None:
     if last >= 0 and not data.startswith(data[: cut + 7], last + 2):
         return None
     lines = data[cut + 6 : -2].split(b"\n\n" + data[: cut + 6])
-    joined = b"\n".join(lines)
-    if joined.count(b"\n") != len(lines) - 1 or not all(lines):
+    if b"".join(lines).find(b"\n") >= 0 or not all(lines):
         return None
     if set(map(_first_byte, lines)) != _OPENED or set(map(_last_byte, lines)) != _CLOSED:
         return None

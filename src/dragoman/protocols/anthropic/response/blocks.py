@@ -218,7 +218,7 @@ class Blocks:
         if native is not None:
             block.call.unread = unread_arguments(native.fields)
         self._read_input(block, block.call, fields)
-        if not block.has_input:
+        if not block.told:
             block.takes = "input_json_delta"
         return block
 

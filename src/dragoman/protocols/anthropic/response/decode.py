@@ -54,7 +54,6 @@ _ENVELOPES = ("message", "data", "response", "result", "body", "output", "comple
 #: Types of events out of the specification whose `message` is no error's.
 _NEWS = frozenset({"info", "status", "notice", "log", "progress", "heartbeat", "keepalive", "debug", "warning"})
 _AFTER_START = frozenset({"content_block_start", "content_block_delta", "message_delta", "message_stop"})
-
 _TEXTS = ("text_delta", "thinking_delta")
 
 
@@ -137,6 +136,7 @@ class Decoder:
                         if block.call is not None:
                             if (
                                 (text := delta.partial_json)
+                                and ('"' in text or block.call.text.phase != "held")
                                 and frame.count(b'"partial_json"') == 1
                                 and (len(calls) < 2 or frame.count(b'"index"') < 2)
                             ):
@@ -161,6 +161,8 @@ class Decoder:
         if burst is None or block is None or block.takes != burst.takes:
             return False
         if block.call is not None:
+            if block.call.text.phase == "held" and not any('"' in text for text in burst.texts):
+                return False  # they may say nothing, and something beside them arguments
             grow_by_many(block.call, burst.texts, self._assembly)
         elif block.part is not None:
             self._assembly.add_many(block.part, burst.texts)
@@ -191,12 +193,9 @@ class Decoder:
             kind = kind if kind == "message" else "ping"  # of a whole message its end counts
         tell_foreign(kind, event, self._assembly)
         if kind == "content_block_delta":
-            if (
-                event.delta is not None
-                and event.delta.type in _TEXTS
-                and not (event.delta.text or event.delta.thinking)
-            ):
-                tell_missing(event.delta.type.removesuffix("_delta"), frame, self._assembly)
+            delta = event.delta
+            if delta is not None and delta.type in _TEXTS and not (delta.text or delta.thinking):
+                tell_missing(delta.type.removesuffix("_delta"), frame, self._assembly)
             self._blocks.grow(event, frame)
         elif kind == "content_block_start":
             self._start_block(event, frame)

@@ -202,6 +202,12 @@ def tell_foreign(kind: str, event: StreamEvent, assembly: Assembly) -> None:
     if kind == "message":
         return  # whole, with other fields
     own = _OWN.get(kind, "")
+    if (
+        (event.content_block is UNSET or own == "content_block")
+        and (event.message is UNSET or own == "message")
+        and (event.delta is None or kind == "content_block_delta")
+    ):
+        return  # as most do
     told: dict[str, Json] = {}
     for name, value in (("content_block", event.content_block), ("message", event.message)):
         if name != own and bytes(memoryview(value)[:1]) in (b"{", b"["):

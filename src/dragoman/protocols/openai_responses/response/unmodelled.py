@@ -19,6 +19,10 @@ _MODELLED: Final = frozenset(
      "instructions", "tools", "output_text"}
 )  # fmt: skip
 
+_ALL_PLACES: Final = PLACES | RESPONSE
+#: Keys under which objects and lists stand.
+_PLACED: Final = frozenset({*_ALL_PLACES, "item", "response", "output"})
+
 #: What the response repeats of the request, when the request did not say it.
 DEFAULTS: Final[dict[str, Json]] = {
     "instructions": None, "max_output_tokens": None, "metadata": {}, "parallel_tool_calls": True,
@@ -48,11 +52,13 @@ def created_at(response: dict[str, Json]) -> int | None:
 def straightened(value: dict[str, Json], data: bytes, assembly: Assembly) -> tuple[dict[str, Json], bytes]:
     """An event with its objects and lists as they belong, and its text. What cannot be read may have told of any open
     call."""
+    if _PLACED.isdisjoint(value):
+        return value, data
     has_item = str(value.get("type")).startswith("response.output_item.")  # which may stand under `output`
-    straight = straighten(value, PLACES if has_item else PLACES | RESPONSE, assembly.deviate)
+    straight = straighten(value, PLACES if has_item else _ALL_PLACES, assembly.deviate)
     output = straight.get("output")
     told = [straight.get("item"), straight.get("response"), *(output if isinstance(output, list) else [output])]
-    if any(is_container(one) for one in told):
+    if any(type(one) is not dict and is_container(one) for one in told):
         torn_frames.lose_open_calls(assembly, "event", "expected an object")
     return straight, data if straight is value else _json.encode(straight)
 

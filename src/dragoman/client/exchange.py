@@ -104,7 +104,7 @@ class Exchange:
         self._prompt_estimate = estimate_tokens(asked.request) if may_truncate else 0
         self._status = 200
         self._headers: Mapping[str, str] = {}
-        self._error_body: list[bytes] | None = None
+        self._error_body: bytearray | None = None
 
     @property
     def ended(self) -> bool:
@@ -131,7 +131,7 @@ class Exchange:
         if self._offer.dropped:
             self._headers = {**headers, DROPPED: dropped_header(self._offer.dropped)}
         if not 200 <= status < 300:
-            self._error_body = []
+            self._error_body = bytearray()
 
     def release(self) -> None:
         """The answer has begun: the request is not sent again, so it need not be held, but for who sees the bytes."""
@@ -143,8 +143,8 @@ class Exchange:
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes of the body."""
         if self._error_body is not None:
-            if sum(map(len, self._error_body)) < _ERROR_LIMIT:
-                self._error_body.append(data)
+            if len(self._error_body) < _ERROR_LIMIT:
+                self._error_body += data
             return []
         events = self._finished(self._reader.feed(data))
         if self._on_wire is not None:
@@ -154,7 +154,7 @@ class Exchange:
     def close(self) -> list[Event]:
         """The body ended."""
         if self._error_body is not None:
-            body = b"".join(self._error_body)
+            body = bytes(self._error_body)
             return self._last(body, self._finished([self._error(body)]))
         return self._last(b"", self._finished(self._reader.close()))
 

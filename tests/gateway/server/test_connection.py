@@ -247,6 +247,27 @@ def test_others_have_their_turn_however_small_the_chunks_are(running: Running) -
         assert sum(reads[before : after - 1]) < READ_AT_ONCE
 
 
+def test_small_chunks_take_no_more_memory_than_their_bytes(running: Running) -> None:
+    """Each piece that is kept for itself takes some forty bytes beside its own."""
+    most: list[int] = []
+    keep = Connection._keep
+
+    def noted(connection: Connection, body: bytes) -> None:
+        keep(connection, body)
+        most.append(len(connection._body))
+
+    body = BODY[:-1] + b',"metadata":{"a":"' + b"a" * 20_000 + b'"}}'
+    pieces = [body[place : place + 2] for place in range(0, len(body), 2)]
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+    running.answer(stream_of("openai-chat", reply("text")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Connection, "_keep", noted)
+        answer = talk(running, post(b"", "transfer-encoding: chunked", "connection: close") + chunks)
+    assert status(answer) == 200
+    assert len(most) == len(pieces)
+    assert max(most) < 100
+
+
 def test_fields_of_one_name_are_counted_each(small: Running) -> None:
     assert status(talk(small, post(b"", *["a: b"] * 101, path="/v1/messages"))) == 431
     assert status(talk(small, post(b"", *["a: b"] * 90, "connection: close", path="/v1/messages"))) == 400

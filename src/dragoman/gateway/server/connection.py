@@ -37,8 +37,9 @@ _FIRST_SECONDS: Final = 0.5
 _NEVER: Final = float("inf")
 #: Bytes that are read of a connection before others have their turn; a chunk may be one of six of them.
 READ_AT_ONCE: Final = 256 * 1024
-#: Bytes of a body from which on it is gathered in place.
+#: Bytes of a body, and pieces, from which on it is gathered in place: chunks of two bytes take 27 times their size.
 _LARGE: Final = 512 * 1024
+_MANY: Final = 64
 
 
 class _Received(NamedTuple):
@@ -303,7 +304,7 @@ class Connection(asyncio.Protocol):
             self._large.write(body)
             return
         self._body.append(body)
-        if self._body_size > _LARGE:
+        if self._body_size > _LARGE or len(self._body) > _MANY:
             self._large = io.BytesIO()
             self._large.writelines(self._body)
             self._body = []

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import http.client
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from reliability import engine_haproxy
+from reliability import engine_haproxy, engine_valkey, engines
 from reliability.engine_haproxy import adapted, complaints
+from reliability.engines import free_port
 
 from dragoman.config import Config, load_config
 from dragoman.gateway.pages.health import HEALTH
@@ -166,3 +174,68 @@ def test_names_meet(kinds: dict[str, dict[str, Any]]) -> None:
     assert f"ConfigMap {volume['configMap']['name']}" in kinds
     for service in ("Service dragoman", "Service dragoman-each"):
         assert kinds[service]["spec"]["ports"][0]["targetPort"] == "http"
+
+
+def test_a_pod_serves_by_the_example(kinds: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    """With its arguments and variables and without a home folder; it is told to end as Kubernetes does, and says so at
+    its probe while it goes on."""
+    if engines.MISSING or engine_valkey.MISSING:  # `tests/conftest.py` says so
+        return
+    [container] = pod(kinds)["containers"]
+    own = tmp_path / "pod"
+    port = free_port()
+    with ExitStack() as stack:
+        server = stack.enter_context(engines.PostgreSQL())
+        valkey = stack.enter_context(engine_valkey.Valkey())
+        (own / "state").mkdir(parents=True)
+        text = kinds["ConfigMap dragoman"]["data"]["dragoman.toml"]
+        for before, after in (
+            ("0.0.0.0:4141", f"127.0.0.1:{port}"), ("/var/lib/dragoman", str(own / "state")),
+            ("notice_seconds = 10", "notice_seconds = 3"),
+        ):  # fmt: skip
+            assert text.count(before) == 1
+            text = text.replace(before, after)
+        text += '\n[[quotas]]\nscope = "all"\nrequests = 1000\nper = "minute"\n'
+        (own / "dragoman.toml").write_text(text, encoding="utf-8")
+        values = {"DRAGOMAN_STORE": server.address, "DRAGOMAN_COUNTERS": valkey.address}
+        variables = {name: values.get(name, "a key") for name in environ(kinds)}
+        variables |= {"PATH": os.environ["PATH"], "HOME": str(own / "nothing"), "PYTHONPATH": os.pathsep.join(sys.path)}
+        words = [each.replace("/etc/dragoman", str(own)) for each in container["args"]]
+        command = [sys.executable, "-m", "dragoman", *words]
+        process = stack.enter_context(
+            subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables, cwd="/")
+        )
+        stack.callback(process.kill)
+        try:
+            await_status(port, container["startupProbe"]["httpGet"], 200)
+            for name in ("readinessProbe", "livenessProbe"):
+                assert asked(port, container[name]["httpGet"]) == 200
+            process.send_signal(signal.SIGTERM)
+            await_status(port, container["readinessProbe"]["httpGet"], 503)
+            assert asked(port, container["livenessProbe"]["httpGet"]) == 200
+            assert process.wait(60) == 0
+            assert sorted(path.name for path in own.iterdir()) == ["dragoman.toml", "state"]  # all else is read-only
+        except BaseException:
+            process.kill()
+            print(process.communicate()[1])
+            raise
+
+
+def asked(port: int, probe: dict[str, Any]) -> int:
+    """The status that a probe gets."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        headers = {each["name"]: each["value"] for each in probe["httpHeaders"]}
+        connection.request("GET", probe["path"], headers=headers)
+        return connection.getresponse().status
+    except OSError:
+        return 0
+    finally:
+        connection.close()
+
+
+def await_status(port: int, probe: dict[str, Any], status: int) -> None:
+    until = time.monotonic() + 60
+    while (found := asked(port, probe)) != status:
+        assert time.monotonic() < until, found
+        time.sleep(0.05)

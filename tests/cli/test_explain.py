@@ -173,7 +173,7 @@ def test_a_request_that_lost_nothing_says_so(log: Path, capsys: pytest.CaptureFi
     [
         (["--id", "third"], "no request with the id 'third'"),
         (["--id", "\udcff"], "no request with the id"),
-        (["--id", "second", "--log", "nowhere.log"], "expected a file that can be read"),
+        (["--id", "second", "--log", "nowhere.log"], "--log nowhere.log: there is no such file"),
         (["--from", "openai"], "expected --from PROTOCOL and --to TARGET"),
     ],
 )

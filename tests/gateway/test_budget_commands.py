@@ -91,7 +91,7 @@ def test_a_budget_is_set_raised_shown_and_removed_while_the_gateway_runs(
     [
         (["set", "key:ci", "5"], "500/month"),
         (["set", "key:ci", "5/year"], "500/month"),
-        *[(["set", "key:ci", f"{number}/month"], "a number of usd in digits, as 500") for number in ODD_NUMBERS],
+        *[(["set", "key:ci", f"{number}/month"], "a number of usd in digits, like 500") for number in ODD_NUMBERS],
         *[(["set", "key:ci", f"{number}/day", "--unit", "tokens"], "a number of tokens") for number in ODD_NUMBERS],
         (["set", "key:ci", "1.5/day", "--unit", "tokens"], "a number of tokens"),
         *[(["set", scope, "5/day"], "a scope like") for scope in ("key:**", "key:c*", "label:*=b", "label:a=**")],

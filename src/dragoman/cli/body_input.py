@@ -144,6 +144,16 @@ def read_option_file(path: Path, option: str) -> bytes:
         return path.read_bytes()
 
 
+def check_folder(file: str, option: str) -> None:
+    """Refuse a file to write whose folder is not there, before any work is done for it. `-` is standard output.
+
+    Raises:
+        UsageError: there is no such folder.
+    """
+    if file != "-" and not Path(file).absolute().parent.is_dir():
+        raise UsageError(f"{option} {file}: there is no folder {Path(file).parent}")
+
+
 def _read_tool(item: Any, where: str) -> Tool:
     if isinstance(item, dict) and isinstance(item.get("function"), dict):
         item, where = item["function"], f"{where}.function"

@@ -33,14 +33,18 @@ def other_ledger(folder: LedgerFolder, word: str, option: str) -> LedgerFolder:
     """The ledger of the same state folder in another store. `word`: as `ledger.store` in the configuration.
 
     Raises:
-        ConfigError: it is none.
+        UsageError: it is none.
+        ConfigError: a variable or file that it names cannot be read.
     """
     if word == "sqlite":
         return LedgerFolder(folder.root)
     address = Secret(word)
     if word.startswith(("env:", "file:")):
         address = read_secret(word, option, environ=os.environ, home=Path.home(), folder=Path.cwd())
-    check_store(address, option)
+    try:
+        check_store(address, option)
+    except ConfigError as problem:
+        raise UsageError(str(problem)) from None
     return LedgerFolder(folder.root, address)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.cli.body_input import write
+from dragoman.cli.body_input import reading, write
 from dragoman.cli.log_lines import render_line
 from dragoman.cli.main import DONE
 from dragoman.cli.terminal import clip, harmless, paint_for, say
@@ -31,14 +31,11 @@ def explain_logged(id: str, log: str, *, as_json: bool) -> int:
         raise UsageError(
             f"server.log is {log!r}: name the file that holds the gateway's lines with --log, or - for standard input"
         )
-    try:
-        if log == "-":
-            entry = find_request(id, sys.stdin.buffer)
-        else:
-            with Path(log).open("rb") as lines:
-                entry = find_request(id, lines)
-    except OSError as problem:
-        raise UsageError(f"--log: expected a file that can be read, got {clip(log, 200)}: {problem.strerror}") from None
+    if log == "-":
+        entry = find_request(id, sys.stdin.buffer)
+    else:
+        with reading(clip(log, 200), "--log"), Path(log).open("rb") as lines:
+            entry = find_request(id, lines)
     if entry is None:
         raise UsageError(f"no request with the id {clip(id, 60)!r} stands in {clip(log, 200)}")
     if as_json:

@@ -136,7 +136,7 @@ def _warn_of_scope(quota: Quota, config: Config) -> None:
 
 def _number(text: str, unit: Unit) -> Decimal | int:
     if not _NUMBER.fullmatch(text) or (unit != "usd" and not text.isdecimal()):
-        form = "digits, as 500 or 0.25" if unit == "usd" else "digits"
+        form = "digits, like 500 or 0.25" if unit == "usd" else "digits"
         raise UsageError(f"set: expected a number of {unit} in {form}, got {text[:40]!r}")
     return Decimal(text) if unit == "usd" else int(text)
 
@@ -159,7 +159,8 @@ def _remove(book: QuotaBook, options: argparse.Namespace) -> None:
     ]
     if len(found) != 1:
         names = ", ".join(quota.name for quota in found)
-        raise Refused(f"{options.scope} has several, say --unit, --per, --zone: {names}" if found else "there is none")
+        none = f"there is none for {options.scope}; dragoman budget list shows all"
+        raise Refused(f"{options.scope} has several, say --unit, --per, --zone: {names}" if found else none)
     book.remove(found[0])
 
 

@@ -24,7 +24,7 @@ from dragoman.cli.terminal import harmless
 from dragoman.client.exchange import Exchange
 from dragoman.client.forwarding import ClientHead
 from dragoman.config import Config
-from dragoman.errors import UsageError
+from dragoman.errors import DragomanError, UsageError, WireError
 from dragoman.events import Deviation, Failure
 from dragoman.ids import new_id
 from dragoman.protocols import PROTOCOLS
@@ -94,7 +94,10 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("expected --from PROTOCOL and --to TARGET for a body, or --id ID for a request in the log")
     target = resolve(options.target, _with_keys(load_settings(options)))
     body = b"".join(read_chunks(options.file))
-    parsed = PROTOCOLS[options.source].parse_request(body, path=options.path or "/v1beta/models/m:generateContent")
+    try:
+        parsed = PROTOCOLS[options.source].parse_request(body, path=options.path or "/v1beta/models/m:generateContent")
+    except WireError as problem:
+        raise DragomanError(f"{options.file}: {problem}") from None
     exchange = Exchange(
         target, with_defaults(parsed.request, target), new_id=new_id, head=ClientHead(options.source, {})
     )

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from dragoman import _json
-from dragoman.cli.body_input import write
+from dragoman.cli.body_input import check_folder, write
 from dragoman.cli.ledger_input import actor, ledger_folder, other_ledger, read_since
 from dragoman.cli.main import DONE, FAILED
 from dragoman.cli.settings import add_config
@@ -131,6 +131,7 @@ def _status(folder: LedgerFolder, *, as_json: bool) -> int:
 def _export(folder: LedgerFolder, name: str | None, since: float) -> int:
     if name is None:
         raise UsageError("export: expected a file to write, or -")
+    check_folder(name, "export")
     if name == "-":
         sys.stdout.writelines(export_csv(folder, since=since))
         return DONE

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from dragoman.agent.safe_text import counted
-from dragoman.cli.body_input import read_option_file
+from dragoman.cli.body_input import check_folder, read_option_file
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.option_values import read_count
 from dragoman.cli.settings import add_config, load_settings
@@ -79,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
     config = load_settings(options)
     for file in options.report:
         renderer_for(file)
+    if options.export is not None:
+        check_folder(options.export, "--export")
     store = ProofStore(
         config.validate.store,
         clock=time.time,

@@ -21,7 +21,7 @@ from vendor_types import GEMINI_PATH, LEAST, Case, Json
 
 #: Where our own words differ from the wire's: of a deviation's path → of a field's, both without capitals and dashes.
 ALIASES: Final = {
-    "tools": {"tool"},
+    "tools": {"tool", "functions"},
     "strreplacebasededittool": {"<texteditor>"},
     "strreplaceeditor": {"<texteditor>"},
     "stop": {"stopsequences", "stop"},
@@ -39,6 +39,7 @@ ALIASES: Final = {
     "redacted": {"data", "encryptedcontent"},
     "iserror": {"iserror", "response"},
     "arguments": {"arguments", "input", "args"},
+    "callid": {"callid", "toolcallid", "tooluseid", "id"},
     "stopreason": {"stopreason", "finishreason", "donereason", "status", "reason"},
     "schema": {"inputschema", "parameters", "parametersjsonschema", "schema"},
 }  # fmt: skip
@@ -61,7 +62,9 @@ class Fate(NamedTuple):
     words: tuple[str, ...] = ()
 
 
-class _Sent(NamedTuple):
+class Sent(NamedTuple):
+    """What a provider is sent, and what is said of it."""
+
     body: Json
     deviations: tuple[Deviation, ...]
 
@@ -106,7 +109,7 @@ def _parsed(body: str, source: str):  # type: ignore[no-untyped-def]
 
 
 @cache
-def send(body: str, source: str, target: str) -> _Sent | str:
+def send(body: str, source: str, target: str) -> Sent | str:
     """What a provider is sent of a request, and what is said of it; a text where it is refused."""
     parsed = _parsed(body, source)
     if isinstance(parsed, str):
@@ -118,7 +121,7 @@ def send(body: str, source: str, target: str) -> _Sent | str:
     if target == "gemini-generate":
         sent["model"] = re.search(r"models/([^:]*)", rendered.http.path)[1]  # type: ignore[index]
         sent["stream"] = rendered.http.path
-    return _Sent(sent, (*parsed.deviations, *made.deviations, *rendered.deviations))
+    return Sent(sent, (*parsed.deviations, *made.deviations, *rendered.deviations))
 
 
 def _offered(request: Request, source: str, target: str) -> Offer:

@@ -24,16 +24,20 @@ _Words = Mapping[ProtocolName, Mapping[str, str]]
 class Counterpart(msgspec.Struct, frozen=True):
     """One field under each of its names, as a path. `words`: of each protocol, its JSON text → a common word; a value
     without one has no counterpart. None: the value is the same everywhere. `longest`: bytes of its JSON text.
-    `beside`: a field that must have been said too. `everywhere`: protocols in which every server knows it."""
+    `beside`: a field that must have been said too. `everywhere`: protocols in which every server knows it.
+    `of_clients`: protocols in which the model's own words have no such field."""
 
     paths: _Paths
     words: _Words | None = None
     longest: int = 1 << 20
     beside: Counterpart | None = None
     everywhere: tuple[ProtocolName, ...] = ()
+    of_clients: tuple[ProtocolName, ...] = ()
 
 
-_OPENAI_TIERS: Final = {'"default"': "standard", '"flex"': "flex", '"priority"': "priority"}
+_OPENAI_TIERS: Final = {
+    '"default"': "standard", '"flex"': "flex", '"priority"': "priority", '"scale"': "scale", '"fast"': "fast",
+}  # fmt: skip
 _LIFE: Final = 66  # OpenAI takes 64 characters
 _TRUE: Final = {"true": "yes"}
 #: Whether the odds of tokens are asked for; Responses lists what it shall include.
@@ -65,7 +69,7 @@ OF_BODY: Final[tuple[Counterpart, ...]] = (
         },
         {
             "openai-chat": _OPENAI_TIERS,
-            "openai-responses": _OPENAI_TIERS,
+            "openai-responses": {**_OPENAI_TIERS, '"ultrafast"': "ultrafast"},
             "anthropic-messages": {'"standard_only"': "standard"},
             "gemini-generate": {'"standard"': "standard", '"flex"': "flex", '"priority"': "priority"},
         },
@@ -101,7 +105,17 @@ OF_BODY: Final[tuple[Counterpart, ...]] = (
     ),
     *(
         Counterpart({"openai-chat": (name,), "openai-responses": (name,)})
-        for name in ("metadata", "user", "store", "moderation", "prompt_cache_options", "prompt_cache_retention")
+        for name in ("metadata", "user", "store", "moderation", "prompt_cache_retention")
+    ),
+    *(
+        Counterpart(
+            dict.fromkeys(("openai-chat", "openai-responses"), ("prompt_cache_options", key)),
+            {"openai-chat": words, "openai-responses": dict(words)},
+        )
+        for key, words in (
+            ("mode", {'"implicit"': "implicit", '"explicit"': "explicit"}),
+            ("ttl", {'"30m"': "half an hour"}),  # Responses has longer ones
+        )
     ),
 )
 #: That a text is the model's refusal.
@@ -114,7 +128,10 @@ OF_PART: Final[tuple[Counterpart, ...]] = (
     Counterpart(
         {"openai-chat": ("filename",), "openai-responses": ("filename",), "anthropic-messages": ("title",)},
     ),
-    Counterpart({"openai-chat": ("prompt_cache_breakpoint",), "openai-responses": ("prompt_cache_breakpoint",)}),
+    Counterpart(
+        {"openai-chat": ("prompt_cache_breakpoint",), "openai-responses": ("prompt_cache_breakpoint",)},
+        of_clients=("openai-responses",),
+    ),
     _REFUSAL,
 )
 _ANSWERED: Final = {f'"{word}"': word for word in ("auto", "default", "flex", "priority", "scale")}
@@ -252,6 +269,12 @@ def _content(value: Raw | None) -> str:
     if items is None:
         return read_text(value)
     return "\n".join(filter(None, (read_text((read_fields(item) or {}).get("text")) for item in items)))
+
+
+def kinds_of(part: Raw) -> list[str]:
+    """What a part is called; without a type, by each of its fields."""
+    fields = read_fields(part) or {}
+    return [kind_of(part)] if "type" in fields or not fields else [clip(name) for name in fields]
 
 
 def kind_of(part: Raw) -> str:

@@ -21,8 +21,8 @@ from dragoman.codec.citations import (
     take_grounding,
     take_queries,
 )
-from dragoman.codec.counterparts import OF_ANSWER, take
-from dragoman.codec.json_fields import Fields, read_fields, read_items, read_text
+from dragoman.codec.counterparts import OF_ANSWER, kind_of, kinds_of, take
+from dragoman.codec.json_fields import Fields, read_fields, read_items
 from dragoman.codec.remote_calls import Begun, RemoteCall, RemoteCalls
 from dragoman.codec.searches import Searches, each_once
 from dragoman.codec.token_odds import OddsForm, take_odds
@@ -136,7 +136,7 @@ class CrossProtocol:
                 return search
             self._part(event.part, event.index)
         elif type(event) is NativeEvent and event.protocol != self._protocol and not event.of_part:
-            self._lose(f"events.{_kind_of(event.raw)}", f"only {event.protocol} has it")
+            self._lose(f"events.{kind_of(event.raw)}", f"only {event.protocol} has it")
         return event
 
     def take_reply(self, reply: Reply) -> Reply:
@@ -299,7 +299,7 @@ class CrossProtocol:
         if remote is None or self._protocol is None:
             return None
         for path in remote.besides:
-            self._lose(f"parts[{event.index}].<{_kind_of(part.raw)}>.{path}", f"only {part.protocol} has it")
+            self._lose(f"parts[{event.index}].<{kind_of(part.raw)}>.{path}", f"only {part.protocol} has it")
         if isinstance(remote, Begun):
             self._remotes[remote.id] = event.index
             return event  # no encoder writes what another protocol has
@@ -328,7 +328,7 @@ class CrossProtocol:
         if search is None:
             return None
         for path in search.besides:
-            self._lose(f"parts[{event.index}].<{_kind_of(part.raw)}>.{path}", f"only {part.protocol} has it")
+            self._lose(f"parts[{event.index}].<{kind_of(part.raw)}>.{path}", f"only {part.protocol} has it")
         if not search.query and not search.pages:
             return event
         if form.render_search is not None:  # by their addresses alone
@@ -345,7 +345,8 @@ class CrossProtocol:
             if part.native is not None:
                 self._native(part.native, f"parts[{index}].")
         elif part.protocol != self._protocol:
-            self._lose(f"parts[{index}]", _kind_of(part.raw))
+            for kind in kinds_of(part.raw):
+                self._lose(f"parts[{index}]", kind)
 
     def _reason(self, reason: StopReason | str, word: str | None) -> None:
         if says_more(reason, word, self._reasons):
@@ -440,9 +441,3 @@ def _paths(fields: Fields, where: str) -> Iterator[str]:
             yield from _paths(inner, f"{path}.")
         elif len(value) > 4 or bytes(value) not in _NOTHING:
             yield path
-
-
-def _kind_of(part: Raw) -> str:
-    """What a part is called: its type, else its first field."""
-    fields = read_fields(part) or {}
-    return clip(read_text(fields.get("type")) or next(iter(fields), "part"))

@@ -12,7 +12,7 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman.codec.counterparts import OF_MARKED_PART, OF_PART, Counterpart, as_text, kind_of, of_body, take
+from dragoman.codec.counterparts import OF_MARKED_PART, OF_PART, Counterpart, as_text, kind_of, kinds_of, of_body, take
 from dragoman.codec.json_fields import Fields, read_fields, read_items
 from dragoman.deviations import clip, part_path
 from dragoman.events import Deviation
@@ -78,12 +78,13 @@ class Crossed:
     What stands in many messages is named once, with its first place and how often it was there.
     """
 
-    __slots__ = ("_found", "_is_vendor", "_of_part", "_protocol", "_said")
+    __slots__ = ("_found", "_is_vendor", "_of_answer", "_of_part", "_protocol", "_said")
 
     def __init__(self, protocol: ProtocolName, *, is_vendor: bool, has_marks: bool = False) -> None:
         self._protocol = protocol
         self._is_vendor = is_vendor
         self._of_part = (*(OF_PART if is_vendor else ()), *(OF_MARKED_PART if has_marks else ()))
+        self._of_answer = tuple([each for each in self._of_part if protocol not in each.of_clients])
         self._found: dict[str, tuple[str, str, int]] = {}  # path without numbers → first path, protocol, how often
         self._said: list[Deviation] = []
 
@@ -93,7 +94,8 @@ class Crossed:
         messages = list(request.messages)
         for place, message in enumerate(messages):
             own = self._native(message.native, "messages[].", f"{part_path((place,))}.")
-            parts = self._parts(message.parts, (place,))
+            known = self._of_answer if message.role == "assistant" else self._of_part
+            parts = self._parts(message.parts, (place,), known)
             if parts is not message.parts or own is not message.native:
                 messages[place] = msgspec.structs.replace(message, parts=parts, native=own)
         for place, tool in enumerate(request.tools):
@@ -107,26 +109,26 @@ class Crossed:
             self._said.append(Deviation("untranslated", clip(where), f"only {protocol} has it{often}", "note"))
         return self._said
 
-    def _parts(self, parts: tuple[Part, ...], at: tuple[int, ...]) -> tuple[Part, ...]:
+    def _parts(self, parts: tuple[Part, ...], at: tuple[int, ...], known: tuple[Counterpart, ...]) -> tuple[Part, ...]:
         changed: list[Part] | None = None
         for number, part in enumerate(parts):
             if type(part) is not Opaque and part.native is None and type(part) is not ToolResult:
                 continue
-            taken = self._part(part, (*at, number))
+            taken = self._part(part, (*at, number), known)
             if taken is not part:
                 changed = changed or list(parts)
                 changed[number] = taken
         return parts if changed is None else tuple(changed)
 
-    def _part(self, part: Part, at: tuple[int, ...]) -> Part:
+    def _part(self, part: Part, at: tuple[int, ...], known: tuple[Counterpart, ...]) -> Part:
         if type(part) is Opaque:
             return part if part.protocol == self._protocol else self._opaque(part, at)
         where = f"{part_path(at)}."
         # a call has no place for what marks a content
-        known = self._of_part if type(part) is not ToolCall else OF_PART if self._is_vendor else ()
-        native = self._native(part.native, f"{type(part).__name__}.", where, known)
+        of_part = known if type(part) is not ToolCall else OF_PART if self._is_vendor else ()
+        native = self._native(part.native, f"{type(part).__name__}.", where, of_part)
         if type(part) is ToolResult:
-            inner = self._parts(part.parts, at)
+            inner = self._parts(part.parts, at, known)
             if inner is not part.parts:
                 part = msgspec.structs.replace(part, parts=inner)
         return part if native is part.native else msgspec.structs.replace(part, native=native)
@@ -134,8 +136,8 @@ class Crossed:
     def _opaque(self, part: Opaque, at: tuple[int, ...]) -> Part:
         read = as_text(part.raw, part.protocol)
         if read is None:
-            kind = kind_of(part.raw)
-            self._add(f"parts[].<{kind}>", f"{part_path(at)}.<{kind}>", part.protocol)
+            for kind in kinds_of(part.raw):
+                self._add(f"parts[].<{kind}>", f"{part_path(at)}.<{kind}>", part.protocol)
             return part
         kind, text, unsaid = read
         where = f"{part_path(at)}.<{kind}>"

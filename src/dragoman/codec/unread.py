@@ -1,4 +1,5 @@
-"""Fields that no protocol's description has, in objects that are read whole: they are named, for nothing keeps them."""
+"""Fields of objects that are read whole and that nothing keeps: those that no protocol's description has, and those
+whose place another field took. They are named."""
 
 from __future__ import annotations
 
@@ -13,3 +14,11 @@ def name_unread(fields: Mapping[str, object], where: str, deviations: list[Devia
     for key in fields:
         if key not in known:
             deviations.append(Deviation("dropped", f"{where}.{clip(key)}", "a field that is not known here", "note"))
+
+
+def name_passed_over(fields: Mapping[str, object], where: str, deviations: list[Deviation], *rivals: str) -> None:
+    """A note for each field that is not read because one before it among `rivals` says the same thing otherwise."""
+    read, *others = [key for key in rivals if key in fields] or [""]
+    for key in others:
+        if fields[key] != fields[read]:
+            deviations.append(Deviation("dropped", f"{where}{key}", f"{read} says it", "note"))

@@ -236,7 +236,7 @@ class _Offering:
             known = self.forms.get(tool.name)
             self.forms[tool.name] = Form(tool.name, known.native if known is not None else None, is_custom=True)
             tools.append(Tool(tool.name, _described(tool), _SCHEMA))
-        messages = tuple([_with_functions(message) for message in request.messages])
+        messages = tuple([_with_functions(message, self._target.name) for message in request.messages])
         return msgspec.structs.replace(request, tools=tuple(tools), messages=messages)
 
     # ------------------------------------------------------------ names
@@ -360,18 +360,19 @@ def _definition(value: Json, depth: int) -> str:
     return next(filter(None, (_definition(inner, depth + 1) for inner in value.values())), "")
 
 
-def _with_functions(message: Message) -> Message:
+def _with_functions(message: Message, target: ProtocolName) -> Message:
     """A turn with calls of functions in place of those that take free text."""
     if all(type(part) is not ToolCall or part.kind == "function" for part in message.parts):
         return message
-    return msgspec.structs.replace(message, parts=tuple([_as_function(part) for part in message.parts]))
+    return msgspec.structs.replace(message, parts=tuple([_as_function(part, target) for part in message.parts]))
 
 
-def _as_function(part: Part) -> Part:
+def _as_function(part: Part, target: ProtocolName) -> Part:
     if type(part) is not ToolCall or part.kind == "function":
         return part
     arguments = _json.to_text({FREE_TEXT: part.arguments})
-    return msgspec.structs.replace(part, kind="function", arguments=arguments, native=None)
+    native = part.native if part.native is not None and part.native.protocol != target else None
+    return msgspec.structs.replace(part, kind="function", arguments=arguments, native=native)
 
 
 def _called(request: Request) -> Iterable[str]:

@@ -7,10 +7,11 @@ from dragoman.codec.json_fields import read_body, read_count, read_number, read_
 from dragoman.codec.parts.call_ids import CallIds, made_id
 from dragoman.codec.timestamps import parse_time, render_time
 from dragoman.errors import WireError
+from dragoman.events import Deviation
 
 
 def pairing() -> CallIds:
-    calls = CallIds()
+    calls = CallIds([])
     for number, (id, name) in enumerate([("", "a"), ("id2", "b"), ("", "a")]):
         calls.add_call(id, name, turn=1, number=number)
     return calls
@@ -61,3 +62,14 @@ def test_numbers_and_texts():
 def test_times(text: object, seconds: int | None):
     assert parse_time(text) == seconds
     assert parse_time(render_time(1_750_000_000)) == 1_750_000_000
+
+
+def test_a_result_of_a_call_that_nobody_made_is_told() -> None:
+    deviations: list[Deviation] = []
+    ids = CallIds(deviations)
+    ids.add_call("id1", "a", turn=0, number=0)
+    assert ids.add_result("id1", "a") == ("id1", "a")
+    assert deviations == []
+    ids.add_call("id2", "a", turn=1, number=0)
+    assert ids.add_result("unknown", "a") == ("id2", "a")
+    assert [(said.code, said.where) for said in deviations] == [("changed", "messages[].call_id")]

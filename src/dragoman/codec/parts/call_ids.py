@@ -12,6 +12,8 @@ import string
 from collections import deque
 from typing import Final
 
+from dragoman.events import Deviation
+
 _DIGITS: Final = 11
 _PLAIN: Final = re.compile(r"[a-zA-Z0-9_-]+")
 _NOT_PLAIN: Final = re.compile(r"[^a-zA-Z0-9_-]")
@@ -45,11 +47,13 @@ def hashed(id: str, size: int) -> str:
 
 
 class CallIds:
-    """Walks one conversation in order."""
+    """Walks one conversation in order. `deviations` gains a note for each result that names a call which nobody made,
+    and is given another one's id."""
 
-    __slots__ = ("_answered", "_by_id", "_by_name", "_ids", "_names", "_open")
+    __slots__ = ("_answered", "_by_id", "_by_name", "_deviations", "_ids", "_names", "_open")
 
-    def __init__(self) -> None:
+    def __init__(self, deviations: list[Deviation]) -> None:
+        self._deviations = deviations
         self._names: dict[str, str] = {}  # of every call, by id
         self._ids: list[str] = []  # of every call, in order
         # The places there of calls without a result, the first one first; those that have one leave when they are met.
@@ -82,6 +86,8 @@ class CallIds:
         else:
             place = self._first(self._by_name.get(name))
             place = self._first(self._open) if place is None else place
+            if id and place is not None:
+                self._deviations.append(Deviation("changed", "messages[].call_id", "no call has this id", "note"))
             id = id if place is None else self._ids[place]
         if place is not None:
             self._answered.add(place)

@@ -129,7 +129,8 @@ class _Listed:
                 tool = msgspec.structs.replace(tool, native=Native(NAME, own) if own else None)
                 if not is_searched:
                     self._hidden.add(tool.name)
-            self._tools.setdefault(tool.name, tool)
+            if self._tools.setdefault(tool.name, tool) != tool:
+                self.deviations.append(Deviation("dropped", f"tools.{clip(tool.name)}", "a second tool of this name"))
 
     def note_rest(self, kind: str, fields: dict[str, Raw], *known: str) -> None:
         """Name what a block says besides."""

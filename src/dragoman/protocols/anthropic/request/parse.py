@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.unread import name_unread
+from dragoman.codec.unread import name_passed_over, name_unread
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import Parsed, ReplyStyle
@@ -221,6 +221,9 @@ class _Parser:
 
     def _schema(self, config: dict[str, Raw], older: Raw | None) -> ResponseSchema | None:
         form = read_fields(config.get("format")) or read_fields(older)
+        if older is not None:
+            forms = {"output_format": older, "output_config.format": config.get("format", older)}
+            name_passed_over(forms, "", self.deviations, "output_config.format", "output_format")
         if form is None or "schema" not in form:
             return None
         return ResponseSchema(keep(form["schema"]))

@@ -84,7 +84,7 @@ class Conversation:
 
     def __init__(self, deviations: list[Deviation]) -> None:
         self._deviations = deviations
-        self._pairing = CallIds()
+        self._pairing = CallIds(deviations)
         self._turn = 0
         self._calls = 0
 

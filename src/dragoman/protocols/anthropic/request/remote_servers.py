@@ -26,17 +26,15 @@ def is_toolset(entry: dict[str, Any]) -> bool:
 def read_server_tools(entries: list[dict[str, Any]], native: dict[str, Raw]) -> list[NativeTool]:
     """The servers of a request, which are taken out of its native fields; without a toolset in the older form."""
     listed = read(native.pop(_SERVERS, None))
-    servers = {
-        str(server.get("name")): server
-        for server in (listed if isinstance(listed, list) else [])
-        if isinstance(server, dict)
-    }
+    servers = [server for server in (listed if isinstance(listed, list) else []) if isinstance(server, dict)]
     toolsets = {str(entry.get("mcp_server_name")): entry for entry in entries if is_toolset(entry)}
-    return [
-        _read(name, servers.get(name), toolsets.get(name))
-        for name in {**servers, **toolsets}
-        if name in toolsets or _is_enabled(servers[name])
+    found = [
+        _read(name, server, toolsets.get(name))
+        for server in servers
+        if (name := str(server.get("name"))) in toolsets or _is_enabled(server)
     ]
+    known = {str(server.get("name")) for server in servers}
+    return found + [_read(name, None, toolset) for name, toolset in toolsets.items() if name not in known]
 
 
 def _is_enabled(server: dict[str, Any]) -> bool:

@@ -148,6 +148,8 @@ class _Renderer:
         asked, parallel = self.request.tool_choice, self.request.params.parallel_tools
         choice: Block = {"type": "auto"}
         if asked == "none":
+            if parallel is not None:
+                self._say("dropped", "params.parallel_tools", "no tool may be called")
             return {"type": "none"}
         if asked != "auto" and not self.dialect.supports_tool_choice:
             self._say("dropped", "tool_choice", "not known to the provider")
@@ -265,7 +267,8 @@ class _Renderer:
         for name in ("seed", "presence_penalty", "frequency_penalty", "num_ctx"):
             if getattr(params, name) is not None:
                 self._say("dropped", f"params.{name}", "not in this protocol")
-        if self.request.session_id is not None and "metadata" not in self.native:
+        session = self.request.session_id
+        if session is not None and session.encode() not in bytes(self.native.get("metadata", b"")):
             self.deviations.append(Deviation("dropped", "session_id", "no cache key in this protocol", "note"))
         if params.parallel_tools is not None and "tools" not in body:
             self._say("dropped", "params.parallel_tools", "no tools")
@@ -278,14 +281,15 @@ class _Renderer:
         if cache != "short" and cache != "long":
             return
         users = [message["content"] for message in messages if message["role"] == "user"]
-        for span in (tools, system, *users):
-            for block in span:
-                if "cache_control" in block:
-                    return
         spans = [tools, system, *users[-2:]]
         lasts = cache == "long" and self.dialect.supports_prompt_cache_retention
-        if cache == "long" and not lasts:
+        is_marked = any("cache_control" in block for span in (tools, system, *users) for block in span)
+        if cache == "long" and (is_marked or not any(spans)):
+            self._say("dropped", "params.cache", "the client's own marks" if is_marked else "nothing to mark")
+        elif cache == "long" and not lasts:
             self._say("changed", "params.cache", "this host sets the life of its cache")
+        if is_marked:
+            return
         marker = {"type": "ephemeral", "ttl": "1h"} if lasts else {"type": "ephemeral"}
         for span in [span for span in spans if span][:_MOST_BREAKPOINTS]:
             span[-1]["cache_control"] = marker

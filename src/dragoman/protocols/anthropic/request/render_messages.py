@@ -49,7 +49,7 @@ class Turns:
         self.ids: dict[str, str] = {}
         self.sent: set[str] = set()
         self.numbers: dict[str, int] = {}
-        self.pairing = CallIds()
+        self.pairing = CallIds([])  # a result says itself, with its place, that its id changed
 
     def _say(self, code: str, at: tuple[int, ...], seen: str = "", *, field: str = "") -> None:
         """`at`: the part, by the numbers of its message, of itself, of what is in it."""
@@ -59,7 +59,7 @@ class Turns:
         """The blocks of the leading system messages, and where the others begin."""
         blocks: list[Block] = []
         for index, message in enumerate(self.request.messages):
-            if message.role != "system" or own_fields(message.native):  # a message's own fields stand on no block
+            if not _is_prompt(message):
                 return blocks, index
             blocks += self._blocks(message, index)
         return blocks, len(self.request.messages)
@@ -104,6 +104,9 @@ class Turns:
         said = len(self.deviations)
         blocks: list[Block] = []
         for number, part in enumerate(message.parts):
+            if message.role == "system" and isinstance(part, Media):
+                self._say("dropped", (index, number), "a system message is text")
+                continue
             block = self._block(part, (index, number))
             if block is not None:
                 blocks.append(block)
@@ -113,6 +116,8 @@ class Turns:
 
     def _block(self, part: Part, at: tuple[int, ...]) -> Block | None:
         """One block; None for what cannot be said or need not be."""
+        if isinstance(part, Text | ToolCall) and part.signature:
+            self._say("dropped", at, "only thinking has a seal", field=".signature")
         if isinstance(part, Text):
             if part.text and not part.text.isspace():
                 return {"type": "text", "text": part.text, **kept(part.native, self.request)}
@@ -182,6 +187,13 @@ class Turns:
         if part.is_error:
             block["is_error"] = True
         return {**block, **kept(part.native, self.request)}
+
+
+def _is_prompt(message: Message) -> bool:
+    """Whether a message may stand in `system`, where there are texts and no fields of messages."""
+    if message.role != "system" or own_fields(message.native):
+        return False
+    return all(type(part) is not Opaque or part.protocol != NAME for part in message.parts)
 
 
 def _source(part: Media) -> Block | None:

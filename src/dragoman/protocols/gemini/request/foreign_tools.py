@@ -48,16 +48,22 @@ def open_request(request: Request) -> Opened:
             unsaid = tuple(entry[key]) if isinstance(entry[key], dict) else ()
             found.append(NativeTool(_KINDS.get(key, "other"), key, f"tools.{clip(key)}", runner, unsaid=unsaid))
     tools = request.tools
+    deviations: list[Deviation] = []
     config = read(native.get("toolConfig"))
     calling = config.get("functionCallingConfig") if isinstance(config, dict) else None
     allowed = calling.get("allowedFunctionNames") if isinstance(calling, dict) else None
     if isinstance(config, dict) and isinstance(calling, dict) and isinstance(allowed, list) and allowed:
         tools = tuple([tool for tool in tools if tool.name in allowed])
         del calling["allowedFunctionNames"]  # the list of tools says it
+        where = "toolConfig.functionCallingConfig.allowedFunctionNames"
+        count = f"{len(tools)} of {len(request.tools)} tools are offered"
+        deviations.append(Deviation("changed", where, count, "note"))
         config["functionCallingConfig"] = calling
         native["toolConfig"] = _json.raw({key: value for key, value in config.items() if value})
     kept = Native(NAME, native) if native else None
-    return Opened(msgspec.structs.replace(request, tools=tools, native=kept), tuple(found))
+    return Opened(
+        msgspec.structs.replace(request, tools=tools, native=kept), tuple(found), deviations=tuple(deviations)
+    )
 
 
 def _read_servers(servers: Json) -> list[NativeTool]:

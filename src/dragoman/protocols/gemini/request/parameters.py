@@ -23,6 +23,7 @@ from dragoman.codec.json_fields import (
     read_text,
     read_texts,
 )
+from dragoman.codec.unread import name_passed_over
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.gemini.request.schema import to_json_schema
@@ -54,7 +55,7 @@ class _PlainTool(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _decode_plain: Final = _json.typed_decoder(list[_PlainTool])
 
 
-def parse_tools(value: Raw | None, unsaid: Fields) -> tuple[Tool, ...]:
+def parse_tools(value: Raw | None, unsaid: Fields, deviations: list[Deviation]) -> tuple[Tool, ...]:
     """The declared functions; tools that the provider runs go to `unsaid`."""
     tools: list[Tool] = []
     hosted: list[Raw] = []
@@ -69,7 +70,7 @@ def parse_tools(value: Raw | None, unsaid: Fields) -> tuple[Tool, ...]:
             tools += [Tool(tool.name, tool.description, _schema(tool.parametersJsonSchema)) for tool in plain]
         else:
             for number, declared in enumerate(read_items(declarations) or ()):
-                tools.append(_parse_tool(declared, f"tools[{place}].functionDeclarations[{number}]"))
+                tools.append(_parse_tool(declared, f"tools[{place}].functionDeclarations[{number}]", deviations))
         rest = make_native(NAME, fields, "functionDeclarations")
         if rest is not None:
             hosted.append(_json.raw(rest.fields))
@@ -78,7 +79,7 @@ def parse_tools(value: Raw | None, unsaid: Fields) -> tuple[Tool, ...]:
     return tuple(tools)
 
 
-def parse_tool_choice(value: Raw | None, unsaid: Fields, deviations: list[Deviation]) -> ToolChoice:
+def parse_tool_choice(value: Raw | None, unsaid: Fields) -> ToolChoice:
     """The tool choice; what of `toolConfig` it does not say goes to `unsaid`."""
     if value is None:
         return "auto"
@@ -90,9 +91,6 @@ def parse_tool_choice(value: Raw | None, unsaid: Fields, deviations: list[Deviat
     if mode == "ANY" and len(names) == 1:
         choice = Named(names[0])
         del calling["allowedFunctionNames"]
-    elif names:
-        where = "toolConfig.functionCallingConfig.allowedFunctionNames"
-        deviations.append(Deviation("dropped", where, "kept for Gemini only"))
     if mode not in ("", "AUTO", "ANY", "NONE", "MODE_UNSPECIFIED"):
         calling["mode"] = _json.raw(mode)
     if calling:
@@ -102,14 +100,14 @@ def parse_tool_choice(value: Raw | None, unsaid: Fields, deviations: list[Deviat
     return choice
 
 
-def parse_params(value: Raw | None, unsaid: Fields) -> Params:
+def parse_params(value: Raw | None, unsaid: Fields, deviations: list[Deviation]) -> Params:
     """The parameters; what they do not model goes to `unsaid`."""
     if value is None:
         return Params()
     config = camel_fields(read_fields(value) or {})
     rest = {key: Raw(bytes(inner)) for key, inner in config.items() if key not in _CONFIG}
     reasoning = _parse_thinking(config.get("thinkingConfig"), rest)
-    schema = _parse_schema(config, rest)
+    schema = _parse_schema(config, rest, deviations)
     if rest:
         unsaid["generationConfig"] = _json.raw(rest)
     return Params(
@@ -124,11 +122,12 @@ def _schema(value: Raw) -> Raw | None:
     return Raw(text) if text and text != b"null" else None
 
 
-def _parse_tool(item: Raw, where: str) -> Tool:
+def _parse_tool(item: Raw, where: str, deviations: list[Deviation]) -> Tool:
     fields = camel_fields(read_fields(item) or {})
     name = read_text(fields.get("name"))
     if not name:
         raise WireError("expected the name of a function", path=f"{where}.name")
+    name_passed_over(fields, f"{where}.", deviations, "parametersJsonSchema", "parameters")
     schema = fields.get("parametersJsonSchema")
     if schema is not None:
         schema = Raw(bytes(schema))
@@ -138,19 +137,27 @@ def _parse_tool(item: Raw, where: str) -> Tool:
     return Tool(name, read_text(fields.get("description")), schema, native=native)
 
 
-def _parse_schema(config: Fields, rest: Fields) -> ResponseSchema | None:
+def text_form(forms: Raw | None) -> Fields:
+    """What a `responseFormat` says of texts (3.x: a list of one form for each modality); empty when nothing."""
+    for form in read_items(forms) or ():
+        text = camel_fields(read_fields(camel_fields(read_fields(form) or {}).get("text")) or {})
+        if "jsonSchema" in text or read_text(text.get("mimeType")) == "application/json":
+            return text
+    return {}
+
+
+def _parse_schema(config: Fields, rest: Fields, deviations: list[Deviation]) -> ResponseSchema | None:
     mime = read_text(config.get("responseMimeType"))
     schema = config.get("responseJsonSchema")
+    text = text_form(config.get("responseFormat"))
+    read_first = ("responseFormat",) if text else ()
+    name_passed_over(config, "generationConfig.", deviations, *read_first, "responseJsonSchema", "responseSchema")
+    if text:
+        return ResponseSchema(Raw(bytes(text["jsonSchema"])) if "jsonSchema" in text else None)
     if schema is not None:
         return ResponseSchema(Raw(bytes(schema)))
     if isinstance(own := read(config.get("responseSchema")), dict) and mime in ("", "application/json"):
         return ResponseSchema(_json.raw(to_json_schema(own)))
-    for form in read_items(config.get("responseFormat")) or ():  # 3.x: a list of one form for each modality
-        text = camel_fields(read_fields(camel_fields(read_fields(form) or {}).get("text")) or {})
-        if "jsonSchema" in text:
-            return ResponseSchema(Raw(bytes(text["jsonSchema"])))
-        if read_text(text.get("mimeType")) == "application/json":
-            return ResponseSchema()
     if mime == "application/json":
         return ResponseSchema()
     if mime not in ("", "text/plain"):

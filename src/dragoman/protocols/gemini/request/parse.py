@@ -116,9 +116,9 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     request = Request(
         model,
         tuple(messages),
-        parse_tools(fields.get("tools"), unsaid),
-        parse_tool_choice(fields.get("toolConfig"), unsaid, parser.deviations),
-        parse_params(fields.get("generationConfig"), unsaid),
+        parse_tools(fields.get("tools"), unsaid, parser.deviations),
+        parse_tool_choice(fields.get("toolConfig"), unsaid),
+        parse_params(fields.get("generationConfig"), unsaid, parser.deviations),
         stream=is_stream,
         native=make_native(NAME, {key: value for key, value in fields.items() if key not in _MODELLED} | unsaid),
     )
@@ -174,7 +174,7 @@ class _Parser:
 
     def __init__(self) -> None:
         self.deviations: list[Deviation] = []
-        self._pairing = CallIds()
+        self._pairing = CallIds(self.deviations)
 
     def _deviate(self, code: str, where: str, seen: str = "") -> None:
         self.deviations.append(Deviation(code, where, seen))

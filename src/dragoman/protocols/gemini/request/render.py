@@ -16,6 +16,7 @@ from dragoman.codec.json_fields import native_fields, read, read_fields
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
+from dragoman.protocols.gemini.request.parameters import text_form
 from dragoman.protocols.gemini.wire import DUMMY_SIGNATURES, NAME, model_path
 from dragoman.types import (
     Effort,
@@ -30,6 +31,7 @@ from dragoman.types import (
     Thinking,
     Tool,
     ToolCall,
+    ToolChoice,
     ToolResult,
 )
 
@@ -64,12 +66,12 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
         renderer.deviations.append(Deviation("dropped", "session_id", "the protocol has no cache key", "note"))
     if tools:
         body["tools"] = tools
-        choice = _tool_config(request, read(native.get("toolConfig")))
-        if choice:
-            body["toolConfig"] = choice
+    choice = _tool_config(request.tool_choice if tools else "auto", read(native.get("toolConfig")))
+    if choice:
+        body["toolConfig"] = choice
     config = renderer.config(request.params)
     unsaid = read(native.get("generationConfig"))
-    if isinstance(unsaid, dict) and "responseFormat" in unsaid:  # it says the same
+    if text_form((read_fields(native.get("generationConfig")) or {}).get("responseFormat")):  # it says the same
         config = {key: value for key, value in config.items() if key not in ("responseMimeType", "responseJsonSchema")}
     for key, value in unsaid.items() if isinstance(unsaid, dict) else ():
         ours = config.get(key)
@@ -85,10 +87,10 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
     return Rendered(HttpRequest(path, _json.encode(body), headers), tuple(renderer.deviations))
 
 
-def _tool_config(request: Request, unsaid: Json) -> dict[str, Json]:
+def _tool_config(choice: ToolChoice, unsaid: Json) -> dict[str, Json]:
     """The tool choice, with what the client's own `toolConfig` says besides."""
     calling: dict[str, Json] = {}
-    match request.tool_choice:
+    match choice:
         case "none":
             calling = {"mode": "NONE"}
         case "any":
@@ -293,6 +295,8 @@ class _Renderer:
 
     def _thinking(self, reasoning: Reasoning) -> Json:
         if reasoning.budget is not None:
+            if reasoning.effort is not None:
+                self.report("dropped", "params.reasoning.effort", "a budget stands beside it")
             return {"thinkingBudget": reasoning.budget, "includeThoughts": reasoning.budget != 0}
         effort = reasoning.effort
         if effort is None:

@@ -142,7 +142,7 @@ class _Parser:
 
     def __init__(self) -> None:
         self.deviations: list[Deviation] = []
-        self._pairing = CallIds()
+        self._pairing = CallIds(self.deviations)
 
     def _deviate(self, code: str, where: str, seen: str = "") -> None:
         self.deviations.append(Deviation(code, where, seen))

@@ -25,7 +25,7 @@ from dragoman.codec.json_fields import (
     read_text,
     read_texts,
 )
-from dragoman.codec.unread import name_unread
+from dragoman.codec.unread import name_passed_over, name_unread
 from dragoman.deviations import clip
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -47,8 +47,10 @@ _PARAMS: Final[dict[str, Callable[[Raw], Any]]] = {
     "temperature": read_number, "top_p": read_number, "top_k": read_count, "stop": read_texts, "seed": read_count,
     "presence_penalty": read_number, "frequency_penalty": read_number,
 }  # fmt: skip
-#: Fields that say how much to think.
-_REASONING: Final = frozenset({"reasoning_effort", "reasoning", "thinking", "enable_thinking", "think"})
+#: Fields that say how much to think; the first that is there is read.
+_REASONING: Final[tuple[str, ...]] = ("reasoning_effort", "reasoning", "thinking", "enable_thinking", "think")
+#: Without one of these nothing is said in two ways.
+_RIVALS: Final = frozenset({"max_completion_tokens", "function_call", *_REASONING[1:]})
 
 
 class _PlainFunction(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -80,6 +82,8 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     messages = Conversation(deviations).messages(fields.get("messages", _NONE))
     tools, others = _parse_tools(fields, deviations)
     choice, tools = _parse_tool_choice(fields, tools, deviations)
+    if not _RIVALS.isdisjoint(fields):
+        _name_passed_over(fields, deviations)
     if (read_count(fields.get("n")) or 1) > 1:
         deviations.append(Deviation("dropped", "n", "one answer is asked for"))
     native = {key: value for key, value in fields.items() if key not in _MODELLED}
@@ -244,9 +248,17 @@ def _parse_format(fields: Fields) -> ResponseSchema | None:
     )
 
 
+def _name_passed_over(fields: Fields, deviations: list[Deviation]) -> None:
+    """Name what is said twice, in older words or those of another server, and otherwise."""
+    name_passed_over(fields, "", deviations, "max_completion_tokens", "max_tokens")
+    name_passed_over(fields, "", deviations, "tool_choice", "function_call")
+    said: dict[str, str] = {name: f"{_parse_reasoning({name: fields[name]})}" for name in _REASONING if name in fields}
+    name_passed_over(said, "", deviations, *_REASONING)
+
+
 def _parse_reasoning(fields: Fields) -> Reasoning | None:
     """How much to think, in the words of any of the servers."""
-    if _REASONING.isdisjoint(fields):
+    if not any(name in fields for name in _REASONING):
         return None
     effort = _effort(read(fields.get("reasoning_effort")))
     if effort is not None:

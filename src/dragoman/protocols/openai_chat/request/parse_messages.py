@@ -69,7 +69,7 @@ class Conversation:
 
     def __init__(self, deviations: list[Deviation]) -> None:
         self._deviations = deviations
-        self._pairing = CallIds()
+        self._pairing = CallIds(deviations)
 
     def _deviate(self, code: str, where: str, seen: str = "") -> None:
         self._deviations.append(Deviation(code, where, seen))

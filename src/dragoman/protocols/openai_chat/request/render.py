@@ -83,6 +83,8 @@ class _Renderer:
         if not tools:
             if request.tool_choice not in ("auto", "none") and not request.tools:
                 self._deviate("dropped", "tool_choice", "no tools")
+            if request.params.parallel_tools is not None:
+                self._deviate("dropped", "params.parallel_tools", "no tools")
             return
         body["tools"] = [self._tool(tool) for tool in tools]
         is_forced = choice == "any" or isinstance(choice, Named)
@@ -186,6 +188,8 @@ class _Renderer:
         effort, budget = reasoning.effort, reasoning.budget
         is_off = effort == "none" or budget == 0
         where = "params.reasoning"
+        if effort is not None and budget is not None:
+            self._reasoning_twice()
         match self._dialect.reasoning_style:
             case "effort":
                 if effort is not None or budget is not None:
@@ -213,6 +217,16 @@ class _Renderer:
                     self._deviate("changed", where, "thinking is on or off")
             case "none":
                 self._deviate("dropped", where, "the server does not say how much to think")
+
+    def _reasoning_twice(self) -> None:
+        """Say which of an effort and a budget is not sent; servers that only switch say so of both."""
+        match self._dialect.reasoning_style:
+            case "effort":
+                self._deviate("dropped", "params.reasoning.budget", "efforts only")
+            case "openrouter" | "enable-thinking":
+                self._deviate("dropped", "params.reasoning.effort", "a budget stands beside it")
+            case _:
+                pass
 
     def _effort(self, effort: Effort | None, budget: int | None) -> Effort:
         """An effort of the protocol for an effort of ours, or for a budget in tokens."""

@@ -101,8 +101,7 @@ def open_request(request: Request) -> Opened:
         others += [_native_tool(_plain(entry)) for entry in hosted]
     if brought:
         found, more = _opened_tools(tuple(brought), deviations, found=True)
-        known = {tool.name for tool in tools}
-        tools += [tool for tool in {tool.name: tool for tool in found}.values() if tool.name not in known]
+        tools += _newest(found, tools, deviations)
         forms |= more
     choice, forced = request.tool_choice, ""
     said = read(native.pop("tool_choice", None))
@@ -153,6 +152,18 @@ def _opened_tools(
     if hidden:
         deviations.append(Deviation("changed", "tools", f"{hidden} deferred tools, until they are found", "note"))
     return tools, forms
+
+
+def _newest(found: list[Tool], offered: list[Tool], deviations: list[Deviation]) -> list[Tool]:
+    """Of the tools that a conversation brings the newest of each name, but for names that are offered already."""
+    known = {tool.name: tool for tool in offered}
+    newest: dict[str, Tool] = {}
+    for tool in found:
+        other = known.get(tool.name) or newest.get(tool.name)
+        if other is not None and other != tool:
+            deviations.append(Deviation("dropped", f"tools.{clip(tool.name)}", "another tool has this name"))
+        newest[tool.name] = tool
+    return [tool for name, tool in newest.items() if name not in known]
 
 
 def _entries(raw: Raw | None) -> list[dict[str, Any]]:

@@ -198,8 +198,11 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
         if choice is not None:
             body["tool_choice"] = choice
         _render_parallel(body, request, dialect, deviations=deviations)
-    elif request.tool_choice not in ("auto", "none"):
-        deviations.append(Deviation("dropped", "tool_choice", "no tools"))
+    else:
+        if request.tool_choice not in ("auto", "none"):
+            deviations.append(Deviation("dropped", "tool_choice", "no tools"))
+        if request.params.parallel_tools is not None:
+            deviations.append(Deviation("dropped", "params.parallel_tools", "no tools"))
     body["stream"] = request.stream
     _render_params(body, request, native, dialect=dialect, deviations=deviations)
     _render_state(body, request, native, dialect=dialect, deviations=deviations)

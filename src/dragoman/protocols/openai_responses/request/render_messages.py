@@ -78,6 +78,7 @@ class _Writer:
             self._text(part)
         elif isinstance(part, ToolCall):
             self._open = None
+            self._drop_seal(part, at)
             self._call(part, at)
         elif isinstance(part, ToolResult):
             self._open = None
@@ -98,9 +99,9 @@ class _Writer:
                 self._say("moved", at, "into a message of the user")
                 self.items.append({"type": "message", "role": "user", "content": [content]})
 
-    def _drop_seal(self, part: Text, at: tuple[int, ...]) -> None:
+    def _drop_seal(self, part: Text | ToolCall, at: tuple[int, ...]) -> None:
         if part.signature is not None:
-            self._say("dropped", at, "texts have no seal", field=".signature")
+            self._say("dropped", at, "only reasoning has a seal", field=".signature")
 
     def _content(self) -> list[Json]:
         item: Any = self.items[-1]

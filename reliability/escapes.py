@@ -33,6 +33,7 @@ from dragoman.agent.work_folder import WorkFolder
 from dragoman.errors import UsageError
 from dragoman.types import ToolCall
 from reliability.further_escapes import STARTED, further_cases
+from reliability.other_escapes import other_cases
 
 CANARY = "canary-91c7e2"
 EVIL = "evil-5d20ab"
@@ -207,6 +208,7 @@ CASES: dict[str, str] = {
     "ten gigabytes of temporary files": "for d in /tmp /dev/shm /var/tmp {work}; do for i in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 900000000 /dev/zero > $d/f$i || break; done; done; rm -f f?; echo EVIL",
     "Mercurial": "mkdir -p hg/.hg; printf '[hooks]\\npre-status = EVIL' > hg/.hg/hgrc; ls hg/.hg",
     **further_cases(_fake),
+    **other_cases(_CONFIG),
 }  # fmt: skip
 
 

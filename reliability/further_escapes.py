@@ -21,7 +21,10 @@ _BRANCHES: Final = (
 STARTED: Final = (
     ".irbrc", ".pryrc", ".iex.exs", ".Rprofile", ".ghci", ".ocamlinit", ".octaverc", ".erlang", ".perldb", ".lvimrc",
     ".helix/languages.toml", ".qwen/settings.json", ".crush.json", ".kilocode/mcp.json", ".amazonq/mcp.json", ".sl/config",
-    "_darcs/prefs/defaults", "mise.local.toml", ".autoenv.zsh",
+    "_darcs/prefs/defaults", "mise.local.toml", ".autoenv.zsh", ".cargo/config.toml", ".mvn/jvm.config", ".bazelrc",
+    ".pnp.cjs", ".pylintrc", ".rubocop.yml", ".tool-versions", "lefthook-local.yml", "lefthook.yaml", ".lefthook.toml",
+    ".overcommit.yml", ".woodpecker/x.yml", ".woodpecker.yml", ".semaphore/semaphore.yml", ".teamcity/settings.kts",
+    ".builds/x.yml", "appveyor.yml", "cloudbuild.yaml", "buildspec.yml", ".tekton/x.yaml", ".harness/x.yaml",
 )  # fmt: skip
 
 

@@ -24,7 +24,8 @@ QUICK = [
     "C3 capabilities", "H1 socket in the file system", "H3 commondir", "H3 git init", "M14 .git as a file",
     "M14 what programs obey, new", "M16 private files", "core_pattern", "anything of the kernel", "i386",
     "a link for the message", "a rebase with orders", "a strategy of a rebase", "a folder that a live link names",
-    "a nameless file that runs as its owner",
+    "a nameless file that runs as its owner", "what programs obey where they start", "a repository in two halves",
+    "a descriptor opened again for writing",
 ]  # fmt: skip
 
 

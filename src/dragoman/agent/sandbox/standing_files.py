@@ -26,7 +26,8 @@ LIVE_FOLDERS = frozenset(
         ".vscode", ".vscode-server", ".idea", ".fleet", ".zed", ".husky", ".githooks", ".devcontainer", ".direnv",
         ".claude", ".cursor", ".codex", ".gemini", ".windsurf", ".continue", ".roo", ".kiro", ".opencode", ".ssh",
         ".sl", ".pijul", "_darcs", ".helix", ".lapce", ".theia", ".nova", ".qwen", ".amazonq", ".kilocode", ".trae",
-        ".factory", ".junie", ".augment", ".crush", ".mise",
+        ".factory", ".junie", ".augment", ".crush", ".mise", ".cargo", ".mvn", ".woodpecker", ".semaphore", ".teamcity",
+        ".builds", ".tekton", ".harness",
     }
 )  # fmt: skip
 #: Files of that kind.
@@ -34,14 +35,18 @@ LIVE_FILES = frozenset(
     {
         ".git", ".envrc", ".mcp.json", ".gitmodules", ".gitconfig", ".gitlab-ci.yml", ".gitlab-ci.yaml", ".travis.yml",
         ".cirrus.yml", ".drone.yml", ".gitpod.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml", "jenkinsfile",
-        ".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml", ".devcontainer.json", ".bashrc", ".bash_profile",
+        ".pre-commit-config.yaml", ".devcontainer.json", ".bashrc", ".bash_profile",
         ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin",
         ".kshrc", ".cshrc", ".tcshrc", ".xprofile", ".xinitrc", ".inputrc", ".tmux.conf", ".screenrc", ".vimrc",
         ".nvimrc", ".exrc", ".nvim.lua", ".dir-locals.el", ".gdbinit", ".lldbinit", ".pdbrc", ".mise.toml", "mise.toml",
         ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", ".hgrc", ".claude.json", "opencode.json",
         ".aider.conf.yml", ".crush.json", "crush.json", "mise.local.toml", ".mise.local.toml", ".rtx.toml", ".autoenv",
         ".autoenv.zsh", ".lvimrc", ".irbrc", ".pryrc", ".iex.exs", ".rprofile", ".renviron", ".ghci", ".ocamlinit",
-        ".octaverc", ".erlang", ".perldb",
+        ".octaverc", ".erlang", ".perldb", ".bazelrc", ".pnp.cjs", ".pylintrc", ".rubocop.yml", ".tool-versions",
+        ".overcommit.yml", ".woodpecker.yml", ".woodpecker.yaml", ".build.yml", "appveyor.yml", ".appveyor.yml",
+        "cloudbuild.yaml", "cloudbuild.yml", "buildspec.yml", "buildspec.yaml",
+        *(f"{dot}lefthook{local}.{kind}" for dot in ("", ".") for local in ("", "-local")
+          for kind in ("yml", "yaml", "toml", "json")),
     }
 )  # fmt: skip
 _FOLDERS_OF_OTHERS = frozenset({"node_modules", "site-packages", ".venv", "venv", ".tox", "vendor", "__pycache__"})

@@ -32,6 +32,14 @@ def nano_from_usd(usd: Decimal) -> int | None:
     return nano if nano < MOST_NANO else None
 
 
+def correction_from_usd(usd: Decimal) -> int | None:
+    """US dollars, less than 0 too, → nano-dollars; None for what is no amount, or has parts of a nano-dollar."""
+    nano = nano_from_usd(usd.copy_abs())
+    if nano is None or exact_units(usd.copy_abs(), 9) is None:
+        return None
+    return -nano if usd.is_signed() else nano
+
+
 def bounded_usage(usage: Usage) -> Usage:
     """A usage without figures that cannot be meant (negative, 2⁴⁰ tokens and more): those are unknown."""
     figures = (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)

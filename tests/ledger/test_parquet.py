@@ -64,7 +64,7 @@ def test_what_is_read_is_what_stands_in_the_store(engines: Engines, tmp_path: Pa
     with engines.open(kind, tmp_path / "ledger") as (folder, store):
         given = rows()
         store.deliver(given)
-        store.adjust(given[1].intent.id, -3, reason="credit", actor="me")
+        store.adjust(given[3].intent.id, -3, reason="credit", actor="me")
         out = tmp_path / "out"
         out.mkdir()
         file, where = out / "it's.parquet", config_of(tmp_path, folder)

@@ -229,6 +229,20 @@ def test_a_settlement_without_its_intent_settles_what_stands(
 
 
 @pytest.mark.parametrize("nano", [None, 0, 7])
+def test_no_credit_is_more_than_the_attempt_cost(stores: Pair, nano: int | None) -> None:
+    """It would be budget that nobody granted, and who may correct may be bound to one team."""
+    opened = intent(AttemptIds(1), accounts=(4,))
+    stores.do("deliver", [row(opened, "settled", nano)])
+    cost = nano or 0
+    assert stores.do("adjust", opened.id, -cost - 1, reason="a", actor="me") == "Refused"
+    assert stores.do("adjust", opened.id, 5, reason="b", actor="me") is True
+    assert stores.do("adjust", opened.id, -cost - 6, reason="c", actor="me") == "Refused"
+    assert stores.do("adjust", opened.id, -cost - 5, reason="d", actor="me") is True
+    assert stores.do("adjust", opened.id, -1, reason="e", actor="me") == "Refused"
+    assert len(stores.same()["audit"]) == 2
+
+
+@pytest.mark.parametrize("nano", [None, 0, 7])
 def test_a_correction_moves_the_sums_once(stores: Pair, nano: int | None) -> None:
     opened, going = intent(AttemptIds(1), accounts=(4, 8)), intent(AttemptIds(2))
     stores.do("deliver", [row(opened, "settled", nano), row(going, "reserved", None)])

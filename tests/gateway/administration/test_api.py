@@ -112,7 +112,9 @@ def test_rows_come_by_pages_and_are_corrected_once(office: Office) -> None:
     assert office.ask("POST", "/adjustments", body, idempotency_key="a").status == 200
     assert office.ask("POST", "/adjustments", body | {"usd": "1"}, idempotency_key="a").status == 409
     assert office.ask("POST", "/adjustments", body, idempotency_key="b").status == 201
-    for odd in ("1e999999999", "-1e999999999", "1e-999999999", "NaN", "0"):
+    beyond = office.ask("POST", "/adjustments", body | {"usd": "-1"}, idempotency_key="c")
+    assert beyond.status >= 400 and "expected a credit of no more" in str(beyond.value)
+    for odd in ("1e999999999", "-1e999999999", "1e-999999999", "NaN", "0", "1.0000000001", "-0.0000000019"):
         assert office.ask("POST", "/adjustments", body | {"usd": odd}, idempotency_key="c").status == 422
     [first, *_] = office.ask("GET", "/attempts?limit=1").value["attempts"]
     assert first["adjusted"] == -2

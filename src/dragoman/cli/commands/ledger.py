@@ -35,10 +35,12 @@ from dragoman.ledger.replica.age import age_words
 from dragoman.ledger.replica.file import read_age
 from dragoman.ledger.stores.migrating import migrate
 from dragoman.ledger.stores.opening import open_reading, open_store
-from dragoman.money import nano_from_usd, render_usd
+from dragoman.money import correction_from_usd, render_usd
 
 EXAMPLE = "  dragoman ledger check"
 
+#: Characters of a reason.
+_REASON: Final = 200
 _ACTIONS: Final = ("check", "status", "export", "adjust", "copy", "migrate")
 
 
@@ -154,12 +156,16 @@ def _adjust(folder: LedgerFolder, options: argparse.Namespace) -> int:
             "adjust: expected an attempt's id (32 hexadecimal digits, as `export` writes them),"
             " and --usd with an amount"
         ) from None
-    nano = nano_from_usd(usd.copy_abs())
-    if len(id) != 16 or nano is None or not options.reason.strip():
-        raise UsageError("adjust: expected an id of 32 hexadecimal digits, an amount, and --reason")
+    nano, reason = correction_from_usd(usd), options.reason.strip()
+    if nano is None:
+        raise UsageError(f"--usd: expected an amount with nine decimal places at most, got {options.usd[:40]!r}")
+    if len(id) != 16:
+        raise UsageError("adjust: expected an id of 32 hexadecimal digits")
+    if not reason or len(reason) > _REASON or not reason.isprintable():
+        raise UsageError(f"--reason: expected 1 to {_REASON} printable characters")
     store = open_store(folder)
     try:
-        is_new = store.adjust(id, -nano if usd < 0 else nano, reason=options.reason.strip()[:200], actor=actor())
+        is_new = store.adjust(id, nano, reason=reason, actor=actor())
         with contextlib.suppress(CountersAway):  # then the shipper does it within a minute
             correct_counters(folder, store.accounts_of(id))
     finally:

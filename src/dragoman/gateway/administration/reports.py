@@ -23,7 +23,7 @@ from dragoman.ledger.stores.opening import open_reading, open_store
 from dragoman.ledger.stores.schema import SUMS
 from dragoman.ledger.times import read_moment
 from dragoman.ledger.usage import GROUPINGS, read_usage
-from dragoman.money import nano_from_usd
+from dragoman.money import correction_from_usd
 
 _MOST: Final = 1_000
 _TOKEN: Final = 200
@@ -114,9 +114,10 @@ def adjust(desk: Desk, asked: Asked, given: Adjustment) -> Answer:
     if not token or len(token) > _TOKEN or not token.isascii() or not token.isprintable():
         raise AdminRefusal(400, "bad_idempotency_key", f"idempotency-key: expected 1 to {_TOKEN} printable characters")
     attempt, reason = _id(given.attempt, "attempt"), given.reason.strip()
-    nano = nano_from_usd(given.usd.copy_abs()) if given.usd.is_finite() else None
+    nano = correction_from_usd(given.usd)
     if nano is None or not nano:
-        raise AdminRefusal(422, "bad_amount", f"usd: expected US dollars other than 0, got {str(given.usd)[:40]}")
+        words = f"usd: expected US dollars other than 0, with nine decimal places at most, got {str(given.usd)[:40]}"
+        raise AdminRefusal(422, "bad_amount", words)
     if not reason or len(reason) > _TOKEN or not reason.isprintable():
         raise AdminRefusal(422, "bad_reason", f"reason: expected 1 to {_TOKEN} printable characters")
     with told():
@@ -125,9 +126,7 @@ def adjust(desk: Desk, asked: Asked, given: Adjustment) -> Answer:
             raise no_such("attempt", given.attempt)
         store = open_store(desk.folder)
         try:
-            is_new = store.adjust(
-                attempt, -nano if given.usd < 0 else nano, reason=reason, actor=actor(asked), token=token
-            )
+            is_new = store.adjust(attempt, nano, reason=reason, actor=actor(asked), token=token)
             with contextlib.suppress(CountersAway):  # then the shipper does it within a minute
                 correct_counters(desk.folder, store.accounts_of(attempt))
         finally:

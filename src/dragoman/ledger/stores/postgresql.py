@@ -28,6 +28,7 @@ from dragoman.ledger.stores.values import (
     Noted,
     adjustment_id,
     chained,
+    check_credit,
     check_repeated,
     derived_id,
     ending_values,
@@ -119,6 +120,8 @@ class PostgresqlStore:
             if stored:
                 check_repeated(stored[0], nano, reason)
                 return False
+            [(others,)] = connection.fetch("SELECT sum(nano)::bigint FROM adjustment WHERE attempt = $1", attempt)
+            check_credit((found[0][1] or 0) + (others or 0), nano)
             PostgresqlChange(connection, self._now).note(
                 actor, "adjust", attempt.hex(), {"nano": nano, "reason": reason, "id": id.hex()}
             )

@@ -33,6 +33,7 @@ from dragoman.ledger.stores.values import (
     Noted,
     adjustment_id,
     chained,
+    check_credit,
     check_repeated,
     derived_id,
     ending_values,
@@ -122,6 +123,8 @@ class SqliteStore:
             if stored is not None:
                 check_repeated(stored, nano, reason)
                 return False
+            others = connection.execute("SELECT sum(nano) FROM adjustment WHERE attempt = ?", (attempt,)).fetchone()
+            check_credit((found[1] or 0) + (others[0] or 0), nano)
         # The audit comes first: a correction that nobody accounts for must not be, one that was announced and not made
         # is shown by `check`.
         self.audit(actor, "adjust", attempt.hex(), {"nano": nano, "reason": reason, "id": id.hex()})
@@ -206,8 +209,9 @@ class SqliteStore:
     # ------------------------------------------------------------ inside
 
     def _has_month(self, attempt: bytes) -> bool:
-        """Whether the file is there in which an attempt would stand: an id that is none makes none."""
-        return self._path(month_of(attempt)).exists()
+        """Whether there is, or was, a month in which an attempt would stand: an id that is none makes none."""
+        month = month_of(attempt)
+        return self._path(month).exists() or self._is_dropped(month)
 
     def _insert(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
         values = [value for row in rows for value in row_values(row)]

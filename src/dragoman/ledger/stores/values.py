@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from dragoman import _json
 from dragoman.ledger.interfaces import Refused
 from dragoman.ledger.records import Intent, Row, Settlement
+from dragoman.money import render_usd
 
 #: What somebody did: when (microseconds), who, what, to whom, and the change in JSON.
 Noted: TypeAlias = tuple[int, str, str, str, str]
@@ -52,6 +53,17 @@ def check_repeated(stored: tuple[int, str], nano: int, reason: str) -> None:
     """
     if stored != (nano, reason):
         raise Refused("expected an idempotency key of its own: another correction of this attempt has it")
+
+
+def check_credit(cost: int, nano: int) -> None:
+    """Whether a correction leaves an attempt, which costs so much with all others, a cost: a credit of more would be
+    budget that nobody granted.
+
+    Raises:
+        Refused: it does not.
+    """
+    if nano < 0 and cost + nano < 0:
+        raise Refused(f"the attempt cost {render_usd(cost)} US dollars: expected a credit of no more")
 
 
 def row_values(row: Row) -> tuple[object, ...]:

@@ -28,10 +28,13 @@ _ANY: Final[Schema] = {}
 _ITEM_BEGINS: Final = re.compile(r"\s*(?:[\"'{\[\]]|-?\d)")
 _DEEPEST: Final = 64
 #: Looks at a value by a subschema that a call has, whatever its length; and how many more for each of its characters.
-_FREE_STEPS: Final = 4_000
-_STEPS_A_CHARACTER: Final = 8
+_FREE_STEPS: Final = 1_500
+_STEPS_A_CHARACTER: Final = 3
 #: How many plain values are compared in the time of such a look.
 _CHEAPER: Final = 8
+_KINDS: Final[Mapping[type, str]] = {
+    str: "string", Number: "number", int: "number", float: "number", bool: "boolean", type(None): "null", list: "array",
+}  # fmt: skip
 _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "null", "array", "object"})
 
 
@@ -138,7 +141,8 @@ class ToolSchema:
         if self._reader(text):
             return True
         value = _json.decode(text)
-        return isinstance(value, dict) and Judge(self, len(text)).fits(value, self._root)
+        # A third of the steps: what is not sure here is judged value by value.
+        return isinstance(value, dict) and Judge(self, len(text), share=3).fits(value, self._root)
 
     def fitting_items(self, shape: Shape) -> Fits | None:
         """What tells whether a text is items of a list, each of this shape; None when only a `Judge` can tell."""
@@ -158,11 +162,11 @@ class Judge:
 
     __slots__ = ("_left", "_schema")
 
-    def __init__(self, schema: ToolSchema, size: int = 0) -> None:
-        """`size`: characters of the text in which the values stand; see `allow`."""
+    def __init__(self, schema: ToolSchema, size: int = 0, *, share: int = 1) -> None:
+        """`size`: characters of the text in which the values stand; see `allow`. `share`: 3 for a third
+        of the steps."""
         self._schema = schema
-        self._left = _FREE_STEPS
-        self.allow(size)
+        self._left = (_FREE_STEPS + size * _STEPS_A_CHARACTER) // share
 
     def allow(self, size: int) -> None:
         """Grant the steps that so many more characters are worth."""
@@ -192,27 +196,30 @@ class Judge:
         if depth > _DEEPEST or self._left < 0:
             return True
         shape = self._schema.shape(schema)
-        if shape.types is not None and not any(_is_of(value, kind) for kind in shape.types):
+        if shape.types is not None and not _is_of(value, shape.types):
             return False
+        if shape.is_decided and not self._is_chosen(value, shape, depth):
+            return False
+        if isinstance(value, dict):
+            return self._members_fit(value, shape, depth)
+        items = shape.schema.get("items")
+        if isinstance(value, list) and isinstance(items, Mapping):
+            return all(self._fits(item, items, depth + 1) for item in value)
+        return True
+
+    def _is_chosen(self, value: Any, shape: Shape, depth: int) -> bool:
+        """Whether the keywords beside the type take the value."""
         schema = shape.schema
         options = schema.get("enum")
         if isinstance(options, list) and not self._is_among(value, options, shape.words):
             return False
         if "const" in schema and not self._is_among(value, [schema["const"]], frozenset()):
             return False
-        for keyword in ("anyOf", "oneOf"):
-            options = schema.get(keyword)
-            if isinstance(options, list) and not any(self._fits(value, option, depth + 1) for option in options):
+        for alternatives in (schema.get("anyOf"), schema.get("oneOf")):
+            if isinstance(alternatives, list) and not any(self._fits(value, one, depth + 1) for one in alternatives):
                 return False
         parts = schema.get("allOf")
-        if isinstance(parts, list) and not all(self._fits(value, part, depth + 1) for part in parts):
-            return False
-        if isinstance(value, dict):
-            return self._members_fit(value, shape, depth)
-        items = schema.get("items")
-        if isinstance(value, list) and isinstance(items, Mapping):
-            return all(self._fits(item, items, depth + 1) for item in value)
-        return True
+        return not isinstance(parts, list) or all(self._fits(value, part, depth + 1) for part in parts)
 
     def _members_fit(self, value: dict[str, Any], shape: Shape, depth: int) -> bool:
         # More names than members: one of the first that many is missing.
@@ -349,16 +356,11 @@ def _may_be(schema: Schema, kind: str) -> bool:
     return types is None or kind in types
 
 
-def _is_of(value: Any, kind: str) -> bool:
-    if isinstance(value, Number):
-        return kind == "number" or (kind == "integer" and value.is_integer())
-    if isinstance(value, bool):
-        return kind == "boolean"
-    if value is None:
-        return kind == "null"
-    if isinstance(value, int | float):
-        return kind == "number" or (kind == "integer" and isinstance(value, int))
-    return kind == ("string" if isinstance(value, str) else "array" if isinstance(value, list) else "object")
+def _is_of(value: Any, types: frozenset[str]) -> bool:
+    kind = _KINDS.get(type(value), "object")
+    if kind != "number" or kind in types:
+        return kind in types
+    return "integer" in types and (value.is_integer() if isinstance(value, Number) else isinstance(value, int))
 
 
 def _texts(value: Any) -> Iterator[str]:

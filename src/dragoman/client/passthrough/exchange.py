@@ -30,6 +30,7 @@ from dragoman.types import Message, Request, Text
 _MOST_HELD: Final = 256 * 1024
 _MOST_FORMS: Final = 1_024
 _LONGEST_CHOICE: Final = 512
+_LAST: Final = 4096  # bytes at the end of a read in which the answer's end stands, where it is in it
 #: Keys under which requests offer tools.
 _TOOLS: Final = frozenset({"tools", "functions"})
 #: Events that tell of something that may not pass.
@@ -266,7 +267,9 @@ class PassthroughExchange:
         """Whether the answer's end may be in these bytes, or the reason why it ends, with which a client may run its
         calls: they, and all behind them, are read before they leave."""
         if not self._is_stopping and self._stop_mark is not None:
-            self._is_stopping = self._stop_mark.search(data) is not None
+            last = max(0, len(data) - _LAST)  # where it stands mostly
+            found = self._stop_mark.search(data, last) or (last and self._stop_mark.search(data))
+            self._is_stopping = bool(found)
         mark = self._target.protocol.end_mark
         return self._is_stopping or (bool(mark) and data.rfind(mark) >= 0)
 

@@ -33,7 +33,14 @@ from dragoman.protocols.gemini.response.lenient import (
     read_usage_leniently,
     straighten_chunk,
 )
-from dragoman.protocols.gemini.response.unmodelled import Kept, Split, call_in, split, tell_unread_beside
+from dragoman.protocols.gemini.response.unmodelled import (
+    Kept,
+    Split,
+    call_in,
+    split,
+    tell_unread_beside,
+    without_arguments,
+)
 from dragoman.protocols.gemini.wire import (
     FAILED_REASONS,
     KNOWN_PARTS,
@@ -135,8 +142,8 @@ class Decoder:
     def _is_whole(self) -> bool:
         """Whether the body was one JSON document that says something: no stream of this protocol has this form, so
         nothing was cut."""
-        is_said = not self._assembly.is_empty
-        return is_said and self._reader.kind in ("document", "lines") and self._assembly.phase == "open"
+        is_one = self._reader.kind in ("document", "lines")
+        return is_one and not self._assembly.is_empty and self._assembly.phase == "open"
 
     # ------------------------------------------------------------ chunks
 
@@ -201,7 +208,7 @@ class Decoder:
         usage = chunk.usageMetadata
         if usage is not None:
             if usage != self._usage:
-                self._kept.last = frame
+                self._kept.last = without_arguments(chunk, frame)
                 self._read_usage(usage)
         elif candidates is None or chunk.usage_metadata is not NOTHING:
             self._read_rare(chunk, frame)
@@ -249,7 +256,7 @@ class Decoder:
         if not _is_answer(chunk):
             return
         self._begun = True
-        self._kept.first = frame
+        self._kept.first = without_arguments(chunk, frame)
         head = chunk if isinstance(chunk, FirstChunk) else decode_first_chunk(frame)
         if isinstance(head, Malformed):
             head = FirstChunk()
@@ -277,10 +284,8 @@ class Decoder:
     def _read_error(self, error: Json | Malformed) -> None:
         if isinstance(error, Malformed) or not holds_error(error):
             return self._assembly.deviate("empty-error", "error")
-        failure = read_problem(error, status=None)
-        self._assembly.fail(
-            failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after, code=failure.code
-        )
+        told = read_problem(error, status=None)
+        self._assembly.fail(told.kind, told.message, status=told.status, retry_after=told.retry_after, code=told.code)
 
     # ------------------------------------------------------------ candidates
 

@@ -13,7 +13,8 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import Fields, without_nulls
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import tell_unread
-from dragoman.protocols.gemini.wire import NAME, Candidate, Content, Part, UsageMetadata, camel_key
+from dragoman.codec.repeated_keys import without_value
+from dragoman.protocols.gemini.wire import NAME, Candidate, Chunk, Content, Part, UsageMetadata, camel_key
 from dragoman.types import Native
 
 _PART: Final = frozenset(Part.__struct_fields__)
@@ -26,6 +27,7 @@ _RESPONSE: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "re
 _CHUNK: Final = _RESPONSE | {"usage_metadata", "promptFeedback", "prompt_feedback", "model_version", "response_id"}
 
 
+_LONG: Final = 4096  # bytes of a frame that are worth a look for what need not be kept
 _NO_PARTS: Final = Raw(b"[]")
 _decode_fields = _json.typed_decoder(Fields)
 _decode_objects = _json.typed_decoder(list[Fields])
@@ -74,6 +76,15 @@ def call_in(content: dict[str, Json], number: int) -> dict[str, Json]:
     part = parts[number] if isinstance(parts, list) and number < len(parts) else None
     call = part.get("functionCall") if isinstance(part, dict) else None
     return call if isinstance(call, dict) else {}
+
+
+def without_arguments(chunk: Chunk, frame: bytes) -> bytes:
+    """A frame that is kept for its other fields, without the long arguments of its first call."""
+    if len(frame) < _LONG:
+        return frame
+    parts = [part for one in chunk.candidates or () if one.content is not None for part in one.content.parts or ()]
+    call = next((part.functionCall for part in parts if part.functionCall is not None), None)
+    return frame if call is None else without_value(frame, b'"args":', call.args)
 
 
 def tell_unread_beside(frame: bytes, assembly: Assembly) -> None:

@@ -96,6 +96,8 @@ class Growth:
                 self._assembly.text(said)
                 self._learn(data, b'"content"')
                 return said
+        elif data.find(b'"name":"') >= 0:
+            pass  # a call begins, most likely
         elif data.count(b'"arguments"') < 2 and (len(self._slots.by_index) < 2 or data.count(b'"index"') < 3):
             chunk = _decode_call(data)
             if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice:

@@ -22,6 +22,7 @@ _MODELLED: Final = frozenset(
 _ALL_PLACES: Final = PLACES | RESPONSE
 #: Keys under which objects and lists stand.
 _PLACED: Final = frozenset({*_ALL_PLACES, "item", "response", "output"})
+_OTHERS: Final = _PLACED - {"item"}
 
 #: What the response repeats of the request, when the request did not say it.
 DEFAULTS: Final[dict[str, Json]] = {
@@ -52,8 +53,9 @@ def created_at(response: dict[str, Json]) -> int | None:
 def straightened(value: dict[str, Json], data: bytes, assembly: Assembly) -> tuple[dict[str, Json], bytes]:
     """An event with its objects and lists as they belong, and its text. What cannot be read may have told of any open
     call."""
-    if _PLACED.isdisjoint(value):
-        return value, data
+    item = value.get("item")
+    if _PLACED.isdisjoint(value) or (type(item) is dict and "content" not in item and _OTHERS.isdisjoint(value)):
+        return value, data  # as most are
     has_item = str(value.get("type")).startswith("response.output_item.")  # which may stand under `output`
     straight = straighten(value, PLACES if has_item else _ALL_PLACES, assembly.deviate)
     output = straight.get("output")

@@ -60,8 +60,9 @@ class Running(NamedTuple):
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(20)
 
 
-def provider_config(folder: Path, url: str, more: str = "") -> Config:
-    """A provider for each protocol, all at one address, and a route for each; nothing is tried twice."""
+def write_providers(folder: Path, url: str, more: str = "") -> Path:
+    """A configuration with a provider for each protocol, all at one address, and a route for each; nothing is tried
+    twice."""
     tables = [
         f'[providers."{name}"]\nprotocol = "{name}"\nbase_url = "{url}{base}"\n'
         f'[routes.via-{name}]\ntargets = ["{name}/model-1"]'
@@ -70,7 +71,12 @@ def provider_config(folder: Path, url: str, more: str = "") -> Config:
     file = folder / "dragoman.toml"
     once = "" if "[http]" in more else "[http]\nretries = 0"
     file.write_text("\n".join([more, once, *tables]), encoding="utf-8")
-    return load_config(file, environ={}, home=folder)
+    return file
+
+
+def provider_config(folder: Path, url: str, more: str = "") -> Config:
+    """The same, read."""
+    return load_config(write_providers(folder, url, more), environ={}, home=folder)
 
 
 @contextmanager

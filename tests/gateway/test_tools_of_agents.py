@@ -15,6 +15,8 @@ import pytest
 import dragoman
 from conversations import reply
 from dragoman import _json
+from dragoman.client.started_servers import STARTERS
+from dragoman.errors import ConfigError
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Native, Opaque, Part, Text, Tool, ToolCall
 from gateway.running import Running, gateway, stream_of, whole_of
@@ -231,6 +233,23 @@ def test_a_request_for_a_search_is_run_by_the_provider_or_refused(
     assert told["error"]["type"] == "invalid_request_error"
     assert "web_search" in told["error"]["message"] and "tool_policy.web_search" in told["error"]["message"]
     assert agents.provider.requests == []
+
+
+def test_a_request_that_is_refused_starts_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+
+    def start(model: str) -> Any:
+        started.append(model)
+        raise ConfigError("it is not there")
+
+    monkeypatch.setitem(STARTERS, "embedded", start)
+    with gateway(tmp_path, '[routes.small]\ntargets = ["embedded/smollm2"]\n') as running:
+        body = {"model": "small", "max_tokens": 9, "messages": [USER_TURN]}
+        status, _, told = post(running, "/v1/messages", {**body, "tools": [WEB_SEARCH]})
+        assert (status, started) == (400, [])
+        assert "tool_policy.web_search" in told["error"]["message"]
+        assert "it is not there" in post(running, "/v1/messages", body)[2]["error"]["message"]
+        assert started == ["smollm2"]
 
 
 @pytest.mark.parametrize("provider", [name for name in PROTOCOLS if name != RESPONSES])

@@ -87,13 +87,12 @@ class Preparation:
             DragomanError: the target cannot be asked this.
         """
         means, original = self._means, self._original
-        ready = means.target_states.in_proven_way(target)
-        if not ready.provider.base_url:
-            ready = await means.servers.ready(ready)
-        ready = as_client(ready, self._head)
+        ready = as_client(means.target_states.in_proven_way(target), self._head)
         is_local = target.provider.local
         if original is not None and means.target_states.passes(ready, original):
             limit = means.timeouts.first_event_of(local=is_local, reasoning=True, whole=not original.peek.stream)
+            if not ready.provider.base_url:
+                ready = await means.servers.ready(ready)
             if self._size <= LARGE:
                 return self._passing(ready, original), limit
             return await run_sized(self._size, partial(self._passing, ready, original)), limit
@@ -113,6 +112,8 @@ class Preparation:
             made = offer_tools(ready, wanted, protocol)
         else:
             made = await run_sized(self._size, partial(offer_tools, ready, wanted, protocol))
+        if not ready.provider.base_url:  # only now: a request that is refused starts no server
+            ready = await means.servers.ready(ready)
         # By the names and forms that are sent: a call that the client's protocol says otherwise has its seal, too.
         restored = await means.vault.restored(made.request, self._owner)
         if restored is not made.request:

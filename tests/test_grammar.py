@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.events import (
+    EVERY_KIND,
     Deviation,
     Event,
     Failure,
@@ -19,6 +20,7 @@ from dragoman.events import (
     ToolCallStart,
     fold,
 )
+from dragoman.events.reply import _TAKES
 from dragoman.types import ToolCall
 from grammar import check, check_sequential
 
@@ -75,3 +77,7 @@ def test_a_call_that_never_ended_is_a_failed_one_in_the_sum(end: Event):
 
 def test_a_call_that_is_open_is_none_while_the_answer_goes_on():
     assert fold(CALL_BEGUN).failed_calls == ()
+
+
+def test_the_sum_takes_every_kind_of_event():
+    assert {*_TAKES, TextDelta, ToolCallDelta} == EVERY_KIND

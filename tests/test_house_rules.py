@@ -37,7 +37,6 @@ MANY_PARAMETERS = {
     "client/exchange.py:__init__": "the same, on its way down",
     "client/passthrough/exchange.py:__init__": "the same",
     "client/pouring.py:pour": "the same",
-    "client/prepare.py:__init__": "the same",
     "gateway/app.py:__init__": "the parts of a gateway, put together once",
     "gateway/process/gateway.py:open": "the parts of a gateway, put together once",
     "routing/fallback.py:decide": "a decision is a pure function of all that it goes by",

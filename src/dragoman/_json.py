@@ -128,13 +128,13 @@ def typed_decoder(kind: type[T]) -> Callable[[bytes | str | Raw], T | Malformed]
 
 def fields_decoder(kind: type[S]) -> Callable[[bytes], tuple[S, dict[str, Raw]] | Malformed]:
     """A decoder that reads an object once: some fields as a Struct, and all of them as their JSON texts."""
-    names = [field.encode_name for field in msgspec.structs.fields(kind)]
+    names = frozenset([field.encode_name for field in msgspec.structs.fields(kind)])
     run = msgspec.json.Decoder(kind).decode
 
     def decode_fields(data: bytes) -> tuple[S, dict[str, Raw]] | Malformed:
         try:
             fields = _decode_fields(data)
-            return run(_encode({name: fields[name] for name in names if name in fields})), fields
+            return run(_encode({name: fields[name] for name in names.intersection(fields)})), fields
         except _UNREADABLE as problem:
             return Malformed(_say(problem))
 

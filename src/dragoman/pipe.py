@@ -60,6 +60,8 @@ class Reader:
                     self._kind = None
                     return _pass(passed, self._stages[self._stages.index(stage) + 1 :])
             return events
+        if not events:  # as while a whole answer comes
+            return events
         self._kind = None
         if len(events) < _LONG:
             return _pass(events, self._stages)

@@ -371,6 +371,8 @@ class Usage(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
 
     def merged(self, later: Usage) -> Usage:
         """With what is reported `later` of all so far: output only grows, a 0 takes nothing back, later input holds."""
+        if later == self:
+            return self
         return Usage(
             later.input or (later.input if self.input is None else self.input),
             self.output if later.output is None else max(later.output, self.output or 0),

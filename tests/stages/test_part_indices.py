@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from dragoman.events import (
     Event,
     Finish,
@@ -17,7 +20,7 @@ from dragoman.events import (
     ToolCallStart,
 )
 from dragoman.response_stages import Policy, stages_for
-from dragoman.stages.part_indices import PartIndices
+from dragoman.stages.part_indices import PartIndices, before, of_kinds
 from dragoman.types import Tool, ToolCall
 from grammar import check
 
@@ -56,3 +59,16 @@ def test_thinking_and_text_in_turns_keep_their_indices() -> None:
         events += [TextStart(index + 1), TextDelta(index + 1, "a"), TextEnd(index + 1)]
     out = check(through_stages([*events, Finish("stop")]))
     assert [event.index for event in out if isinstance(event, ThinkingEnd | TextEnd)] == list(range(number))
+
+
+KINDS = st.sampled_from(
+    [Start(), TextStart(0), TextDelta(0, "a"), TextEnd(0), ToolCallStart(1, "a", "ping"), Finish("stop")]
+)
+
+
+@given(st.lists(KINDS, max_size=8), st.sets(st.sampled_from([Start, TextStart, TextDelta, ToolCallStart, Finish])))
+def test_events_of_kinds_and_those_before_the_first_of_them(events: list[Event], kinds: set[type]) -> None:
+    wanted = frozenset(kinds)
+    assert list(of_kinds(events, wanted)) == [event for event in events if type(event) in wanted]
+    first = next((place for place, event in enumerate(events) if type(event) in wanted), len(events))
+    assert before(events, wanted) == events[:first]

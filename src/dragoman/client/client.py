@@ -31,7 +31,7 @@ from dragoman.errors import CallFailed
 from dragoman.events import Deviation, Failure, Reply
 from dragoman.history import SignatureVault, Vault
 from dragoman.http.response import BeforeSend
-from dragoman.http.timeouts import read_clocks
+from dragoman.http.timeouts import Guard, read_clocks
 from dragoman.http.transport import STAND_INS, Response, Transport, TransportFailed
 from dragoman.protocol import HttpRequest, Strictness
 from dragoman.providers.endpoint import endpoint
@@ -97,7 +97,8 @@ class Requester:
             self._earlier.append(self._transport)
             self._transport = _transport(config.http)
         self.config = config
-        self._clocks = read_clocks(config.http)
+        self._clocks = clocks = read_clocks(config.http)
+        self._whole_seconds = min(clocks.first_event_of(local=False, reasoning=True, whole=True), clocks.total)
         self.target_states.take(config)
         self._means = Means(
             target_states=self.target_states,
@@ -228,7 +229,6 @@ class Requester:
         chain, said = self.target_states.line_up(asked)
         target = chain.targets[0]
         ready = self.target_states.in_proven_way(target)
-        timeouts = self._clocks
         is_healthy = self.target_states.health_table.of(target.name).breaker.admits(asyncio.get_running_loop().time())
         if said or chain is not asked or self._on_wire is not None or not is_healthy or not target.provider.base_url:
             return None
@@ -240,11 +240,11 @@ class Requester:
             outgoing.headers["traceparent"] = trace_parent
         return WholePassthrough(
             ready,
-            original,
             outgoing,
             self._attempts(chain, meter),
-            transport=self._transport,
-            limit=min(timeouts.first_event_of(local=target.provider.local, reasoning=True, whole=True), timeouts.total),
+            self._transport,
+            self._whole_seconds,
+            Guard(),
         )
 
     async def models(

@@ -39,6 +39,7 @@ _ERROR_LIMIT: Final = 256 * 1024
 _TRUNCATED_SHARE: Final = 0.7
 _WITH_USAGE: Final = (UsageUpdate, Finish, Failure)
 _USAGE: Final = frozenset[type](_WITH_USAGE)
+_DEVIATION: Final = frozenset[type]({Deviation})
 
 
 class Exchange:
@@ -203,7 +204,7 @@ class Exchange:
 
     def _finished(self, events: list[Event]) -> list[Event]:
         """Events with what only the exchange knows: the request's deviations, costs, a prompt cut short."""
-        if self._origin is None and not self._deviations and GROWTH.issuperset(map(type, events)):
+        if not self._deviations and (not events or (self._origin is None and GROWTH.issuperset(map(type, events)))):
             return events
         if self._deviations:
             events = [*self._deviations, *events]
@@ -225,6 +226,8 @@ class Exchange:
 
     def _tell(self, events: list[Event]) -> None:
         """Tell of deviations. What a connection that breaks leaves behind is not the server's way to speak."""
+        if _DEVIATION.isdisjoint(map(type, events)):
+            return
         for event in events:
             if type(event) is not Deviation:
                 continue
@@ -243,7 +246,7 @@ class Exchange:
         return events
 
     def _priced_from(self, events: list[Event]) -> list[Event]:
-        if _USAGE.isdisjoint(map(type, events)):
+        if (self._price_of is None and not self._prompt_estimate) or _USAGE.isdisjoint(map(type, events)):
             return events
         position = 0
         while type(events[position]) not in _USAGE:
@@ -253,7 +256,7 @@ class Exchange:
     def _priced(self, events: list[Event], first: int) -> list[Event]:
         out = events[:first]
         for event in events[first:]:
-            if isinstance(event, _WITH_USAGE):
+            if type(event) is UsageUpdate or type(event) is Finish or type(event) is Failure:
                 if self._price_of is not None and event.cost is None and event.usage.output is not None:
                     cost = self._price_of(self._target.name, event.usage)
                     event = msgspec.structs.replace(event, cost=cost) if cost is not None else event

@@ -8,7 +8,7 @@ connection, to the client's key, or to a proxy between. To a provider of another
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, final
 from urllib.parse import urlsplit
@@ -100,13 +100,20 @@ class ClientHead:
     def passing(self) -> dict[str, str]:
         """The headers for a provider of the same protocol. One that `connection` lists belongs to the connection."""
         if self._passing is None:
-            listed = self._headers.get("connection", "").lower()
-            options = {option.strip() for option in listed.split(",")} if "," in listed or listed else ()
-            self._passing = {
-                name: value if value.isascii() else _mended(value)
-                for name, value in self._headers.items()
-                if may_pass(name) and name not in options and (value.isprintable() or not value.isascii())
-            }
+            headers = self._headers
+            names: Iterable[str] = _passing_names(tuple(headers))
+            if "connection" in headers:
+                options = {option.strip() for option in headers["connection"].lower().split(",")}
+                names = [name for name in names if name not in options]
+            passing = {name: headers[name] for name in names}
+            said = "".join(passing.values())
+            if not (said.isascii() and said.isprintable()):
+                passing = {
+                    name: value if value.isascii() else _mended(value)
+                    for name, value in passing.items()
+                    if value.isprintable() or not value.isascii()
+                }
+            self._passing = passing
         return self._passing
 
     def query(self) -> str:
@@ -153,6 +160,12 @@ def addressed(target: Target, http: HttpRequest, head: ClientHead | None) -> tup
     if query := head.query():
         outgoing = msgspec.structs.replace(outgoing, url=with_query(outgoing.url, query))
     return outgoing, []
+
+
+@lru_cache(maxsize=64)
+def _passing_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that may be passed on; a client sends the same ones with most requests."""
+    return tuple(name for name in names if may_pass(name))
 
 
 @lru_cache(maxsize=1024)

@@ -43,42 +43,28 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @final
-class Preparation:
-    """Makes one request ready for any target."""
+class Preparation(msgspec.Struct, frozen=True, eq=False):
+    """Makes one request ready for any target.
 
-    __slots__ = (
-        "_adapt", "_has_price", "_head", "_means", "_on_deviation", "_original", "_owner", "_request", "_said", "_size",
-        "_trace_parent",
-    )  # fmt: skip
+    Attributes:
+        said: what the caller is told besides; `has_price`: what the answer costs is looked up. The others as
+            `Requester.open`.
+    """
 
-    def __init__(
-        self,
-        means: Means,
-        request: Request,
-        *,
-        on_deviation: OnDeviation,
-        said: tuple[Deviation, ...],
-        has_price: bool,
-        owner: str,
-        trace_parent: str,
-        original: RawRequest | None,
-        head: ClientHead | None,
-        size: int,
-        adapt: Adapt | None = None,
-    ) -> None:
-        """`said`: what the caller is told besides; `has_price`: what the answer costs is looked up. The others as
-        `Requester.open`."""
-        self._adapt = adapt
-        self._means = means
-        self._request = request
-        self._on_deviation = on_deviation
-        self._said = said
-        self._has_price = has_price
-        self._owner = owner
-        self._trace_parent = trace_parent
-        self._original = original
-        self._head = head
-        self._size = size
+    means: Means
+    request: Request
+    on_deviation: OnDeviation
+    said: tuple[Deviation, ...]
+    has_price: bool
+    owner: str
+    trace_parent: str
+    original: RawRequest | None
+    head: ClientHead | None
+    size: int
+    adapt: Adapt | None = None
+
+    def __repr__(self) -> str:
+        return f"Preparation({self.size} bytes)"
 
     async def make_ready(self, target: Target) -> tuple[Exchange | PassthroughExchange, float]:
         """The exchange with a target, and the limit in seconds for the first event of its answer.
@@ -86,59 +72,59 @@ class Preparation:
         Raises:
             DragomanError: the target cannot be asked this.
         """
-        means, original = self._means, self._original
-        ready = as_client(means.target_states.in_proven_way(target), self._head)
+        means, original = self.means, self.original
+        ready = as_client(means.target_states.in_proven_way(target), self.head)
         is_local = target.provider.local
         if original is not None and means.target_states.passes(ready, original):
             limit = means.timeouts.first_event_of(local=is_local, reasoning=True, whole=not original.peek.stream)
             if not ready.provider.base_url:
                 ready = await means.servers.ready(ready)
-            if self._size <= LARGE:
+            if self.size <= LARGE:
                 return self._passing(ready, original), limit
-            return await run_sized(self._size, partial(self._passing, ready, original)), limit
-        read = self._request
+            return await run_sized(self.size, partial(self._passing, ready, original)), limit
+        read = self.request
         if original is not None:
-            read = (await run_sized(self._size, original.parsed)).request
+            read = (await run_sized(self.size, original.parsed)).request
         if not (ready.protocol.takes_image_urls and ready.dialect.supports_image_url):
             read = await means.images.filled(read)
         wanted = with_defaults(read, ready)
-        if self._adapt is not None:
-            wanted = self._adapt(wanted, ready)
+        if self.adapt is not None:
+            wanted = self.adapt(wanted, ready)
         limit = means.timeouts.first_event_of(
             local=is_local, reasoning=read.params.reasoning is not None, whole=not read.stream
         )
-        protocol = self._head.protocol if self._head is not None else None
-        if self._size <= LARGE:
+        protocol = self.head.protocol if self.head is not None else None
+        if self.size <= LARGE:
             made = offer_tools(ready, wanted, protocol)
         else:
-            made = await run_sized(self._size, partial(offer_tools, ready, wanted, protocol))
+            made = await run_sized(self.size, partial(offer_tools, ready, wanted, protocol))
         if not ready.provider.base_url:  # only now: a request that is refused starts no server
             ready = await means.servers.ready(ready)
         # By the names and forms that are sent: a call that the client's protocol says otherwise has its seal, too.
-        restored = await means.vault.restored(made.request, self._owner)
+        restored = await means.vault.restored(made.request, self.owner)
         if restored is not made.request:
             made = msgspec.structs.replace(made, request=restored)
-        is_as_came = self._adapt is None and restored is wanted and read is self._request
+        is_as_came = self.adapt is None and restored is wanted and read is self.request
         if is_as_came and wanted.params is not read.params:
             is_as_came = msgspec.structs.replace(wanted.params, cache=read.params.cache) == read.params
-        if self._size <= LARGE:
+        if self.size <= LARGE:
             return self._usual(ready, wanted, made, is_as_came), limit
-        return await run_sized(self._size, partial(self._usual, ready, wanted, made, is_as_came)), limit
+        return await run_sized(self.size, partial(self._usual, ready, wanted, made, is_as_came)), limit
 
     def _usual(self, target: Target, wanted: Request, made: Offer | None, is_as_came: bool = False) -> Exchange:
-        means = self._means
+        means = self.means
         return Exchange(
             target,
             wanted if made is None else made.request,
             new_id=new_id,
-            price_of=means.target_states.prices.cost if self._has_price else None,
-            on_deviation=self._on_deviation,
+            price_of=means.target_states.prices.cost if self.has_price else None,
+            on_deviation=self.on_deviation,
             withdraw=means.target_states.withdraw,
-            watch=SignatureWatch(means.vault, wanted, self._owner),
-            said=self._said,
-            trace_parent=self._trace_parent,
+            watch=SignatureWatch(means.vault, wanted, self.owner),
+            said=self.said,
+            trace_parent=self.trace_parent,
             on_wire=means.on_wire,
-            head=self._head,
+            head=self.head,
             offered=made,
             is_as_came=is_as_came,
         )
@@ -151,11 +137,11 @@ class Preparation:
         return PassthroughExchange(
             target,
             original,
-            self._means.addresses,
+            self.means.addresses,
             new_id=new_id,
             usual=mended,
-            on_deviation=self._on_deviation,
-            withdraw=self._means.target_states.withdraw,
-            said=self._said,
-            trace_parent=self._trace_parent,
+            on_deviation=self.on_deviation,
+            withdraw=self.means.target_states.withdraw,
+            said=self.said,
+            trace_parent=self.trace_parent,
         )

@@ -304,27 +304,30 @@ class ResponseStream:
         exchange = self._exchange
         if exchange is None:
             raise RuntimeError("expected `async with` around the stream")
-        if self._response is None:
-            return await self._open(exchange)
-        watch = self._watch
-        assert watch is not None
-        try:
-            data = await self._response.read()
-        except TransportFailed as problem:
-            return self._end(exchange.fail(watch.failure or problem.failure))
-        if not data:
-            failure = watch.failure
-            return self._end(
-                await self._apart.end(exchange.close if failure is None else partial(exchange.fail, failure))
-            )
-        watch.last_byte = watch.now()
-        watch.size += len(data)
-        if self._is_whole:
-            most, held = self._course.target.bounds.whole, max(watch.size, len(self._held) * _PER_EVENT)
-            if held > most:
-                wanted = f"an answer of at most {most} bytes to give in one piece"
-                return self._end(exchange.fail(Failure("too_large", exceeded(wanted, "whole_mib", f"{held} or more"))))
-        return note_progress(exchange, watch, await self._apart.run(data))
+        if self._response is None and ((events := await self._open(exchange)) or self._done):
+            return events
+        response, watch = self._response, self._watch
+        assert response is not None and watch is not None
+        while True:
+            try:
+                data = await response.read()
+            except TransportFailed as problem:
+                return self._end(exchange.fail(watch.failure or problem.failure))
+            if not data:
+                failure = watch.failure
+                work = exchange.close if failure is None else partial(exchange.fail, failure)
+                return self._end(await self._apart.end(work))
+            watch.last_byte = watch.now()
+            watch.size += len(data)
+            if self._is_whole:
+                most, held = self._course.target.bounds.whole, max(watch.size, len(self._held) * _PER_EVENT)
+                if held > most:
+                    wanted = f"an answer of at most {most} bytes to give in one piece"
+                    why = exceeded(wanted, "whole_mib", f"{held} or more")
+                    return self._end(exchange.fail(Failure("too_large", why)))
+            events = note_progress(exchange, watch, await self._apart.run(data))
+            if events or self._done:
+                return events
 
     async def _open(self, exchange: Exchange | PassthroughExchange) -> list[Event]:
         self._watch = Watch(self._clocks, first_event=self._first_event, deadline=self._deadline, expired=self._expire)

@@ -76,7 +76,7 @@ def read_number(value: Raw | None) -> float | None:
     decoded = _json.decode(value)
     if isinstance(decoded, str):
         decoded = _json.decode(decoded.strip())
-    if not isinstance(decoded, int | float) or isinstance(decoded, bool):
+    if not isinstance(decoded, (int, float)) or isinstance(decoded, bool):
         return None
     try:
         return float(decoded)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Generic, Literal, final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Generic, Literal, final
 
 import msgspec
 
@@ -44,8 +44,6 @@ from dragoman.types import (
     ToolCall,
     Usage,
 )
-
-_STARTS: frozenset[type] = frozenset({TextStart, ThinkingStart, ToolCallStart})
 
 
 @final
@@ -130,39 +128,52 @@ class Fold:
 
     def add(self, event: Event) -> None:
         """Take the next event."""
-        if type(event) is TextDelta or type(event) is ThinkingDelta or type(event) is ToolCallDelta:
+        if type(event) is TextDelta or type(event) is ToolCallDelta:  # as most are
             self._pieces[event.index].append(event.text)
-        elif type(event) not in _STARTS:
-            self._add_rare(event)
-        elif type(event) is TextStart or type(event) is ThinkingStart or type(event) is ToolCallStart:
-            self._parts[event.index] = None
-            self._pieces[event.index] = []
-            self._natives[event.index] = (type(event), event.native)
-            if type(event) is ToolCallStart:
-                self._calls[event.index] = event
+        else:
+            _TAKES[type(event)](self, event)
 
-    def _add_rare(self, event: Event) -> None:
-        if type(event) is ToolCallEnd:
-            self._parts[event.index] = event.call
-        elif type(event) is TextEnd:
-            self._close(event, was_thinking=event.was_thinking)
-        elif type(event) is ThinkingEnd:
-            self._close(event, redacted=event.redacted)
-        elif type(event) is UsageUpdate or type(event) is Finish or type(event) is Failure:
-            self._usage = self._usage.merged(event.usage)
-            self._cost = event.cost or self._cost
-            if type(event) is not UsageUpdate:
-                self._end = event
-        elif type(event) is Start:
-            self._start = event
-        elif type(event) is Deviation:
-            self._deviations.append(event)
-        elif type(event) is PartEvent:
-            self._parts[event.index] = event.part
-        elif type(event) is not NativeEvent:
-            assert type(event) is ToolCallFailed, f"not an event: {type(event).__name__}"
-            self._parts.pop(event.index, None)
-            self._failed.append(event)
+    def _start_part(self, event: TextStart | ThinkingStart | ToolCallStart) -> None:
+        index = event.index
+        self._parts[index] = None
+        self._pieces[index] = []
+        self._natives[index] = (type(event), event.native)
+        if type(event) is ToolCallStart:
+            self._calls[index] = event
+
+    def _think(self, event: ThinkingDelta) -> None:
+        self._pieces[event.index].append(event.text)
+
+    def _end_call(self, event: ToolCallEnd) -> None:
+        self._parts[event.index] = event.call
+
+    def _fail_call(self, event: ToolCallFailed) -> None:
+        self._parts.pop(event.index, None)
+        self._failed.append(event)
+
+    def _take_part(self, event: PartEvent) -> None:
+        self._parts[event.index] = event.part
+
+    def _end_text(self, event: TextEnd) -> None:
+        self._close(event, was_thinking=event.was_thinking)
+
+    def _end_thinking(self, event: ThinkingEnd) -> None:
+        self._close(event, redacted=event.redacted)
+
+    def _take_usage(self, event: UsageUpdate | Finish | Failure) -> None:
+        self._usage = self._usage.merged(event.usage)
+        self._cost = event.cost or self._cost
+        if type(event) is not UsageUpdate:
+            self._end = event
+
+    def _begin(self, event: Start) -> None:
+        self._start = event
+
+    def _deviate(self, event: Deviation) -> None:
+        self._deviations.append(event)
+
+    def _leave_out(self, event: NativeEvent) -> None:
+        pass
 
     def _close(self, event: TextEnd | ThinkingEnd, *, was_thinking: bool = False, redacted: str | None = None) -> None:
         index, native = event.index, event.native
@@ -217,6 +228,25 @@ class Fold:
             native=_both(self._start.native, end.native if end is not None else None),
             origin=self._start.origin,
         )
+
+
+_TAKES: Final[dict[type, Callable[[Fold, Any], None]]] = {
+    Start: Fold._begin,
+    TextStart: Fold._start_part,
+    ThinkingStart: Fold._start_part,
+    ToolCallStart: Fold._start_part,
+    ThinkingDelta: Fold._think,
+    TextEnd: Fold._end_text,
+    ThinkingEnd: Fold._end_thinking,
+    ToolCallEnd: Fold._end_call,
+    ToolCallFailed: Fold._fail_call,
+    PartEvent: Fold._take_part,
+    UsageUpdate: Fold._take_usage,
+    Finish: Fold._take_usage,
+    Failure: Fold._take_usage,
+    Deviation: Fold._deviate,
+    NativeEvent: Fold._leave_out,
+}
 
 
 def _both(start: Native | None, end: Native | None) -> Native | None:

@@ -14,7 +14,7 @@ from dragoman.client.offload import LARGE, run_sized
 from dragoman.errors import DragomanError, WireError, failure_kind
 from dragoman.events import Failure
 from dragoman.gateway.accounting import Ledger
-from dragoman.gateway.auth import Guard
+from dragoman.gateway.auth import Guard, nobodys_owner
 from dragoman.gateway.endpoint import Call, Endpoint, Refused
 from dragoman.gateway.hosted_paths import HostedPaths
 from dragoman.gateway.messages import Answer, Head, Limits, ResponseWriter
@@ -129,19 +129,20 @@ class App:
 
     async def respond(self, head: Head, body: bytes, response_writer: ResponseWriter) -> None:
         """Answer one request that was admitted."""
-        has_keys = self._guard.has_keys
+        guard = self._guard
+        has_keys = guard.has_keys
         if head.path in PATHS:
             # Where clients have keys, each sees what tells of itself; all of it is at the admin listener.
-            only = self._guard.owner(head) if has_keys else None
-            await self._operations.respond(head, response_writer, only=only)
+            await self._operations.respond(head, response_writer, only=guard.owner(head) if has_keys else None)
             return
-        record = self._observer.start(head, bytes_in=len(body), owner=self._guard.owner(head))
+        owner = guard.owner(head) if has_keys else nobodys_owner(head)
+        record = self._observer.start(head, bytes_in=len(body), owner=owner)
         if has_keys:
-            record.virtual_key = self._guard.virtual_key(head)
+            record.virtual_key = guard.virtual_key(head)
         if self._ledger is not None:
             record.meter = self._ledger.meter(record, has_keys=has_keys)
         if has_keys:
-            head = self._guard.without_keys(head)
+            head = guard.without_keys(head)
         response_writer.headers.update(record.headers)
         try:
             answering = self._respond(head, body, response_writer, record)
@@ -154,25 +155,26 @@ class App:
             record.refuse("internal", 500)
             raise
         finally:
-            if record.meter is not None and record.meter.is_limited:
-                record.meter.close()
+            meter = record.meter
+            if meter is not None and meter.is_limited:
+                meter.close()
             self._observer.finish(record)
 
     async def _respond(self, head: Head, body: bytes, response_writer: ResponseWriter, record: Record) -> None:
-        found = self._find(head)
-        hosted = self._hosted.find(head) if isinstance(found, Failure) else None
-        if hosted is not None:
-            found = self._find(head := hosted.head(head))
+        found, hosted = self._find(head), None
         if isinstance(found, Failure):
-            return self._send_refusal(self._refusal(head, found), found, response_writer, record)
+            hosted = self._hosted.find(head)
+            if hosted is not None:
+                found = self._find(head := hosted.head(head))
+            if isinstance(found, Failure):
+                return self._send_refusal(self._refusal(head, found), found, response_writer, record)
         handler, name = found
         protocol = handler if isinstance(handler, Protocol) else PROTOCOLS[handler.protocol]
         record.client = protocol.name
         if protocol.id_header is not None:
             response_writer.headers[protocol.id_header] = record.request_id
         try:
-            encoding = head.headers.get("content-encoding", "")
-            if encoding:
+            if encoding := head.headers.get("content-encoding", ""):
                 body = await run_sized(LARGE + 1, partial(unpacked, body, encoding, self._limits.body))
             if len(body) <= LARGE:
                 check_shape(body, self._limits.shape)

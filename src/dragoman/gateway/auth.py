@@ -17,7 +17,8 @@ from dragoman.ledger.key_ring import KeyRing
 from dragoman.ledger.keys import VirtualKey
 from dragoman.secret import Secret
 
-_KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key", "api-key")
+_IN_ORDER: Final = ("x-api-key", "x-goog-api-key", "api-key")
+_KEY_HEADERS: Final = frozenset(_IN_ORDER)
 #: Host headers that are remembered.
 _KEPT: Final = 64
 #: Seconds after which a client may ask again whose key cannot be checked.
@@ -51,7 +52,8 @@ class Guard:
 
     def judge(self, head: Head, *, needs_key: bool = True) -> Failure | None:
         """Why the request is refused; None when it is not. `needs_key` False: the keys are not asked for."""
-        shown = head.headers.get("host", "")
+        headers = head.headers
+        shown = headers.get("host", "")
         if shown not in self._let_in:
             host = host_name(shown)
             if not host:
@@ -62,10 +64,10 @@ class Guard:
             if len(self._let_in) >= _KEPT:
                 self._let_in.clear()
             self._let_in.add(shown)
-        origin = head.headers.get("origin")
+        origin = headers.get("origin")
         if origin is None:
             # Pictures, scripts and links of a page come without an Origin; browsers say so in another header.
-            is_foreign = head.headers.get("sec-fetch-site") == "cross-site"
+            is_foreign = headers.get("sec-fetch-site") == "cross-site"
         else:
             found = _ORIGIN.fullmatch(origin)
             is_foreign = found is None or not self._is_allowed(host_name(found[1]))
@@ -90,11 +92,10 @@ class Guard:
         """The SHA-256 (64 hexadecimal digits) of the client key of a request: what a client left here is its own. ""
         when it shows none of ours. All keys are compared, in constant time. While no keys are set, whatever stands in
         the place of one tells the clients apart. What a virtual key left is its name's, whatever its secret is."""
-        found = b""
-        shown = shown_keys(head)
         if not self.has_keys:
-            return hashlib.sha256(shown[0].encode("utf-8", "replace")).hexdigest() if shown else ""
-        for key in shown:
+            return nobodys_owner(head)
+        found = b""
+        for key in shown_keys(head):
             digest = _digest_of(key)
             for ours in self._digests:
                 if hmac.compare_digest(digest, ours):
@@ -124,6 +125,12 @@ class Guard:
         return msgspec.structs.replace(head, headers=headers)
 
 
+def nobodys_owner(head: Head) -> str:
+    """As `Guard.owner`, while no keys are set."""
+    shown = shown_keys(head)
+    return _digest_of(shown[0]).hex() if shown else ""
+
+
 def shown_keys(head: Head) -> list[str]:
     """The keys in a request, in every place where a client of the five protocols puts one."""
     headers = head.headers
@@ -132,10 +139,11 @@ def shown_keys(head: Head) -> list[str]:
         scheme, _, bearer = headers["authorization"].partition(" ")
         if scheme.lower() == "bearer":
             keys.append(bearer.strip())
-    keys += [headers[name] for name in _KEY_HEADERS if name in headers]
+    if not _KEY_HEADERS.isdisjoint(headers):
+        keys += [headers[name] for name in _IN_ORDER if name in headers]
     if head.query:
         keys += query_values(head.query, "key")
-    return [key for key in keys if key]
+    return [key for key in keys if key] if keys else keys
 
 
 def host_name(authority: str) -> str:

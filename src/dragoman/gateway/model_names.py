@@ -177,18 +177,18 @@ class ModelNames:
             UnknownModel: none does.
             ConfigError: their keys or addresses cannot be read.
         """
-        key = self._key(name)
-        found = self._chains.get(key)
-        if found is None:
-            chain = resolve_chain(key, self._config)
-            for target in chain.targets:
-                if self._is_own(target.provider):
-                    raise ConfigError(f"{target.name}: {target.provider.base_url} is the gateway's own address")
-                self.prepare(target.name)
-            found = msgspec.structs.replace(chain, targets=tuple(map(self._served, chain.targets)))
-            if len(self._chains) >= _KEPT:
-                self._chains.clear()
-            self._chains[key] = found
+        return self.answering(name)[1]
+
+    def _resolved(self, key: str) -> Chain:
+        chain = resolve_chain(key, self._config)
+        for target in chain.targets:
+            if self._is_own(target.provider):
+                raise ConfigError(f"{target.name}: {target.provider.base_url} is the gateway's own address")
+            self.prepare(target.name)
+        found = msgspec.structs.replace(chain, targets=tuple(map(self._served, chain.targets)))
+        if len(self._chains) >= _KEPT:
+            self._chains.clear()
+        self._chains[key] = found
         return found
 
     def _served(self, target: Target) -> Target:
@@ -202,14 +202,14 @@ class ModelNames:
             digest=model.digest,
         )
 
-    def route(self, name: str) -> str:
-        """The route that answers to a name; "" when the name is a target's own.
+    def answering(self, name: str) -> tuple[str, Chain]:
+        """The route that answers to a name, "" when the name is a target's own; and the same as `chain`.
 
         Raises:
-            UnknownModel: nothing does.
+            UnknownModel, ConfigError: as `chain`.
         """
-        key = self._key(name)
-        return "" if "/" in key else key
+        key = self._keys.get(name) or self._key(name)
+        return ("" if "/" in key else key), self._chains.get(key) or self._resolved(key)
 
     def _key(self, name: str) -> str:
         """The route or target for a name."""

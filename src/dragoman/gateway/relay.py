@@ -68,29 +68,29 @@ class Relay:
         try:
             size = len(body)
             client_head = ClientHead(protocol.name, head.headers, query=head.query)
-            parsed, original, chain = await self._read(protocol, head, body, client_head, record)
-            record.route, record.target = self._names.route(parsed.request.model), chain.targets[0].name
-            record.stream = parsed.request.stream
-            record.max_tokens = parsed.request.params.max_tokens if original is None else original.peek.max_tokens
+            if size <= LARGE:
+                peek = protocol.peek(body, path=head.target)
+            else:
+                peek = await run_sized(size, partial(protocol.peek, body, path=head.target))
+            original, found = self._passable(protocol, head, body, peek, client_head)
             straight = None
-            if original is not None and not parsed.request.stream and size <= LARGE:
-                straight = self._client.straight(chain, original, trace_parent=record.trace_parent, meter=record.meter)
+            if original is not None and found is not None:
+                straight = self._straight(original, found, size, record)
                 if straight is not None and await self._passed(protocol, straight, response_writer, record):
                     return
-            chain = _with_history(parsed.request.native, chain)
+                parsed, chain = original.skimmed(), found[1]
+            else:
+                read = partial(_read, protocol, head, body, peek, client_head, record)
+                parsed = read() if size <= LARGE else await run_sized(size, read)
+                if found is None or peek is None or parsed.request.model != peek.model:
+                    found = self._names.answering(parsed.request.model)
+                _admit(record, parsed.request, found, max_tokens=parsed.request.params.max_tokens)
+                chain = _with_history(parsed.request.native, found[1])
             stream = self._client.open(
-                chain,
-                parsed.request,
-                keeps_reply=False,
-                on_deviation=record.deviate,
-                owner=record.owner,
-                trace_parent=record.trace_parent,
-                original=original,
-                head=client_head,
-                begun=straight,
-                size=size,
+                chain, parsed.request, keeps_reply=False, on_deviation=record.deviate, owner=record.owner,
+                trace_parent=record.trace_parent, original=original, head=client_head, begun=straight, size=size,
                 meter=record.meter,
-            )
+            )  # fmt: skip
             style = protocol.style_for(head.headers.get("user-agent", ""), parsed.style)
             # What was asked is held by the stream alone, which lets go of it when the answer begins.
             parsed = Parsed(Request(parsed.request.model, (), stream=parsed.request.stream), style=style)
@@ -110,48 +110,30 @@ class Relay:
         except (DragomanError, UnknownModel) as problem:
             _refuse(protocol, _failure_of(problem), response_writer, record)
 
-    async def _read(
-        self, protocol: Protocol, head: Head, body: bytes, client_head: ClientHead, record: Record
-    ) -> tuple[Parsed, RawRequest | None, Chain]:
-        """What is known of the request, its bytes if they may pass, and its route.
-
-        Raises:
-            UnknownModel: nobody answers to its model's name.
-            WireError: it is not the protocol, or the client's key may not ask for the model.
-        """
-        size = len(body)
-        if size <= LARGE:
-            peek = protocol.peek(body, path=head.target)
-        else:
-            peek = await run_sized(size, partial(protocol.peek, body, path=head.target))
-        original, chain = self._passable(protocol, head, body, peek, client_head)
-        if original is not None:
-            parsed = original.skimmed()
-        elif size <= LARGE:
-            parsed = _read(protocol, head, body, peek, client_head, record)
-        else:
-            parsed = await run_sized(size, partial(_read, protocol, head, body, peek, client_head, record))
-        if chain is None or peek is None or parsed.request.model != peek.model:
-            chain = self._names.chain(parsed.request.model)
-        check_permission(record, parsed.request.model)
-        return parsed, original, chain
-
     def _passable(
         self, protocol: Protocol, head: Head, body: bytes, peek: Peek | None, client_head: ClientHead
-    ) -> tuple[RawRequest | None, Chain | None]:
-        """The request, if its bytes may pass to the first target of its route; else it must be read. And its route, if
-        that was looked for.
+    ) -> tuple[RawRequest | None, tuple[str, Chain] | None]:
+        """The request, if its bytes may pass to the first target of its route; else it must be read. And what answers
+        to its model, if that was looked for.
 
         Raises:
             UnknownModel: nobody answers to its model's name.
         """
-        if peek is None:
+        if peek is None or protocol.style_for(head.headers.get("user-agent", ""), _PLAIN) is not _PLAIN:
             return None, None
-        if protocol.style_for(head.headers.get("user-agent", ""), _PLAIN) is not _PLAIN:
-            return None, None
-        chain = self._names.chain(peek.model)
+        found = self._names.answering(peek.model)
         original = RawRequest(protocol, body, peek, path=head.target, head=client_head)
-        return (original if self._client.target_states.passes(chain.targets[0], original) else None), chain
+        return (original if self._client.target_states.passes(found[1].targets[0], original) else None), found
+
+    def _straight(
+        self, original: RawRequest, found: tuple[str, Chain], size: int, record: Record
+    ) -> WholePassthrough | None:
+        """The shortest way for a request whose bytes may pass, if that may do."""
+        peek = original.peek
+        _admit(record, peek, found, max_tokens=peek.max_tokens)
+        if peek.stream or size > LARGE:
+            return None
+        return self._client.straight(found[1], original, trace_parent=record.trace_parent, meter=record.meter)
 
     async def _passed(
         self, protocol: Protocol, straight: WholePassthrough, response_writer: ResponseWriter, record: Record
@@ -325,6 +307,13 @@ def _failure_of(problem: DragomanError | UnknownModel) -> Failure:
         return Failure(failure_kind(problem.status), str(problem), problem.status)
     # A setting or an extra is missing: no other try would mend it, and clients try again after 5xx.
     return Failure("bad_request", str(problem), 400)
+
+
+def _admit(record: Record, asked: Peek | Request, found: tuple[str, Chain], *, max_tokens: int | None) -> None:
+    """Note what is asked for, and of whom. Raises WireError as `check_permission`."""
+    check_permission(record, asked.model)
+    record.route, record.target = found[0], found[1].targets[0].name
+    record.stream, record.max_tokens = asked.stream, max_tokens
 
 
 def check_permission(record: Record, name: str) -> None:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Final, Protocol, final
 
 import msgspec
 
 from dragoman import _json
 from dragoman.events import (
+    EVERY_KIND,
     Deviation,
     Event,
     Finish,
@@ -256,7 +258,8 @@ def _seals_in(message: Message) -> Iterator[str]:
 
 
 #: Events that tell nothing of seals.
-_UNNOTED: Final = frozenset({TextDelta, ToolCallDelta, UsageUpdate, Deviation})
+_UNNOTED: Final = frozenset[type]({TextDelta, ToolCallDelta, UsageUpdate, Deviation})
+_is_noted: Final = (EVERY_KIND - _UNNOTED).__contains__
 #: Events that may tell a seal.
 _ENDS: Final = frozenset({TextEnd, ThinkingEnd, ToolCallEnd})
 
@@ -285,14 +288,14 @@ class SignatureWatch:
             self._seals = {}
         return self._keeping
 
-    def add(self, events: Iterable[Event]) -> None:
+    def add(self, events: Sequence[Event]) -> None:
         """Take the next events; with the last one the seals are known."""
-        noted = [event for event in events if type(event) not in _UNNOTED]
+        noted = list(compress(events, map(_is_noted, map(type, events))))
         if not noted:
             return
         self._events += noted
         if type(noted[-1]) is Finish:
-            ends = [event for event in self._events if type(event) in _ENDS]
+            ends = compress(self._events, map(_ENDS.__contains__, map(type, self._events)))
             if any(map(_is_sealed, ends)):
                 self._seals = seals_of(self._place, fold(self._events).message)
 

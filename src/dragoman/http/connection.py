@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 import httptools
+import msgspec
 
 from dragoman.events import Failure
 from dragoman.http.response import BUFFER, Sink, TransportFailed, broken, broken_body, no_answer, no_http
@@ -23,34 +24,23 @@ _FIELD_COSTS: Final = 32
 _TOO_LARGE_HEAD: Final = "its head is larger than 64 KiB"
 
 
-class HttpResponse:
-    """A response whose body is still coming; see `Response`."""
+class HttpResponse(msgspec.Struct, eq=False):
+    """A response whose body is still coming; see `Response`.
 
-    __slots__ = (
-        "_connection",
-        "_pieces",
-        "_size",
-        "_waiter",
-        "failure",
-        "has_ended",
-        "head",
-        "headers",
-        "sink",
-        "status",
-    )
+    Attributes:
+        head: done when status and headers are there.
+    """
 
-    def __init__(self, connection: HttpConnection, head: asyncio.Future[None]) -> None:
-        """`head`: done when status and headers are there."""
-        self._connection: HttpConnection | None = connection  # None when the response is over
-        self.head = head
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self._waiter: asyncio.Future[None] | None = None
-        self.status = 0
-        self.headers: Mapping[str, str] = {}
-        self.sink: Sink | None = None
-        self.has_ended = False
-        self.failure: BaseException | None = None
+    _connection: HttpConnection | None  # None when the response is over
+    head: asyncio.Future[None]
+    _pieces: list[bytes] = []
+    _size: int = 0
+    _waiter: asyncio.Future[None] | None = None
+    status: int = 0
+    headers: Mapping[str, str] = {}
+    sink: Sink | None = None
+    has_ended: bool = False
+    failure: BaseException | None = None
 
     # ------------------------------------------------------------ for the reader
 
@@ -153,8 +143,8 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_buffer", "_count", "_fields", "_free", "_gone", "_has_head", "_head_size", "_is_complete", "_is_paused",
-        "_keeps", "_lets_others", "_parser", "_pieces", "_response", "_transport", "_unheaded", "idle_since",
-        "is_answered", "on_body", "place",
+        "_keeps", "_lets_others", "_lines", "_parser", "_pieces", "_response", "_transport", "_unheaded",
+        "idle_since", "is_answered", "on_body", "place",
     )  # fmt: skip
 
     def __init__(
@@ -190,6 +180,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def _begin(self) -> None:
         self._fields: dict[str, str] = {}
+        self._lines: list[bytes] = []  # names and values of the head's fields, in turns, until it is whole
         self._head_size = self._unheaded = 0
         self._has_head = self._is_complete = self._keeps = False
 
@@ -208,14 +199,15 @@ class HttpConnection(asyncio.BufferedProtocol):
         """
         self._begin()
         self.is_answered = False
-        if self._transport is None or not self.is_open:  # it was lost while what comes before a request was awaited
+        transport = self._transport
+        if transport is None or transport.is_closing():  # lost while what comes before a request was awaited
             raise TransportFailed(no_answer(self.place))
         self._response = response = HttpResponse(self, asyncio.get_running_loop().create_future())
         if len(body) < BUFFER:
-            self._transport.write(head + body)
+            transport.write(head + body)
         else:
-            self._transport.write(head)
-            self._transport.write(body)
+            transport.write(head)
+            transport.write(body)
         try:
             await response.head
         except BaseException:
@@ -331,11 +323,17 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _complete(self, response: HttpResponse) -> None:
         """The response is whole."""
         self._response = None
-        self.resume()
+        if self._is_paused:
+            self.resume()
         response.end()
         transport = self._transport
         # A server may answer before it has read all of a request.
-        if self._keeps and transport is not None and self.is_open and not transport.get_write_buffer_size():
+        if (
+            self._keeps
+            and transport is not None
+            and not transport.is_closing()
+            and not transport.get_write_buffer_size()
+        ):
             self._free(self)
         else:
             self.abort()
@@ -354,20 +352,23 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._keeps = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._head_size += len(name) + len(value) + _FIELD_COSTS
-        if self._has_head:
-            return  # a trailer, or a response that nobody asked for
-        key = name.decode("latin-1").lower()
-        text = value.decode("latin-1")
-        self._fields[key] = f"{self._fields[key]}, {text}" if key in self._fields else text
+        if not self._has_head:
+            self._lines += name, value
+        else:  # a trailer, or a response that nobody asked for
+            self._head_size += len(name) + len(value) + _FIELD_COSTS
 
     def on_headers_complete(self) -> None:
-        if self._has_head or self._head_size > _HEAD_LIMIT:
+        if self._has_head:
+            return
+        lines = self._lines
+        self._head_size += sum(map(len, lines)) + _FIELD_COSTS * (len(lines) // 2)
+        if self._head_size > _HEAD_LIMIT:
             return
         status = self._parser.get_status_code()
         if status < 200:  # 100 Continue, 103 Early Hints: the answer follows
-            self._fields = {}
+            lines.clear()
             return
+        self._fields = read_fields(lines)
         self._has_head, self._head_size = True, 0  # from here on of the trailers
         response = self._response
         if response is not None and not response.head.done():
@@ -380,3 +381,21 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._is_complete = True
             self._count = len(self._pieces)
             self._keeps = self._parser.should_keep_alive()
+
+
+def read_fields(lines: list[bytes]) -> dict[str, str]:
+    """The fields of a head by their names, in lower case; values of one that comes again are joined. `lines`: names and
+    values as they came, in turns."""
+    if not lines:
+        return {}
+    # All at once, for hardly any has a line's end in it.
+    names = b"\n".join(lines[::2]).decode("latin-1").lower().split("\n")
+    values = b"\n".join(lines[1::2]).decode("latin-1").split("\n")
+    fields = dict(zip(names, values, strict=False))
+    if len(fields) == len(names) == len(values):
+        return fields
+    fields = {}
+    for name, value in zip(lines[::2], lines[1::2], strict=True):
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        fields[key] = f"{fields[key]}, {text}" if key in fields else text
+    return fields

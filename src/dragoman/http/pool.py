@@ -39,7 +39,7 @@ _PLACES: Final = 1024
 class _Place:
     """A URL in parts. `target` is what stands in the request's line; `headers` follow from the URL."""
 
-    __slots__ = ("_fields", "_lines", "headers", "host", "is_tls", "key", "port", "target")
+    __slots__ = ("_fields", "_head", "_method", "headers", "host", "is_tls", "key", "port", "target")
 
     def __init__(self, key: tuple[bool, str, int], target: str, headers: dict[str, str]) -> None:
         """`key`: whether it is TLS, host and port, which tell connections apart."""
@@ -47,22 +47,24 @@ class _Place:
         self.is_tls, self.host, self.port = key
         self.target = target
         self.headers = headers
-        self._fields: dict[str, str] = {}  # of the last request, and its lines: most requests have the same ones
-        self._lines = ""
+        self._method = ""  # of the last request, with its fields and its head: most requests have the same ones
+        self._fields: dict[str, str] = {}
+        self._head = b""
 
-    def lines(self, fields: dict[str, str], *, keeps: bool) -> str | None:
-        """The lines of these fields and of the place's own, but for the length; None when one of them cannot be sent.
-        `keeps`: they may be remembered."""
-        if fields != self._fields or not self._lines:
-            every = {**self.headers, **fields}
-            every.pop("content-length", None)
-            lines = "".join([f"{name}: {value}\r\n" for name, value in every.items()])
-            if lines.count("\r") != len(every) or lines.count("\n") != len(every) or "\0" in lines:
-                return None
-            if not keeps:
-                return lines
-            self._fields, self._lines = fields.copy(), lines
-        return self._lines
+    def head(self, method: str, fields: dict[str, str], *, keeps: bool) -> bytes | None:
+        """The head of a request with these fields and the place's own, but for the length and the blank line; None when
+        one of them cannot be sent. `keeps`: they may be remembered."""
+        if method == self._method and fields == self._fields:
+            return self._head
+        every = {**self.headers, **fields}
+        every.pop("content-length", None)
+        lines = "".join([f"{name}: {value}\r\n" for name, value in every.items()])
+        if lines.count("\r") != len(every) or lines.count("\n") != len(every) or "\0" in lines:
+            return None
+        head = f"{method} {self.target} HTTP/1.1\r\n{lines}".encode()
+        if keeps:
+            self._method, self._fields, self._head = method, fields.copy(), head
+        return head
 
 
 class HttpPool:
@@ -302,10 +304,10 @@ def _rendered(outgoing: Outgoing, place: _Place) -> bytes:
     Raises:
         TransportFailed: a field cannot be sent.
     """
-    lines = place.lines(outgoing.headers, keeps=not outgoing.has_login)
-    if lines is None:
+    head = place.head(outgoing.method, outgoing.headers, keeps=not outgoing.has_login)
+    if head is None:
         message = f"expected header fields of one line each for {place_of(outgoing.url)}"
         raise TransportFailed(Failure("bad_request", message))
     if outgoing.body or outgoing.method != "GET":
-        lines += f"content-length: {len(outgoing.body)}\r\n"
-    return f"{outgoing.method} {place.target} HTTP/1.1\r\n{lines}\r\n".encode()
+        return b"%bcontent-length: %d\r\n\r\n" % (head, len(outgoing.body))
+    return head + b"\r\n"

@@ -106,7 +106,7 @@ class Watch:
         self.failure: Failure | None = None
         self._guard: Guard | None = None
         self._trailing = False
-        first = min(deadline, now + first_event, now + timeouts.silence, now + timeouts.progress)  # as `_next`
+        first = min(deadline, now + min(first_event, timeouts.silence, timeouts.progress))  # as `_next`
         self._handle = self._loop.call_at(first, self._look)
 
     def now(self) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Protocol
 
 from dragoman.errors import ConfigError, MissingExtra
@@ -57,7 +57,7 @@ class Transport:
         self._proxy = proxy
         self._ca_file = ca_file
 
-    async def open(self, outgoing: Outgoing, before: BeforeSend | None = None) -> Response:
+    def open(self, outgoing: Outgoing, before: BeforeSend | None = None) -> Coroutine[Any, Any, Response]:
         """Send a request and wait for the head of its response. `before`: is told before it is written.
 
         Raises:
@@ -66,14 +66,17 @@ class Transport:
             MissingExtra: a proxy is set, and aiohttp is not installed.
         """
         if STAND_INS:
-            if before is not None:
-                waiting = before(outgoing)
-                if waiting is not None:
-                    await waiting
-            return await STAND_INS[-1].open(outgoing, self._forward)
+            return self._stood_in(outgoing, before)
         if self._pool is None:
             self._pool = self._open_pool()
-        return await self._pool.open(outgoing, before)
+        return self._pool.open(outgoing, before)
+
+    async def _stood_in(self, outgoing: Outgoing, before: BeforeSend | None) -> Response:
+        if before is not None:
+            waiting = before(outgoing)
+            if waiting is not None:
+                await waiting
+        return await STAND_INS[-1].open(outgoing, self._forward)
 
     async def _forward(self, outgoing: Outgoing) -> Response:
         """As `open`, past what stands in: apart from it, for `open` is on every request's way."""

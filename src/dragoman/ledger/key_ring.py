@@ -44,7 +44,8 @@ class KeyRing:
     """
 
     __slots__ = (
-        "_looked", "_machine", "_max_age", "_names", "_now", "_of_file", "_replica", "_store", "_too_old", "learned",
+        "_has_stored", "_looked", "_machine", "_max_age", "_names", "_now", "_of_file", "_replica", "_store",
+        "_too_old", "learned",
     )  # fmt: skip
 
     def __init__(
@@ -61,7 +62,7 @@ class KeyRing:
         self._now = now
         self._max_age = max_age
         self._looked = 0.0
-        self._too_old = False
+        self._too_old = self._has_stored = False
         self.learned: Callable[[], None] = _do_nothing
         self._machine = None if folder is None else _Keys(WatchedFile(folder.root / MAIN_FILE))
         has_copy = folder is not None and folder.store is not None
@@ -80,10 +81,7 @@ class KeyRing:
         if self._of_file:
             return True
         self._look()
-        store, machine = self._store, self._machine
-        if (store is not None and store.has_any) or (machine is not None and machine.has_any):
-            return True
-        return self._is_unheard
+        return self._has_stored
 
     @property
     def is_too_old(self) -> bool:
@@ -110,11 +108,6 @@ class KeyRing:
             if place is not None:
                 place.close()
 
-    @property
-    def _is_unheard(self) -> bool:
-        """Whether there is a store of which nothing is known here: it may have keys."""
-        return self._replica is not None and self._replica.heard is None
-
     def _stored(self, digest: bytes) -> VirtualKey | None:
         if self._store is not None and (key := self._store.find(digest, self.learned)) is not None:
             return None if self._too_old or key.name in self._names else key
@@ -132,7 +125,11 @@ class KeyRing:
         for place in (self._store, self._machine):
             if place is not None:
                 place.look()
-        self._too_old = self._replica is not None and self._replica.seconds() > self._max_age
+        replica, places = self._replica, (self._store, self._machine)
+        self._too_old = replica is not None and replica.seconds() > self._max_age
+        # A store of which nothing is known here may have keys.
+        is_unheard = replica is not None and replica.heard is None
+        self._has_stored = is_unheard or any(place is not None and place.has_any for place in places)
 
 
 class _Keys:

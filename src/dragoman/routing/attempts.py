@@ -3,49 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import final
+from typing import Final, final
+
+import msgspec
 
 from dragoman.events import Event, Failure, Finish
 from dragoman.providers.endpoint import Outgoing
+from dragoman.routing.circuit_breaker import Change
 from dragoman.routing.fallback import Candidate, Move, Stop, decide, pick_first
 from dragoman.routing.metering import Meter
 from dragoman.routing.target import Chain, Target
 from dragoman.routing.target_health import Health, HealthTable
-from dragoman.types import NO_USAGE, Attempt, Outcome
+from dragoman.types import Attempt, Outcome
+
+_CHANGES: Final[dict[Change, str]] = {
+    "opened": "its circuit breaker opened: it is passed over where there is another",
+    "healed": "its circuit breaker closed: it is asked again",
+}
 
 
 @final
-class Attempts:
+class Attempts(msgspec.Struct, eq=False):
     """The state of one request.
 
     Attributes:
         attempts: the results of the targets so far, without the one that is being asked.
         target: the one to ask.
+        log: is told each decision, in one line.
         meter: notes every request that is sent; None: nobody does.
     """
 
-    __slots__ = (
-        "_begun", "_candidates", "_chain", "_is_under_way", "_log", "_position", "_sent", "_standing", "_standings",
-        "_tries", "attempts", "meter",
-    )  # fmt: skip
+    _chain: Chain
+    _health_table: HealthTable
+    log: Callable[[str], None]
+    meter: Meter | None = None
+    _position: int = 0
+    _sent: int = 0
+    _tries: int = 0
+    _begun: float = 0.0
+    _is_under_way: bool = False
+    _standing: Health | None = None
+    _candidates: Sequence[Candidate] = ()
+    attempts: list[Attempt] = []
 
-    def __init__(
-        self, chain: Chain, health_table: HealthTable, *, log: Callable[[str], None], meter: Meter | None = None
-    ) -> None:
-        """`log` is told each decision, in one line."""
-        self.meter: Meter | None = meter
-        self._chain = chain
-        self._standings = health_table
-        self._log = log
-        self._position = 0
-        self._sent = 0
-        self._tries = 0
-        self._begun = 0.0
-        self._is_under_way = False
-        self._standing: Health | None = None
-        self._candidates: Sequence[Candidate] = ()
-        self.attempts: list[Attempt] = []
-        for name, reason in chain.unusable:
+    def __post_init__(self) -> None:
+        for name, reason in self._chain.unusable:
             self._skip(name, reason)
 
     @property
@@ -81,16 +83,17 @@ class Attempts:
         """A request to the target is on its way; nothing new when it is the same one in another form."""
         if self._is_under_way:
             return
-        self._standing = self._standings.of(self.target.name)
+        target = self._chain.targets[self._position]
+        self._standing = standing = self._health_table.of(target.name)
         if not self._tries:
-            self._standing.budget.note_request(now)
-        self._standing.breaker.begin(now)
+            standing.budget.note_request(now)
+        standing.breaker.begin(now)
         self._begun = now
         self._is_under_way = True
         self._sent += 1
         self._tries += 1
         if self.meter is not None:
-            self.meter.begin(self.target)
+            self.meter.begin(target)
 
     def refused_form(self, failure: Failure) -> None:
         """The target refused the form of the request, and is asked in another; that is the same try."""
@@ -145,7 +148,7 @@ class Attempts:
         if not isinstance(decision, Stop):
             if decision.seconds >= most_wait:
                 decision = Stop("no time is left")
-            elif not self._standings.of(self.target.name).budget.take(now):
+            elif not self._health_table.of(self.target.name).budget.take(now):
                 decision = Stop("the budget of retries is spent")
             else:
                 self._note(f"{failure.kind}: {decision.reason}")
@@ -155,11 +158,13 @@ class Attempts:
 
     def ended(self, end: Event, now: float) -> None:
         """The answer, of which something was given out, ended so. A second word changes nothing."""
-        if self._is_under_way and isinstance(end, Finish | Failure):
-            failure = end if isinstance(end, Failure) else None
-            self._settle("broken" if failure else "answered", failure, now, end=end)
-            if failure:
-                self._note(f"{failure.kind} stands: something of the answer was given out")
+        if not self._is_under_way:
+            return
+        if type(end) is Finish:
+            self._settle("answered", end, now)
+        elif type(end) is Failure:
+            self._settle("broken", end, now)
+            self._note(f"{end.kind} stands: something of the answer was given out")
 
     def abandoned(self, now: float) -> None:
         """Nobody waits for the answer any more."""
@@ -172,39 +177,25 @@ class Attempts:
 
     # ------------------------------------------------------------ inside
 
-    def _settle(
-        self, outcome: Outcome, failure: Failure | None, now: float, *, end: Finish | Failure | None = None
-    ) -> None:
+    def _settle(self, outcome: Outcome, end: Finish | Failure, now: float) -> None:
         """The request that is under way is over."""
-        standing, self._is_under_way = self._standing, False
+        standing, meter, begun, self._is_under_way = self._standing, self.meter, self._begun, False
         assert standing is not None
-        name = self.target.name
+        failure = end if type(end) is Failure else None
         change = None
-        if self.meter is not None and self.meter.has_refused:
-            standing.breaker.abandoned(begun=self._begun)
+        if meter is not None and meter.has_refused:
+            standing.breaker.abandoned(begun=begun)
         elif failure is None:
-            change = standing.breaker.succeeded(now, begun=self._begun)
+            change = standing.breaker.succeeded(now, begun=begun)
         else:
-            change = standing.breaker.failed(failure, now, begun=self._begun)
-        if change == "opened":
-            self._note("its circuit breaker opened: it is passed over where there is another")
-        elif change == "healed":
-            self._note("its circuit breaker closed: it is asked again")
-        told = failure or end
-        if self.meter is not None:
-            self.meter.end(outcome, told)
-        self.attempts.append(
-            Attempt(
-                name,
-                outcome,
-                failure.message if failure else "",
-                failure.kind if failure else None,
-                failure.status if failure else None,
-                now - self._begun,
-                told.usage if told else NO_USAGE,
-                told.cost if told else None,
-            )
-        )
+            change = standing.breaker.failed(failure, now, begun=begun)
+        if change is not None:
+            self._note(_CHANGES[change])
+        if meter is not None:
+            meter.end(outcome, end)
+        reason, kind, status = ("", None, None) if failure is None else (failure.message, failure.kind, failure.status)
+        name = self._chain.targets[self._position].name
+        self.attempts.append(Attempt(name, outcome, reason, kind, status, now - begun, end.usage, end.cost))
 
     def _look(self, now: float) -> None:
         """How the chain's targets stand now."""
@@ -212,7 +203,7 @@ class Attempts:
             Candidate(
                 target.name,
                 target.limits.context,
-                self._standings.of(target.name).breaker.admits(now),
+                self._health_table.of(target.name).breaker.admits(now),
                 target.provider.local,
             )
             for target in self._chain.targets
@@ -234,4 +225,4 @@ class Attempts:
         self.attempts.append(Attempt(name, "skipped", reason))
 
     def _note(self, words: str) -> None:
-        self._log(f"{self._chain.name}: {self.target.name}: {words}")
+        self.log(f"{self._chain.name}: {self.target.name}: {words}")

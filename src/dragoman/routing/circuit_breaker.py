@@ -81,7 +81,8 @@ class CircuitBreaker:
 
     def succeeded(self, now: float, *, begun: float) -> Change | None:
         """A request that began at `begun` was answered to its end, or refused for what it is."""
-        self._settle(begun)
+        if self._probe is not None:
+            self._settle(begun)
         self._in_a_row = 0
         self._answered = now
         self._count(now, failed=False)
@@ -144,14 +145,19 @@ class CircuitBreaker:
 
     def _count(self, now: float, *, failed: bool) -> None:
         second = int(now)
+        if second != self._second:
+            self._go_on(second)
+        self._answers[self._second % _WINDOW] += 1
+        self._failures[self._second % _WINDOW] += failed
+
+    def _go_on(self, second: int) -> None:
+        """Forget the seconds that are over."""
         for passed in range(self._second + 1, min(second, self._second + _WINDOW) + 1):
             self._answers[passed % _WINDOW] = self._failures[passed % _WINDOW] = 0
         if second > self._second + _WINDOW:
             self._answers = [0] * _WINDOW
             self._failures = [0] * _WINDOW
         self._second = max(second, self._second)
-        self._answers[self._second % _WINDOW] += 1
-        self._failures[self._second % _WINDOW] += failed
 
     def _fails_often(self) -> bool:
         failures, answers = sum(self._failures), sum(self._answers)

@@ -83,7 +83,8 @@ class Budget:
 
     def note_request(self, now: float) -> None:
         """A request is sent that is no retry; `now` in seconds of any clock that only goes forward."""
-        self._advance(now)
+        if int(now) != self._second:
+            self._advance(now)
         self._requests[self._second % (WINDOW + 1)] += 1
 
     def take(self, now: float) -> bool:

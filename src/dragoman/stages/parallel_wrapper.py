@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman.events import EVERY_KIND, Deviation, Event, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
-from dragoman.stages.part_indices import OPENING, PartIndices, index_of
+from dragoman.stages.part_indices import OPENING, PartIndices, index_of, of_kinds
 from dragoman.stages.tool_names import clean_name
 from dragoman.types import ToolCall
 
@@ -63,11 +63,10 @@ class ParallelWrapper:
 
     def _passing(self, events: list[Event]) -> int:
         """How many events come before the first wrapper."""
-        for position, event in enumerate(events):
-            if type(event) in OPENING:
-                if type(event) is ToolCallStart and self._is_wrapper(event.name):
-                    return position
-                self._indices.of(index_of(event))
+        for event in of_kinds(events, OPENING):
+            if type(event) is ToolCallStart and self._is_wrapper(event.name):
+                return events.index(event)
+            self._indices.of(index_of(event))
         return len(events)
 
     def _take(self, event: Event) -> None:

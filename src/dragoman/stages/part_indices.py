@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import compress
 from typing import Final
 
 import msgspec
@@ -79,6 +80,17 @@ class PartIndices:
         self._split = max(self._split, split)
         self._used.add(self._taken)
         return self._taken
+
+
+def of_kinds(events: Sequence[Event], kinds: frozenset[type]) -> Iterator[Event]:
+    """Those events that are of these kinds."""
+    return compress(events, map(kinds.__contains__, map(type, events)))
+
+
+def before(events: list[Event], kinds: frozenset[type]) -> list[Event]:
+    """The events before the first of these kinds; all of them, the same list, where there is none."""
+    first = next(of_kinds(events, kinds), None)
+    return events if first is None else events[: events.index(first)]
 
 
 def index_of(event: Event) -> int:

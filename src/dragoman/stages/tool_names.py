@@ -17,6 +17,7 @@ import msgspec
 from dragoman import _json
 from dragoman.codec.parts.settled_arguments import is_same
 from dragoman.events import Deviation, Event, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
+from dragoman.stages.part_indices import of_kinds
 from dragoman.types import ToolCall
 
 _PREFIXES: Final = ("functions.", "function.", "tools.", "tool.", "default_api.", "functions/", "functions:", "tool:")
@@ -82,6 +83,7 @@ def read_tagged(name: str, offered: Collection[str]) -> tuple[str, str] | None:
     return (cleaned, _json.to_text(values)) if len(values) == len(pairs) else None
 
 
+_STARTS: Final = frozenset[type]({ToolCallStart})
 _HANDLED: Final = frozenset[type]({ToolCallStart, ToolCallEnd, ToolCallFailed})
 _GROWING: Final = _HANDLED | {ToolCallDelta}
 
@@ -99,11 +101,8 @@ class ToolNames:
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
-        for event in events:
-            if type(event) is ToolCallStart:
-                if event.name not in self._offered:
-                    break
-            elif self._names and type(event) in _GROWING:
+        for event in of_kinds(events, _GROWING if self._names else _STARTS):
+            if type(event) is not ToolCallStart or event.name not in self._offered:
                 break
         else:
             return events

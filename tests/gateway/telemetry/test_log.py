@@ -15,7 +15,7 @@ from dragoman.events import Deviation, Failure, Finish
 from dragoman.gateway.messages import Head
 from dragoman.gateway.telemetry.log import LINES_A_SECOND, Log, Sink
 from dragoman.gateway.telemetry.metrics import FAMILIES, Metrics
-from dragoman.gateway.telemetry.record import Entry, Observer, Record, entry_of
+from dragoman.gateway.telemetry.record import Entry, Observer, Record, begin_record, entry_of
 from dragoman.types import Usage
 from gateway.telemetry.test_metrics import samples
 
@@ -28,7 +28,7 @@ def heard(log: Log) -> list[dict[str, Any]]:
 
 
 def record(**headers: str) -> Record:
-    return Record(Head("POST", "/v1/chat/completions", headers), bytes_in=20, owner="ab" * 32)
+    return begin_record(Head("POST", "/v1/chat/completions", headers), bytes_in=20, owner="ab" * 32)
 
 
 def test_a_storm_of_failures_is_ten_lines_and_a_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dragoman.gateway.messages import Head
 from dragoman.gateway.telemetry.metrics import (
     ATTEMPTS,
     BREAKERS,
@@ -15,6 +16,7 @@ from dragoman.gateway.telemetry.metrics import (
     UNDER_WAY,
     Metrics,
 )
+from dragoman.gateway.telemetry.record import Observer, Outcome
 
 DONE = ("openai-chat", "coder", "zhipu", "done")
 
@@ -111,3 +113,26 @@ def test_the_age_of_a_copy_that_never_was_is_infinite() -> None:
     metrics = Metrics()
     metrics.set(REPLICA_AGE, float("inf"))
     assert b"\ndragoman_ledger_replica_age_seconds +Inf\n" in metrics.render(())
+
+
+def test_requests_that_end_alike_count_where_others_do_not() -> None:
+    observer = Observer()
+    ends: list[tuple[Outcome, str]] = [("done", "a/m"), ("done", "a/m"), ("failed", "a/m"), ("done", "b/m")]
+    for outcome, target in ends:
+        record = observer.start(Head("POST", "/v1/chat/completions", {}), bytes_in=1, owner="")
+        record.client, record.route, record.outcome = "openai-chat", "r", outcome
+        if outcome == "failed":
+            record.error = "rate"
+            record.attempt(target, "failed", "rate")
+        record.attempt(target, "done")
+        observer.finish(record)
+    lines = observer.metrics.render().decode().splitlines()
+    assert 'dragoman_requests_total{client="openai-chat",route="r",provider="a",outcome="done"} 2' in lines
+    assert 'dragoman_requests_total{client="openai-chat",route="r",provider="a",outcome="failed"} 1' in lines
+    assert 'dragoman_requests_total{client="openai-chat",route="r",provider="b",outcome="done"} 1' in lines
+    assert 'dragoman_attempts_total{provider="a",outcome="done",reason=""} 3' in lines
+    assert 'dragoman_attempts_total{provider="a",outcome="failed",reason="rate"} 1' in lines
+    assert 'dragoman_fallbacks_total{reason="rate"} 1' in lines
+    assert 'dragoman_failures_total{client="openai-chat",kind="rate"} 1' in lines
+    assert 'dragoman_request_seconds_count{client="openai-chat"} 4' in lines
+    assert "dragoman_requests_under_way 0" in lines

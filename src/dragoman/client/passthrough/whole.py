@@ -12,7 +12,6 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman.client.passthrough.exchange import RawRequest
 from dragoman.events import Failure, Finish
 from dragoman.http.response import BeforeSend, Response, Sink, TransportFailed
 from dragoman.http.timeouts import Guard
@@ -34,47 +33,54 @@ class Plain(msgspec.Struct, frozen=True):
     finish: Finish
 
 
-class WholePassthrough:
+class WholePassthrough(msgspec.Struct, eq=False):
     """One request that is asked by the shortest way.
 
     Attributes:
         course: the attempts so far.
+        limit: seconds for the whole answer.
         failure: what the request was ended with from outside; None while it was not.
     """
 
-    __slots__ = ("_guard", "_limit", "_original", "_outgoing", "_response", "_so_far", "_target", "_transport",
-                 "course", "failure")  # fmt: skip
-
-    def __init__(
-        self,
-        target: Target,
-        original: RawRequest,
-        outgoing: Outgoing,
-        course: Attempts,
-        *,
-        transport: Transport,
-        limit: float,
-    ) -> None:
-        """`limit`: seconds for the whole answer."""
-        self._target = target
-        self._original = original
-        self._outgoing = outgoing
-        self._transport = transport
-        self._limit = limit
-        self._guard = Guard()
-        self._response: Response | None = None
-        self._so_far: _SoFar | None = None  # for the usual way; None once it has taken it
-        self.course: Attempts = course
-        self.failure: Failure | None = None
+    _target: Target
+    _outgoing: Outgoing
+    course: Attempts
+    _transport: Transport
+    limit: float
+    _guard: Guard
+    failure: Failure | None = None
+    _response: Response | None = None
+    _so_far: _SoFar | None = None  # for the usual way; None once it has taken it
 
     async def answer(self) -> Plain | None:
         """Ask. None: it was interrupted, or the usual way is to go on, with this one in place of its transport."""
-        loop = asyncio.get_running_loop()
-        self.course.sent(loop.time())
-        timer = loop.call_later(self._limit, self._guard.expire)
+        loop, course, guard, outgoing = asyncio.get_running_loop(), self.course, self._guard, self._outgoing
+        course.sent(loop.time())
+        timer = loop.call_later(self.limit, guard.expire)
+        pieces: list[bytes] = []
+        problem: TransportFailed | None = None
         is_given_up = True
         try:
-            plain = await self._answer(loop)
+            try:
+                with guard:
+                    before = course.before_send(outgoing)
+                    response = self._response = await self._transport.open(outgoing, before)
+                    if course.meter is not None:
+                        course.meter.headers = response.headers
+                    if is_plain_head(response.status, response.headers):
+                        size = 0
+                        while size <= _LARGEST and (piece := await response.read()):
+                            pieces.append(piece)
+                            size += len(piece)
+            except TransportFailed as broken:
+                problem = broken
+            except TimeoutError:
+                problem = TransportFailed(Failure("timeout", f"nothing of the answer came within {self.limit:g} s"))
+            plain = self._judged(pieces) if problem is None and pieces else None
+            if plain is None:
+                self._so_far = _SoFar(self._response, pieces, problem)
+            else:
+                course.ended(plain.finish, loop.time())
             is_given_up = self.failure is not None
             return plain
         finally:
@@ -82,36 +88,14 @@ class WholePassthrough:
             if is_given_up:
                 if self._response is not None:
                     self._response.close()
-                self.course.abandoned(loop.time())
+                course.abandoned(loop.time())
 
-    async def _answer(self, loop: asyncio.AbstractEventLoop) -> Plain | None:
-        pieces: list[bytes] = []
-        problem: TransportFailed | None = None
-        meter = self.course.meter
-        try:
-            with self._guard:
-                before = self.course.before_send(self._outgoing)
-                response = self._response = await self._transport.open(self._outgoing, before)
-                if meter is not None:
-                    meter.headers = response.headers
-                size = 0
-                if is_plain_head(response.status, response.headers):
-                    while size <= _LARGEST and (piece := await response.read()):
-                        pieces.append(piece)
-                        size += len(piece)
-        except TransportFailed as broken:
-            problem = broken
-        except TimeoutError:
-            problem = TransportFailed(Failure("timeout", f"nothing of the answer came within {self._limit:g} s"))
-        else:
-            if 0 < size <= _LARGEST:
-                body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-                finish = self._target.protocol.check_whole(body)
-                if finish is not None:
-                    self.course.ended(finish, loop.time())
-                    return Plain(body, response.headers, finish)
-        self._so_far = _SoFar(self._response, pieces, problem)
-        return None
+    def _judged(self, pieces: list[bytes]) -> Plain | None:
+        """The answer, if nothing in it is odd."""
+        assert self._response is not None
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        finish = self._target.protocol.check_whole(body) if len(body) <= _LARGEST else None
+        return None if finish is None else Plain(body, self._response.headers, finish)
 
     def interrupt(self, failure: Failure) -> None:
         """End the request with this failure now; no other target is asked."""

@@ -60,14 +60,15 @@ class Forwarder:
         """
         check_permission(call.record, name)
         found = []
-        for target in self._names.chain(name).targets:
+        route, chain = self._names.answering(name)
+        for target in chain.targets:
             for protocol in (target.provider.protocol, *target.provider.also):
                 if protocol in protocols:
                     found.append(_speaking(target, target.provider.speaking(protocol)))
                     break
         if not found:
             return None
-        call.record.route, call.record.target = self._names.route(name), found[0].name
+        call.record.route, call.record.target = route, found[0].name
         return Chain(name, tuple(found))
 
     async def whole(self, call: Call, chain: Chain, make: MakeRequest, read: Read[T]) -> T:

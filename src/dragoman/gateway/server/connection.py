@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast, final
+
+import msgspec
 
 from dragoman.errors import DragomanError
 from dragoman.events import Failure
@@ -42,7 +44,8 @@ _LARGE: Final = 512 * 1024
 _MANY: Final = 64
 
 
-class _Received(NamedTuple):
+@final
+class _Received(msgspec.Struct, frozen=True, gc=False):
     """A whole request. `keeps`: the connection may serve another one after it; `is_chunked`: its client reads bodies
     in chunks; `is_admitted`: Host, Origin and key were judged; `charge`: what its body took."""
 
@@ -67,10 +70,10 @@ class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
-        "_address", "_application", "_body", "_body_before", "_body_size", "_charge", "_due", "_field_count",
-        "_fields", "_gate", "_head", "_head_size", "_is_admitted", "_is_closing", "_is_discarding", "_is_new",
-        "_large", "_limits", "_looks_at", "_loop", "_parser", "_read", "_running", "_shared", "_target", "_task",
-        "_timer", "_transport", "_unheaded", "_unsent", "_waiting",
+        "_address", "_application", "_body", "_body_before", "_body_size", "_charge", "_due", "_fields", "_gate",
+        "_head", "_head_size", "_is_admitted", "_is_closing", "_is_discarding", "_is_new", "_large", "_lines",
+        "_limits", "_looks_at", "_loop", "_parser", "_patience", "_read", "_running", "_shared", "_target", "_task",
+        "_timer", "_transport", "_unheaded", "_unsent", "_version", "_waiting",
     )  # fmt: skip
 
     def __init__(self, application: Application, shared: Shared) -> None:
@@ -83,6 +86,7 @@ class Connection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due = self._looks_at = _NEVER  # when the clock runs out; when the timer goes off
+        self._patience = 0.0  # seconds for what is being read, to be set where it does not come at once
         self._waiting: list[_Received] = []
         self._is_new = True  # no request came yet
         self._read = 0  # bytes since others had their turn
@@ -94,10 +98,11 @@ class Connection(asyncio.Protocol):
     def _begin(self) -> None:
         """A new request is read."""
         self._charge = Charge(self._shared.memory)
-        self._target, self._is_admitted = b"", False
+        self._target, self._version, self._is_admitted = b"", "", False
         self._fields: dict[str, str] = {}
+        self._lines: list[bytes] = []  # names and values of the head's fields, in turns, until it is whole
         self._head: Head | None = None
-        self._field_count = self._head_size = self._unheaded = self._body_size = self._body_before = 0
+        self._head_size = self._unheaded = self._body_size = self._body_before = 0
         self._body: list[bytes] = []
         self._large: io.BytesIO | None = None
 
@@ -205,6 +210,9 @@ class Connection(asyncio.Protocol):
             return
         try:
             self._feed(data)
+            if self._patience:
+                seconds, self._patience = self._patience, 0.0
+                self._arm(seconds)
         except httptools.HttpParserCallbackError as problem:
             cause = problem.__context__
             if not isinstance(cause, BrokenRequest):
@@ -244,7 +252,7 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         if self._head_size or self._unheaded:  # else nothing came since the last request's end
             self._begin()
-        self._arm(self._limits.head_seconds)
+        self._patience = self._limits.head_seconds
 
     def on_url(self, url: bytes) -> None:
         self._target += url
@@ -253,28 +261,33 @@ class Connection(asyncio.Protocol):
             raise BrokenRequest(request_heads.too_large_head(self._limits))
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self._head is None:
+            self._lines += name, value
+            return
+        # A trailer is no header (RFC 9110 section 6.5.1), and takes of the head's room all the same.
         self._head_size += len(name) + len(value) + 4
         if self._head_size > self._limits.head:
             raise BrokenRequest(request_heads.too_large_head(self._limits))
-        if self._head is None:  # a trailer is no header: RFC 9110 section 6.5.1
-            self._field_count += 1
-            if self._field_count > self._limits.fields:
-                raise BrokenRequest(request_heads.too_many_fields(self._limits))
-            fields, key, text = self._fields, name.decode("ascii").lower(), value.decode("latin-1")
-            fields[key] = request_heads.joined_field(fields, key, text) if key in fields else text
 
     def on_headers_complete(self) -> None:
-        if self._parser.should_upgrade():
+        parser, limits = self._parser, self._limits
+        self._head_size += sum(map(len, self._lines)) + 2 * len(self._lines)
+        if self._head_size > limits.head:
+            raise BrokenRequest(request_heads.too_large_head(limits))
+        self._fields = fields = request_heads.read_fields(self._lines, limits)
+        if parser.should_upgrade():
             return
-        method, version = self._parser.get_method().decode("ascii"), self._parser.get_http_version()
-        target = request_heads.origin_form(self._target.decode("ascii", "replace"), self._fields)
-        self._head = head = Head(method, target, self._fields, self._address)
+        self._version = version = parser.get_http_version()
+        target = self._target.decode("ascii", "replace")
+        if target[:1] != "/":
+            target = request_heads.origin_form(target, fields)
+        self._head = head = Head(parser.get_method().decode("ascii"), target, fields, self._address)
         self._unheaded = 0
-        request_heads.check_framing(version, self._fields)
-        length = self._fields.get("content-length", "0")
+        request_heads.check_framing(version, fields)
+        length = fields.get("content-length", "0")
         size = int(length) if length.isdigit() else 0
-        if size > self._limits.body:
-            raise BrokenRequest(request_heads.too_large_body(self._limits, str(size)))
+        if size > limits.body:
+            raise BrokenRequest(request_heads.too_large_body(limits, str(size)))
         self._charge.cover(size)
         if self._task is None and not self._waiting:
             refused = self._application.admit(head)
@@ -282,62 +295,71 @@ class Connection(asyncio.Protocol):
                 self._answer_and_close(head, refused)
                 return
             self._is_admitted = True
-            expects = version != "1.0" and self._fields.get("expect", "").lower() == "100-continue"
+            expects = "expect" in fields and version != "1.0" and fields["expect"].lower() == "100-continue"
             if expects and self._transport is not None:  # HTTP/1.0 knows no answer before the answer
                 self._transport.write(_CONTINUE)
-        self._arm(self._limits.body_seconds)
+        self._patience = limits.body_seconds
 
     def on_body(self, body: bytes) -> None:
         if self._is_discarding:
             return
         self._body_size = size = self._body_size + len(body)
-        if size > self._limits.body:
-            raise BrokenRequest(request_heads.too_large_body(self._limits, f"{size} or more"))
-        if size > self._charge.covered:
+        if size > self._charge.covered:  # as much as its head says is allowed, and taken
+            if size > self._limits.body:
+                raise BrokenRequest(request_heads.too_large_body(self._limits, f"{size} or more"))
             self._charge.cover(size)
-        self._keep(body)
-
-    def _keep(self, body: bytes) -> None:
-        """Keep a piece of the body. A large one is gathered in place: joining its pieces would stop the loop for as
-        long as copying takes, and take as much memory again."""
         if self._large is not None:
             self._large.write(body)
             return
         self._body.append(body)
-        if self._body_size > _LARGE or len(self._body) > _MANY:
-            self._large = io.BytesIO()
-            self._large.writelines(self._body)
-            self._body = []
+        if size > _LARGE or len(self._body) > _MANY:
+            self._gather()
+
+    def _gather(self) -> None:
+        """Keep a large body in place from now on: joining its pieces would stop the loop for as long as copying takes,
+        and take as much memory again."""
+        self._large = io.BytesIO()
+        self._large.writelines(self._body)
+        self._body = []
 
     def _read_on(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def on_message_complete(self) -> None:
-        if self._is_discarding or self._head is None:
+        head = self._head
+        if self._is_discarding or head is None:
             return
-        self._due = _NEVER
-        is_chunked = self._parser.get_http_version() != "1.0"
-        keeps = is_chunked and self._parser.should_keep_alive() and not self._is_closing
+        self._due, self._patience = _NEVER, 0.0
+        is_chunked = self._version != "1.0"
+        keeps = is_chunked and not self._is_closing and self._parser.should_keep_alive()
         keeps = keeps and not self._application.is_draining
-        body = b"".join(self._body) if self._large is None else self._large.getvalue()
-        self._waiting.append(_Received(self._head, body, keeps, is_chunked, self._is_admitted, self._charge))
+        if self._large is not None:
+            body = self._large.getvalue()
+        else:
+            body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        received = _Received(head, body, keeps, is_chunked, self._is_admitted, self._charge)
         self._begin()
+        if self._task is None:
+            self._answer(received)
+            return
+        self._waiting.append(received)
         if len(self._waiting) > _WAITING:
             raise BrokenRequest(Failure("bad_request", "too many requests on one connection at once", 400))
-        if self._task is None:
-            self._next()
 
     # ------------------------------------------------------------ answering
 
-    def _next(self) -> None:
-        received = self._waiting.pop(0)
+    def _answer(self, received: _Received) -> None:
         assert self._transport is not None
+        charge = self._running = received.charge
         response_writer = HttpResponseWriter(
-            self._transport, self._gate, received.head, keeps=received.keeps, is_chunked=received.is_chunked
+            self._transport,
+            self._gate,
+            received.head.method != "HEAD",
+            received.is_chunked,
+            received.keeps,
+            charge.release,  # from its first byte on nobody holds the request
         )
-        self._running = received.charge
-        response_writer.on_begin = received.charge.release  # from its first byte on nobody holds the request
         self._task = self._loop.create_task(self._respond(received, response_writer))
 
     def _let_go(self) -> None:
@@ -380,7 +402,7 @@ class Connection(asyncio.Protocol):
         if not response_writer.is_whole or not response_writer.keeps or self._is_closing:
             self._close()
         elif self._waiting:
-            self._next()
+            self._answer(self._waiting.pop(0))
         elif self._head is None and not self._head_size:
             self._arm(self._limits.idle_seconds)
 
@@ -389,12 +411,13 @@ class Connection(asyncio.Protocol):
             self._is_closing = True
             self._let_go()
             return
-        head = self._head or Head("GET", self._target.decode("ascii", "replace"), self._fields, self._address)
+        fields = self._fields or dict(zip(*request_heads.decoded(self._lines), strict=False))
+        head = self._head or Head("GET", self._target.decode("ascii", "replace"), fields, self._address)
         self._answer_and_close(head, self._application.refuse(head, failure))
 
     def _answer_and_close(self, head: Head, answer: Answer) -> None:
         """Refuse a request whose body may still be coming: closing at once would take the answer from the client."""
-        self._is_discarding = True
+        self._is_discarding, self._patience = True, 0.0
         self._let_go()
         if answer.pause:
             self._due = _NEVER
@@ -405,7 +428,8 @@ class Connection(asyncio.Protocol):
     def _send_and_close(self, head: Head, answer: Answer) -> None:
         if self._transport is None:
             return
-        response_writer = HttpResponseWriter(self._transport, self._gate, head, keeps=False, is_chunked=True)
+        has_body = head.method != "HEAD"
+        response_writer = HttpResponseWriter(self._transport, self._gate, has_body, is_chunked=True, keeps=False)
         response_writer.send(answer)
         if self._transport.can_write_eof():
             self._transport.write_eof()

@@ -6,7 +6,7 @@ https://www.rfc-editor.org/rfc/rfc9112 (read 2026-11-22).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dragoman.bounds import exceeded
@@ -26,15 +26,41 @@ class BrokenRequest(Exception):
         self.failure = failure
 
 
-def joined_field(fields: dict[str, str], key: str, text: str) -> str:
-    """The value of a header field that comes again, joined to the first.
+def read_fields(lines: Sequence[bytes], limits: Limits) -> dict[str, str]:
+    """The fields of a head by their names, in lower case. `lines`: names and values as they came, in turns.
 
     Raises:
-        BrokenRequest: it is a second Host, which a proxy before us may have read in place of the first.
+        BrokenRequest: there are too many, or a second Host, which a proxy before us may have read instead.
     """
-    if key == "host":
-        raise BrokenRequest(Failure("bad_request", "expected one Host header, got two", 400))
-    return f"{fields[key]}, {text}"
+    if len(lines) > 2 * limits.fields:
+        raise BrokenRequest(too_many_fields(limits))
+    names, values = decoded(lines)
+    fields = dict(zip(names, values, strict=False))
+    return fields if len(fields) == len(names) == len(values) else _joined(names, values)
+
+
+def decoded(lines: Sequence[bytes]) -> tuple[list[str], list[str]]:
+    """Names, in lower case, and values of `lines`."""
+    if not lines:
+        return [], []
+    # All at once: the parser lets no line's end into a name or a value.
+    names = b"\n".join(lines[::2]).lower().decode("ascii").split("\n")
+    return names, b"\n".join(lines[1::2]).decode("latin-1").split("\n")
+
+
+def _joined(names: Sequence[str], values: Sequence[str]) -> dict[str, str]:
+    """The same where some come again: their values are joined to the first."""
+    if len(names) != len(values):
+        raise BrokenRequest(Failure("bad_request", "expected an HTTP/1.1 request", 400))
+    fields: dict[str, str] = {}
+    for name, value in zip(names, values, strict=True):
+        if name not in fields:
+            fields[name] = value
+        elif name == "host":
+            raise BrokenRequest(Failure("bad_request", "expected one Host header, got two", 400))
+        else:
+            fields[name] = f"{fields[name]}, {value}"
+    return fields
 
 
 def origin_form(target: str, fields: dict[str, str]) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
-from dragoman.gateway.messages import Answer, Head
+import msgspec
+
+from dragoman.gateway.messages import Answer
 from dragoman.gateway.server.backpressure import Backpressure
 
 _STATUS_LINES: Final = {
@@ -15,29 +17,24 @@ _STATUS_LINES: Final = {
 }
 
 
-class HttpResponseWriter:
+class HttpResponseWriter(msgspec.Struct, eq=False):
     """The response to one request, as HTTP/1.1.
 
     Attributes:
+        has_body: it is no answer to HEAD; `is_chunked`: the client reads bodies in chunks; `keeps`: the connection may
+            serve another request.
         on_begin: is called when the response begins.
     """
 
-    __slots__ = (
-        "_gate", "_has_body", "_is_chunked", "_transport", "headers", "is_begun", "is_whole", "keeps", "on_begin",
-    )  # fmt: skip
-
-    def __init__(
-        self, transport: asyncio.Transport, backpressure: Backpressure, head: Head, *, keeps: bool, is_chunked: bool
-    ) -> None:
-        """`keeps`: the connection may serve another request; `is_chunked`: the client reads bodies in chunks."""
-        self._gate = backpressure
-        self._transport = transport
-        self._has_body = head.method != "HEAD"
-        self._is_chunked = is_chunked
-        self.keeps = keeps
-        self.headers: dict[str, str] = {}
-        self.is_begun = self.is_whole = False
-        self.on_begin: Callable[[], None] | None = None
+    _transport: asyncio.Transport
+    _gate: Backpressure
+    has_body: bool
+    is_chunked: bool
+    keeps: bool
+    on_begin: Callable[[], None] | None = None
+    headers: dict[str, str] = {}
+    is_begun: bool = False
+    is_whole: bool = False
 
     def send(self, answer: Answer) -> None:
         fields = {
@@ -46,27 +43,27 @@ class HttpResponseWriter:
             **self.headers,
             **answer.headers,
         }
-        body = answer.body if self._has_body else b""
+        body = answer.body if self.has_body else b""
         self._transport.write(self._render_head(answer.status, fields) + body)
         self.is_whole = True
 
     def start(self, status: int, content_type: str, first: bytes = b"") -> None:
         # Proxies that buffer would hold a stream back.
         fields = {"content-type": content_type, "cache-control": "no-cache", "x-accel-buffering": "no", **self.headers}
-        if self._is_chunked:
+        if self.is_chunked:
             fields["transfer-encoding"] = "chunked"
         else:
             self.keeps = False  # HTTP/1.0: the end of the connection is the end of the body
         self.write(first, before=self._render_head(status, fields))
 
     def write(self, data: bytes, before: bytes = b"") -> None:
-        if data and self._has_body:
-            self._transport.write(b"%b%x\r\n%b\r\n" % (before, len(data), data) if self._is_chunked else before + data)
+        if data and self.has_body:
+            self._transport.write(b"%b%x\r\n%b\r\n" % (before, len(data), data) if self.is_chunked else before + data)
         elif before:
             self._transport.write(before)
 
     def end(self) -> None:
-        if self._is_chunked and self._has_body:
+        if self.is_chunked and self.has_body:
             self._transport.write(b"0\r\n\r\n")
         self.is_whole = True
 

@@ -117,16 +117,29 @@ class Metrics:
             position = self._place(family, labels)
         self._numbers[position] += amount
 
+    def add_at(self, positions: tuple[int, ...]) -> None:
+        """Count one in each of these series; see `position`."""
+        numbers = self._numbers
+        for position in positions:
+            numbers[position] += 1.0
+
     def set(self, family: Family, value: float, labels: tuple[str, ...] = ()) -> None:
         """Say what a gauge is now."""
-        self._numbers[self._positions.get((family.name, labels)) or self._place(family, labels)] = value
+        self._numbers[self.position(family, labels)] = value
 
     def observe(self, family: Family, labels: tuple[str, ...], value: float) -> None:
-        """Take a value into a histogram: its bucket, and the sum that stands after the buckets."""
-        position = self._positions.get((family.name, labels)) or self._place(family, labels)
+        """Take a value into a histogram."""
+        self.observe_at(self.position(family, labels), family.over, value)
+
+    def observe_at(self, position: int, over: tuple[float, ...], value: float) -> None:
+        """The same where the series is known: its bucket, and the sum that stands after the buckets."""
         numbers = self._numbers
-        numbers[position + bisect_left(family.over, value)] += 1.0
-        numbers[position + len(family.over) + 1] += value
+        numbers[position + bisect_left(over, value)] += 1.0
+        numbers[position + len(over) + 1] += value
+
+    def position(self, family: Family, labels: tuple[str, ...] = ()) -> int:
+        """Where a series counts. It is the same for as long as the process lives."""
+        return self._positions.get((family.name, labels)) or self._place(family, labels)
 
     def _place(self, family: Family, labels: tuple[str, ...]) -> int:
         """Where a series counts from now on, in words."""

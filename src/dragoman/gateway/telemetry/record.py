@@ -55,6 +55,9 @@ _MOST_LOST: Final = 32  # places a line
 #: What a path may hold in a line: not what a client wrote as the name of a field, with spaces or beyond 40 characters.
 _PATH: Final = re.compile(r"[\w<>\[\]-]{1,40}(?:\.[\w<>\[\]-]{1,40}){0,11}", re.ASCII)
 _SHOWN: Final = 8  # digits of a client key's digest
+#: Ways to end that are remembered.
+_MOST_ENDED: Final = 256
+_USAGE: Final = Usage.__struct_fields__
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 
 
@@ -69,7 +72,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 @final
-class Record:
+class Record(msgspec.Struct, kw_only=True, eq=False):
     """One request. Who knows something writes it into the attribute; times are `time.perf_counter()` seconds.
 
     Attributes:
@@ -91,46 +94,39 @@ class Record:
         meter: is told what is sent to providers for it; None: nobody is.
         virtual_key: of the client; None where it has none. `key_name`: by which the ledger knows it.
         trace_parent: the trace that the request is part of, in the W3C's form, for the provider; "" without one.
+        span: of `Telemetry`.
     """
 
-    __slots__ = (
-        "attempts", "bytes_in", "client", "client_request_id", "cost", "deviations", "error",
-        "first_event", "headers", "lost", "max_tokens", "meter", "method", "outcome", "owner", "page", "passed",
-        "provider_request_id",
-        "request_id", "route", "span", "started", "status", "stop", "stream", "target", "trace_parent",
-        "usage", "virtual_key", "key_name",
-    )  # fmt: skip
-
-    def __init__(self, head: Head, *, bytes_in: int = 0, owner: str = "") -> None:
-        headers = head.headers
-        self.request_id = new_id()
-        named = headers.get("x-client-request-id") or headers.get("x-request-id") or ""
-        self.client_request_id = named if named and _ID.fullmatch(named) else ""
-        self.provider_request_id = ""
-        parent = headers.get("traceparent", "")
-        self.trace_parent = parent if parent and _TRACE.fullmatch(parent) else ""
-        self.span: object = None  # of `Telemetry`
-        self.meter: Meter | None = None
-        self.virtual_key: VirtualKey | None = None
-        self.key_name = ""
-        self.max_tokens: int | None = None
-        self.owner = owner
-        self.method = head.method
-        self.client = self.page = self.route = self.target = self.error = self.stop = ""
-        self.attempts: list[Attempt] = []
-        self.status = 0
-        self.outcome: Outcome | None = None
-        self.usage: Usage | None = None
-        self.cost: Cost | None = None
-        self.deviations: dict[str, int] = {}
-        self.lost: dict[str, None] = {}  # in order
-        self.started = time.perf_counter()
-        self.first_event: float | None = None
-        self.bytes_in = bytes_in
-        self.stream = self.passed = False
-        self.headers: dict[str, str] = {"x-request-id": self.request_id}
-        if self.client_request_id:
-            self.headers["x-client-request-id"] = self.client_request_id
+    request_id: str
+    started: float
+    headers: dict[str, str]
+    owner: str = ""
+    method: str = ""
+    bytes_in: int = 0
+    client_request_id: str = ""
+    trace_parent: str = ""
+    provider_request_id: str = ""
+    span: object = None
+    meter: Meter | None = None
+    virtual_key: VirtualKey | None = None
+    key_name: str = ""
+    max_tokens: int | None = None
+    client: str = ""
+    page: str = ""
+    route: str = ""
+    target: str = ""
+    error: str = ""
+    stop: str = ""
+    attempts: list[Attempt] = []
+    status: int = 0
+    outcome: Outcome | None = None
+    usage: Usage | None = None
+    cost: Cost | None = None
+    deviations: dict[str, int] = {}
+    lost: dict[str, None] = {}  # in order
+    first_event: float | None = None
+    stream: bool = False
+    passed: bool = False
 
     @property
     def key(self) -> str:
@@ -185,6 +181,37 @@ class Record:
         self.outcome, self.error, self.status = "refused", kind, status
 
 
+def begin_record(head: Head, *, bytes_in: int = 0, owner: str = "") -> Record:
+    """The record of a request that begins now."""
+    request_id, headers = new_id(), head.headers
+    named = headers.get("x-client-request-id") or headers.get("x-request-id")
+    parent = headers.get("traceparent")
+    shown = {"x-request-id": request_id}
+    record = Record(
+        request_id=request_id,
+        started=time.perf_counter(),
+        headers=shown,
+        owner=owner,
+        method=head.method,
+        bytes_in=bytes_in,
+    )
+    if named and _ID.fullmatch(named):
+        record.client_request_id = shown["x-client-request-id"] = named
+    if parent and _TRACE.fullmatch(parent):
+        record.trace_parent = parent
+    return record
+
+
+@final
+class _Ended(msgspec.Struct, frozen=True, gc=False):
+    """Where requests count that ended alike: the series that grow by one, and where those of two histograms stand."""
+
+    provider: str
+    ones: tuple[int, ...]
+    duration: int
+    first: int
+
+
 class Telemetry(Protocol):
     """Where spans and metrics of the GenAI conventions go; see `opentelemetry.py`."""
 
@@ -209,13 +236,14 @@ class Observer:
         notices: what does not work though requests are taken, by what it is about; `/readyz` tells.
     """
 
-    __slots__ = ("is_refusing", "log", "metrics", "notices", "price_of", "telemetry")
+    __slots__ = ("_ended", "is_refusing", "log", "metrics", "notices", "price_of", "telemetry")
 
     def __init__(
         self, metrics: Metrics | None = None, log: Log | None = None, *, telemetry: Telemetry | None = None
     ) -> None:
         """Without anything it counts in memory, and nobody reads its lines."""
         self.metrics = metrics or Metrics()
+        self._ended: dict[tuple[object, ...], _Ended] = {}
         self.log = log or Log(None)
         self.telemetry = telemetry
         self.price_of: PriceOf | None = None
@@ -225,7 +253,7 @@ class Observer:
     def start(self, head: Head, *, bytes_in: int, owner: str) -> Record:
         """A request was admitted."""
         self.metrics.add(UNDER_WAY)
-        record = Record(head, bytes_in=bytes_in, owner=owner)
+        record = begin_record(head, bytes_in=bytes_in, owner=owner)
         if self.telemetry is not None:
             self.telemetry.start(record)
         return record
@@ -270,26 +298,40 @@ class Observer:
             self.metrics.add(DROPPED, ("too-many",), left_out)
 
     def _count(self, record: Record, outcome: Outcome, seconds: float) -> None:
-        metrics = self.metrics
-        provider = record.target.partition("/")[0]
-        metrics.add(REQUESTS, (record.client, record.route, provider, outcome))
-        metrics.observe(DURATION, (record.client,), seconds)
-        if record.first_event is not None:
-            metrics.observe(FIRST, (record.client,), record.first_event - record.started)
-        if record.error:
-            metrics.add(FAILURES, (record.client, record.error))
-        for position, attempt in enumerate(record.attempts):
-            metrics.add(ATTEMPTS, (attempt.target.partition("/")[0], attempt.outcome, attempt.reason))
-            if position:
-                metrics.add(FALLBACKS, (record.attempts[position - 1].reason,))
+        metrics, first = self.metrics, record.first_event
+        alike = (
+            record.client, record.route, record.target, outcome, record.error, first is None, *record.attempts
+        )  # fmt: skip
+        ended = self._ended.get(alike)
+        if ended is None:
+            if len(self._ended) >= _MOST_ENDED:
+                self._ended.clear()
+            ended = self._ended[alike] = self._find_series(record, outcome)
+        metrics.add_at(ended.ones)
+        metrics.observe_at(ended.duration, DURATION.over, seconds)
+        if first is not None:
+            metrics.observe_at(ended.first, FIRST.over, first - record.started)
+        provider = ended.provider
         if record.usage is not None:
-            for kind, amount in zip(Usage.__struct_fields__, msgspec.structs.astuple(record.usage), strict=True):
+            for kind, amount in zip(_USAGE, msgspec.structs.astuple(record.usage), strict=True):
                 if amount:
                     metrics.add(TOKENS, (provider, kind), amount)
         if record.cost is not None:
             metrics.add(COST, (provider,), float(record.cost.usd))
         for code, count in record.deviations.items():
             metrics.add(DEVIATIONS, (provider, code), count)
+
+    def _find_series(self, record: Record, outcome: Outcome) -> _Ended:
+        position, attempts = self.metrics.position, record.attempts
+        provider = record.target.partition("/")[0]
+        ones = [position(REQUESTS, (record.client, record.route, provider, outcome))]
+        if record.error:
+            ones.append(position(FAILURES, (record.client, record.error)))
+        ones += [position(ATTEMPTS, (one.target.partition("/")[0], one.outcome, one.reason)) for one in attempts]
+        ones += [position(FALLBACKS, (before.reason,)) for before in attempts[:-1]]
+        duration = position(DURATION, (record.client,))
+        first = 0 if record.first_event is None else position(FIRST, (record.client,))
+        return _Ended(provider, tuple(ones), duration, first)
 
 
 @final

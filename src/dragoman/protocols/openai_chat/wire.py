@@ -218,7 +218,7 @@ def read_head(data: bytes) -> tuple[str | None, str | None, int | None, Fields]:
     return (
         id if isinstance(id, str) else None,
         model if isinstance(model, str) else None,
-        int(created) if isinstance(created, int | float) and 0 < created < 1e11 else None,
+        int(created) if isinstance(created, (int, float)) and 0 < created < 1e11 else None,
         rest_of_response(fields),
     )
 

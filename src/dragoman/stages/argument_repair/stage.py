@@ -30,7 +30,7 @@ from dragoman.stages.argument_repair.near_json import NOT_CLOSED
 from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.json_schema import ToolSchema
 from dragoman.stages.known_schemas import schema_of
-from dragoman.stages.part_indices import index_of, text_of
+from dragoman.stages.part_indices import index_of, of_kinds, text_of
 from dragoman.types import Tool, ToolCall
 
 _DEEPEST_ENCODING: Final = 3
@@ -38,6 +38,7 @@ _MOST_REPEATS: Final = 3
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
+_JUDGED: Final = frozenset[type]({ToolCallStart, ToolCallEnd, Finish})
 _CALLS: Final = frozenset[type]({ToolCallStart, ToolCallDelta, ToolCallEnd, ToolCallFailed, Finish})
 
 
@@ -97,7 +98,7 @@ class ArgumentRepair:
     def _are_fine(self, events: Sequence[Event]) -> bool:
         """Whether no call is to be mended: each one here begins and ends here, and fits."""
         begun: dict[int, ToolSchema] = {}
-        for event in events:
+        for event in of_kinds(events, _JUDGED):
             if type(event) is ToolCallStart:
                 schema = self._schema_of(event)
                 if schema is not None and not self._live:
@@ -108,7 +109,7 @@ class ArgumentRepair:
                 schema = begun.pop(event.index, None)
                 if schema is not None and not schema.takes_as_is(event.call.arguments):
                     return False
-            elif type(event) is Finish and (self._mended or self._failed):
+            elif self._mended or self._failed:  # the end says so
                 return False
         return not begun
 

@@ -32,7 +32,7 @@ from dragoman.events import (
     settle_reason,
 )
 from dragoman.protocol import NewId
-from dragoman.stages.part_indices import OPENING, index_of, text_of
+from dragoman.stages.part_indices import OPENING, before, index_of, of_kinds, text_of
 from dragoman.stages.rescue.cursor import BODY, Close, Family, Open, Piece, Tools
 from dragoman.stages.rescue.ended import Ended, failed, failed_call
 from dragoman.stages.rescue.json_calls import IS_CALL, is_call
@@ -47,6 +47,7 @@ _PartEvent: TypeAlias = ToolCallStart | ToolCallDelta | ToolCallEnd | ToolCallFa
 _PASSING: Final[frozenset[type]] = frozenset({Start, UsageUpdate, Deviation})
 #: What must be seen while every part keeps its index and no call is held: when a text is read, and when none is.
 _READ: Final[frozenset[type]] = EVERY_KIND - {ToolCallDelta, UsageUpdate, Deviation}
+_TEXT_STARTS: Final = frozenset[type]({TextStart, ThinkingStart})
 _UNREAD: Final[frozenset[type]] = OPENING | {ToolCallEnd}
 
 
@@ -106,16 +107,14 @@ class Rescue:
 
     def _passing(self, events: list[Event]) -> int:
         """How many events pass as they are, before the first text, when none is read."""
-        for position, event in enumerate(events):
-            kind = type(event)
+        passing = before(events, _TEXT_STARTS)
+        for event in of_kinds(passing, _UNREAD):
             if type(event) is ToolCallEnd:
                 self._structured.append((event.call.name, event.call.arguments))
-            elif kind in OPENING:
-                if kind is TextStart or kind is ThinkingStart:
-                    return position
-                self._has_answer = self._has_answer or kind is not ToolCallFailed
+            else:
+                self._has_answer = self._has_answer or type(event) is not ToolCallFailed
                 self._places.of(index_of(event))
-        return len(events)
+        return len(passing)
 
     def _take(self, event: Event) -> None:
         match event:

@@ -22,7 +22,7 @@ from dragoman.events import (
     ToolCallFailed,
 )
 from dragoman.protocol import PLAIN, Dialect
-from dragoman.stages.part_indices import OPENING, PartIndices, index_of, text_of
+from dragoman.stages.part_indices import OPENING, PartIndices, before, index_of, of_kinds, text_of
 from dragoman.stages.thinking.scanner import Found, ThinkingScanner
 from dragoman.types import Native
 
@@ -89,13 +89,11 @@ class ThinkingTags:
 
     def _before_text(self, events: list[Event]) -> int:
         """As `_passing`, when no text is read."""
-        for position, event in enumerate(events):
-            if type(event) in OPENING:
-                if type(event) is TextStart:
-                    return position
-                self._opens(event)
-                self._indices.of(index_of(event))
-        return len(events)
+        passing = before(events, _TEXT_START)
+        for event in of_kinds(passing, OPENING):
+            self._opens(event)
+            self._indices.of(index_of(event))
+        return len(passing)
 
     def _opens(self, event: Event) -> None:
         """A part that is not read opens: it decides whether tags may count in the text that follows."""
@@ -189,4 +187,5 @@ def _ended(text: _Text, signature: str | None, native: Native | None) -> Event:
 
 
 #: What is seen while a text is read.
+_TEXT_START: Final = frozenset[type]({TextStart})
 _READ: Final = OPENING | {TextDelta, TextEnd, Failure}

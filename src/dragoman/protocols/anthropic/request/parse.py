@@ -92,7 +92,8 @@ class _Parser:
         if not isinstance(model, str) or not model:
             raise WireError("expected the name of a model", path="model")
         messages = Conversation(self.deviations).messages(fields.get("system"), fields.get("messages"))
-        rest = rest_of({key: value for key, value in fields.items() if key not in _MODELLED})
+        is_modelled = fields.keys() <= _MODELLED  # as in most requests
+        rest = None if is_modelled else rest_of({key: fields[key] for key in fields if key not in _MODELLED})
         native = dict(rest.fields) if rest else {}
         tools, server_tools = self._tools(fields.get("tools"))
         if server_tools:
@@ -197,7 +198,7 @@ class _Parser:
                 value = float(value)
             except ValueError:
                 return None
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
             return None
         try:
             return value if math.isfinite(value) else None

@@ -51,6 +51,8 @@ _PARAMS: Final[dict[str, Callable[[Raw], Any]]] = {
 _REASONING: Final[tuple[str, ...]] = ("reasoning_effort", "reasoning", "thinking", "enable_thinking", "think")
 #: Without one of these nothing is said in two ways.
 _RIVALS: Final = frozenset({"max_completion_tokens", "function_call", *_REASONING[1:]})
+#: Fields that choose a tool.
+_CHOICES: Final = frozenset({"tool_choice", "function_call"})
 
 
 class _PlainFunction(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -86,10 +88,11 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
         _name_passed_over(fields, deviations)
     if (read_count(fields.get("n")) or 1) > 1:
         deviations.append(Deviation("dropped", "n", "one answer is asked for"))
-    native = {key: value for key, value in fields.items() if key not in _MODELLED}
-    options = read_fields(fields.get("stream_options")) or {}
-    further = make_native(NAME, options, "include_usage")
-    if read_text(fields.get("prompt_cache_retention")) not in ("", _LONGEST):
+    is_modelled = fields.keys() <= _MODELLED  # as in most requests
+    native = {} if is_modelled else {key: value for key, value in fields.items() if key not in _MODELLED}
+    options = (read_fields(fields["stream_options"]) or {}) if "stream_options" in fields else {}
+    further = make_native(NAME, options, "include_usage") if options else None
+    if "prompt_cache_retention" in fields and read_text(fields["prompt_cache_retention"]) not in ("", _LONGEST):
         native["prompt_cache_retention"] = fields["prompt_cache_retention"]
     if further is not None:
         native["stream_options"] = _json.raw(further.fields)
@@ -176,6 +179,8 @@ def _parse_tool_choice(
     fields: Fields, tools: tuple[Tool, ...], deviations: list[Deviation]
 ) -> tuple[ToolChoice, tuple[Tool, ...]]:
     """The choice; a list of allowed tools is said by the tools themselves."""
+    if _CHOICES.isdisjoint(fields):
+        return "auto", tools
     choice = read(fields.get("tool_choice", fields.get("function_call")))
     if isinstance(choice, dict):
         kind = choice.get("type")
@@ -224,14 +229,17 @@ def _parse_params(fields: Fields) -> Params:
     return Params(
         max_tokens=limit if limit is not None and limit > 0 else None,
         reasoning=_parse_reasoning(fields),
-        response_schema=_parse_format(read_fields(fields.get("response_format")) or {}),
+        response_schema=_parse_format(fields.get("response_format")),
         parallel_tools=parallel if isinstance(parallel, bool) else None,
         cache="long" if retention == _LONGEST else "short" if retention else None,
-        **{name: read_param(fields[name]) for name, read_param in _PARAMS.items() if name in fields},
+        **{name: _PARAMS[name](fields[name]) for name in _PARAMS.keys() & fields},
     )
 
 
-def _parse_format(fields: Fields) -> ResponseSchema | None:
+def _parse_format(value: Raw | None) -> ResponseSchema | None:
+    fields = read_fields(value)
+    if not fields:
+        return None
     kind = read_text(fields.get("type"))
     if kind == "json_object":
         return ResponseSchema()

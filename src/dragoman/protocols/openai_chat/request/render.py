@@ -156,7 +156,9 @@ class _Renderer:
             "presence_penalty": params.presence_penalty,
             "frequency_penalty": params.frequency_penalty,
         }
-        body |= {key: value for key, value in values.items() if value is not None}
+        for key, value in values.items():
+            if value is not None:
+                body[key] = value
         if params.top_k is not None and not dialect.supports_top_k:
             self._deviate("dropped", "params.top_k", "the dialect has no top_k")
         if params.num_ctx is not None:

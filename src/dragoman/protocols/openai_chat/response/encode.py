@@ -304,8 +304,7 @@ def _kept_choice(fields: Fields) -> tuple[dict[str, Json], dict[str, Json]]:
 def _render_message(reply: Reply, style: ReplyStyle) -> dict[str, Json]:
     texts = [part for part in reply.parts if isinstance(part, Text)]
     refusals = [part.text for part in texts if "refusal" in native_fields(part.native, NAME)]
-    words = [part.text for part in texts if "refusal" not in native_fields(part.native, NAME)]
-    content = "".join(words)
+    content = "".join([part.text for part in texts if "refusal" not in native_fields(part.native, NAME)])
     calls = [part for part in reply.parts if isinstance(part, ToolCall)]
     is_silent = not content and bool(calls or refusals)
     message: dict[str, Json] = {
@@ -318,9 +317,9 @@ def _render_message(reply: Reply, style: ReplyStyle) -> dict[str, Json]:
         at += len(text.text)
         message |= _seal(text.signature) if text.signature else {}
     thinking = [part for part in reply.parts if isinstance(part, Thinking)]
-    if any(part.text for part in thinking):
-        message[style.reasoning_field] = "".join(part.text for part in thinking)
-    if any(part.signature or part.redacted for part in thinking):
+    if thinking and (thought := "".join([part.text for part in thinking])):
+        message[style.reasoning_field] = thought
+    if thinking and any(part.signature or part.redacted for part in thinking):
         message["reasoning_details"] = [
             render_detail(part.text, part.signature, part.redacted, part.native, index=index)
             for index, part in enumerate(thinking)
@@ -328,7 +327,7 @@ def _render_message(reply: Reply, style: ReplyStyle) -> dict[str, Json]:
     if calls:
         message["tool_calls"] = [render_call(call) for call in calls]
     for part in reply.parts:
-        if isinstance(part, Media | Opaque):
+        if isinstance(part, (Media, Opaque)):
             _merge(message, render_part(part) or {})
     return message
 

@@ -209,7 +209,8 @@ class Fold:
                 text = "".join(self._pieces[index])
                 parts.append(Text(text, None, native) if opened is TextStart else Thinking(text, None, None, native))
         end = self._end
-        failed.sort(key=lambda event: event.index)
+        if failed:
+            failed.sort(key=lambda event: event.index)
         reason: StopReason | Literal["error"] = end.reason if type(end) is Finish else "error"
         if failed and reason not in ("length", "content_filter") and not any(type(part) is ToolCall for part in parts):
             reason = "error"
@@ -217,7 +218,7 @@ class Fold:
             id=self._start.id,
             model=self._start.model,
             created=self._start.created,
-            parts=tuple(part for part in parts if type(part) is not Text or part.text or part.signature),
+            parts=tuple([part for part in parts if type(part) is not Text or part.text or part.signature]),
             stop_reason=reason,
             native_reason=end.native_reason if type(end) is Finish else None,
             usage=self._usage,

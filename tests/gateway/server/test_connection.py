@@ -250,7 +250,7 @@ def test_others_have_their_turn_however_small_the_chunks_are(running: Running) -
 def test_small_chunks_take_no_more_memory_than_their_bytes(running: Running) -> None:
     """Each piece that is kept for itself takes some forty bytes beside its own."""
     most: list[int] = []
-    keep = Connection._keep
+    keep = Connection.on_body
 
     def noted(connection: Connection, body: bytes) -> None:
         keep(connection, body)
@@ -261,7 +261,7 @@ def test_small_chunks_take_no_more_memory_than_their_bytes(running: Running) -> 
     chunks = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
     running.answer(stream_of("openai-chat", reply("text")))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Connection, "_keep", noted)
+        patch.setattr(Connection, "on_body", noted)
         answer = talk(running, post(b"", "transfer-encoding: chunked", "connection: close") + chunks)
     assert status(answer) == 200
     assert len(most) == len(pieces)

@@ -283,7 +283,8 @@ class Connection(asyncio.Protocol):
             target = request_heads.origin_form(target, fields)
         self._head = head = Head(parser.get_method().decode("ascii"), target, fields, self._address)
         self._unheaded = 0
-        request_heads.check_framing(version, fields)
+        if version != "1.1" or "transfer-encoding" in fields:
+            request_heads.check_framing(version, fields)
         length = fields.get("content-length", "0")
         size = int(length) if length.isdigit() else 0
         if size > limits.body:

@@ -89,5 +89,8 @@ class HttpResponseWriter(msgspec.Struct, eq=False):
             self.on_begin()
         if not self.keeps:
             fields["connection"] = "close"
-        lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
-        return b"%b%b\r\n" % (_STATUS_LINES.get(status) or b"HTTP/1.1 %d Error\r\n" % status, lines.encode("latin-1"))
+        lines = "\r\n".join(map(": ".join, fields.items()))
+        return b"%b%b\r\n\r\n" % (
+            _STATUS_LINES.get(status) or b"HTTP/1.1 %d Error\r\n" % status,
+            lines.encode("latin-1"),
+        )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from dragoman.codec.timestamps import parse_time
@@ -40,8 +41,8 @@ def limit_headers(headers: Mapping[str, str], *, now: float) -> dict[str, str]:
     """What of a provider's headers goes on to the client, and the set for all. `now`: Unix seconds."""
     passed: dict[str, str] = {}
     count = 0
-    for name, value in headers.items():
-        if (name in _ALSO or name.startswith(_OWN)) and _is_plain(value) and len(name) <= _LONGEST_NAME:
+    for name in _told_by(tuple(headers)):
+        if _is_plain(value := headers[name]):
             count += 1
             if count > _MOST:
                 break
@@ -54,6 +55,13 @@ def limit_headers(headers: Mapping[str, str], *, now: float) -> dict[str, str]:
                 if number is not None:
                     passed[f"x-dragoman-{word}-{of}"] = str(number)
     return passed
+
+
+@lru_cache(maxsize=64)
+def _told_by(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of a provider's headers that tell of limits; it sends the same ones with most answers."""
+    told = [name for name in names if name in _ALSO or name.startswith(_OWN)]
+    return tuple([name for name in told if len(name) <= _LONGEST_NAME])
 
 
 def provider_request_id(headers: Mapping[str, str]) -> str:

@@ -127,10 +127,11 @@ def check_whole(body: bytes) -> Finish | None:
     if (may_repeat or has_escaped_letters(around)) and repeats_key(body):
         return None
     if calls:
-        if word == "stop" or len({call.id for call in calls}) < len(calls):
+        if word == "stop" or (len(calls) > 1 and len({call.id for call in calls}) < len(calls)):
             return None
-        if not all(_is_plain(call.function.arguments) for call in calls):
-            return None
+        for call in calls:
+            if not _is_plain(call.function.arguments):
+                return None
     elif word == "tool_calls" or not choice.message.content:
         return None
     fields = answer.usage

@@ -92,6 +92,8 @@ def check(base: Base, odd: dict[str, Any], number: int, *, step: int = 1) -> Non
         alone = decode_slowly(base.protocol, [*base.opening, *frames, *base.ending])
         assert decode(base.protocol, [*base.opening, *frames, *base.ending]) == alone, odd
         assert decode(base.protocol, [*base.opening, b"".join(frames), *base.ending]) == alone, odd
+        # What the first one opened grows by the others, which come together.
+        assert decode(base.protocol, [*base.opening, frames[0], b"".join(frames[1:]), *base.ending]) == alone, odd
         if number % 7 == 0:
             data = b"".join([*base.opening, *frames, *base.ending])
             assert decode(base.protocol, [data]) == alone, odd

@@ -154,6 +154,43 @@ def test_broken_frames_never_make_a_whole_one(case: str) -> None:
         same_either_way(protocol, [frame(*each) for each in opening] + whole + odd + whole)
 
 
+#: Frames of another kind than the deltas around them, or for another part; the strict reader refuses most.
+OTHERS: dict[str, list[dict[str, object]]] = {
+    CHAT: [
+        {"choices": [{"index": "0", "delta": {"content": 7}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        {"choices": [{"index": "0", "delta": {}, "finish_reason": "stop"}]},
+        {"choices": {"index": 0, "delta": {}, "finish_reason": "stop"}},
+    ],
+    RESPONSES: [
+        {"type": "response.output_item.done", "output_index": 0, "item": {}},
+        {"type": "response.output_item.done", "output_index": "0"},
+        {"type": "response.completed", "response": "none"},
+    ],
+    MESSAGES: [
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_stop", "index": "0"},
+        {"type": "content_block_start", "index": "1", "content_block": {"type": "text", "text": ""}},
+        {"type": "message_delta", "delta": "none"},
+    ],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_grew_before_a_frame_of_another_kind_is_not_taken_to_grow_on(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    protocol, opening, write = CASES[case]
+    grown = [frame(*write("x", 0)) for _ in range(3)]
+    streams = [
+        [frame(*each) for each in opening] + grown + [frame(str(odd.get("type", "")), odd)] + grown
+        for odd in OTHERS[protocol]
+    ]
+    read = [decode(protocol, stream) for stream in streams]
+    monkeypatch.setattr(LastFrame, "read", lambda last, data: "")
+    assert read == [decode(protocol, stream) for stream in streams]
+
+
 def in_turns() -> list[int]:
     """Which of two calls grows, or -1 for a text: runs of one, long turns, and runs once more."""
     return [0, 0, 0, -1, 0, 1, 1, 0, -1, -1, 1, 1, -1, 0, 0, *[0, 1] * 20, 0, 0, 1, 1, 1, -1, -1, 0, 0]

@@ -870,6 +870,8 @@ def test_errors_in_the_clients_form() -> None:
 
 # ---------------------------------------------------------------- errors without the form of one
 
+BARE_USAGE = {"object": "chat.completion.chunk", "choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
+
 
 @pytest.mark.parametrize(
     ("frame", "words"),
@@ -883,6 +885,9 @@ def test_errors_in_the_clients_form() -> None:
         ({"success": False, "data": {"reason": "limit"}}, "limit"),
         ({"error_msg": "too many"}, "error_msg: too many"),
         ({"errors": [{"message": "bad"}]}, "bad"),
+        ({**BARE_USAGE, "error": {"message": "overloaded"}}, "overloaded"),
+        ({**BARE_USAGE, "error": "overloaded"}, "overloaded"),
+        ({**BARE_USAGE, "errors": [{"message": "bad"}]}, "bad"),
     ],
 )
 def test_errors_of_any_form_in_a_stream(frame: dict[str, Any], words: str) -> None:

@@ -66,7 +66,6 @@ class _Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     content: _Content
     finishReason: Literal["STOP", "MAX_TOKENS"]
     index: int | None = None
-    finish_reason: None = None
     finishMessage: str | None = None
     tokenCount: int | None = None
     avgLogprobs: float | None = None
@@ -85,8 +84,6 @@ class _Answer(msgspec.Struct, gc=False):
     candidates: tuple[_Candidate]
     usageMetadata: _Usage
     error: _json.Raw = NOTHING
-    usage_metadata: None = None
-    prompt_feedback: None = None
 
 
 _decode_answer: Final = _json.typed_decoder(_Answer)

@@ -308,9 +308,9 @@ class ValkeyPlace:
 
 
 def _wait_for(client: Any, seconds: float) -> None:
-    """An answer, for so long from now on; the driver sets it when a connection begins alone."""
+    """An answer, for so long from now on, also when the driver itself begins the connection anew."""
     connection = client.connection
-    connection.socket_timeout = seconds
+    connection.socket_connect_timeout = connection.socket_timeout = seconds
     if connection._sock is not None:
         connection._sock.settimeout(seconds)
 

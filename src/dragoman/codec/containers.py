@@ -51,10 +51,15 @@ def straighten_object(value: Json, place: Place, where: str, deviate: Deviate) -
 
 
 def is_container(value: Json) -> bool:
-    """Whether a value where an object belongs may hold one that could not be read."""
+    """Whether a value where an object belongs may hold one that could not be read, or has come in its place."""
     if isinstance(value, str):
         return value.lstrip()[:1] in ("{", "[") and value.strip() not in ("{}", "[]")
-    return isinstance(value, list) and bool(value)
+    return is_scalar(value) or (isinstance(value, list) and bool(value))
+
+
+def is_scalar(value: Json) -> bool:
+    """Whether a value is a number or a boolean, which stands in the place of no object."""
+    return isinstance(value, bool | int | float)
 
 
 def _object_at(value: Json, place: Place, where: str, deviate: Deviate) -> Json:

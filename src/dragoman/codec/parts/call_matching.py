@@ -15,6 +15,7 @@ from dragoman.codec.parts.doubtful_calls import Doubts
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_same
 from dragoman.codec.parts.shared_calls import SharedCalls
+from dragoman.deviations import clip
 from dragoman.types import Native
 
 CallKind: TypeAlias = Literal["function", "custom"]
@@ -103,6 +104,26 @@ class CallSlots:
             self._assembly.add_arguments(call, arguments)
         self._announce(call)
         return call
+
+    def misname(self, index: int | None, id: str, name: str) -> bool:
+        """A fragment has a name where none is read. Unless that is the name of the call that it would go on with, it
+        begins another one, which fails and takes what follows. That call fails too where more of it may come. Gives
+        whether it did so."""
+        at_index = self._last if index is None else self.by_index.get(index)
+        call = self._assembly.calls.call_of(id) if id else at_index
+        if call is not None and call.name == name:
+            return False
+        for earlier in (call, at_index):
+            if earlier is not None and earlier.is_open() and not earlier.text.is_closed():
+                message = f"tool call {earlier.name or '(no name)'}: what may be more of it has another name"
+                self._assembly.drop_call(earlier, "lost", message)
+        misnamed = self._begin(index, "", "", kind="function", where="tool_calls")
+        self._assembly.drop_call(misnamed, "nameless", f"a tool call has its name, {clip(name)}, in another place")
+        if index is not None:
+            self.by_index[index] = misnamed
+        self._doubt().see(misnamed, index)
+        self._last = misnamed
+        return True
 
     def _doubt(self) -> Doubts:
         if self._doubts is None:
@@ -197,6 +218,7 @@ class CallSlots:
         """The call goes on under another id: it may be two calls, and then nothing more of it may leave."""
         if self._shared is None:
             self._shared = SharedCalls(self._assembly)
+        call.is_doubtful = call.is_doubtful or call.text.is_closed()
         self._doubt().hold(call)
         self._shared.begin(call, index, id, arguments, is_named=bool(name))
         if name and index is not None:
@@ -242,6 +264,7 @@ class CallSlots:
             return
         if not call.name:
             call.name = name
+            call.is_doubtful = call.text.is_closed()
             self._assembly.deviate("late-name", where)
         elif self._extends(call, name):
             call.name += name

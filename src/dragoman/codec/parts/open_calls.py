@@ -56,12 +56,13 @@ class OpenCalls:
         by_index: those that are open.
         by_id: each call that has got an id, open or not.
         ripe: those that another part's opening closes.
+        has_astray: arguments came that a call without any may have lost: around the calls, or behind those of another.
         usable, failed: how many were delivered, and how many failed.
     """
 
     __slots__ = (
-        "_has_strays", "_nameless", "_needs_ids", "_new_id", "by_id", "by_index", "failed", "offered_names", "ripe",
-        "takes_nothing", "usable",
+        "_has_strays", "_nameless", "_needs_ids", "_new_id", "by_id", "by_index", "failed", "has_astray",
+        "offered_names", "ripe", "takes_nothing", "usable",
     )  # fmt: skip
 
     def __init__(
@@ -74,7 +75,7 @@ class OpenCalls:
         self.ripe: dict[int, OpenCall] = {}
         self.by_id: dict[str, OpenCall] = {}
         self.usable = self.failed = 0
-        self._has_strays = False
+        self._has_strays = self.has_astray = False
         self._nameless: list[OpenCall] = []  # calls that began without a name
 
     # ------------------------------------------------------------ ids and names
@@ -180,7 +181,8 @@ class OpenCalls:
             settled = Settled(None, kind="cut", problem="the response ended before the call did")
         if call.repeats is not None and self._is_repeated(call, call.repeats, settled, answer):
             return
-        if call.kind == "function" and call.name and call.text.is_blank() and self.has_strays:
+        is_bare = (self.has_astray and call.text.is_empty()) or (call.text.is_blank() and self.has_strays)
+        if call.kind == "function" and call.name and is_bare:
             problem = "arguments came that name no call; they may be its own"
             self.fail(call, answer, "lost", f"tool call {call.name}: {problem}")
             return
@@ -192,9 +194,11 @@ class OpenCalls:
             return
         call.is_settled = True
         more = settled.more
-        if more and (
-            waiting := [other for other in self.by_index.values() if other is not call and not other.text.is_closed()]
-        ):
+        self.has_astray = self.has_astray or bool(more)
+        waiting = (
+            [one for one in self.by_index.values() if one is not call and not one.text.is_closed()] if more else []
+        )
+        if more and (waiting or call.is_doubtful):
             for owner in (call, *waiting):
                 self.fail(owner, answer, "lost", f"tool call {owner.name}: another one has arguments for two")
             return

@@ -31,6 +31,7 @@ class OpenCall(msgspec.Struct, eq=False):
     `id` is "" while the wire has not said one. `repeats` is the whole call under whose id this one was sent again.
     `is_settled`: nothing of its arguments can come any more. `unread`: the key of what may be its arguments, in a place
     where none are read; `is_torn`: a piece has them there, so that the others are not all.
+    `is_doubtful`: a name or another id came behind its arguments, so that further ones may be another call's.
     """
 
     index: int
@@ -51,6 +52,7 @@ class OpenCall(msgspec.Struct, eq=False):
     repeats: OpenCall | None = None
     unread: str = ""
     is_torn: bool = False
+    is_doubtful: bool = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.index} {self.state}>"  # arguments may hold secrets

@@ -1,4 +1,5 @@
-"""Arguments under a key that their place does not have: a call that has some is not run without any."""
+"""Arguments and names under keys that their place does not have: a call that has such arguments is not run without any,
+and one that has such a name goes on with no other."""
 
 from __future__ import annotations
 
@@ -37,6 +38,10 @@ _AROUND: Final = frozenset({"function", "tool_calls", "function_call"})
 _BLANK: Final = 16
 #: Objects that vendors write beside a call, and that say nothing of its arguments.
 _BESIDE: Final = frozenset({"caller", "cachecontrol", "extracontent", "metadata", "providerspecificfields"})
+#: Keys of arguments that may have left their call for an object around it.
+_ASTRAY: Final = frozenset({"args", "arguments", "input"})
+#: How a call's name is called here and there, in small letters without `_` and `-`.
+_NAMES: Final = frozenset({"fn", "func", "functionname", "name", "tool", "toolname"})
 #: What the key of calls has in it, and the types of their pieces.
 _CALLS: Final = ("toolcall", "functioncall", "tooluse")
 _CALL_TYPES: Final = frozenset({
@@ -59,11 +64,22 @@ def tell_unread(assembly: Assembly, fields: Mapping[str, Json], where: str) -> N
     Args:
         fields: by name; a `Raw` is the field's JSON text.
     """
+    note_astray(assembly, fields)
     for key, name, said in _unread_in(fields):
         if name in _ANSWERS:
             assembly.deviate("unread-field", f"{where}.{clip(key)}")
         if _is_call(name, said):
             lose_unread(assembly, f"{where}.{clip(key)}")
+
+
+def note_astray(assembly: Assembly, fields: Mapping[str, Json]) -> None:
+    """See arguments that stand in an object around calls: they may be those of any call that comes without, so that
+    each of these fails. It is asked before the calls are read."""
+    for key in fields.keys() & _ASTRAY:
+        said = _decoded(fields[key])
+        is_text = key != "input" and isinstance(said, str) and said.lstrip()[:1] == "{" and not is_placeholder(said)
+        if is_text or (isinstance(said, dict) and said):
+            assembly.calls.has_astray = True
 
 
 def is_unread(fields: Mapping[str, Json]) -> bool:
@@ -86,22 +102,26 @@ def tell_unread_event(assembly: Assembly, event: Json, where: str) -> None:
 
 
 def lose_unread(assembly: Assembly, where: str) -> None:
-    """What looks like a call, or a piece of one, stands where nobody reads it."""
+    """What looks like a call, or a piece of one, stands where nobody reads it: of an open call, or one more."""
     if assembly.phase != "open":
         return
     assembly.deviate("unread-field", where)
     ending, calls = assembly.ending, assembly.calls
     ending.unreadable = ending.unreadable or f"what looks like a call at {where}"
+    ending.is_torn = ending.is_torn or ending.reason is None
     for call in [call for call in calls.by_index.values() if not call.text.is_closed()]:
         message = f"tool call {call.name or '(no name)'}: what may be more of it stands at {where}"
         calls.fail(call, assembly, "lost", message)
+    if not calls.failed and not assembly.is_empty:
+        lost = assembly.open_call(None, None)
+        assembly.drop_call(lost, "lost", f"tool call (no name): what looks like one stands at {where}")
 
 
 def _may_call(name: str, value: Json) -> bool:
     """Whether a look at a field is worth its while."""
     if not isinstance(value, Raw):
         return isinstance(value, dict | list | str)
-    return any(word in name for word in _CALLS) or _TOLD.search(value) is not None
+    return name == "partialargs" or any(word in name for word in _CALLS) or _TOLD.search(value) is not None
 
 
 def _decoded(value: Json) -> Json:
@@ -113,9 +133,9 @@ def _decoded(value: Json) -> Json:
 
 def _is_call(name: str, value: Json, depth: int = 0) -> bool:
     """Whether a value is a call, a piece of one, or holds one. `name`: the plain key that it stands under."""
-    if not value or depth > _DEEPEST or name in _OFFERED:
+    if not value or depth > _DEEPEST or (name in _OFFERED and not _is_called(name, value)):
         return False
-    is_named = any(word in name for word in _CALLS)
+    is_named = any(word in name for word in _CALLS) or name == "partialargs"
     if isinstance(value, str):
         return is_named and value.lstrip()[:1] in ("{", "[") and not is_placeholder(value)
     if isinstance(value, list):
@@ -134,6 +154,15 @@ def _is_call(name: str, value: Json, depth: int = 0) -> bool:
         if has_arguments and (names or kind in _CALL_TYPES):
             return True
     return any(_is_call(key, item, depth + 1) for key, item in plain.items())
+
+
+def _is_called(name: str, value: Json) -> bool:
+    """Whether what stands under a key of tools that are offered is a call of one, with arguments."""
+    if name not in ("tools", "functions"):
+        return False
+    one = value[0] if isinstance(value, list) and value else value
+    function = one.get("function") if isinstance(one, dict) else None
+    return any("arguments" in inner for inner in (one, function) if isinstance(inner, dict))
 
 
 def _tells(arguments: Json) -> bool:
@@ -157,7 +186,22 @@ def unread_arguments(fields: Mapping[str, Json], *known: str) -> str:
         if key not in known and _may_be(key, value):
             if _names_arguments(key):
                 return clip(key)
-            found = found or clip(key)
+            found = found or clip(key) or "(no key)"
+    return found
+
+
+def unread_name(*objects: Json) -> str:
+    """The name of a call that none of its objects has in its place: it stands under another key, or is no text. ""
+    where they have one, or tell none."""
+    found = ""
+    for fields in objects:
+        for key, value in fields.items() if isinstance(fields, dict) else ():
+            if key == "name" and isinstance(value, str) and value:
+                return ""
+            name = _plain(key.strip())
+            is_told = value not in (None, "") and (isinstance(value, str) or name == "name")
+            if is_told and name in _NAMES:
+                found = found or (value if isinstance(value, str) else _json.to_text(value))
     return found
 
 
@@ -215,6 +259,8 @@ def _may_be(key: str, value: Json) -> bool:
     name = _plain(key)
     if name in _SPELLINGS or (not isinstance(value, bool | int | float) and _names_arguments(key)):
         return True
+    if isinstance(value, list):
+        return any(isinstance(item, dict) and "jsonPath" in item for item in value)  # pieces of Gemini's
     return (isinstance(value, dict) and name not in _BESIDE) or (isinstance(value, str) and value.lstrip()[0] == "{")
 
 

@@ -13,6 +13,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.containers import Deviate, Place, straighten_object
+from dragoman.codec.json_fields import Fields
 from dragoman.codec.parts.call_ids import shape_id
 from dragoman.types import Native, ProtocolName, Reasoning, StopReason
 
@@ -119,6 +120,12 @@ def read(value: Raw | None) -> Json:
     if isinstance(found, Malformed):
         found = _json.decode_lenient(bytes(value))
     return None if isinstance(found, Malformed) else found
+
+
+def read_name(block: Fields) -> str:
+    """The name of a block's tool, which is a string; "" when it has none."""
+    name = read(block["name"]) if "name" in block else ""
+    return name if isinstance(name, str) else ""
 
 
 def read_text(value: Raw | None) -> str:

@@ -18,7 +18,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import Fields, make_native, read_fields, read_text
-from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments
+from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments, unread_name
 from dragoman.money import MOST_TOKENS
 from dragoman.types import Media, StopReason, media_kind
 
@@ -63,7 +63,8 @@ class PartialArgument(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class FunctionCall(msgspec.Struct, gc=False):
-    """`functionCall` of a part. `unread`: the key of what may be arguments and is not read; no wire can fill it."""
+    """`functionCall` of a part. `unread`: the key of what may be arguments and is not read, `unread_name`: a name under
+    another key; no wire can fill these."""
 
     id: str | None = None
     name: str | None = None
@@ -75,10 +76,11 @@ class FunctionCall(msgspec.Struct, gc=False):
     arguments: Raw = NOTHING
     parameters: Raw = NOTHING
     unread: None = None
+    unread_name: None = None
 
 
 #: Fields of a call that are read.
-CALL_FIELDS: Final = frozenset(FunctionCall.__struct_fields__) - {"unread"}
+CALL_FIELDS: Final = frozenset(FunctionCall.__struct_fields__) - {"unread", "unread_name"}
 
 
 def unread_of(call: FunctionCall) -> str:
@@ -91,6 +93,18 @@ def note_unread(call: FunctionCall, fields: Mapping[str, Json], beside: Mapping[
     """Note of a call what of its fields may be its arguments and is not read. `beside`: those of its part."""
     told: Json = unread_arguments(fields, *CALL_FIELDS) or unread_arguments(beside or {})
     call.unread = told
+
+
+def note_unread_name(call: FunctionCall, fields: Mapping[str, Json]) -> None:
+    """Note of a call without a name what of its fields may be one."""
+    told: Json = unread_name(fields)
+    call.unread_name = told
+
+
+def unread_name_of(call: FunctionCall) -> str:
+    """What was noted of a call: a name under another key; "" for nothing."""
+    told: Json = call.unread_name
+    return told or ""
 
 
 def says_nothing(call: FunctionCall) -> bool:

@@ -15,7 +15,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.containers import Place
 from dragoman.codec.delta_batch import narrowed
-from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments
+from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments, unread_name
 from dragoman.types import StopReason
 
 #: Takes a deviation's code, its place and what was seen.
@@ -55,7 +55,8 @@ class Function(msgspec.Struct, gc=False):
 class Call(msgspec.Struct, gc=False):
     """An entry of `tool_calls`. `name` and `arguments` beside `function` are a flat form of it.
 
-    `unread`: the key of what may be arguments and is not read; no wire can fill it.
+    `unread`: the key of what may be arguments and is not read, `unread_name`: a name under another key. No wire can
+    fill these.
     """
 
     id: str | None = None
@@ -65,10 +66,11 @@ class Call(msgspec.Struct, gc=False):
     arguments: Raw = NOTHING
     index: int | None = None
     unread: None = None
+    unread_name: None = None
 
 
 #: Fields of a call that are read.
-_CALL_FIELDS: Final = frozenset(Call.__struct_fields__) - {"unread"}
+_CALL_FIELDS: Final = frozenset(Call.__struct_fields__) - {"unread", "unread_name"}
 
 
 class Answer(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -203,7 +205,7 @@ def _read_answer_leniently(message: dict[str, Json], deviate: Deviate) -> Answer
     if isinstance(calls, dict):
         deviate("wrong-type", "message.tool_calls", "an object")
         calls = [calls]
-    if calls and not isinstance(calls, list | bool):
+    if calls and not isinstance(calls, list):
         deviate("wrong-type", "message.tool_calls", type(calls).__name__)
         calls = [calls]
     if isinstance(calls, list):
@@ -231,25 +233,26 @@ def _read_call_leniently(call: dict[str, Json], where: str, deviate: Deviate) ->
         id=_read_text_leniently(call.get("id"), f"{where}.id", deviate),
         type=_read_text_leniently(call.get("type"), f"{where}.type", deviate),
         function=Function(
-            _read_text_leniently(function.get("name"), f"{where}.function.name", deviate),
+            _read_name_leniently(function.get("name"), f"{where}.function.name", deviate),
             _raw(function, "arguments"),
             _raw(function, "parameters"),
             _read_count_leniently(function.get("index"), f"{where}.function.index", deviate, "odd-index"),
         )
         if isinstance(function, dict)
         else None,
-        name=_read_text_leniently(call.get("name"), f"{where}.name", deviate),
+        name=_read_name_leniently(call.get("name"), f"{where}.name", deviate),
         arguments=_raw(call, "arguments"),
         index=_read_count_leniently(call.get("index"), f"{where}.index", deviate, "odd-index"),
     )
     is_odd = bool(function) and not isinstance(function, dict | str)
-    return with_unread(read, "function" if is_odd else unread_in(call))
+    return with_unread(read, "function" if is_odd else unread_in(call), call)
 
 
-def with_unread(call: Call, key: str) -> Call:
-    """The call, which keeps the key of what may be its arguments."""
+def with_unread(call: Call, key: str, entry: Json = None) -> Call:
+    """The call, which keeps the key of what may be its arguments, and what of its entry may be its name."""
     told: Json = key
-    call.unread = told
+    named: Json = unread_name(entry, entry.get("function")) if isinstance(entry, dict) else ""
+    call.unread, call.unread_name = told, named
     return call
 
 
@@ -257,6 +260,17 @@ def unread_of(call: Call) -> str:
     """What a call keeps of `unread_in`; "" for nothing."""
     told: Json = call.unread
     return told or ""
+
+
+def unread_name_of(call: Call) -> str:
+    """What a call has under another key than that of names, and no name; "" for nothing."""
+    told: Json = call.unread_name
+    return told or ""
+
+
+def is_nameless(call: Call) -> bool:
+    """Whether an entry has no name where it belongs."""
+    return not (call.name or (call.function is not None and call.function.name))
 
 
 def says_nothing(call: Call) -> bool:
@@ -281,6 +295,13 @@ def _read_text_leniently(value: Json, where: str, deviate: Deviate) -> str | Non
         parts = [part.get("text") if isinstance(part, dict) else part for part in value]
         return "".join(part for part in parts if isinstance(part, str))
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _read_name_leniently(value: Json, where: str, deviate: Deviate) -> str | None:
+    """The name of a tool, which is a string."""
+    if value is not None and not isinstance(value, str):
+        deviate("wrong-type", where, type(value).__name__)
+    return value if isinstance(value, str) else None
 
 
 def _read_flag_leniently(value: Json, deviate: Deviate) -> bool | None:

@@ -81,7 +81,8 @@ class FunctionPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 class CallPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """An entry of `tool_calls`. `name` and `arguments` beside `function` are flat forms of it.
 
-    `rest`: fields that are not modelled, `unread`: the key of what may be arguments and is not read; no wire has these.
+    `rest`: fields that are not modelled, `unread`: the key of what may be arguments and is not read, `unread_name`: a
+    name under another key; no wire has these.
     """
 
     index: int | None = None
@@ -94,6 +95,7 @@ class CallPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     extra_content: Any = None
     rest: None = None
     unread: None = None
+    unread_name: None = None
 
 
 class Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -270,6 +272,12 @@ def legacy_call(delta: Delta) -> tuple[str, str]:
 def unread_in(piece: CallPiece | FunctionPiece | None) -> str:
     """The key of what may be the arguments of a piece and is not read; "" when there is none."""
     told: Json = None if piece is None else piece.unread
+    return told or ""
+
+
+def unread_name_of(piece: CallPiece) -> str:
+    """What a piece has under another key than that of names, and no name; "" for nothing."""
+    told: Json = piece.unread_name
     return told or ""
 
 

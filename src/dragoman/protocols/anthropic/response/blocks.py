@@ -14,13 +14,17 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same, told_once
-from dragoman.codec.parts.unread_arguments import lose_unread, note_unread, note_unread_piece, unread_arguments
+from dragoman.codec.parts.unread_arguments import (
+    lose_unread,
+    note_unread,
+    unread_arguments,
+)
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.anthropic.response.lenient import (
     delta_kind,
     joined_seal,
+    note_piece,
     unread_beside,
-    unread_of_piece,
 )
 from dragoman.protocols.anthropic.wire import (
     BLOCK,
@@ -34,6 +38,7 @@ from dragoman.protocols.anthropic.wire import (
     keep,
     read,
     read_items,
+    read_name,
     read_object,
     read_text,
     rest_of,
@@ -146,7 +151,7 @@ class Blocks:
 
     def _is_same_call(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> bool:
         """Whether a second start at an index is that of the call there: it has its id, or tells its name at last."""
-        if call.state == "whole" or not read_text(fields.get("name")):
+        if call.state == "whole" or not read_name(fields):
             return False
         if not call.name:
             return call.is_open()
@@ -154,11 +159,11 @@ class Blocks:
 
     def _say_again(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> None:
         block.is_ended = False
-        if call.name and call.name != read_text(fields.get("name")):
+        if call.name and call.name != read_name(fields):
             self._assembly.contradict(call, "tool_use.name")
             return
         if not call.name:
-            call.name = read_text(fields.get("name"))
+            call.name = read_name(fields)
             if not call.id and (id := read_text(fields.get("id"))):
                 call.id = id
                 self._assembly.calls.register(call)
@@ -214,7 +219,7 @@ class Blocks:
     def _open_call(self, fields: dict[str, Raw]) -> Block:
         block = Block("call")
         native = rest_of(fields, "type", "id", "name", "input", *SIBLING_INPUTS)
-        block.call = self._assembly.open_call(read_text(fields.get("id")), read_text(fields.get("name")), native=native)
+        block.call = self._assembly.open_call(read_text(fields.get("id")), read_name(fields), native=native)
         if native is not None:
             block.call.unread = unread_arguments(native.fields)
         self._read_input(block, block.call, fields)
@@ -355,7 +360,7 @@ class Blocks:
         kind = delta_kind(delta, self._assembly)
         block = self.by_index.get(index)
         if block is not None and block.call is not None:
-            note_unread_piece(block.call, unread_of_piece(frame), arguments=delta.partial_json)
+            note_piece(block.call, delta, frame)
         if block is not None and block.kind == "opaque":
             self._grow_opaque(block, delta, frame)
         elif kind == "text_delta":

@@ -11,7 +11,8 @@ from dragoman.codec.containers import is_container, straighten
 from dragoman.codec.nan import tells_nan
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import tell_unread
+from dragoman.codec.parts.open_parts import OpenCall
+from dragoman.codec.parts.unread_arguments import mark_unread, note_unread_piece, tell_unread
 from dragoman.protocols.anthropic.wire import (
     CONTENT,
     DELTA,
@@ -185,10 +186,19 @@ def tell_missing(key: str, frame: bytes, assembly: Assembly) -> None:
         assembly.deviate("missing-field", f"content_block_delta.{key}")
 
 
-def unread_of_piece(frame: bytes) -> dict[str, Raw]:
+def note_piece(call: OpenCall, delta: Delta, frame: bytes) -> None:
+    """See what a delta of a call has beside its piece of the arguments, or in place of it."""
+    note_unread_piece(call, _unread_of_piece(frame), arguments=delta.partial_json)
+    if not (delta.type or delta.partial_json):
+        mark_unread(call, "delta", is_missing=True)
+
+
+def _unread_of_piece(frame: bytes) -> dict[str, Raw]:
     """The fields of a call's delta that are not read, and those beside it."""
-    inner = {key: value for key, value in delta_fields(frame).items() if key not in ("type", "partial_json")}
-    return unread_beside(frame) | inner
+    fields = delta_fields(frame)
+    told = bytes(memoryview(fields.get("partial_json", UNSET))[:1])
+    known = ("type", "partial_json") if told in (b"", b'"', b"n", b"{") else ("type",)
+    return unread_beside(frame) | {key: value for key, value in fields.items() if key not in known}
 
 
 def unread_beside(frame: bytes) -> dict[str, Raw]:

@@ -11,9 +11,18 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, looks_plain, told_once
 from dragoman.codec.parts.unread_arguments import fields_at, refuse_unread
+from dragoman.deviations import clip
 from dragoman.protocols.gemini.response.lenient import read_call_leniently, read_pieces_leniently
 from dragoman.protocols.gemini.response.streamed_arguments import PartialArguments
-from dragoman.protocols.gemini.wire import NOTHING, FunctionCall, decode_call, decode_pieces, note_unread, unread_of
+from dragoman.protocols.gemini.wire import (
+    NOTHING,
+    FunctionCall,
+    decode_call,
+    decode_pieces,
+    note_unread,
+    unread_name_of,
+    unread_of,
+)
 from dragoman.types import Native
 
 #: Why a call with streamed arguments ends: its own end came, another call begins, or the response is over.
@@ -59,9 +68,7 @@ class CallReader:
             pieces = decode_pieces(_json.encode(read_pieces_leniently(read(call.partial_args), assembly.deviate)))
             call.partialArgs = pieces if pieces and not isinstance(pieces, Malformed) else call.partialArgs
             call.willContinue = call.willContinue or read(call.will_continue) is True
-        if (key := unread_of(call)) and self._is_unread(call, key):
-            return
-        if call.id in self._pieced and self._is_renamed(call):
+        if self._is_misread(call):
             return
         partial = self._partial
         if partial is not None and (not call.name or (call.id and call.id == partial.call.id)):
@@ -109,6 +116,14 @@ class CallReader:
             return opened
         return assembly.whole_call(call.id, call.name, arguments, native=native, signature=signature or None)
 
+    def _is_misread(self, call: FunctionCall) -> bool:
+        """Whether a call is refused, because its name or its arguments stand elsewhere, or its id is another's."""
+        if (name := unread_name_of(call)) and self._is_misnamed(name):
+            return True
+        if (key := unread_of(call)) and self._is_unread(call, key):
+            return True
+        return call.id in self._pieced and self._is_renamed(call)
+
     def _is_unread(self, call: FunctionCall, key: str) -> bool:
         """Whether a call has no arguments but under a key that nobody reads: then it fails, and so does the one that it
         may go on with."""
@@ -118,6 +133,20 @@ class CallReader:
         if partial is not None:
             self._settle_unread(partial.call, key)
         refuse_unread(self._assembly, None if partial else call.id, call.name, key)
+        return True
+
+    def _is_misnamed(self, name: str) -> bool:
+        """Whether a call has a name where none is read, and not that of the call that it may go on with: then both
+        fail."""
+        partial = self._partial
+        if partial is not None and partial.call.name == name:
+            return False
+        before, self._before, self._partial = self._before, None, None
+        for one in (before, partial):
+            if one is not None:
+                self._settle_unread(one.call, "functionCall")
+        self._last = self._assembly.open_call(None, None)
+        self._assembly.drop_call(self._last, "nameless", f"a tool call has its name, {clip(name)}, in another place")
         return True
 
     def _settle_unread(self, call: OpenCall, key: str) -> None:

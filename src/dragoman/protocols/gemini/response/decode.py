@@ -17,10 +17,9 @@ from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import Fields, make_native, read, read_text
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import fields_at, tell_unread, tell_unread_event
+from dragoman.codec.parts.unread_arguments import note_astray, tell_unread, tell_unread_event
 from dragoman.codec.repeated_keys import repeats_key, repeats_key_beside
 from dragoman.codec.timestamps import parse_time
-from dragoman.deviations import clip
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.gemini.response.calls import CallReader
@@ -34,9 +33,9 @@ from dragoman.protocols.gemini.response.lenient import (
     straighten_chunk,
 )
 from dragoman.protocols.gemini.response.unmodelled import (
+    Around,
     Kept,
     Split,
-    call_in,
     split,
     tell_unread_beside,
     without_arguments,
@@ -55,7 +54,6 @@ from dragoman.protocols.gemini.wire import (
     UsageMetadata,
     decode_chunk,
     decode_first_chunk,
-    note_unread,
     read_media,
     says_nothing,
 )
@@ -296,8 +294,11 @@ class Decoder:
                 self._assembly.deviate("extra-choice", f"candidates[{place}]", f"index {index}")
                 return
             self._choice = index
-        content, is_twice, entries = candidate.content, None, None
-        if content is None:
+        content, is_twice = candidate.content, None
+        around: Around | None = None  # once something says nothing
+        if found is not None:
+            note_astray(self._assembly, found.candidates[place] | found.contents[place])
+        if content is None or content.parts is None:
             tell_unread_beside(frame, self._assembly)
         if content is not None and content.parts is not None:
             for number, part in enumerate(content.parts):
@@ -319,16 +320,15 @@ class Decoder:
                     if is_twice or (call is not None and "functionCall" in rest):
                         torn_frames.refuse(self._assembly, "functionCall", frame, (call and call.name) or "")
                         continue
-                    if call is not None and says_nothing(call):
-                        entries = entries or fields_at(frame, "candidates", place, "content")
-                        note_unread(call, call_in(entries, number), beside=rest)
+                    if call is not None and (not call.name or says_nothing(call)):
+                        around = around or Around(frame, place, self._assembly)
+                        around.note(call, number, rest)
+                elif text is None and not rest:
+                    around = around or Around(frame, place, self._assembly)
+                    around.tell()
                 self._read_part(part, rest)
         if found is not None:
-            self._kept.add_candidate(found.candidates[place])
-            tell_unread(self._assembly, found.candidates[place], f"candidates[{place}]")
-            for key in found.contents[place]:  # which nothing keeps
-                self._assembly.deviate("unread-field", f"candidates[{place}].content.{clip(key)}")
-            tell_unread(self._assembly, found.contents[place], f"candidates[{place}].content")
+            self._kept.add_rest(found, place, self._assembly)
         reason = candidate.finishReason or candidate.finish_reason
         if reason:
             self._read_reason(reason)

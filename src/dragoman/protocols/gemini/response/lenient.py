@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.containers import Place, is_container, straighten
+from dragoman.codec.containers import Place, is_container, is_scalar, straighten
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.protocols.gemini.wire import CALL_FIELDS, PartialArgument, PromptFeedback, UsageMetadata, camel
@@ -39,7 +39,8 @@ def straighten_chunk(value: dict[str, Json], assembly: Assembly) -> dict[str, Js
         content = candidate.get("content") if isinstance(candidate, dict) else candidate
         parts = content.get("parts") if isinstance(content, dict) else None
         told = parts if isinstance(parts, list) else [parts]
-        if any(isinstance(one, list) and one for one in told) or (candidate is content and is_container(candidate)):
+        is_odd = any((isinstance(one, list) and one) or is_scalar(one) for one in (content, *told))
+        if is_odd or (candidate is content and is_container(candidate)):
             torn_frames.lose_open_calls(assembly, f"candidates[{number}]", "expected an object")
     return value
 
@@ -150,7 +151,13 @@ def read_call_leniently(call: dict[str, Json], deviate: Deviate) -> dict[str, Js
     if any("_" in key for key in call):
         deviate("sibling-key", "functionCall", ", ".join(key for key in call if "_" in key))
     call = camel(call)
-    loose: dict[str, Json] = {key: _text(call.get(key), f"functionCall.{key}", deviate) for key in ("id", "name")}
+    loose: dict[str, Json] = {"id": _text(call.get("id"), "functionCall.id", deviate)}
+    name = call.get("name")
+    if isinstance(name, str):
+        loose["name"] = name
+    elif name is not None:
+        deviate("wrong-type", "functionCall.name", type(name).__name__)
+        loose["name?"] = name
     for key in ("args", "arguments", "parameters"):
         if key in call:
             text = _json.to_lenient_text(call[key])

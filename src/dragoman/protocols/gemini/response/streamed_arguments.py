@@ -122,7 +122,7 @@ class PartialArguments:
         earlier = holder[step] if is_known else None
         if piece.numberValue is not NOTHING:
             value: Json = Raw(bytes(piece.numberValue))
-            if bytes(value)[:1] in (b"[", b"{"):
+            if bytes(value)[:1] in (b"[", b"{", b"n"):
                 self.problem = _VALUES
                 return None
         elif piece.boolValue is not None:

@@ -12,9 +12,22 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import Fields, without_nulls
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import tell_unread
+from dragoman.codec.parts.unread_arguments import fields_at, note_astray, tell_unread
 from dragoman.codec.repeated_keys import without_value
-from dragoman.protocols.gemini.wire import NAME, Candidate, Chunk, Content, Part, UsageMetadata, camel_key
+from dragoman.deviations import clip
+from dragoman.protocols.gemini.wire import (
+    NAME,
+    Candidate,
+    Chunk,
+    Content,
+    FunctionCall,
+    Part,
+    UsageMetadata,
+    camel_key,
+    note_unread,
+    note_unread_name,
+    says_nothing,
+)
 from dragoman.types import Native
 
 _PART: Final = frozenset(Part.__struct_fields__)
@@ -70,8 +83,43 @@ def split(frame: bytes) -> Split | None:
     return Split(_json.encode(top), rests, rests_of_parts, contents)
 
 
-def call_in(content: dict[str, Json], number: int) -> dict[str, Json]:
-    """The fields of a call. `number`: the place of its part."""
+class Around:
+    """What stands around a call or a part that says nothing, or not its name, and may be of it. A frame is taken apart
+    once, however many there are."""
+
+    __slots__ = ("_assembly", "_entries", "_frame", "_hides_name", "_is_told", "_place")
+
+    def __init__(self, frame: bytes, place: int, assembly: Assembly) -> None:
+        """`place`: that of the candidate in the frame."""
+        self._assembly = assembly
+        self._frame = frame
+        self._place = place
+        self._entries: dict[str, Json] | None = None
+        self._hides_name = frame.find(b"ame") >= 0 or frame.find(b"tool") >= 0
+        self._is_told = False
+
+    def note(self, call: FunctionCall, number: int, rest: Fields) -> None:
+        """Note of a call what is not read. `number`: the place of its part, `rest`: fields beside it."""
+        if says_nothing(call):
+            if self._entries is None:
+                note_astray(self._assembly, fields_at(self._frame))
+            note_unread(call, self._fields(number), beside=rest)
+        if not call.name and self._hides_name:
+            note_unread_name(call, self._fields(number))
+
+    def tell(self) -> None:
+        """Name what stands beside the candidates of the frame."""
+        if not self._is_told:
+            self._is_told = True
+            tell_unread_beside(self._frame, self._assembly)
+
+    def _fields(self, number: int) -> dict[str, Json]:
+        if self._entries is None:
+            self._entries = fields_at(self._frame, "candidates", self._place, "content")
+        return _call_in(self._entries, number)
+
+
+def _call_in(content: dict[str, Json], number: int) -> dict[str, Json]:
     parts = content.get("parts")
     part = parts[number] if isinstance(parts, list) and number < len(parts) else None
     call = part.get("functionCall") if isinstance(part, dict) else None
@@ -124,8 +172,13 @@ class Kept:
         self.first = b""
         self.last = b""
 
-    def add_candidate(self, fields: Fields) -> None:
-        """Take what a chunk says beside the content of its candidate."""
+    def add_rest(self, found: Split, place: int, assembly: Assembly) -> None:
+        """Take what a chunk says beside the content of its candidate, and name what is not kept, or may be a call."""
+        fields, inner = found.candidates[place], found.contents[place]
+        tell_unread(assembly, fields, f"candidates[{place}]")
+        for key in inner:
+            assembly.deviate("unread-field", f"candidates[{place}].content.{clip(key)}")
+        tell_unread(assembly, inner, f"candidates[{place}].content")
         for key, value in fields.items():
             pieces = self._candidate.setdefault(key, [])
             if not pieces or pieces[-1] != value:

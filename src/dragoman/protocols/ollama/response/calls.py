@@ -18,7 +18,7 @@ from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, is_same, looks_plain, told_once
 from dragoman.codec.parts.unread_arguments import refuse_unread
-from dragoman.protocols.ollama.wire import NOTHING, Call, unread_of
+from dragoman.protocols.ollama.wire import NOTHING, Call, unread_name_of, unread_of
 
 
 class Entry(NamedTuple):
@@ -76,6 +76,10 @@ class CallReader:
             if not entry.name:
                 self._refuse(entry, [held for held in self._held if held.call.is_open()])
             refuse_unread(self._assembly, entry.id, entry.name, unread)
+            return
+        last = self._last.call.name if self._last is not None else ""
+        if not entry.name and unread_name_of(call) not in ("", last):
+            self._refuse(entry, [held for held in self._held if held.call.is_open()])
             return
         if not entry.is_one:
             opened = self._assembly.open_call(entry.id, entry.name)

@@ -43,6 +43,7 @@ from dragoman.protocols.ollama.wire import (
     decode_plain_line,
     holds_more,
     image_type,
+    is_nameless,
     read_line_leniently,
     says_nothing,
     unread_in,
@@ -189,6 +190,8 @@ class Decoder:
         if answer is None:
             assembly.deviate("missing-field", "message")
         else:
+            if answer.tool_calls and not is_known:  # arguments in an object around those
+                tell_unread_of(frame, value, assembly)
             self._read_answer(answer, frame, lenient=value is not None)
         if not is_known:
             self._kept.line(frame)
@@ -242,11 +245,11 @@ class Decoder:
             assembly.whole_part(Media("image", image_type(image), image))
         told: dict[str, Json] | None = None
         for number, call in enumerate(answer.tool_calls or ()):
-            if says_nothing(call) and not (unread_of(call) or lenient):
+            if (says_nothing(call) or is_nameless(call)) and not (unread_of(call) or lenient):
                 told = fields_at(frame, "message") or fields_at(frame, "delta") if told is None else told
                 entries = told.get("tool_calls")
                 entry = entries[number] if isinstance(entries, list) and number < len(entries) else None
-                with_unread(call, unread_in(entry) if isinstance(entry, dict) else "")
+                with_unread(call, unread_in(entry) if isinstance(entry, dict) else "", entry)
             self._calls.read(call, f"message.tool_calls[{number}]", is_told_once=not lenient)
 
     def _read_thinking(self, answer: Answer, *, lenient: bool) -> None:

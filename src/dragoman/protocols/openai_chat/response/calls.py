@@ -11,8 +11,9 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import OUTSIDE, CallSlots
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
-from dragoman.codec.parts.unread_arguments import mark_unread, refuse_unread
+from dragoman.codec.parts.unread_arguments import fields_at, mark_unread, note_astray, refuse_unread
 from dragoman.codec.repeated_keys import repeats_key
+from dragoman.protocols.openai_chat.response.unmodelled import tell_unread_beside
 from dragoman.protocols.openai_chat.wire import (
     NAME,
     NOTHING,
@@ -25,6 +26,7 @@ from dragoman.protocols.openai_chat.wire import (
     signature_of,
     unread_in,
     unread_legacy,
+    unread_name_of,
 )
 from dragoman.types import Native
 
@@ -48,10 +50,10 @@ class CallReader:
         if len(pieces) > 1 and any(self._is_unlabelled(piece) for piece in pieces):
             self._slots.tear()
         for piece in pieces:
-            self.read(piece)
+            self.read(piece, frame, is_told_once=True)
 
-    def read(self, piece: CallPiece, frame: bytes = b"") -> None:
-        """Take a piece of a call from a delta. `frame`: what it stands in, not yet known to tell each key once."""
+    def read(self, piece: CallPiece, frame: bytes = b"", *, is_told_once: bool = False) -> None:
+        """Take a piece of a call from a delta. `frame`: what it stands in; `is_told_once`: it tells each key once."""
         function = piece.function
         if (
             function is not None
@@ -65,9 +67,12 @@ class CallReader:
             and self._slots.grow(piece.index, function.arguments)
         ):
             return  # the usual delta
-        if repeats_key(frame):
+        if not is_told_once and repeats_key(frame):
             return self._refuse([piece], frame)
         name, arguments, kind = parts_of(piece)
+        has_key = function is not None and function.arguments is not None
+        if not arguments and frame.count(b'"arguments"') > has_key:
+            note_astray(self._assembly, fields_at(frame))
         unread = unread_in(piece)
         if unread and not (piece.id or name or arguments or piece.index is not None):
             self._lose(unread)
@@ -76,10 +81,13 @@ class CallReader:
             piece.unread or piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None
         ):
             self._slots.pass_over(piece.index)
+            tell_unread_beside(frame, self._assembly)
             return  # an entry that says nothing
         if self._has_legacy or self._is_refused:
             if name or (arguments.strip() and not self._is_refused):
                 self._refuse_both([name])
+            return
+        if not name and (other := unread_name_of(piece)) and self._slots.misname(piece.index, piece.id or "", other):
             return
         call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
         mark_unread(call, unread, is_missing=not arguments)
@@ -101,8 +109,12 @@ class CallReader:
     def find_hidden(self, chunk: Chunk, frame: bytes) -> None:
         """Tell of a call in a frame that names one, where none was read."""
         said = [one for choice in chunk.choices or () for one in (choice.delta, choice.message) if one is not None]
-        if not any(one.tool_calls or one.function_call for one in said) and torn_frames.hides_call(frame):
+        if any(one.tool_calls or one.function_call for one in said):
+            return
+        if torn_frames.hides_call(frame):
             self._refuse([CallPiece()], frame)
+        if not any(one.content or one.reasoning_content or one.reasoning for one in said):
+            tell_unread_beside(frame, self._assembly)
 
     def _refuse(self, pieces: list[CallPiece], frame: bytes) -> None:
         self._slots.tear()
@@ -206,7 +218,7 @@ class CallReader:
 
     def drop_empty(self) -> None:
         """Fail the calls without arguments: they may have gone elsewhere."""
-        for call in self._slots.by_index.values():
+        for call in list(self._assembly.calls.by_index.values()):
             if call.kind == "function" and call.text.is_empty():
                 words = f"tool call {call.name or '(no name)'}: its choice did not end, and another one came"
                 self._assembly.drop_call(call, "lost", words)

@@ -15,7 +15,7 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
-from dragoman.codec.parts.unread_arguments import tell_unread_event
+from dragoman.codec.parts.unread_arguments import note_astray, tell_unread_event
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.openai_chat.response import lenient
@@ -295,6 +295,7 @@ class Decoder:
 
     def _start(self, data: bytes) -> None:
         id, model, created, rest = read_head(data)
+        note_astray(self._assembly, rest)
         self._assembly.start(id, model, created, native=self._kept.begin(rest))
 
     def _is_ours(self, index: int | None) -> bool:

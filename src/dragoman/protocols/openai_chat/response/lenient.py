@@ -36,9 +36,10 @@ def straighten_chunk(value: dict[str, Json], assembly: Assembly) -> dict[str, Js
     """A chunk with its objects and lists as they belong. What cannot be read may have told of any open call."""
     value = straighten(value, PLACES, assembly.deviate)
     choices = value.get("choices")
-    for number, choice in enumerate(choices if isinstance(choices, list) else ()):
+    for number, choice in enumerate(choices if isinstance(choices, list) else [choices]):
         told = [choice] if not isinstance(choice, dict) else [choice.get("delta"), choice.get("message")]
-        if any(is_container(one) for one in told):
+        is_text = not isinstance(choice, dict) or not isinstance(choice.get("text"), dict)
+        if any(is_container(one) for one in told) or not is_text:
             torn_frames.lose_open_calls(assembly, f"choices[{number}]", "expected an object")
     return value
 
@@ -172,7 +173,7 @@ def _unread(piece: _Piece, key: str) -> _Piece:
 
 def _is_said(value: Json) -> bool:
     """Whether a value in place of a call says anything."""
-    return value not in (None, "", "null", "[]", "{}") and value not in ([], {}) and not isinstance(value, bool)
+    return value not in (None, "", "null", "[]", "{}") and value not in ([], {}) and value is not False
 
 
 def _read_calls_leniently(value: Json, deviate: Deviate, where: str) -> list[CallPiece] | None:
@@ -208,7 +209,7 @@ def _read_call_leniently(value: dict[str, Json], deviate: Deviate, where: str) -
         else None,
         id=_text(value.get("id"), deviate, f"{where}.id"),
         type=_text(value.get("type"), deviate, f"{where}.type"),
-        name=_text(value.get("name"), deviate, f"{where}.name"),
+        name=_name(value.get("name"), deviate, f"{where}.name"),
         arguments=_arguments(value.get("arguments"), deviate, f"{where}.arguments"),
         custom=_clean(value.get("custom")),
         extra_content=_clean(value.get("extra_content")),
@@ -221,7 +222,7 @@ def _read_function_leniently(value: dict[str, Json], deviate: Deviate, where: st
     parameters, arguments = value.get("parameters"), value.get("arguments")
     return FunctionPiece(
         _arguments(arguments, deviate, f"{where}.arguments"),
-        _text(value.get("name"), deviate, f"{where}.name"),
+        _name(value.get("name"), deviate, f"{where}.name"),
         NOTHING if parameters is None else Raw(_json.to_lenient_text(parameters).encode()),
     )
 
@@ -240,6 +241,13 @@ def _text(value: Json, deviate: Deviate, where: str) -> str | None:
         return value
     deviate("wrong-type", where, type(value).__name__)
     return None if isinstance(value, bool | list | dict) else _json.to_text(value)
+
+
+def _name(value: Json, deviate: Deviate, where: str) -> str | None:
+    """The name of a tool, which is a string."""
+    if value is not None and not isinstance(value, str):
+        deviate("wrong-type", where, type(value).__name__)
+    return value if isinstance(value, str) else None
 
 
 def _words(value: Json, deviate: Deviate, where: str) -> str | None:

@@ -13,7 +13,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.citations import Citation, CitationForm
 from dragoman.codec.json_fields import Fields
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import tell_unread, unread_arguments
+from dragoman.codec.parts.unread_arguments import tell_unread, unread_arguments, unread_name
 from dragoman.protocols.openai_chat.wire import (
     CALL_FIELDS,
     CHOICE_FIELDS,
@@ -145,14 +145,14 @@ def _extend(whole: list[Json], piece: list[Json]) -> None:
 class Unknown(NamedTuple):
     """What was taken out of one choice, of its delta or message, and of each of their calls.
 
-    `unread`: of each call the key of what may be its arguments, "" for none; `unread_of_older` that of a
-    `function_call`, if there is one.
+    `unread`: of each call the key of what may be its arguments, and its name where that stands elsewhere, "" for none;
+    `unread_of_older` the key of a `function_call`, if there is one.
     """
 
     choice: dict[str, Json]
     message: dict[str, Json]
     calls: list[dict[str, Json]]
-    unread: list[str]
+    unread: list[tuple[str, str]]
     unread_of_older: list[str]
 
 
@@ -189,10 +189,11 @@ def _attach_to_calls(chunk: Chunk, taken: list[Unknown]) -> None:
         deltas = [delta for delta in (choice.delta, choice.message) if delta is not None]
         calls = [call for delta in deltas for call in delta.tool_calls or ()]
         if len(calls) == len(unknown.calls):
-            for call, rest, unread in zip(calls, unknown.calls, unknown.unread, strict=True):
+            for call, rest, (unread, name) in zip(calls, unknown.calls, unknown.unread, strict=True):
                 beside: Json = rest or None
                 told: Json = unread or call.unread
-                call.rest, call.unread = beside, told
+                misnamed: Json = name
+                call.rest, call.unread, call.unread_name = beside, told, misnamed
         older = [delta.function_call for delta in deltas if delta.function_call is not None]
         for function, unread in zip(older, unknown.unread_of_older, strict=False):
             told = unread or function.unread
@@ -219,13 +220,16 @@ def _known_choice(choice: dict[str, Json], unknown: Unknown) -> dict[str, Json]:
     return known
 
 
-def _known_call(call: dict[str, Json], rest: dict[str, Json], unread: list[str]) -> dict[str, Json]:
+def _known_call(call: dict[str, Json], rest: dict[str, Json], unread: list[tuple[str, str]]) -> dict[str, Json]:
     """The fields of a call, and of its function, that are known."""
     known = _split(call, CALL_FIELDS, rest)
     inner: dict[str, Json] = {}
     if isinstance(known.get("function"), dict):
         known["function"] = _split(known["function"], FUNCTION_FIELDS, inner)
-    unread.append(unread_arguments(inner) or unread_arguments(rest))
+    name = unread_name(call, call.get("function"))
+    if name and not rest:
+        rest["tool_name"] = name  # a piece with more than the usual is looked at
+    unread.append((unread_arguments(inner) or unread_arguments(rest), name))
     return known
 
 

@@ -19,6 +19,7 @@ from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import (
+    note_astray,
     note_unread,
     note_unread_piece,
     tell_unread_event,
@@ -36,6 +37,7 @@ from dragoman.protocols.openai_responses.response.unmodelled import (
     beside_item,
     created_at,
     kept_fields,
+    response_of,
     straightened,
     tell_foreign,
 )
@@ -223,7 +225,7 @@ class Decoder:
         if kind in START_EVENTS:
             if kind == "response.created" and self._assembly.started:
                 self._assembly.deviate("duplicate-start", "response.created")
-            response = self._response_of(value, kind)
+            response = response_of(value, kind, self._assembly)
             self._begin(response)
             self._running = status_of(response) if kind == "response.queued" else ""
             return
@@ -233,19 +235,11 @@ class Decoder:
             self._assembly.deviate("missing-start", "body")
         if kind in STATUS_OF_EVENT:
             inner = (*path, "response") if isinstance(value.get("response"), dict) else path
-            self._end(self._response_of(value, kind), STATUS_OF_EVENT[kind], place=(data, inner))
+            self._end(response_of(value, kind, self._assembly), STATUS_OF_EVENT[kind], place=(data, inner))
         elif is_response(value):
             self._untyped(value, data=data, path=path)
         else:
             self._part_event(kind, value, place=(data, path))
-
-    def _response_of(self, value: dict[str, Json], kind: str) -> dict[str, Json]:
-        """The response object of an event; the event itself when it has none."""
-        response = value.get("response")
-        if isinstance(response, dict):
-            return response
-        self._assembly.deviate("missing-field", "response", kind)
-        return value
 
     def _untyped(self, value: dict[str, Json], *, data: bytes, path: tuple[str | int, ...]) -> None:
         """A whole response, or something that wraps one."""
@@ -303,6 +297,7 @@ class Decoder:
             self._assembly.deviate("stop-reason", "response.status", said)
             status = said
         self._begin(response)
+        note_astray(self._assembly, response)
         output = response.get("output")
         if isinstance(output, list):
             self._refused = self._refused or holds_refusal(output)

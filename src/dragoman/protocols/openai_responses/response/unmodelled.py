@@ -9,7 +9,7 @@ from dragoman._json import Json, Raw
 from dragoman.codec.containers import is_container, straighten
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import tell_unread
+from dragoman.codec.parts.unread_arguments import note_astray, tell_unread
 from dragoman.protocols.openai_responses.response.usage import rest_of_usage
 from dragoman.protocols.openai_responses.wire import PLACES, RESPONSE
 
@@ -63,6 +63,16 @@ def straightened(value: dict[str, Json], data: bytes, assembly: Assembly) -> tup
     if any(type(one) is not dict and is_container(one) for one in told):
         torn_frames.lose_open_calls(assembly, "event", "expected an object")
     return straight, data if straight is value else _json.encode(straight)
+
+
+def response_of(event: dict[str, Json], kind: str, assembly: Assembly) -> dict[str, Json]:
+    """The response object of an event; the event itself when it has none."""
+    response = event.get("response")
+    if isinstance(response, dict):
+        note_astray(assembly, event)
+        return response
+    assembly.deviate("missing-field", "response", kind)
+    return event
 
 
 def tell_foreign(kind: str, event: dict[str, Json], assembly: Assembly) -> None:

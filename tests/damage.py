@@ -1,0 +1,216 @@
+"""Damaged bodies of answers with two calls: members that moved, got another name or another type, frames that moved,
+came twice or were joined, and frames that are cut.
+
+No damage leaves a body that is as good as a whole one: what a call has is nowhere taken out without a trace, for a call
+without arguments is one, and calls whose values were changed are told from no others.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from test_keys_told_twice import CALLS, WIRES, Frame, Path, body_of, value_at
+
+#: Members that hold what the model says for a call: nothing in them is damaged, where they are objects.
+ARGUMENTS = ("args", "arguments", "input")
+#: How servers and templates call members elsewhere.
+ELSEWHERE = {
+    "arguments": ("args", "parameters", "input", "params", "partial_json"), "args": ("arguments", "parameters"),
+    "call_id": ("id", "tool_call_id"), "choices": ("choice", "candidates", "results"), "content": ("contents", "parts"),
+    "content_block": ("block", "content"), "delta": ("arguments", "content", "chunk", "text"),
+    "function": ("func", "tool", "function_call"), "functionCall": ("function_call", "call", "functionCalls"),
+    "id": ("call_id", "tool_call_id"), "index": ("idx", "output_index"), "input": ("arguments", "args"),
+    "item": ("output_item", "output", "data"), "item_id": ("id", "call_id"), "message": ("delta", "msg"),
+    "name": ("function_name", "tool", "tool_name", "functionName"), "output_index": ("index",),
+    "partialArgs": ("partial_args", "args"), "partial_json": ("text", "input_json", "arguments"),
+    "tool_calls": ("tool_call", "toolCalls", "calls", "function_calls", "tools"), "type": ("kind", "event"),
+}  # fmt: skip
+SCALARS: tuple[Any, ...] = (True, 7, 2.5)
+
+
+def members(value: object, path: Path = ()) -> Iterator[Path]:
+    """The places of all members but those within arguments."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield (*path, key)
+            if not (key in ARGUMENTS and isinstance(inner, dict)):
+                yield from members(inner, (*path, key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from members(inner, (*path, number))
+
+
+def changed(frame: Frame, path: Path, **members_of: Any) -> Frame:
+    """A copy without the member at a path, and with others beside it."""
+    copied = copy.deepcopy(frame)
+    parent: Any = value_at(copied, path[:-1])
+    del parent[path[-1]]
+    parent.update(members_of)
+    return copied
+
+
+def moved(frame: Frame) -> Iterator[tuple[str, Frame]]:
+    """Each member that says something, in an object around its own, or in one beside it."""
+    for path in members(frame):
+        own: Any = value_at(frame, path)
+        if own in ("", {}, []):
+            continue
+        around = [path[:at] for at in range(len(path) - 2, -1, -1) if isinstance(value_at(frame, path[:at]), dict)]
+        beside = [
+            place
+            for place in members(value_at(frame, path[:-1]), path[:-1])
+            if place[: len(path)] != path and not set(place) & set(ARGUMENTS)
+        ]
+        for place in (*around[:3], *beside):
+            other: Any = value_at(frame, place)
+            if isinstance(other, dict) and path[-1] not in other:
+                copied = changed(frame, path)
+                target: Any = value_at(copied, place)
+                target[path[-1]] = own
+                yield f"{path} in {place}", copied
+
+
+def renamed(frame: Frame) -> Iterator[tuple[str, Frame]]:
+    """Each member under another name."""
+    for path in members(frame):
+        key = path[-1]
+        if isinstance(key, str):
+            camel = re.sub(r"_(\w)", lambda found: found[1].upper(), key)
+            snake = re.sub(r"([A-Z])", lambda found: f"_{found[1].lower()}", key)
+            words = (key.upper(), key.title(), camel, snake, f"{key}s", f"{key}_", f" {key}", *ELSEWHERE.get(key, ()))
+            for word in dict.fromkeys(words):
+                if word not in value_at(frame, path[:-1]):  # type: ignore[operator]
+                    yield f"{path} as {word!r}", changed(frame, path, **{word: value_at(frame, path)})
+
+
+def retyped(frame: Frame) -> Iterator[tuple[str, Frame]]:
+    """Each member in another form, or something of another type in its place."""
+    for path in members(frame):
+        own = value_at(frame, path)
+        if own in ("", {}, []):
+            continue
+        is_value = path[-1] in ("stringValue", "numberValue")  # which a scalar may be
+        others: list[Any] = [other for other in SCALARS if type(other) is not type(own) and not is_value]
+        if isinstance(own, dict | list) and path[-1] not in ARGUMENTS:
+            others += [json.dumps(own), [own], [[own]], {"x": own}]
+        elif isinstance(own, str):
+            others += [[own], [{"text": own}]] if path[-1] in (*ARGUMENTS, "delta", "partial_json") else [[own]]
+        elif isinstance(own, int):
+            others += [[own]]
+        for other in others:
+            yield f"{path} is {other!r}", changed(frame, path, **{str(path[-1]): other})
+
+
+def joined(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Each frame and the next in one: as a list, the one in the other, one behind the other."""
+    for at in range(len(lines) - 1):
+        one, other = lines[at : at + 2]
+        for how, text in (
+            ("list", f"[{one}, {other}]"), ("one", f"{one}{other}"), ("lines", f"{one}\ndata: {other}"),
+            ("line", f"{one} data: {other}"), ("commas", f"{one},{other}"),
+        ):  # fmt: skip
+            yield f"{how} {at}", [*lines[:at], text, *lines[at + 2 :]]
+
+
+def cut(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Each frame cut, without its beginning, and with a hole."""
+    for at, line in enumerate(lines):
+        step = max(1, len(line) // 24)
+        for place in range(step, len(line), step):
+            for how, text in (
+                ("cut", line[:place]), ("beheaded", line[place:]), ("torn", line[:place] + line[place + 9 :]),
+            ):  # fmt: skip
+                if not _is_as_good(text, line):
+                    yield f"{how} {at} at {place}", [*lines[:at], text, *lines[at + 1 :]]
+
+
+def _is_as_good(text: str, line: str) -> bool:
+    """Whether a damaged frame is one with other values."""
+    try:
+        damaged = json.loads(text)
+    except ValueError:
+        return False
+    return set(members(damaged)) <= set(members(json.loads(line)))
+
+
+def bodies(wire: str, frames: list[Frame]) -> Iterator[tuple[str, bytes]]:
+    """All of them, each with what was done."""
+    lines = [json.dumps(frame) for frame in frames]
+    for number, frame in enumerate(frames):
+        for damage in (moved, renamed, retyped):
+            for how, other in damage(frame):
+                damaged = [*lines[:number], json.dumps(other), *lines[number + 1 :]]
+                yield f"{damage.__name__} {number}: {how}", body_of(wire, damaged)
+    for damage_of_lines in (cut,) if wire.endswith("whole") else (cut, joined):
+        for how, damaged in damage_of_lines(lines):
+            yield f"{damage_of_lines.__name__} {how}", body_of(wire, damaged)
+
+
+# ---------------------------------------------------------------- further ways to tell the same two calls
+
+_TEXTS = [json.dumps(arguments) for _, arguments in CALLS]
+
+
+def _chat(*pieces: Frame) -> list[Frame]:
+    deltas = [{"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]} for piece in pieces]
+    return [*deltas, {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}]
+
+
+def _called(at: int, index: int | None, *, arguments: str = "") -> Frame:
+    place: Frame = {} if index is None else {"index": index}
+    function = {"name": CALLS[at][0], "arguments": arguments}
+    return {**place, "id": f"c{at}", "type": "function", "function": function}
+
+
+def _goes_on(text: str, index: int | None) -> Frame:
+    return {**({} if index is None else {"index": index}), "function": {"arguments": text}}
+
+
+def _chat_in_pieces(*indices: int | None, size: int) -> list[Frame]:
+    """Two calls, each begun and then told in pieces. `indices`: theirs."""
+    pieces: list[Frame] = []
+    for at, index in enumerate(indices):
+        text = _TEXTS[at]
+        pieces += [_called(at, index), *(_goes_on(text[i : i + size], index) for i in range(0, len(text), size))]
+    return _chat(*pieces)
+
+
+def _ollama(*calls: Frame) -> list[Frame]:
+    head = {"model": "m", "created_at": "2026-01-01T00:00:00Z"}
+    lines = [
+        {**head, "message": {"role": "assistant", "content": "", "tool_calls": [call]}, "done": False} for call in calls
+    ]
+    return [*lines, {**head, "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}]
+
+
+def _messages_at_once() -> list[Frame]:
+    frames: list[Frame] = [{"type": "message_start", "message": {"id": "m", "model": "m", "content": []}}]
+    for at, (name, arguments) in enumerate(CALLS):
+        block = {"type": "tool_use", "id": f"c{at}", "name": name, "input": arguments}
+        frames.append({"type": "content_block_start", "index": at, "content_block": block})
+        frames.append({"type": "content_block_stop", "index": at})
+    end = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {}}, {"type": "message_stop"}]
+    return [*frames, *end]
+
+
+BASES: dict[str, list[Frame]] = {
+    **{wire: make()[0] for wire, make in WIRES.items()},
+    "openai-chat, all at index 0": _chat_in_pieces(0, 0, size=12),
+    "openai-chat, without an index": _chat_in_pieces(None, None, size=12),
+    "openai-chat, in one piece": _chat_in_pieces(0, 1, size=99),
+    "openai-chat, whole ones at index 0": _chat(*(_called(at, 0, arguments=_TEXTS[at]) for at in (0, 1))),
+    "openai-chat, flat": _chat(
+        *(
+            {"index": at, "id": f"c{at}", "type": "function", "name": name, "arguments": _TEXTS[at]}
+            for at, (name, _) in enumerate(CALLS)
+        )
+    ),
+    "ollama-chat, as texts": _ollama(
+        *({"function": {"name": name, "arguments": _TEXTS[at]}} for at, (name, _) in enumerate(CALLS))
+    ),
+    "anthropic-messages, at once": _messages_at_once(),
+}

@@ -1,6 +1,7 @@
 """The command line as a whole: help, exit statuses, extras, interruptions, colours."""
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -8,9 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from dragoman import _json
 from dragoman.cli.main import COMMANDS, load_command, main
-from dragoman.cli.terminal import Paint, clip, harmless, is_colourful
+from dragoman.cli.terminal import Paint, clip, harmless, harmless_json, is_colourful, render_table
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
@@ -185,4 +189,21 @@ def test_a_servers_words_cannot_steer_the_terminal_from_an_error() -> None:
 
 def test_a_models_words_cannot_steer_the_terminal() -> None:
     assert harmless("a\033[2Jb\x07c\x9bd\te\n") == "a�[2Jb�c�d\te\n"
+    assert harmless("a\u202eb\u2066c\u200bd\U000e0041e\ud800f") == "abcde�f"
+    # A name with a line end makes no further row, and none that turns the text around.
+    assert render_table([["name", "price"], ["m\nfree", "1"], ["\u202em\u2028\tx", "2"]]) == (
+        "name    price\nm free  1\nm  x    2\n"
+    )
     assert clip("a\nb" + "c" * 20, 10) == "a bcccccc…"
+
+
+@given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8))
+@example("\x7f\x9b31m\u202e\u2066\U000e0041é漢\x1b")
+def test_json_on_a_terminal_keeps_its_values_and_does_not_steer(value: object) -> None:
+    shown = harmless_json(_json.encode(value))
+    assert json.loads(shown) == value
+    assert harmless(shown.decode()) == shown.decode()
+
+
+def test_what_is_no_text_stays_on_a_terminal() -> None:
+    assert harmless_json(b"\xff\xc2\x9b") == b"\xff\\u009b"

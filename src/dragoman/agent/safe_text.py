@@ -30,7 +30,8 @@ _INVISIBLE: Final = frozenset((0x00AD, 0x200B, 0x2060, *range(0x2061, 0x2065), 0
 _TAGS: Final = frozenset(range(0xE0000, 0xE0080))
 _SURROGATES: Final = frozenset(range(0xD800, 0xE000))
 
-_SHOWN: Final[dict[int, str | None]] = {
+#: What a terminal is shown in place of a character, for `str.translate`.
+SHOWN: Final[dict[int, str | None]] = {
     **dict.fromkeys(_CONTROLS | _SURROGATES, "�"),
     **dict.fromkeys(_BIDI | _INVISIBLE | _TAGS, None),
 }
@@ -67,7 +68,7 @@ def plain_text(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return _LINE_ENDS.sub("\n", _SEQUENCE.sub("", text)).translate(_SHOWN)
+    return _LINE_ENDS.sub("\n", _SEQUENCE.sub("", text)).translate(SHOWN)
 
 
 def plain_line(text: str, width: int = 200) -> str:

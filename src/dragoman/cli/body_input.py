@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 
 from dragoman import _json
 from dragoman._json import Raw
-from dragoman.cli.terminal import clip
+from dragoman.cli.terminal import clip, harmless_json
 from dragoman.codec.event_lines import event_object
 from dragoman.errors import UsageError
 from dragoman.events import Event, Failure, Finish, Reply, ToolCallFailed, UsageUpdate
@@ -172,9 +172,9 @@ def _read_tool(item: Any, where: str) -> Tool:
 
 
 def write(data: bytes) -> None:
-    """Put bytes on standard output at once."""
+    """Put bytes on standard output at once; JSON on a terminal so that it does not steer it."""
     if data:
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.write(harmless_json(data) if sys.stdout.isatty() else data)
         sys.stdout.buffer.flush()
 
 

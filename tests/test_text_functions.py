@@ -82,7 +82,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "agent/sandbox/standing_files.py orders_of",
         "agent/sandbox/syscall_filter.py make_filter", "agent/tools/own.py load_tools", "agent/attachments.py mentions",
         "cli/logged_request.py explain_logged", "cli/main.py load_command", "cli/main.py make_parser",
-        "cli/body_input.py open_body",
+        "cli/body_input.py check_folder", "cli/body_input.py open_body",
         "gateway/process/workers.py bind", "gateway/process/listener_keys.py check_reach",
         "cli/commands/serve.py is_free", "cli/commands/serve.py is_ending", "cli/body_input.py read_chunks",
         "recording/upstream.py upstream_at",

@@ -215,6 +215,8 @@ class InProcess:
 
 
 class InProcessStream:
+    attempts = ()  # there is one target, and it answers
+
     def __init__(self, client: InProcess, name: str, request: Request) -> None:
         target = resolve(name, client.config)
         asked = with_defaults(request, target)

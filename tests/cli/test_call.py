@@ -30,6 +30,7 @@ from dragoman.events import (
     ToolCallStart,
     fold,
 )
+from dragoman.testing import FakeModel
 from dragoman.types import Media, ToolCall, Usage
 from scripted import Step, serving, streamed, whole
 
@@ -167,6 +168,21 @@ def test_the_summary_names_what_was_odd_once() -> None:
     odd = [Deviation("missing-id"), Deviation("missing-id"), Deviation("stop-reason")]
     reply = fold([*odd, Start(), Finish("stop", None, Usage(1200, None))])
     assert render_summary(reply) == "stop · 1,200 in, ? out · odd: missing-id, stop-reason"
+
+
+def test_the_summary_says_which_target_answered_in_place_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeModel("Hello.").serve() as served:
+        lab, gone = (
+            f'[providers.{name}]\nprotocol = "openai-chat"\nbase_url = "{url}/v1"\n'
+            for name, url in (("lab", served.url), ("gone", "http://127.0.0.1:9"))
+        )
+        (tmp_path / "dragoman.toml").write_text(f'{lab}{gone}[routes.fast]\ntargets = ["gone/m", "lab/m"]\n')
+        monkeypatch.setenv("DRAGOMAN_CONFIG", str(tmp_path / "dragoman.toml"))
+        assert main(["call", "fast", "hi"]) == 0
+    out = capsys.readouterr()
+    assert out.out == "Hello.\n" and out.err.endswith(" · gone/m failed (connection); lab/m answered\n")
 
 
 # ---------------------------------------------------------------- which model

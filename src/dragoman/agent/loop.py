@@ -211,7 +211,7 @@ class Agent:
         except asyncio.CancelledError:
             self._keep_words(stream.reply)
             raise
-        reply = stream.reply
+        reply = msgspec.structs.replace(stream.reply, attempts=stream.attempts)
         self.meter.count_reply(reply, estimate=estimate)
         if isinstance(reply.error, Failure):
             self._keep_words(reply)

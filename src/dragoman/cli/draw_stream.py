@@ -27,6 +27,7 @@ from dragoman.events import (
     ToolCallStart,
     UsageUpdate,
 )
+from dragoman.routing.attempts import before_the_answer
 from dragoman.types import Media
 
 _DOT_EVERY: Final = 200  # characters of folded thinking
@@ -103,8 +104,8 @@ class Drawing:
 
 
 def render_summary(reply: Reply) -> str:
-    """The end of an answer in one line: why it stopped, tokens, cost, what was odd. "" when all there is to say is
-    that it failed."""
+    """The end of an answer in one line: why it stopped, tokens, cost, what was odd, which targets failed before. ""
+    when all there is to say is that it failed."""
     usage = reply.usage
     words: list[str] = [] if reply.stop_reason == "error" else [reply.stop_reason]
     if usage.input is not None or usage.output is not None:
@@ -115,4 +116,6 @@ def render_summary(reply: Reply) -> str:
     codes = list(dict.fromkeys(deviation.code for deviation in reply.deviations))
     if codes:
         words.append(f"odd: {', '.join(codes)}")
+    if fallback := before_the_answer(reply.attempts):
+        words.append(fallback)
     return " · ".join(words)

@@ -226,3 +226,12 @@ class Attempts(msgspec.Struct, eq=False):
 
     def _note(self, words: str) -> None:
         self.log(f"{self._chain.name}: {self.target.name}: {words}")
+
+
+def before_the_answer(attempts: Sequence[Attempt]) -> str:
+    """What came before the attempt that answered, in words: `lab/m failed (connection); ollama/granite4 answered`; ""
+    where the first one answered, or none did."""
+    if len(attempts) < 2 or attempts[-1].outcome != "answered":
+        return ""
+    told = (f"{one.target} {one.outcome}{f' ({one.kind})' if one.kind else ''}" for one in attempts[:-1])
+    return f"{', '.join(told)}; {attempts[-1].target} answered"

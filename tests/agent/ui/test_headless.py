@@ -92,7 +92,7 @@ def test_the_users_file_allows_too(tmp_path: Path) -> None:
         (["-p", "x", "--allow", "shell"], 2, "a shell may do anything"),
         (["-p", " "], 2, "expected a prompt"),
         (["--json"], 2, "expected --json together with -p"),
-        (["-p", "x", "--tools", "none.py"], 1, "expected a Python file"),
+        (["-p", "x", "--tools", "none.py"], 2, "there is no such file"),
         (["-p", "x", "--tools", "none"], 1, "no installed package offers tools named 'none'"),
         (["-p", "x", "--resume", "none"], 2, "no session 'none'"),
         (["-p", "x", "--folder", "/nonexistent"], 2, "expected a work folder"),

@@ -46,6 +46,17 @@ def test_one_key_answers_and_a_word_that_begins_with_it_is_a_reason(tmp_path: Pa
     assert "stop that" in results[1] and "you must not" in results[2] and "refused" in results[3]
 
 
+def test_an_answer_of_another_target_says_which_one_failed(tmp_path: Path) -> None:
+    config = tmp_path / "dragoman.toml"
+    with playing(lambda _: [Text("here I am")]) as server:
+        gone = '[providers.gone]\nprotocol = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"\n'
+        config.write_text(f'{server.table()}\n{gone}[routes.fast]\ntargets = ["gone/m", "lab/m"]\n')
+        with chatting(PseudoTerminal, tmp_path, config, "fast") as terminal:
+            wait_for(terminal, PROMPT)
+            enter(terminal, "hello")
+            wait_for(terminal, "gone/m failed (connection); lab/m answered")
+
+
 def test_ctrl_c_at_an_empty_prompt_says_how_to_end(tmp_path: Path) -> None:
     config = tmp_path / "dragoman.toml"
     with playing(lambda _: [Text("never asked")]) as server:

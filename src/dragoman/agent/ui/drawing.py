@@ -37,6 +37,7 @@ from dragoman.events import (
     ToolCallFailed,
     ToolCallStart,
 )
+from dragoman.routing.attempts import before_the_answer
 from dragoman.types import Message, ToolCall, ToolResult
 from dragoman.types import Text as Words
 
@@ -206,8 +207,10 @@ class Screen:
                 self._print(
                     Text(f"{plain_line(call.name)} was cut off; whether it had its effect is not known", "yellow")
                 )
-            case StepEnded():
+            case StepEnded(reply):
                 self.close()
+                if fallback := before_the_answer(reply.attempts):
+                    self.say(plain_line(fallback, 300))
 
     def show_plan(self, plan: Plan, *, whole: bool = False) -> Showing:
         """What is to be approved, as it will be done: all of it, or its first and last rows."""

@@ -195,3 +195,39 @@ def test_what_is_sent_is_valid(source: str, target: str) -> None:
         if not isinstance(sent, str) and (said := problems_of(target, sent.body)):
             found[tuple(case.path for case in asked.fields)] = said
     assert found == {}
+
+
+# ---------------------------------------------------------------- values that are none
+
+_NUMBERS = {
+    "openai-chat": ["temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "presence_penalty",
+                    "frequency_penalty"],
+    "openai-responses": ["temperature", "top_p", "max_output_tokens"],
+    "anthropic-messages": ["temperature", "top_p", "top_k", "max_tokens"],
+    "gemini-generate": [f"generationConfig.{name}" for name in (
+        "temperature", "topP", "topK", "maxOutputTokens", "seed", "presencePenalty", "frequencyPenalty",
+        "thinkingConfig.thinkingBudget")],
+    "ollama-chat": [f"options.{name}" for name in (
+        "temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty", "num_ctx", "num_predict")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("value", ["many", [7], {"n": 7}, False], ids=repr)
+@pytest.mark.parametrize("target", NAMES)
+@pytest.mark.parametrize(("source", "path"), [(source, path) for source, paths in _NUMBERS.items() for path in paths])
+def test_a_number_that_is_none_is_named(source: str, path: str, target: str, value: Json) -> None:
+    given = value
+    for name in reversed(path.split(".")):
+        given = {name: given}
+    sent = send(json.dumps({**LEAST[source], **given}), source, target)
+    assert not isinstance(sent, str)
+    last = path.rpartition(".")[2]
+    is_kept = json.dumps({last: value})[1:-1] in json.dumps(sent.body)
+    assert is_kept or any(last in said.where for said in sent.deviations)
+
+
+def test_no_limit_needs_no_word() -> None:
+    for target in NAMES:
+        sent = send(json.dumps({**LEAST["openai-chat"], "max_tokens": -1}), "openai-chat", target)
+        assert not isinstance(sent, str)
+        assert sent == send(json.dumps(LEAST["openai-chat"]), "openai-chat", target)

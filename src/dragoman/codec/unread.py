@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dragoman._json import Raw, raw_text
 from dragoman.deviations import clip
 from dragoman.events import Deviation
 
@@ -14,6 +15,15 @@ def name_unread(fields: Mapping[str, object], where: str, deviations: list[Devia
     for key in fields:
         if key not in known:
             deviations.append(Deviation("dropped", f"{where}.{clip(key)}", "a field that is not known here", "note"))
+
+
+def name_unreadable(
+    fields: Mapping[str, Raw], said: Mapping[str, object], where: str, deviations: list[Deviation]
+) -> None:
+    """Name each field in which nothing was found that it may say."""
+    for key, value in said.items():
+        if value is None:
+            deviations.append(Deviation("wrong-type", f"{where}{clip(key)}", clip(raw_text(fields[key]))))
 
 
 def name_passed_over(fields: Mapping[str, object], where: str, deviations: list[Deviation], *rivals: str) -> None:

@@ -258,6 +258,9 @@ class _Offering:
             form = self.forms.get(name)
             if form is not None or name != theirs:
                 forms[theirs] = form or Form(name)
+        for name, theirs in zip(others, sent[len(names) :], strict=True):
+            if name != theirs:
+                self.deviations.append(Deviation("changed", "messages[].name", theirs, "note"))
         self.forms = forms
         tools = [msgspec.structs.replace(tool, name=sent[place]) for place, tool in enumerate(request.tools)]
         choice = request.tool_choice

@@ -199,6 +199,8 @@ class _Parser:
             except ValueError:
                 return None
         if isinstance(value, bool) or not isinstance(value, (int, float)):
+            if value is not None:
+                self.deviate("wrong-type", key, type(value).__name__)
             return None
         try:
             return value if math.isfinite(value) else None

@@ -23,7 +23,7 @@ from dragoman.codec.json_fields import (
     read_text,
     read_texts,
 )
-from dragoman.codec.unread import name_passed_over
+from dragoman.codec.unread import name_passed_over, name_unreadable
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.gemini.request.schema import to_json_schema
@@ -110,11 +110,11 @@ def parse_params(value: Raw | None, unsaid: Fields, deviations: list[Deviation])
     schema = _parse_schema(config, rest, deviations)
     if rest:
         unsaid["generationConfig"] = _json.raw(rest)
-    return Params(
-        reasoning=reasoning,
-        response_schema=schema,
-        **{param: read_param(config[name]) for name, (param, read_param) in _PARAMS.items() if name in config},
-    )
+    said = {name: read_param(config[name]) for name, (_, read_param) in _PARAMS.items() if name in config}
+    if None in said.values():
+        name_unreadable(config, said, "generationConfig.", deviations)
+    params = {_PARAMS[name][0]: value for name, value in said.items()}
+    return Params(reasoning=reasoning, response_schema=schema, **params)
 
 
 def _schema(value: Raw) -> Raw | None:
@@ -181,7 +181,9 @@ def _parse_thinking(value: Raw | None, rest: Fields) -> Reasoning | None:
     unsaid: dict[str, Json] = {
         key: inner
         for key, inner in config.items()
-        if key not in ("thinkingBudget", "includeThoughts") and (key != "thinkingLevel" or level is None)
+        if (key != "thinkingBudget" or budget is None)
+        and key != "includeThoughts"
+        and (key != "thinkingLevel" or level is None)
     }
     if not shown and budget != 0:
         unsaid["includeThoughts"] = False

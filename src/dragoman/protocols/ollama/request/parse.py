@@ -27,7 +27,7 @@ from dragoman.codec.json_fields import (
     read_texts,
 )
 from dragoman.codec.parts.call_ids import CallIds
-from dragoman.codec.unread import name_unread
+from dragoman.codec.unread import name_unread, name_unreadable
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import Parsed
@@ -281,11 +281,16 @@ class _Parser:
         reasoning = _parse_think(read(fields.get("think")))
         if reasoning is None and "think" in fields:
             unsaid["think"] = fields["think"]
+        said = {name: read_option(options[name]) for name, read_option in _OPTIONS.items() if name in options}
+        if "num_predict" in options and limit is None:
+            name_unreadable(options, {"num_predict": None}, "options.", self.deviations)
+        if None in said.values():
+            name_unreadable(options, said, "options.", self.deviations)
         return Params(
             max_tokens=limit if limit is not None and limit > 0 else None,
             reasoning=reasoning,
             response_schema=self._format(fields.get("format")),
-            **{name: read_option(options[name]) for name, read_option in _OPTIONS.items() if name in options},
+            **said,
         )
 
     def _format(self, value: Raw | None) -> ResponseSchema | None:

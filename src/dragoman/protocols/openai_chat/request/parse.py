@@ -25,7 +25,7 @@ from dragoman.codec.json_fields import (
     read_text,
     read_texts,
 )
-from dragoman.codec.unread import name_passed_over, name_unread
+from dragoman.codec.unread import name_passed_over, name_unread, name_unreadable
 from dragoman.deviations import clip
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -47,6 +47,8 @@ _PARAMS: Final[dict[str, Callable[[Raw], Any]]] = {
     "temperature": read_number, "top_p": read_number, "top_k": read_count, "stop": read_texts, "seed": read_count,
     "presence_penalty": read_number, "frequency_penalty": read_number,
 }  # fmt: skip
+#: As a limit of tokens it means none.
+_NO_LIMIT: Final = -1
 #: Fields that say how much to think; the first that is there is read.
 _REASONING: Final[tuple[str, ...]] = ("reasoning_effort", "reasoning", "thinking", "enable_thinking", "think")
 #: Without one of these nothing is said in two ways.
@@ -108,7 +110,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
         messages,
         tools,
         choice,
-        _parse_params(fields),
+        _parse_params(fields, deviations),
         stream=read(fields.get("stream")) is True,
         session_id=read_text(fields.get("prompt_cache_key")) or None,
         native=make_native(NAME, native),
@@ -222,17 +224,24 @@ def _choice_word(word: Json) -> ToolChoice:
 # ---------------------------------------------------------------- parameters
 
 
-def _parse_params(fields: Fields) -> Params:
+def _parse_params(fields: Fields, deviations: list[Deviation]) -> Params:
     retention = read_text(fields.get("prompt_cache_retention"))
     parallel = read(fields.get("parallel_tool_calls"))
-    limit = read_count(fields.get("max_completion_tokens", fields.get("max_tokens")))
+    limit_name = "max_completion_tokens" if "max_completion_tokens" in fields else "max_tokens"
+    limit = read_count(fields.get(limit_name))
+    said = {name: _PARAMS[name](fields[name]) for name in _PARAMS.keys() & fields}
+    if limit_name in fields and (limit is None or limit <= 0) and limit != _NO_LIMIT:
+        said[limit_name] = None
+    if None in said.values():
+        name_unreadable(fields, said, "", deviations)
+        said.pop(limit_name, None)
     return Params(
         max_tokens=limit if limit is not None and limit > 0 else None,
         reasoning=_parse_reasoning(fields),
         response_schema=_parse_format(fields.get("response_format")),
         parallel_tools=parallel if isinstance(parallel, bool) else None,
         cache="long" if retention == _LONGEST else "short" if retention else None,
-        **{name: _PARAMS[name](fields[name]) for name in _PARAMS.keys() & fields},
+        **said,
     )
 
 

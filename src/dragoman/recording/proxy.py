@@ -13,6 +13,7 @@ from dragoman.errors import DragomanError, UsageError
 from dragoman.http.response import Response
 from dragoman.http.timeouts import Timeouts
 from dragoman.http.transport import Transport, TransportFailed
+from dragoman.providers.endpoint import Outgoing
 from dragoman.recording.case import Exchange
 from dragoman.recording.local_server import LARGEST, Asked, Served, read_body, refuse
 from dragoman.recording.redact import REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, Withheld
@@ -87,11 +88,15 @@ class Recorder:
         """Ask. Raises TransportFailed, ConfigError: nothing answers there."""
         asked = Exchange(method, path, {}, body, 0, {}, b"")
         outgoing = self._upstream.outgoing(method, path, headers, body, asked.protocol)
-        response = self._loop.run(self._loop.transport.open(outgoing))
+        response = self._loop.run(self._ask(outgoing))
         told = _Told(self, response, (method, path, headers, body))
         with self._is_idle:
             self._open.append(told)
         return told
+
+    async def _ask(self, outgoing: Outgoing) -> Response:
+        """The transport makes its connections in the loop that it is asked in."""
+        return await self._loop.transport.open(outgoing)
 
     def close(self) -> None:
         """Break off what is still under way, and wait until it is kept: answers that hang are what people report."""

@@ -108,6 +108,7 @@ CLOSED: dict[str, Callable[[str], str]] = {
     "Org": around("#+BEGIN_SRC xml", "#+END_SRC"),
     "Org in small letters": around("#+begin_example", "#+end_example"),
     "MediaWiki": within("<nowiki>", "</nowiki>"),
+    "MediaWiki of a language, as before": around('<source lang="xml">', "</source>"),
     "MediaWiki of a language": around('<syntaxhighlight lang="xml">', "</syntaxhighlight>"),
     "an element in quotation marks": lambda text: f'He wrote "<samp>\n{text}\n</samp>".\n\n',
 }

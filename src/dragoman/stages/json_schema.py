@@ -267,10 +267,6 @@ class Judge:
             changed = [self._coerced(value, schema.get("items", _ANY), depth + 1, read_inner=read_inner)]
             if value is not None and self._fits(changed, schema, 0):
                 return changed
-        if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], list | dict):
-            changed = self._coerced(value[0], schema, depth + 1, read_inner=read_inner)
-            if self._fits(changed, schema, 0):
-                return changed
         return value
 
     def _readings(self, value: Any, schema: Schema, read_inner: ReadInner) -> list[Any]:

@@ -65,8 +65,9 @@ _RESULTS: Final = {
     "<｜tool▁outputs▁begin｜>": "<｜tool▁outputs▁end｜>",
     "<｜tool▁output▁begin｜>": "<｜tool▁output▁end｜>",
 }
-#: Marks around what other markup than HTML shows as it is, and what closes them: BBCode, LaTeX, Org.
+#: Marks around what other markup than HTML shows as it is, and what closes them: BBCode, LaTeX, Org, MediaWiki.
 _SHOWING: Final = {
+    "<source lang=": "</source>",
     **{f"[{name}{end}": f"[/{name}]" for name in ("code", "quote", "noparse") for end in ("]", "=")},
     **{
         f"\\begin{{{name}}}": f"\\end{{{name}}}"

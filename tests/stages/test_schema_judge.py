@@ -116,6 +116,9 @@ def test_large_unions_are_still_judged():
     [end] = [event for event in events if isinstance(event, ToolCallEnd)]
     assert json.loads(end.call.arguments)["steps"][39]["n"] == 39
     assert [event.code for event in events if isinstance(event, Deviation)] == ["coerced-arguments"]
+    events = repaired({"properties": {"step": {"anyOf": kinds}}}, '{"step":{"kind":"k49","n":"7"}}')
+    [end] = [event for event in events if isinstance(event, ToolCallEnd)]
+    assert json.loads(end.call.arguments) == {"step": {"kind": "k49", "n": 7}}
 
 
 KEYWORDS = [

@@ -28,7 +28,7 @@ _ANY: Final[Schema] = {}
 _ITEM_BEGINS: Final = re.compile(r"\s*(?:[\"'{\[\]]|-?\d)")
 _DEEPEST: Final = 64
 #: Looks at a value by a subschema that a call has, whatever its length; and how many more for each of its characters.
-_FREE_STEPS: Final = 1_500
+_FREE_STEPS: Final = 600
 _STEPS_A_CHARACTER: Final = 3
 #: How many plain values are compared in the time of such a look.
 _CHEAPER: Final = 8
@@ -141,8 +141,8 @@ class ToolSchema:
         if self._reader(text):
             return True
         value = _json.decode(text)
-        # A third of the steps: what is not sure here is judged value by value.
-        return isinstance(value, dict) and Judge(self, len(text), share=3).fits(value, self._root)
+        # A sixth of the steps: what is not sure here is judged value by value.
+        return isinstance(value, dict) and Judge(self, len(text), share=6).fits(value, self._root)
 
     def fitting_items(self, shape: Shape) -> Fits | None:
         """What tells whether a text is items of a list, each of this shape; None when only a `Judge` can tell."""
@@ -163,7 +163,7 @@ class Judge:
     __slots__ = ("_left", "_schema")
 
     def __init__(self, schema: ToolSchema, size: int = 0, *, share: int = 1) -> None:
-        """`size`: characters of the text in which the values stand; see `allow`. `share`: 3 for a third
+        """`size`: characters of the text in which the values stand; see `allow`. `share`: 6 for a sixth
         of the steps."""
         self._schema = schema
         self._left = (_FREE_STEPS + size * _STEPS_A_CHARACTER) // share
@@ -216,8 +216,12 @@ class Judge:
         if "const" in schema and not self._is_among(value, [schema["const"]], frozenset()):
             return False
         for alternatives in (schema.get("anyOf"), schema.get("oneOf")):
-            if isinstance(alternatives, list) and not any(self._fits(value, one, depth + 1) for one in alternatives):
-                return False
+            if isinstance(alternatives, list):
+                for one in alternatives:
+                    if self._fits(value, one, depth + 1):
+                        break
+                else:
+                    return False
         parts = schema.get("allOf")
         return not isinstance(parts, list) or all(self._fits(value, part, depth + 1) for part in parts)
 

@@ -6,12 +6,21 @@ without what it was.
 
 from __future__ import annotations
 
+import json
+
+import msgspec
 import pytest
 
+from cases import counter
+from conversations import reply
 from damage import BASES, bodies
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import Text, ToolCall
 from profiles import MORE_IN_SOAK
 from test_keys_told_twice import CALLS, made, read
 
+#: What each whole answer says that may pass.
+SAID = (Text("Both."), *(ToolCall(f"call_{at}", name, json.dumps(told)) for at, (name, told) in enumerate(CALLS)))
 #: One body of so many is tried; by `make soak` all are.
 EVERY = [6, *(pytest.param(1, marks=mark) for mark in MORE_IN_SOAK)]
 
@@ -23,11 +32,26 @@ def test_a_damaged_body_delivers_no_call_that_was_not_made(wire: str, every: int
     for number, (how, body) in enumerate(bodies(wire, BASES[wire])):
         if number % every:
             continue
-        reply = read(wire, [body])
-        calls = made(reply)
-        if reply.error is None:
+        told = read(wire, [body])
+        calls = made(told)
+        if told.error is None:
             assert all(call in CALLS for call in calls), (how, calls)
             assert len(calls) <= len(CALLS), (how, calls)
         tried += 1
-        refused += reply.error is not None
+        refused += told.error is not None
     assert tried > 30 and 0 < refused < tried
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_damaged_whole_answer_passes_only_where_its_calls_are_read(protocol: str) -> None:
+    found = PROTOCOLS[protocol]  # type: ignore[index]
+    answered = msgspec.structs.replace(reply("text-call"), parts=SAID[1:] if protocol == "gemini-generate" else SAID)
+    body = found.render_response(answered, new_id=counter(), model="m", created=1_750_000_000)
+    body = body.replace(b',"cache_write_tokens":0', b"")  # it is not in every answer
+    passed = 0
+    for how, damaged in bodies(f"{protocol}, whole", [json.loads(body)]):
+        if found.check_whole(damaged) is not None:
+            told = read(protocol, [damaged])
+            assert (made(told), told.error) == (CALLS, None), how
+            passed += 1
+    assert passed > 10

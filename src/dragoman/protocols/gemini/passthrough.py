@@ -101,6 +101,8 @@ def check_whole(body: bytes) -> Finish | None:
     is_text = any(part.text and not part.thought for part in parts)
     if (calls or b'"functionCall"' in body) and repeats_key(body):
         return None
+    if any(part.text is None and part.functionCall is None for part in parts):
+        return None  # what it says may stand elsewhere
     if len(set(ids)) < len(ids) or not (calls or is_text) or any(part.text and part.functionCall for part in parts):
         return None
     reason = "tool_use" if calls and word == "STOP" else REASONS[word]

@@ -101,5 +101,5 @@ def test_without_the_extra_the_command_says_how_to_install_it(tmp_path: Path) ->
     done = run("-c", _WITHOUT, "ledger", "export", str(file), *config_of(tmp_path, folder))
     assert done.returncode == 1 and 'pip install "dragoman[export]"' in done.stderr
     done = run("-m", "dragoman", "ledger", "export", str(tmp_path / "none" / "x.parquet"), *config_of(tmp_path, folder))
-    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.returncode == 2 and "there is no folder" in done.stderr
     assert file.read_bytes() == b"of before"

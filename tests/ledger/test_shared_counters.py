@@ -302,6 +302,7 @@ def test_a_connection_that_begins_slowly_begins_and_holds_nobody_up(
                 assert before < begun + 30, "no answer within 30 s"
                 time.sleep(0.02)
         assert found == first
+        assert time.monotonic() - before < 0.6, "all that is asked shares the connection that has begun"
         assert asked >= 3 and held < 0.6, "who asks while it begins does not wait a second time"
         if engines_of[1] is not None:  # a connection that ended is begun anew in no other way
             engines_of[1].ask("CLIENT", "KILL", "TYPE", "normal")

@@ -43,40 +43,104 @@ def reader_of(schema: bytes, *, listed: bool = False) -> Fits | None:
     if len(schema) > _LONGEST or schema.count(b'"object"') > MOST_OBJECTS:
         return None
     value = _json.decode(schema)
-    try:
-        kind: Any = _type_of(value, 0)
-        decode = _json.typed_decoder(list[kind] if listed else kind)
-    except (_Unsaid, TypeError, ValueError):
-        # msgspec: TypeError for types that one JSON value cannot tell apart, ValueError for keys that need an escape.
+    closed = _Types(is_closed=True)
+    usual = _decoder(closed, value, listed=listed)
+    if usual is None:
         return None
+    rare: list[_Decode] = []  # takes members that the schema does not name; made when the first such text comes
 
     def fits(text: str) -> bool:
         text = f"[{text}]" if listed else text
-        # The second reader looks at what the first one passes over: a number there may be out of range.
-        return type(decode(text)) is not Malformed and type(_json.decode(text)) is not Malformed
+        if type(usual(text)) is not Malformed:
+            return True
+        if not closed.has_open:
+            return False
+        if not rare:
+            rare.append(_decoder(_Types(is_closed=False), value, listed=listed) or _json.decode)
+        # It passes such members over; a number there may be out of range.
+        return type(rare[0](text)) is not Malformed and type(_json.decode(text)) is not Malformed
 
     return fits
 
 
-def _type_of(schema: Any, depth: int) -> Any:
-    if not isinstance(schema, Mapping) or depth > _DEEPEST or not _UNSAID.isdisjoint(schema):
-        raise _Unsaid
-    named = schema.get("type")
-    kinds = [named] if isinstance(named, str) else named
-    if kinds is None:
-        if not {"properties", "required", "items", "enum", "additionalProperties"}.isdisjoint(schema):
+_Decode: TypeAlias = Callable[[str], Any]
+
+
+def _decoder(types: _Types, schema: Any, *, listed: bool) -> _Decode | None:
+    try:
+        kind: Any = types.of(schema, 0)
+        return _json.typed_decoder(list[kind] if listed else kind)
+    except (_Unsaid, TypeError, ValueError):
+        # msgspec: TypeError for types that one JSON value cannot tell apart, ValueError for keys that need an escape.
+        return None
+
+
+class _Types:
+    """Makes the types of one schema. `is_closed`: no object has a member that the schema does not name.
+
+    Attributes:
+        has_open: an object of the schema may have other members.
+    """
+
+    __slots__ = ("_is_closed", "has_open")
+
+    def __init__(self, *, is_closed: bool) -> None:
+        self._is_closed = is_closed
+        self.has_open: bool = False
+
+    def of(self, schema: Any, depth: int) -> Any:
+        """The type of a schema. Raises _Unsaid."""
+        if not isinstance(schema, Mapping) or depth > _DEEPEST or not _UNSAID.isdisjoint(schema):
             raise _Unsaid
-        return msgspec.Raw
-    if not isinstance(kinds, list) or not kinds:
-        raise _Unsaid
-    if "enum" in schema:
-        return _options(schema["enum"], kinds)
-    if schema.get("nullable") is True:
-        kinds = [*kinds, "null"]
-    if "number" in kinds:
-        kinds = [kind for kind in kinds if kind != "integer"]
-    types = [_type_of_kind(kind, schema, depth) for kind in dict.fromkeys(kinds)]
-    return functools.reduce(lambda one, other: one | other, types)
+        named = schema.get("type")
+        kinds = [named] if isinstance(named, str) else named
+        if kinds is None:
+            if not {"properties", "required", "items", "enum", "additionalProperties"}.isdisjoint(schema):
+                raise _Unsaid
+            return Any
+        if not isinstance(kinds, list) or not kinds:
+            raise _Unsaid
+        if "enum" in schema:
+            return _options(schema["enum"], kinds)
+        if schema.get("nullable") is True:
+            kinds = [*kinds, "null"]
+        if "number" in kinds:
+            kinds = [kind for kind in kinds if kind != "integer"]
+        types = [self._of_kind(kind, schema, depth) for kind in dict.fromkeys(kinds)]
+        return functools.reduce(lambda one, other: one | other, types)
+
+    def _of_kind(self, kind: Any, schema: Mapping[str, Any], depth: int) -> Any:
+        if kind == "object":
+            return self._of_object(schema, depth)
+        if kind == "array":
+            items = schema.get("items")
+            return list[self.of(items, depth + 1)] if isinstance(items, Mapping) else list[Any]  # type: ignore[misc]
+        if kind not in _SCALARS:
+            raise _Unsaid
+        return _SCALARS[kind]
+
+    def _of_object(self, schema: Mapping[str, Any], depth: int) -> Any:
+        properties, required = schema.get("properties"), schema.get("required")
+        more = schema.get("additionalProperties")
+        properties = properties if isinstance(properties, Mapping) else {}
+        required = required if isinstance(required, list) else []
+        keys = dict.fromkeys([*properties, *required])
+        if isinstance(more, Mapping) and (more or keys):
+            raise _Unsaid
+        if not keys and more is not False:
+            return dict[str, Any]
+        if len(keys) > _MOST_FIELDS or not all(isinstance(key, str) for key in keys):
+            raise _Unsaid
+        self.has_open = self.has_open or more is not False
+        names = {key: f"member{number}" for number, key in enumerate(keys)}
+        fields: list[Any] = []
+        for key, name in names.items():
+            kind = self.of(properties[key], depth + 1) if key in properties else Any
+            fields.append((name, kind) if key in required else (name, kind | msgspec.UnsetType, msgspec.UNSET))
+        fields.sort(key=len)  # those without a default first
+        rename = {name: key for key, name in names.items()}
+        is_closed = self._is_closed or more is False
+        return msgspec.defstruct("Members", fields, rename=rename, forbid_unknown_fields=is_closed, gc=False)
 
 
 def _options(options: Any, kinds: list[Any]) -> Any:
@@ -85,36 +149,3 @@ def _options(options: Any, kinds: list[Any]) -> Any:
     if not all(isinstance(option, str) for option in options):
         raise _Unsaid
     return Literal[tuple(options)]
-
-
-def _type_of_kind(kind: Any, schema: Mapping[str, Any], depth: int) -> Any:
-    if kind == "object":
-        return _object_type(schema, depth)
-    if kind == "array":
-        items = schema.get("items")
-        return list[_type_of(items, depth + 1)] if isinstance(items, Mapping) else list[msgspec.Raw]  # type: ignore[misc]
-    if kind not in _SCALARS:
-        raise _Unsaid
-    return _SCALARS[kind]
-
-
-def _object_type(schema: Mapping[str, Any], depth: int) -> Any:
-    properties, required = schema.get("properties"), schema.get("required")
-    more = schema.get("additionalProperties")
-    properties = properties if isinstance(properties, Mapping) else {}
-    required = required if isinstance(required, list) else []
-    keys = dict.fromkeys([*properties, *required])
-    if isinstance(more, Mapping) and (more or keys):
-        raise _Unsaid
-    if not keys and more is not False:
-        return dict[str, msgspec.Raw]
-    if len(keys) > _MOST_FIELDS or not all(isinstance(key, str) for key in keys):
-        raise _Unsaid
-    names = {key: f"member{number}" for number, key in enumerate(keys)}
-    fields: list[Any] = []
-    for key, name in names.items():
-        kind = _type_of(properties[key], depth + 1) if key in properties else msgspec.Raw
-        fields.append((name, kind) if key in required else (name, kind | msgspec.UnsetType, msgspec.UNSET))
-    fields.sort(key=len)  # those without a default first
-    rename = {name: key for key, name in names.items()}
-    return msgspec.defstruct("Members", fields, rename=rename, forbid_unknown_fields=more is False, gc=False)

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
 from dragoman.errors import MissingExtra
@@ -46,11 +46,26 @@ _NO_TLS: Final = "tls=off"
 _WITH_TLS: Final = ("valkeys:", "rediss:")
 
 
+class _Line(NamedTuple):
+    """A client of the driver, and the only connection that it has."""
+
+    client: Any
+    connection: Any
+
+    def set_patience(self, seconds: float) -> None:
+        """An answer is waited for so long from now on."""
+        connection = self.connection
+        connection.socket_timeout = seconds
+        if connection._sock is not None:
+            connection._sock.settimeout(seconds)
+            connection._parser.on_connect(connection)  # which sets the connection's time again whenever it has looked
+
+
 class ValkeyPlace:
     """See `Place`. Safe for several threads."""
 
     __slots__ = (
-        "_aside", "_away_until", "_begun", "_client", "_epoch", "_lives", "_lock", "_now", "_password", "_patience",
+        "_aside", "_away_until", "_begun", "_epoch", "_line", "_lives", "_lock", "_now", "_password", "_patience",
         "_pause", "_server", "_url", "name",
     )  # fmt: skip
 
@@ -66,8 +81,8 @@ class ValkeyPlace:
         self._patience = patience
         self._now = now
         self._lock = threading.RLock()
-        self._client: Any = None
-        self._begun: Any = None  # a client whose connection has begun since somebody waited for it
+        self._line: _Line | None = None
+        self._begun: _Line | None = None  # since somebody waited for it
         self._server = ""
         self._lives: list[str] = []
         self._epoch = ""
@@ -166,8 +181,8 @@ class ValkeyPlace:
     def set_patience(self, seconds: float) -> None:
         with self._lock:
             self._patience = self._aside.patience = seconds
-            if self._client is not None:
-                _wait_for(self._client, seconds)
+            if self._line is not None:
+                self._line.set_patience(seconds)
 
     def close(self) -> None:
         self._drop()
@@ -257,39 +272,48 @@ class ValkeyPlace:
 
     def _done(self, work: Callable[[Any], Any]) -> Any:
         """Once more where the connection had ended meanwhile: each call may come twice."""
-        if self._client is not None:
+        if self._line is not None:
             try:
-                return work(self._client)
+                return work(self._line.client)
             except (valkey.ConnectionError, ConnectionError):
                 self._drop()
         if self._begun is None:
-            self._aside.do(self._connect)
-        self._client, self._begun = self._begun, None
-        _wait_for(self._client, self._patience)
-        return work(self._client)
+            self._aside.do(self._begin_line)
+        line, self._begun = self._begun, None
+        if line is None:
+            raise CountersAway(f"{self.name}: the connection was closed")
+        self._line = line
+        line.set_patience(self._patience)
+        return work(line.client)
 
-    def _connect(self) -> None:
+    def _begin_line(self) -> None:
         """In a thread of its own: a connection to a busy machine may take longer to begin than anybody waits."""
         # The driver would take any host's certificate.
         tls = {"ssl_check_hostname": True} if self.name.startswith(_WITH_TLS) else {}
-        self._begun = valkey.Valkey.from_url(
-            self._url.reveal(), single_connection_client=True, decode_responses=True, socket_timeout=_CONNECT_SECONDS,
+        client = valkey.Valkey.from_url(
+            self._url.reveal(), max_connections=1, decode_responses=True, socket_timeout=_CONNECT_SECONDS,
             socket_connect_timeout=_CONNECT_SECONDS, retry=Retry(NoBackoff(), 0), valkey_connect_func=self._meet, **tls,
         )  # fmt: skip
+        connection = client.connection_pool.get_connection("_")  # it has begun; all that is asked shares it
+        client.connection_pool.release(connection)
+        self._begun = _Line(client, connection)
 
     def _drop(self) -> None:
         with self._lock:
-            client, self._client = self._client, None
-            if client is not None:
-                client.close()
+            line, self._line = self._line, None
+            if line is not None:
+                line.client.close()
 
     def _drop_begun(self) -> None:
-        client, self._begun = self._begun, None
-        if client is not None:
-            client.close()
+        line, self._begun = self._begun, None
+        if line is not None:
+            line.client.close()
 
     def _meet(self, connection: Any) -> None:
-        """Whose life this connection reaches. One that drops accounts when it is full cannot count."""
+        """Whose life this connection reaches. One that drops accounts when it is full cannot count. The driver may not
+        begin a connection anew by itself: behind it may be another life than the one that a call was made for."""
+        if self._line is not None and connection is self._line.connection:
+            raise valkey.ConnectionError("the connection has ended")
         connection.on_connect()
         found: dict[str, str] = {}
         for section in ("server", "memory"):
@@ -305,14 +329,6 @@ class ValkeyPlace:
         self._drop()
         words = masked(str(problem).partition("\n")[0][:200], (self._password,)) or type(problem).__name__
         raise CountersAway(f"{self.name}: {words}") from None
-
-
-def _wait_for(client: Any, seconds: float) -> None:
-    """An answer, for so long from now on, also when the driver itself begins the connection anew."""
-    connection = client.connection
-    connection.socket_connect_timeout = connection.socket_timeout = seconds
-    if connection._sock is not None:
-        connection._sock.settimeout(seconds)
 
 
 def _bucket(account: Account) -> int:

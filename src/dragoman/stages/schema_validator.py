@@ -47,18 +47,18 @@ def reader_of(schema: bytes, *, listed: bool = False) -> Fits | None:
     usual = _decoder(closed, value, listed=listed)
     if usual is None:
         return None
-    rare: list[_Decode] = []  # takes members that the schema does not name; made when the first such text comes
+    wider: list[_Decode] = []  # takes members that the schema does not name; made when the first such text comes
 
     def fits(text: str) -> bool:
         text = f"[{text}]" if listed else text
-        if type(usual(text)) is not Malformed:
-            return True
-        if not closed.has_open:
-            return False
-        if not rare:
-            rare.append(_decoder(_Types(is_closed=False), value, listed=listed) or _json.decode)
+        if not wider:
+            if type(usual(text)) is not Malformed:
+                return True
+            if not closed.has_open:
+                return False
+            wider.append(_decoder(_Types(is_closed=False), value, listed=listed) or _json.decode)
         # It passes such members over; a number there may be out of range.
-        return type(rare[0](text)) is not Malformed and type(_json.decode(text)) is not Malformed
+        return type(wider[0](text)) is not Malformed and type(_json.decode(text)) is not Malformed
 
     return fits
 
@@ -82,10 +82,11 @@ class _Types:
         has_open: an object of the schema may have other members.
     """
 
-    __slots__ = ("_is_closed", "has_open")
+    __slots__ = ("_anything", "_is_closed", "has_open")
 
     def __init__(self, *, is_closed: bool) -> None:
         self._is_closed = is_closed
+        self._anything: Any = Any if is_closed else msgspec.Raw  # which is passed over
         self.has_open: bool = False
 
     def of(self, schema: Any, depth: int) -> Any:
@@ -97,7 +98,7 @@ class _Types:
         if kinds is None:
             if not {"properties", "required", "items", "enum", "additionalProperties"}.isdisjoint(schema):
                 raise _Unsaid
-            return Any
+            return self._anything
         if not isinstance(kinds, list) or not kinds:
             raise _Unsaid
         if "enum" in schema:
@@ -114,7 +115,8 @@ class _Types:
             return self._of_object(schema, depth)
         if kind == "array":
             items = schema.get("items")
-            return list[self.of(items, depth + 1)] if isinstance(items, Mapping) else list[Any]  # type: ignore[misc]
+            item: Any = self.of(items, depth + 1) if isinstance(items, Mapping) else self._anything
+            return list[item]
         if kind not in _SCALARS:
             raise _Unsaid
         return _SCALARS[kind]
@@ -128,14 +130,15 @@ class _Types:
         if isinstance(more, Mapping) and (more or keys):
             raise _Unsaid
         if not keys and more is not False:
-            return dict[str, Any]
+            value: Any = self._anything
+            return dict[str, value]
         if len(keys) > _MOST_FIELDS or not all(isinstance(key, str) for key in keys):
             raise _Unsaid
         self.has_open = self.has_open or more is not False
         names = {key: f"member{number}" for number, key in enumerate(keys)}
         fields: list[Any] = []
         for key, name in names.items():
-            kind = self.of(properties[key], depth + 1) if key in properties else Any
+            kind = self.of(properties[key], depth + 1) if key in properties else self._anything
             fields.append((name, kind) if key in required else (name, kind | msgspec.UnsetType, msgspec.UNSET))
         fields.sort(key=len)  # those without a default first
         rename = {name: key for key, name in names.items()}

@@ -10,6 +10,11 @@ MASK: Final = "***"
 _SHORTEST: Final = 8
 
 
+def name_alone(value: object) -> str:
+    """The `__repr__` of what holds the words of people and models, or keys."""
+    return f"<{type(value).__name__}>"
+
+
 @final
 class Secret:
     """A text that shows itself only when asked: `repr`, `str`, `format` and tracebacks have `***`.

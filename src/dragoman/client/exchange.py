@@ -37,8 +37,7 @@ OnWire: TypeAlias = Callable[[Outgoing, int, bytes, Sequence[Event]], None]
 _ERROR_LIMIT: Final = 256 * 1024
 #: A server that reports less than this share of our estimate did not read the whole prompt.
 _TRUNCATED_SHARE: Final = 0.7
-_WITH_USAGE: Final = (UsageUpdate, Finish, Failure)
-_USAGE: Final = frozenset[type](_WITH_USAGE)
+_USAGE: Final = frozenset[type]({UsageUpdate, Finish, Failure})
 _DEVIATION: Final = frozenset[type]({Deviation})
 
 

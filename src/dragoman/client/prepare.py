@@ -23,6 +23,7 @@ from dragoman.ids import new_id
 from dragoman.offering import Offer
 from dragoman.routing.resolve import with_defaults
 from dragoman.routing.target import Target
+from dragoman.secret import name_alone
 from dragoman.types import Request
 
 #: Changes a request for a target.
@@ -51,6 +52,8 @@ class Preparation(msgspec.Struct, frozen=True, eq=False):
             `Requester.open`.
     """
 
+    __repr__ = name_alone
+
     means: Means
     request: Request
     on_deviation: OnDeviation
@@ -62,9 +65,6 @@ class Preparation(msgspec.Struct, frozen=True, eq=False):
     head: ClientHead | None
     size: int
     adapt: Adapt | None = None
-
-    def __repr__(self) -> str:
-        return f"Preparation({self.size} bytes)"
 
     async def make_ready(self, target: Target) -> tuple[Exchange | PassthroughExchange, float]:
         """The exchange with a target, and the limit in seconds for the first event of its answer.

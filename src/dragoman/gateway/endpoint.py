@@ -10,6 +10,7 @@ import msgspec
 from dragoman.events import Failure
 from dragoman.gateway.messages import Answer, Head, ResponseWriter
 from dragoman.gateway.telemetry.record import Record
+from dragoman.secret import name_alone
 from dragoman.types import ProtocolName
 
 
@@ -17,6 +18,8 @@ from dragoman.types import ProtocolName
 class Call(msgspec.Struct, frozen=True):
     """A request. `name`: what stood for `{model}` in the path, "" without one; `page`: the path's pattern; `owner`:
     whose conversations the client may go on with."""
+
+    __repr__ = name_alone
 
     head: Head
     body: bytes

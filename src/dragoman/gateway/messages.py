@@ -15,6 +15,7 @@ import msgspec
 from dragoman.config import LimitsConfig
 from dragoman.events import Failure
 from dragoman.gateway.request_bodies import USUAL_BOUNDS, BodyBounds
+from dragoman.secret import name_alone
 
 _MIB: Final = 1024 * 1024
 #: Values of one field of a query that are looked at.
@@ -86,6 +87,8 @@ def query_values(query: str, name: str) -> list[str]:
 @final
 class Answer(msgspec.Struct, frozen=True):
     """A whole response. `pause`: seconds until it leaves, for who guesses keys."""
+
+    __repr__ = name_alone
 
     status: int
     body: bytes

@@ -15,6 +15,7 @@ import msgspec
 
 from dragoman.events import Failure
 from dragoman.http.response import BUFFER, Sink, TransportFailed, broken, broken_body, no_answer, no_http
+from dragoman.secret import name_alone
 
 #: Bytes of a response's head, and of 1xx heads before it; of its trailers.
 _HEAD_LIMIT: Final = 64 * 1024
@@ -30,6 +31,8 @@ class HttpResponse(msgspec.Struct, eq=False):
     Attributes:
         head: done when status and headers are there.
     """
+
+    __repr__ = name_alone
 
     _connection: HttpConnection | None  # None when the response is over
     head: asyncio.Future[None]

@@ -22,6 +22,7 @@ from dragoman.protocol.dialect import Dialect as Dialect
 from dragoman.protocol.dialect import ModelLimits as ModelLimits
 from dragoman.protocol.hosted_path import HostedPath as HostedPath
 from dragoman.protocol.native_tools import ANY_NAME, ToolForms
+from dragoman.secret import name_alone
 from dragoman.types import ProtocolName, Request
 
 #: Makes 24 letters and digits, unique across responses. Protocols put their own prefix before it (`call_`, `msg_`, …).
@@ -67,6 +68,8 @@ class HttpRequest(msgspec.Struct, frozen=True):
 
     `headers` holds what the protocol needs; the owner of the keys adds them.
     """
+
+    __repr__ = name_alone
 
     path: str
     body: bytes

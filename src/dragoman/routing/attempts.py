@@ -14,6 +14,7 @@ from dragoman.routing.fallback import Candidate, Move, Stop, decide, pick_first
 from dragoman.routing.metering import Meter
 from dragoman.routing.target import Chain, Target
 from dragoman.routing.target_health import Health, HealthTable
+from dragoman.secret import name_alone
 from dragoman.types import Attempt, Outcome
 
 _CHANGES: Final[dict[Change, str]] = {
@@ -32,6 +33,8 @@ class Attempts(msgspec.Struct, eq=False):
         log: is told each decision, in one line.
         meter: notes every request that is sent; None: nobody does.
     """
+
+    __repr__ = name_alone
 
     _chain: Chain
     _health_table: HealthTable

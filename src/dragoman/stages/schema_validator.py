@@ -17,6 +17,8 @@ from dragoman._json import Malformed
 #: Whether a text is one JSON value that fits.
 Fits: TypeAlias = Callable[[str], bool]
 
+_Decode: TypeAlias = Callable[[str], Any]
+
 #: Keywords beside the type that a type of the reader cannot say.
 _UNSAID: Final = frozenset({"const", "anyOf", "oneOf", "allOf", "not", "if", "$ref"})
 _DEEPEST: Final = 16
@@ -63,9 +65,6 @@ def reader_of(schema: bytes, *, listed: bool = False) -> Fits | None:
     return fits
 
 
-_Decode: TypeAlias = Callable[[str], Any]
-
-
 def _decoder(types: _Types, schema: Any, *, listed: bool) -> _Decode | None:
     try:
         kind: Any = types.of(schema, 0)
@@ -86,7 +85,8 @@ class _Types:
 
     def __init__(self, *, is_closed: bool) -> None:
         self._is_closed = is_closed
-        self._anything: Any = Any if is_closed else msgspec.Raw  # which is passed over
+        # The closed type is the only one that sees a value; with the other a second decode looks at all of them.
+        self._anything: Any = Any if is_closed else msgspec.Raw
         self.has_open: bool = False
 
     def of(self, schema: Any, depth: int) -> Any:

@@ -19,6 +19,7 @@ from dragoman.ids import new_id
 from dragoman.routing.prices import Prices
 from dragoman.routing.resolve import with_defaults
 from dragoman.routing.target import Target
+from dragoman.secret import name_alone
 from dragoman.token_estimate import estimate_tokens
 from dragoman.types import Cost, Request, Usage
 from dragoman.validate.grade import Seen
@@ -38,6 +39,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         first_event: seconds until something of the answer came.
         seconds: until its end.
     """
+
+    __repr__ = name_alone
 
     method: str
     url: str

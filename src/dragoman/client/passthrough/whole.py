@@ -19,6 +19,7 @@ from dragoman.http.transport import Transport
 from dragoman.providers.endpoint import Outgoing
 from dragoman.routing.attempts import Attempts
 from dragoman.routing.target import Target
+from dragoman.secret import name_alone
 
 #: Bytes of an answer; a larger one is read while it comes.
 _LARGEST: Final = 1024 * 1024
@@ -27,6 +28,8 @@ _LARGEST: Final = 1024 * 1024
 @final
 class Plain(msgspec.Struct, frozen=True):
     """An answer with nothing odd in it. Names of `headers` are in lower case."""
+
+    __repr__ = name_alone
 
     body: bytes
     headers: Mapping[str, str]
@@ -41,6 +44,8 @@ class WholePassthrough(msgspec.Struct, eq=False):
         limit: seconds for the whole answer.
         failure: what the request was ended with from outside; None while it was not.
     """
+
+    __repr__ = name_alone
 
     _target: Target
     _outgoing: Outgoing

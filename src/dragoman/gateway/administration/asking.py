@@ -15,6 +15,7 @@ from dragoman import _json
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.gateway.administration.granters import Granter
 from dragoman.gateway.messages import Answer, Head
+from dragoman.secret import name_alone
 
 _MOST_PARAMETERS: Final = 32
 _JSON: Final = "application/json"
@@ -46,6 +47,8 @@ class NoFields(msgspec.Struct, forbid_unknown_fields=True):
 @final
 class Asked(msgspec.Struct, frozen=True):
     """One request. `name`: what stands for `{name}` in its path."""
+
+    __repr__ = name_alone
 
     granter: Granter
     head: Head

@@ -25,6 +25,7 @@ from dragoman.ledger.keys import VirtualKey
 from dragoman.protocol import UNKNOWN_MODEL
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers.catalog import Model
+from dragoman.secret import name_alone
 from dragoman.token_estimate import estimate_tokens
 from dragoman.types import ProtocolName
 
@@ -38,6 +39,8 @@ _EMBEDS: Final = "embed"
 class Asked(msgspec.Struct, frozen=True):
     """A question. `name`: what stood for `{model}` in the path, "" without one. `since`: Unix seconds, for lists.
     `protocols`: what the gateway serves. `key`: the client's, which sees what it may ask for; None: all is seen."""
+
+    __repr__ = name_alone
 
     head: Head
     body: bytes

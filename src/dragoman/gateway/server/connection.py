@@ -24,6 +24,7 @@ from dragoman.gateway.server.client_addresses import ClientAddresses, network
 from dragoman.gateway.server.request_heads import BrokenRequest
 from dragoman.gateway.server.response_writer import HttpResponseWriter
 from dragoman.gateway.telemetry.log import place_of
+from dragoman.secret import name_alone
 
 try:
     import httptools
@@ -48,6 +49,8 @@ _MANY: Final = 64
 class _Received(msgspec.Struct, frozen=True, gc=False):
     """A whole request. `keeps`: the connection may serve another one after it; `is_chunked`: its client reads bodies
     in chunks; `is_admitted`: Host, Origin and key were judged; `charge`: what its body took."""
+
+    __repr__ = name_alone
 
     head: Head
     body: bytes

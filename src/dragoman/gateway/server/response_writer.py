@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman.gateway.messages import Answer
 from dragoman.gateway.server.backpressure import Backpressure
+from dragoman.secret import name_alone
 
 _STATUS_LINES: Final = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus if status >= 200
@@ -25,6 +26,8 @@ class HttpResponseWriter(msgspec.Struct, eq=False):
             serve another request.
         on_begin: is called when the response begins.
     """
+
+    __repr__ = name_alone
 
     _transport: asyncio.Transport
     _gate: Backpressure

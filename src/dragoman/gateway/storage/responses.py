@@ -19,6 +19,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.gateway.storage.sqlite import Bounds, Database, prune
 from dragoman.ids import new_id
+from dragoman.secret import name_alone
 
 BOUNDS: Final = Bounds(
     own_rows=20_000, own_size=512 * 1024 * 1024, rows=200_000, size=2 * 1024 * 1024 * 1024, age=30 * 86_400
@@ -63,6 +64,8 @@ class TooLong(Exception):
 @final
 class Kept(msgspec.Struct, frozen=True):
     """A response. `input`: the items of its own request, those of the requests before not among them."""
+
+    __repr__ = name_alone
 
     id: str
     previous: str | None

@@ -38,6 +38,7 @@ from dragoman.gateway.telemetry.metrics import (
 from dragoman.ids import new_id
 from dragoman.ledger.keys import VirtualKey
 from dragoman.routing.metering import Meter
+from dragoman.secret import name_alone
 from dragoman.types import Cost, Usage
 
 #: How a request ended. `done`: the client has a whole answer; `failed`: it was told of a failure, by status or in the
@@ -96,6 +97,8 @@ class Record(msgspec.Struct, kw_only=True, eq=False):
         trace_parent: the trace that the request is part of, in the W3C's form, for the provider; "" without one.
         span: of `Telemetry`.
     """
+
+    __repr__ = name_alone
 
     request_id: str
     started: float

@@ -186,6 +186,6 @@ def _ended(text: _Text, signature: str | None, native: Native | None) -> Event:
     return TextEnd(text.index, False, signature, native)
 
 
-#: What is seen while a text is read.
 _TEXT_START: Final = frozenset[type]({TextStart})
+#: What is seen while a text is read.
 _READ: Final = OPENING | {TextDelta, TextEnd, Failure}

@@ -36,19 +36,34 @@ def grow(call: OpenCall, text: str, answer: Answer) -> None:
         call.pending.append(text)
 
 
-def grow_by_many(call: OpenCall, texts: list[str], answer: Answer) -> None:
-    """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters."""
+def grow_at_once(call: OpenCall, texts: list[str], answer: Answer) -> bool:
+    """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters; False,
+    and nothing is done, where their object opens or closes before the last of them ends."""
     is_first = not call.size and call.state == "announced" and call.kind == "function"
     joined = "".join(texts) if is_first or call.live is not None else ""
     size = call.size + len(joined)
-    if joined and size <= answer.longest_arguments and call.text.add_many(texts, joined):
-        index = call.index
-        if call.text.phase == "closed":
-            answer.calls.ripe[index] = call
-        call.size = size
-        call.fragments += len(texts)
-        answer.events += map(ToolCallDelta, repeat(index), texts)
-    elif len(texts) < _FEW:
+    if not (joined and size <= answer.longest_arguments and call.text.add_many(texts, joined)):
+        return False
+    index = call.index
+    if call.text.phase == "closed":
+        answer.calls.ripe[index] = call
+    call.size = size
+    call.fragments += len(texts)
+    answer.events += map(ToolCallDelta, repeat(index), texts)
+    return True
+
+
+def may_close_early(call: OpenCall, texts: list[str]) -> bool:
+    """Whether the arguments of a call may be whole before the last of some fragments."""
+    is_begun = call.text.phase == "live"  # before, an odd bracket may close them
+    return any("}" in text or ("]" in text and not is_begun) for text in texts[:-1])
+
+
+def grow_by_many(call: OpenCall, texts: list[str], answer: Answer) -> None:
+    """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters."""
+    if grow_at_once(call, texts, answer):
+        return
+    if len(texts) < _FEW:
         for text in texts:
             answer.add_arguments(call, text)
     else:  # the object opens or closes somewhere in them

@@ -23,7 +23,7 @@ CONTENT_TYPE: Final = Raw(b'"reasoning_text"')
 
 class PlainDelta(msgspec.Struct, gc=False):
     """The fields of a plain delta event, in the order of the wire. The index is -1 when absent; of other events only
-    `type` is of use."""
+    `type` is of use. One that tells an `error` is no plain one."""
 
     type: str = ""
     item_id: str = ""
@@ -32,6 +32,7 @@ class PlainDelta(msgspec.Struct, gc=False):
     delta: str = ""
     call_id: str = ""
     logprobs: tuple[()] | None = None
+    error: None = None
 
 
 class EventPlace(msgspec.Struct, gc=False):

@@ -16,7 +16,7 @@ from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
-from dragoman.codec.parts.argument_growth import grow_by_many
+from dragoman.codec.parts.argument_growth import grow_at_once, grow_by_many, may_close_early
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import (
     note_astray,
@@ -169,7 +169,7 @@ class Decoder:
                 live.clear()
 
     def read_batch(self, lines: list[bytes]) -> bool:
-        """Plain deltas that all let one part grow."""
+        """Plain deltas that all let one part grow. Behind the end of a call's arguments each may be another's."""
         live = self._items.live
         burst = read_burst(lines, is_alone=len(live) < 2)
         item = live.get(burst.item) if burst is not None else None
@@ -178,7 +178,10 @@ class Decoder:
         if burst.place < 0 and item.call is not None:
             if item.call.kind != "function" or not all(self._items.places.are_own(item, *ids) for ids in burst.ids):
                 return False
-            grow_by_many(item.call, burst.texts, self._assembly)
+            if not grow_at_once(item.call, burst.texts, self._assembly):
+                if may_close_early(item.call, burst.texts):
+                    return False
+                grow_by_many(item.call, burst.texts, self._assembly)
         elif burst.place >= 0 and item.text_index == burst.place and item.part is not None:
             item.pieces += burst.texts
             self._assembly.add_many(item.part, burst.texts)

@@ -9,15 +9,13 @@ import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO, final
+from typing import Any, Final, TextIO, final
 
 from dragoman import _json
 from dragoman.client.mcp_session import (
     CALL_SECONDS,
     OPEN_SECONDS,
-    first_words,
-    list_tools,
-    open_session,
+    McpSession,
     read_result,
     require_package,
 )
@@ -27,9 +25,6 @@ from dragoman.errors import ConfigError, DragomanError, UsageError
 from dragoman.inputs.keywords import wrong
 from dragoman.secret import masked
 from dragoman.types import Text, Tool, ToolCall, ToolResult
-
-if TYPE_CHECKING:
-    from mcp import ClientSession
 
 _KEPT: Final = 2000  # bytes of what a server writes on standard error
 
@@ -73,7 +68,7 @@ class McpTools:
     def __init__(self, servers: Mapping[str, McpServer]) -> None:
         self.tools: list[Tool] = []
         self._servers = servers
-        self._places: dict[str, tuple[ClientSession, str]] = {}
+        self._places: dict[str, tuple[McpSession, str]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._end = asyncio.Event()
 
@@ -113,23 +108,24 @@ class McpTools:
         session, tool = self._places[call.name]
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                result = await session.call_tool(tool, call.values())
+                result = await session.call(tool, call.values())
         except Exception as problem:  # whatever the package raises
-            said = f"{call.name} could not be called: {type(problem).__name__}"
+            why = session.broken or type(problem).__name__
+            said = f"{call.name} could not be called: {why}"
             return ToolResult(call.id, call.name, (Text(said),), is_error=True)
         is_error = bool(getattr(result, "is_error", False))
         return ToolResult(call.id, call.name, read_result(result), is_error=is_error)
 
     async def _hold(self, name: str, server: McpServer, secrets: dict[str, str], opened: asyncio.Future[None]) -> None:
-        errors = _LastWords()
+        errors, session = _LastWords(), McpSession()
         try:
             async with contextlib.AsyncExitStack() as stack:
                 path = os.environ.get("PATH", os.defpath)
-                session = await open_session(stack, server, secrets, path=path, errors=errors.open(stack))
-                tools, problems = await list_tools(session, server)
+                await session.open(stack, server, secrets, path=path, errors=errors.open(stack))
+                tools, problems = await session.list_tools(server)
                 problems += [problem for tool in tools if (problem := self._offer(name, session, tool))]
                 if problems:
-                    opened.set_exception(UsageError(f"mcp.{name}: {'; '.join(problems)}"))
+                    opened.set_exception(UsageError(f"mcp.{name}: {'; '.join(dict.fromkeys(problems))}"))
                     return
                 opened.set_result(None)
                 await self._end.wait()
@@ -137,10 +133,10 @@ class McpTools:
             if not opened.done():
                 last = masked(errors.last(), secrets.values())
                 told = f"; it wrote: {last}" if last else ""
-                failed = f"the MCP server {name} cannot be used: {first_words(problem)[:200]}{told}"
+                failed = f"the MCP server {name} cannot be used: {session.words_of(problem)[:200]}{told}"
                 opened.set_exception(McpFailed(failed))
 
-    def _offer(self, server: str, session: ClientSession, tool: Any) -> str | None:
+    def _offer(self, server: str, session: McpSession, tool: Any) -> str | None:
         """Offer a tool; what is returned is why not."""
         name = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in f"{server}_{tool.name}")[:64]
         if name in self._places:

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import msgspec
 
@@ -26,19 +26,14 @@ from dragoman.agent.tools.toolbox import Planner, other_plan
 from dragoman.client.mcp_session import (
     CALL_SECONDS,
     OPEN_SECONDS,
-    first_words,
+    McpSession,
     left_out,
-    list_tools,
-    open_session,
     read_result,
     require_package,
 )
 from dragoman.config import Config, McpServer, read_secret
 from dragoman.errors import DragomanError
 from dragoman.types import Text, Tool, ToolCall
-
-if TYPE_CHECKING:
-    from mcp import ClientSession
 
 _CLOSE_SECONDS: Final = 5.0
 _DESCRIPTION: Final = 1_024  # characters
@@ -100,7 +95,7 @@ class Remote:
         self._server = server
         self._secrets = dict(secrets)
         self._work = work
-        self._session: ClientSession | None = None
+        self._session: McpSession | None = None
         self._opened = asyncio.Event()
         self._end = asyncio.Event()
         self._problem = ""
@@ -133,26 +128,27 @@ class Remote:
             await asyncio.wait([self._task])
 
     async def _hold(self) -> None:
+        session = McpSession()
         try:
             async with contextlib.AsyncExitStack() as stack:
-                session = await self._connected(stack)
-                tools, problems = await list_tools(session, self._server)
+                await self._connect(session, stack)
+                tools, problems = await session.list_tools(self._server)
                 self._session = session
                 self.problems += [f"the MCP server {self.name}: {plain_line(problem, 200)}" for problem in problems]
                 self._take(tools)
                 self._opened.set()
                 await self._end.wait()
         except Exception as problem:  # the package and its transports raise many kinds, groups of them too
-            self._problem = plain_line(first_words(problem), 200)
+            self._problem = plain_line(session.words_of(problem), 200)
         finally:
             self._session = None
             self._opened.set()
 
-    async def _connected(self, stack: contextlib.AsyncExitStack) -> ClientSession:
+    async def _connect(self, session: McpSession, stack: contextlib.AsyncExitStack) -> None:
         """A command runs in the home folder: what lies in the work folder steers it in nothing."""
         path = clean_environment(os.environ, self._work)["PATH"]
         silence = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - the stack closes it
-        return await open_session(stack, self._server, self._secrets, path=path, errors=silence, folder=Path.home())
+        await session.open(stack, self._server, self._secrets, path=path, errors=silence, folder=Path.home())
 
     def _take(self, listed: list[Any]) -> None:
         """Sort what the server offers into what is offered on, what is asked about first, and what is left out."""
@@ -208,15 +204,16 @@ class Remote:
         return Planner(Tool(name, description, _json.raw(_plain_schema(tool.input_schema))), plan)
 
     async def _called(self, tool: str, arguments: dict[str, Any]) -> Outcome:
-        if self._session is None:
+        session = self._session
+        if session is None:
             raise ToolFailed(f"the MCP server {self.name} is gone{f': {self._problem}' if self._problem else ''}")
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                result = await self._session.call_tool(tool, arguments)
+                result = await session.call(tool, arguments)
         except TimeoutError:
             raise ToolFailed(f"the MCP server {self.name} did not answer in {CALL_SECONDS:g} s") from None
         except Exception as problem:
-            raise ToolFailed(f"the MCP server {self.name}: {plain_line(first_words(problem), 300)}") from None
+            raise ToolFailed(f"the MCP server {self.name}: {plain_line(session.words_of(problem), 300)}") from None
         text = plain_text(_text_of(result))[:_RESULT]
         is_error = bool(getattr(result, "is_error", False))
         return Outcome(text or "(no words)", is_error=is_error, is_foreign=True, is_from_outside=True)

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -31,8 +32,9 @@ _READY_SECONDS = 30.0
 class Valkey:
     """One server, whose snapshots are made when `save` is called. Start it from a thread that stays."""
 
-    def __init__(self, *, of: Valkey | None = None) -> None:
-        """`of`: a replica of another."""
+    def __init__(self, *, of: Valkey | None = None, hosts: Sequence[str] = ()) -> None:
+        """`of`: a replica of another. `hosts`: addresses of this machine at which it listens too."""
+        self._hosts = ("127.0.0.1", *hosts)
         self._folder = Path(tempfile.mkdtemp(prefix="dragoman-valkey-"))
         self._process: subprocess.Popen[bytes] | None = None
         self._of = of
@@ -42,6 +44,10 @@ class Valkey:
     def address(self) -> str:
         """With its password."""
         return f"valkey://:{_QUOTED}@127.0.0.1:{self.port}/0"
+
+    def address_at(self, host: str) -> str:
+        """For who reaches it at one of its further addresses, without TLS."""
+        return f"{self.address.replace('@127.0.0.1:', f'@{host}:')}?tls=off"
 
     def __enter__(self) -> Self:
         try:
@@ -60,7 +66,7 @@ class Valkey:
         if is_empty:
             (self._folder / "dump.rdb").unlink(missing_ok=True)
         words = [
-            str(_binary()), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self._folder), "--save", "",
+            str(_binary()), "--port", str(self.port), "--bind", *self._hosts, "--dir", str(self._folder), "--save", "",
             "--requirepass", PASSWORD, "--masterauth", PASSWORD, "--repl-diskless-sync-delay", "0",
         ]  # fmt: skip
         if self._of is not None:

@@ -17,6 +17,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -40,9 +41,11 @@ _PR_SET_PDEATHSIG = 1
 class PostgreSQL:
     """One server. Start it from a thread that stays: it ends with that."""
 
-    def __init__(self, *, is_durable: bool = False) -> None:
-        """`is_durable`: it waits for the disk, as one that is measured must."""
+    def __init__(self, *, is_durable: bool = False, hosts: Sequence[str] = ()) -> None:
+        """`is_durable`: it waits for the disk, as one that is measured must. `hosts`: addresses of this machine at
+        which it listens too, for machines beyond a link."""
         self._is_durable = is_durable
+        self._hosts = ("127.0.0.1", *hosts)
         self._folder = Path(tempfile.mkdtemp(prefix="dragoman-postgresql-"))
         self._data = self._folder / "data"
         self._as_other = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
@@ -61,6 +64,10 @@ class PostgreSQL:
         """Of a database, with user and password."""
         return f"postgresql://{_USER}:{_QUOTED}@127.0.0.1:{self.port}/{database}"
 
+    def address_at(self, host: str) -> str:
+        """Of the database `postgres` for who reaches it at one of its further addresses, without TLS."""
+        return f"{self.address.replace('@127.0.0.1:', f'@{host}:')}?sslmode=disable"
+
     def __enter__(self) -> Self:
         try:
             self._initialize()
@@ -78,7 +85,7 @@ class PostgreSQL:
         """Begin, again after `stop` or `kill`; returns when it answers."""
         options = {
             "port": self.port,
-            "listen_addresses": "127.0.0.1",
+            "listen_addresses": ",".join(self._hosts),
             "unix_socket_directories": self._folder,
             "shared_buffers": "32MB",
             "max_connections": 50,
@@ -140,6 +147,8 @@ class PostgreSQL:
         ]  # fmt: skip
         subprocess.run(words, check=True, capture_output=True, timeout=_READY_SECONDS, **self._as_other)
         secret.unlink()
+        with (self._data / "pg_hba.conf").open("a", encoding="utf-8") as rules:
+            rules.write("host all all samenet scram-sha-256\n")
 
     def _await_ready(self, process: subprocess.Popen[bytes]) -> None:
         words = [self._binaries / "pg_isready", "-h", "127.0.0.1", "-p", str(self.port), "-q"]

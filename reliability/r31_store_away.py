@@ -18,7 +18,7 @@ import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.opening import open_reading, open_store
 from dragoman.secret import Secret
 from reliability.engines import MISSING, PostgreSQL
+from reliability.network import Here, dial, listen
 from reliability.process import Gateway
 from reliability.r25_ledger import _CONFIG, Counting, free_port, kill
 from reliability.row import Result, Scale, percentile, run_alone
@@ -43,19 +44,25 @@ _STORE = "DRAGOMAN_DRILL_STORE"
 
 
 class Fleet:
-    """Two gateways, one PostgreSQL, a provider, and callers."""
+    """Gateways, one PostgreSQL, a provider, and callers."""
 
-    def __init__(self, server: PostgreSQL, port: int, stack: contextlib.ExitStack) -> None:
+    def __init__(
+        self, server: PostgreSQL, port: int, stack: contextlib.ExitStack, places: Sequence[tuple[Here, str]] = ()
+    ) -> None:
+        """`places`: for each gateway its machine, and the address by which that reaches the PostgreSQL; two of this
+        machine unless they are named."""
         Counting.asked = Counter()
         self.server = server
+        places = places or ((Here(), server.address),) * 2
+        self.machines = [machine for machine, _ in places]
         #: Who starts the server stays: it ends with the thread that began it.
         self.hands = stack.enter_context(ThreadPoolExecutor(1))
-        states = [stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-")) for _ in range(2)]
+        states = [stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-")) for _ in places]
         self.folders = [LedgerFolder.of(Path(state), Secret(server.address)) for state in states]
         self.gateways = []
-        for state in states:
+        for state, (machine, address) in zip(states, places, strict=True):
             config = _CONFIG.format(state=state, port=port) + f'[ledger]\nstore = "env:{_STORE}"\n'
-            gateway = Gateway(config, "--workers", "1", environ={_STORE: server.address})
+            gateway = Gateway(config, "--workers", "1", environ={_STORE: address}, prefix=machine.prefix)
             gateway._command[-1] = str(free_port())
             self.gateways.append(gateway)
         self.outcomes: Counter[str] = Counter()
@@ -100,17 +107,20 @@ class Fleet:
                     count += open_rows
         return count
 
-    async def call(self, gateway: Gateway) -> None:
-        """A request after the other, on one connection while it lasts."""
+    async def call(self, place: int) -> None:
+        """A request after the other of one gateway, on one connection while it lasts; its number begins their names."""
+        gateway, machine = self.gateways[place], self.machines[place]
         writer: asyncio.StreamWriter | None = None
         while not self.stop.is_set():
-            name = "m-" + "".join(random.choices("0123456789abcdefghijklmnopqrstuvwxyz", k=12))
+            name = f"m-{place}" + "".join(random.choices("0123456789abcdefghijklmnopqrstuvwxyz", k=11))
             body = json.dumps({"model": f"lab/{name}", "messages": [{"role": "user", "content": "Hi"}]}).encode()
             head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n\r\n"
             began = time.monotonic()
             try:
                 if writer is None:
-                    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+                    socket = dial(machine)
+                    await asyncio.get_running_loop().sock_connect(socket, ("127.0.0.1", gateway.port))
+                    reader, writer = await asyncio.open_connection(sock=socket)
                 writer.write(head.encode() + body)
                 answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _PATIENCE)
                 size = int(re.search(rb"content-length: *(\d+)", answer, re.IGNORECASE)[1])  # type: ignore[index]
@@ -128,20 +138,28 @@ class Fleet:
 
 
 @contextlib.asynccontextmanager
-async def fleet(server: PostgreSQL) -> Iterator[Fleet]:  # type: ignore[misc]
-    """One that serves; its callers are at it."""
-    provider = await asyncio.get_running_loop().create_server(Counting, "127.0.0.1", 0)
+async def fleet(  # type: ignore[misc]
+    server: PostgreSQL, places: Sequence[tuple[Here, str]] = (), *, callers: int = _CALLERS
+) -> Iterator[Fleet]:
+    """One that serves; its callers are at it. `places`: see `Fleet`."""
+    loop = asyncio.get_running_loop()
+    first = listen(Here(), 0)
+    port = first.getsockname()[1]
+    own = [listen(machine, port) for machine, _ in places if machine.prefix]
+    providers = [await loop.create_server(Counting, sock=each) for each in (first, *own)]
     with contextlib.ExitStack() as stack:
-        found = Fleet(server, provider.sockets[0].getsockname()[1], stack)
+        found = Fleet(server, port, stack, places)
         for gateway in found.gateways:
             await asyncio.to_thread(stack.enter_context, gateway)
-        callers = [asyncio.create_task(found.call(each)) for each in found.gateways for _ in range(_CALLERS // 2)]
+        count = len(found.gateways)
+        calling = [asyncio.create_task(found.call(number % count)) for number in range(callers)]
         try:
             yield found
         finally:
             found.stop.set()
-            await asyncio.gather(*callers)
-            provider.close()
+            await asyncio.gather(*calling)
+            for provider in providers:
+                provider.close()
 
 
 async def kills(server: PostgreSQL, count: int) -> Result:
@@ -163,7 +181,7 @@ async def kills(server: PostgreSQL, count: int) -> Result:
         each.stop.set()
         await asyncio.sleep(1.0)
         found, seconds = await asyncio.to_thread(each.settled)
-        return _result(
+        return told_of(
             "L1", each, found, await asyncio.to_thread(each.rows), seconds, f"{rate:.0f} attempts/s, {_told(killed)}"
         )
 
@@ -195,7 +213,7 @@ async def away(server: PostgreSQL, frozen: float, down: float) -> Result:
         failed = each.outcomes["refused"] + each.outcomes["broken"]
         p99 = percentile(each.seconds, 0.99)
         told = f"{rate:.0f} requests/s, {failed} failed, p99 {p99 * 1000:.0f} ms, {', '.join(words)}"
-        result = _result("L8", each, found, rows, seconds, told)
+        result = told_of("L8", each, found, rows, seconds, told)
         return result._replace(passed=result.passed and not failed and late <= 30)
 
 
@@ -203,7 +221,8 @@ def _told(killed: Counter[str]) -> str:
     return f"{sum(killed.values())} SIGKILL ({', '.join(f'{count} {who}' for who, count in sorted(killed.items()))})"
 
 
-def _result(id: str, each: Fleet, found: Checked, rows: Counter[bytes], seconds: float, more: str) -> Result:
+def told_of(id: str, each: Fleet, found: Checked, rows: Counter[bytes], seconds: float, more: str) -> Result:
+    """What came of all requests. `more` stands behind the figures."""
     missing = len(Counting.asked.keys() - rows.keys())
     double = sum(count > 1 for count in rows.values())
     waiting = found.going_on + sum(journal.waiting for folder in each.folders for journal in list_journals(folder))

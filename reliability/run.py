@@ -47,6 +47,7 @@ RELIABILITY: Final = {
     "R33": "r33_replica",
     "R34": "r34_counters_away",
     "R35": "r35_growth",
+    "R36": "r36_partition",
     "L17": "l17_follow_ups",
     "R30": "r30_quiet_logs",
     "H4": "h04_bounds",

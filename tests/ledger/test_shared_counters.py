@@ -33,6 +33,7 @@ from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Claim, CountersAway, Facts, Seed
 from dragoman.ledger.journal import Journal
 from dragoman.ledger.leases import LEASE_SECONDS
+from dragoman.ledger.quotas import QuotaBook
 from dragoman.ledger.replica.file import ReplicaWatch
 from dragoman.ledger.replica.refreshing import ReplicaKeeper
 from dragoman.ledger.shipper import Shipper
@@ -339,6 +340,41 @@ def test_the_first_greeting_waits_longer_than_what_follows(
             assert time.monotonic() < before + 30, "no answer within 30 s"
             time.sleep(0.1)
             ledger.tick()
+        ledger.close()
+
+
+@pytest.mark.parametrize("loses", [False, True], ids=["warm", "begun anew"])
+def test_the_first_quota_of_a_gateway_that_runs_meets_counters_that_it_knows(
+    tmp_path: Path, machines: list[Machine], engines_of: tuple[PostgreSQL, Valkey | None], loses: bool
+) -> None:
+    """A request that comes with it is not refused because a connection begins."""
+    server, valkey = engines_of
+    one = machines[0].folder
+    machines[0].counters.greet("x")
+    with slow_line((valkey or server).port, 1.0) as port:
+        ledger = Ledger(behind_a_slow_line(one, engines_of, port), Observer(), ships=False)
+        ledger.pricing = Pricing(load_config(None, environ={}, home=tmp_path))
+        ledger.limit([])
+        asyncio.run(ledger.greet())
+        if loses:  # its connections, which whoever asks next hears of
+            machines[0].counters.close()
+            for engine in filter(None, (server, valkey)):
+                engine.kill()
+                engine.start()
+            for _ in range(30):
+                ledger.tick()
+                time.sleep(0.2)
+            answer_of(machines[0].counters.look)
+        quota = Quota("all", "", "requests", 5, "month")
+        book = QuotaBook(one, actor="test")
+        book.set(quota)
+        book.close()
+        keeper = ReplicaKeeper(one)
+        keeper.refresh()
+        keeper.close()
+        ledger.look()  # as whoever finds a key that is new to it
+        assert ledger.admission is not None
+        assert ledger.admission.budgets.admit([Need(charge_of(quota, "", time.time()), 1)]) is None
         ledger.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
@@ -68,8 +69,8 @@ class Ledger:
     """
 
     __slots__ = (
-        "_begun", "_budgets", "_counters", "_ended", "_group_sync", "_journal", "_known", "_observer", "_of_file",
-        "_replica", "_ringer", "_shipper", "_thread", "_watch", "_written", "admission", "folder",
+        "_begun", "_budgets", "_counters", "_ended", "_group_sync", "_journal", "_known", "_meeting", "_observer",
+        "_of_file", "_replica", "_ringer", "_shipper", "_thread", "_watch", "_written", "admission", "folder",
         "is_needed", "pricing",
     )  # fmt: skip
 
@@ -104,6 +105,7 @@ class Ledger:
         self.admission: Admission | None = None
         self._budgets: Budgets | None = None
         self._counters: SqliteCounters | RemoteCounters | None = None
+        self._meeting: threading.Thread | None = None
         self._replica: ReplicaWatch | None = None
         self._begun: Moment | None = None  # when others knew that this worker may have leases
         self._of_file: Sequence[Quota] = ()
@@ -146,29 +148,42 @@ class Ledger:
             return
         assert self.pricing is not None
         if self._budgets is None:
-            counters = open_counters(self.folder)
+            counters = self._opened()
             begin = partial(self._begin_leasing, counters.join)
             holders: Callable[[], Collection[str]] = partial(leasing_holders, self.folder)
             if self.folder.store is not None:
                 self._replica = ReplicaWatch(self.folder)
                 holders = self._replica.holders
             self._budgets = Budgets(counters, self._journal.holder, begin=begin, holders=holders)
-            self._counters = counters
         if self.admission is None:
             self.admission = Admission(self._budgets, self.pricing, tell=self._alert)
         self.admission.take(quotas)
 
     async def greet(self) -> None:
         """Before the first request: counters of several machines hear that this worker is there. A connection that
-        begins, on a machine that has much to do, may take longer than a request may wait for."""
-        budgets, counters = self._budgets, self._counters
-        if budgets is None or not isinstance(counters, RemoteCounters):
+        begins, on a machine that has much to do, may take longer than a request may wait for. So it does without any
+        quota too: the first one may come while the gateway runs."""
+        counters = self._opened() if self.folder.store is not None else None
+        if not isinstance(counters, RemoteCounters):
             return
         counters.set_patience(MUCH_PATIENCE)
         try:
-            await asyncio.to_thread(budgets.greet)
+            await asyncio.to_thread(partial(_meet, counters) if self._budgets is None else self._budgets.greet)
         finally:
             counters.set_patience(PATIENCE)
+
+    def _opened(self) -> SqliteCounters | RemoteCounters:
+        """The counters; nothing happens before the first call."""
+        if self._counters is None:
+            self._counters = open_counters(self.folder)
+        return self._counters
+
+    def _keep_met(self, counters: RemoteCounters) -> None:
+        """While no quota asks for them, counters stay in reach of the first one. Nobody waits for it."""
+        if self._meeting is None or not self._meeting.is_alive():
+            self._meeting = threading.Thread(target=_meet, args=(counters,), name="dragoman-meeting", daemon=True)
+            with contextlib.suppress(RuntimeError):  # there is no room for a thread
+                self._meeting.start()
 
     def _stamped(self, quotas: Sequence[Quota]) -> list[Quota]:
         """Quotas with the time from which their amounts hold. The file says when it is written what holds, also where
@@ -198,6 +213,8 @@ class Ledger:
                 self._observer.notices[_COUNTERS] = "they do not answer, so `on_outage` of the quotas decides"
             else:
                 self._observer.notices.pop(_COUNTERS, None)
+        elif isinstance(self._counters, RemoteCounters):
+            self._keep_met(self._counters)
 
     def _judge_life(self, budgets: Budgets) -> None:
         """Whether other machines take this worker for one that has ended: their store was not heard for nearly a day,
@@ -332,6 +349,11 @@ class Ledger:
     @property
     def _words(self) -> str:
         return "requests are refused" if self.is_needed else _NOT_WRITTEN
+
+
+def _meet(counters: RemoteCounters) -> None:
+    with contextlib.suppress(CountersAway):
+        counters.meet()
 
 
 def tell_shipped(shipped: Shipped, metrics: Metrics) -> None:

@@ -13,8 +13,8 @@ _T = TypeVar("_T")
 
 
 class Aside:
-    """One thread for what may take its time. Who calls waits for `patience` seconds; what takes longer goes on there,
-    and until it is done everybody else is told at once that the counters are away.
+    """One thread for what may take its time. Who calls waits for `patience` seconds, also for others who called before;
+    what takes longer goes on there, and until it is done everybody else is told at once that the counters are away.
 
     Safe for several threads.
     """
@@ -43,9 +43,9 @@ class Aside:
             except RuntimeError:  # there is no room for a thread, or the process ends
                 self._executor = None  # the next call begins one; this one would keep what it was given
                 raise CountersAway("there is no room for a thread") from None
-            self._pending = future
         done, _ = wait((future,), self.patience)
         if not done:
+            self._pending = future
             raise CountersAway("no answer in time")
         return future.result()
 

@@ -182,6 +182,15 @@ class RemoteCounters:
         self.epoch = epoch
         return epoch
 
+    def meet(self) -> None:
+        """All that a first lease needs is in reach: what begins slowly has begun.
+
+        Raises:
+            CountersAway: it is not.
+        """
+        self.look()
+        self._roster.live()
+
     def greet(self, holder: str, claims: Sequence[Claim] = ()) -> str:
         """A holder uses no lease of a life before this one, and has used what its claims say; gives the epoch.
 

@@ -12,7 +12,7 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     # ------------------------------------------------------------ framing
     "byte-order-mark": ("The body begins with a byte order mark.", "It is skipped."),
     "single-newline": ("Events end with one newline instead of a blank line.", "Each `data:` line that decodes alone is an event."),
-    "bare-json-line": ("A line of JSON stands in an event stream without `data:`.", "It is read as an event."),
+    "bare-json-line": ("A line of JSON stands in an event stream without `data:`, or several values stand in one line.", "Each is read as an event."),
     "double-data-prefix": ("An event's data begins with another `data:`.", "The second prefix is dropped."),
     "stray-text": ("Text stands between events that is neither a field nor JSON.", "It is ignored. If nothing else comes, it becomes the error's message."),
     "mislabelled-gzip": ("The body is gzip although no header says so.", "It is decompressed, up to the size limit."),
@@ -88,6 +88,12 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "unvalidated": ("A route may only use validated targets, and none of its targets is validated.", "One is asked all the same, because `allow_one_unvalidated` allows it."),
 }  # fmt: skip
 
+#: Those of a wire with which a client that knows the specification alone reads the same calls as we do.
+HARMLESS_TO_CALLS: Final = frozenset({
+    "after-end", "changing-id", "context-truncated", "duplicate-final", "duplicate-start", "empty-error", "extra-choice",
+    "late-id", "late-stop-reason", "missing-id", "missing-start", "missing-stop-reason", "no-end-marker", "stop-reason",
+    "thinking-as-text", "unknown-event", "unknown-part", "usage-place",
+})  # fmt: skip
 SEEN_LIMIT: Final = 200
 
 

@@ -62,7 +62,7 @@ BODIES = [
     (b'{"a":1}\r\n\r\n{"b":2}', [A, B], [], "lines"),
     (b'{"a":1}\ndata: {"b":2}\n', [A, B], ["stray-text"], "lines"),
     (b'{"a":1}', [A], [], "document"),
-    (b'{"a":1}{"b":2}', [A, B], [], "document"),
+    (b'{"a":1}{"b":2}', [A, B], ["bare-json-line"], "document"),
     (b'{\n  "a": 1\n}\n', [(b'{\n  "a": 1\n}\n', b"")], [], "document"),
     (b'{"a":\n{"b":2}\n{"a":1}\n', [(b'{"a":', b""), B, A], [], "lines"),
     (b'[{"a":1},\r\n{"b":2}\n]', [A, B], [], "array"),

@@ -17,6 +17,7 @@ from dragoman._json import Raw
 from dragoman.client.exchange import Exchange, OnDeviation
 from dragoman.client.failure_words import explained
 from dragoman.client.forwarding import ClientHead, with_query
+from dragoman.deviations import HARMLESS_TO_CALLS
 from dragoman.errors import call_failure
 from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed
 from dragoman.proofs import is_of_the_wire
@@ -138,7 +139,7 @@ class PassthroughExchange:
     """
 
     __slots__ = (
-        "_decoder", "_expectation", "_failed_call", "_frames", "_headers", "_held", "_is_odd", "_is_stream",
+        "_decoder", "_doubt", "_expectation", "_failed_call", "_frames", "_headers", "_held", "_is_odd", "_is_stream",
         "_is_stopping", "_kept_back", "_make_usual", "_on_deviation", "_original", "_said", "_status", "_stop_mark",
         "_target", "_usual", "_withdraw", "outgoing",
     )  # fmt: skip
@@ -181,6 +182,7 @@ class PassthroughExchange:
         self._headers: Mapping[str, str] = {}
         self._held: list[bytes] | None = []  # the body so far; None when it flows
         self._failed_call: ToolCallFailed | None = None
+        self._doubt: Deviation | None = None  # with which its client may read calls otherwise
         self._is_odd = False  # so its end tells whether a call of it failed
         # Without tools no call is waited for, so nothing is lost that hangs on the reason.
         self._stop_mark = protocol.stop_mark if not _TOOLS.isdisjoint(peek.fields) else None
@@ -316,6 +318,8 @@ class PassthroughExchange:
                 self._is_odd = True
                 if self._held is not None and event.severity != "note" and is_of_the_wire(event.code):
                     return self._turn()
+                if event.severity != "note" and is_of_the_wire(event.code) and event.code not in HARMLESS_TO_CALLS:
+                    self._doubt = self._doubt or event
                 self._on_deviation(self._target.name, event)
                 if type(events[-1]) is not Failure:
                     self._withdraw(self._target.name, event)
@@ -325,13 +329,22 @@ class PassthroughExchange:
                 events = [*events[:-1], explained(event, self._target, self.outgoing.url)]
             elif type(event) is ToolCallFailed:
                 self._failed_call, self._is_odd = event, True
-        if (failed := self._failed_call) is not None and events:
-            end = events[-1]
-            if type(end) is Finish and end.reason not in _CUTS:
-                events = [*events[:-1], call_failure([failed], end.usage)]
+        if events and type(end := events[-1]) is Finish:
+            events = self._ended(events, end)
         if self._said:
             events, self._said = [*self._said, *events], []
         return events
+
+    def _ended(self, events: list[Event], end: Finish) -> list[Event]:
+        """The last events: an error where calls have left and failed, or where the client may have read them
+        otherwise."""
+        failed = self._failed_call
+        if failed is None and self._doubt is not None and end.reason == "tool_use":
+            failed = _misread(self._doubt)
+            events = [*events[:-1], failed, end]
+        if failed is None or end.reason in _CUTS:
+            return events
+        return [*events[:-1], call_failure([failed], end.usage)]
 
     def _turn(self) -> list[Event]:
         """The usual exchange takes over, with all that came."""
@@ -339,6 +352,13 @@ class PassthroughExchange:
         usual.head(self._status, self._headers)
         held, self._held = self._held or [], None
         return usual.feed(b"".join(held)) if held else []
+
+
+def _misread(doubt: Deviation) -> ToolCallFailed:
+    """Calls that left with a deviation in them: mended is only what we read."""
+    where = f"{doubt.code} at {doubt.where}" if doubt.where else doubt.code
+    message = f"the calls of this answer came in a form that clients read otherwise ({where}): ask again"
+    return ToolCallFailed(0, "", "", "contradicted", message)
 
 
 def _kind(content_type: str) -> str:

@@ -24,6 +24,7 @@ from dragoman.codec.framing.event_stream import Frame as Frame
 from dragoman.codec.framing.event_stream import TooLarge as TooLarge
 from dragoman.codec.framing.json_array import ArrayItems
 from dragoman.codec.framing.plain_keys import has_escaped_letters, may_have_escapes, with_plain_keys
+from dragoman.deviations import clip
 
 Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "array", "text"]
 
@@ -368,7 +369,9 @@ class BodyReader:
             self._deviate("stray-text", "body", "data: in lines of JSON")
             text = text[5:].strip()
         elif _FIELD.match(text):
-            return
+            self._deviate("stray-text", "body", clip(text.decode("utf-8", "replace")))
+            if b'"' not in text and b"{" not in text:  # else it may be the rest of a line
+                return
         if text[:1] in (b"{", b"[") or text:
             yield text, b""
 
@@ -395,6 +398,8 @@ class BodyReader:
                 self.kind = "lines"
                 yield from self._line_frames(text)
             return
+        if len(values) > 1:
+            self._deviate("bare-json-line", "body", "several values in one line")
         for value in values:
             yield value.encode("utf-8", "replace"), b""
 

@@ -329,8 +329,9 @@ class Decoder:
                 self._read_part(part, rest)
         if found is not None:
             self._kept.add_rest(found, place, self._assembly)
-        reason = candidate.finishReason or candidate.finish_reason
-        if reason:
+        if candidate.finish_reason:
+            self._assembly.deviate("sibling-key", "candidate", "finish_reason")
+        if reason := candidate.finishReason or candidate.finish_reason:
             self._read_reason(reason)
 
     def _read_reason(self, word: str | int) -> None:

@@ -170,7 +170,7 @@ def read_call_leniently(call: dict[str, Json], deviate: Deviate) -> dict[str, Js
         loose["partialArgs?"] = _json.to_lenient_text(pieces)
     loose |= {f"{key}?" if key == "unread" else key: item for key, item in _rest(call, CALL_FIELDS).items()}
     if call.get("willContinue") is not None:
-        loose["willContinue"] = bool(call["willContinue"])
+        loose["willContinue"] = _flag(call["willContinue"], "functionCall.willContinue", deviate)
     return loose
 
 
@@ -183,6 +183,9 @@ def is_piece(value: Json) -> bool:
 def read_pieces_leniently(pieces: Json, deviate: Deviate) -> list[Json]:
     """Pieces of streamed arguments as they fit `PartialArgument`."""
     found = _list(pieces, "partialArgs", deviate)
+    odd = [key for piece in found if isinstance(piece, dict) for key in piece if "_" in key]
+    if odd:
+        deviate("sibling-key", "partialArgs", ", ".join(odd))
     return [_read_piece_leniently(camel(piece), deviate) for piece in found if isinstance(piece, dict)]
 
 
@@ -190,7 +193,7 @@ def _read_piece_leniently(fields: dict[str, Json], deviate: Deviate) -> dict[str
     piece: dict[str, Json] = {
         "jsonPath": _text(fields.get("jsonPath"), "partialArgs.jsonPath", deviate) or "",
         "stringValue": _text(fields.get("stringValue"), "partialArgs.stringValue", deviate),
-        "willContinue": bool(fields.get("willContinue")),
+        "willContinue": _flag(fields.get("willContinue"), "partialArgs.willContinue", deviate),
     }
     number, flag = fields.get("numberValue"), fields.get("boolValue")
     if number is not None:
@@ -217,6 +220,12 @@ def _text(value: Json, where: str, deviate: Deviate) -> str | None:
         return value
     deviate("wrong-type", where, type(value).__name__)
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _flag(value: Json, where: str, deviate: Deviate) -> bool:
+    if value is not None and not isinstance(value, bool):
+        deviate("wrong-type", where, type(value).__name__)
+    return bool(value)
 
 
 def _word(value: Json, where: str, deviate: Deviate) -> str | int | None:

@@ -105,6 +105,8 @@ class CallReader:
             name, arguments, index = call.name, call.arguments, call.index
         else:
             name = function.name or call.name
+            if call.name and not function.name:
+                assembly.deviate("sibling-key", where, "the name beside the function object")
             is_one = (call.name or name) == name
             arguments = function.arguments
             index = call.index if function.index is None else function.index

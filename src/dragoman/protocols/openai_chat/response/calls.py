@@ -95,10 +95,20 @@ class CallReader:
             self._assembly.contradict(call, f"call {call.index}")
         if name and not piece.type:
             self._assembly.deviate("missing-type", f"call {call.index}")
-        if piece.function is None and piece.name:
-            self._assembly.deviate("sibling-key", f"call {call.index}", "no function object")
+        self._tell_siblings(piece, f"call {call.index}")
         call.signature = signature_of(piece) or call.signature
         call.native = native_of_call(piece, call.native)
+
+    def _tell_siblings(self, piece: CallPiece, where: str) -> None:
+        """What stands where this protocol has no place for it is read here, and by no client that knows no more."""
+        function = piece.function
+        if function is None:
+            if piece.name:
+                self._assembly.deviate("sibling-key", where, "no function object")
+        elif function.parameters is not NOTHING:
+            self._assembly.deviate("sibling-key", f"{where}.function", "parameters")
+        elif piece.arguments or (piece.name and not function.name):
+            self._assembly.deviate("sibling-key", where, "beside the function object")
 
     def judge(self, said: Delta, frame: bytes) -> None:
         """Take the calls out of a frame that tells a key twice: whose they are, and what they say, has two readings."""
@@ -144,8 +154,7 @@ class CallReader:
             return
         if not piece.type:
             self._assembly.deviate("missing-type", f"call {name}")
-        if piece.function is None and piece.name:
-            self._assembly.deviate("sibling-key", f"call {name}", "no function object")
+        self._tell_siblings(piece, f"call {name}")
         native, signature = native_of_call(piece), signature_of(piece)
         call = self._slots.whole(piece.id or "", name, arguments, kind=kind, signature=signature, native=native)
         if not _is_told_once(piece):

@@ -198,6 +198,7 @@ class Decoder:
             is_exact: the strict reader of JSON read it.
         """
         if isinstance(value, list):
+            self._assembly.deviate("envelope", "chunk", "a list")
             for item in value:
                 if isinstance(item, dict):
                     self._odd_value(item, _json.encode(item), name)

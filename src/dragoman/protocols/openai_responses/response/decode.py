@@ -307,6 +307,8 @@ class Decoder:
             if status in RUNNING:
                 output = [unproven(item) for item in output]
             reconcile(self._items, output, (place[0], (*place[1], "output")), assembly=self._assembly)
+        elif output is not None:
+            self._assembly.deviate("wrong-type", "response.output", type(output).__name__)
         if self._assembly.is_empty and (text := text_of(response.get("output_text"))):
             self._assembly.text(self._assembly.lenient_text(text))
         self._items.close(is_good=status == "completed")

@@ -19,6 +19,7 @@ from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.openai_responses.request.namespaces import offered_name
 from dragoman.protocols.openai_responses.response.item_places import Places
 from dragoman.protocols.openai_responses.response.told_apart import ToldApart
+from dragoman.protocols.openai_responses.response.unmodelled import tell_missing
 from dragoman.protocols.openai_responses.wire import (
     NAME,
     ItemKind,
@@ -320,6 +321,7 @@ class Items:
     def again(self, item: Item, fields: dict[str, Json], place: Place) -> None:
         if item.call is not None:  # an item that ended is told once more: a call must be the same
             self.name_call(item, fields)
+            tell_missing(item.kind, fields, f"output[{item.index}]", self._assembly)
             self.final_arguments(item, self._arguments(item, fields, place))
             if fields.get("status") in _UNUSABLE:
                 self._assembly.contradict(item.call, f"output[{item.index}].status")
@@ -376,6 +378,7 @@ class Items:
         elif item.call is not None:
             self.name_call(item, fields)
             note_unread(item.call, fields, *_ARGUMENTS[item.call.kind])
+            tell_missing(item.kind, fields, f"output[{item.index}]", self._assembly)
             self.final_arguments(item, self._arguments(item, fields, place))
             self.final_arguments(item, item.prefill)
             if late:
@@ -420,6 +423,8 @@ class Items:
                 item.told.close(self._assembly.deviate)
             if (call := item.call) is None:
                 continue
+            if is_good and not item.done:
+                self._assembly.deviate("part-not-closed", f"output[{item.index}]", "no item tells the whole call")
             if item.is_doubtful:
                 self._drop_doubtful(call)
             elif item.prefill and not item.done and (call.text.is_closed() or (is_good and call.text.is_blank())):

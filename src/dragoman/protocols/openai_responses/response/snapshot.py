@@ -19,6 +19,8 @@ _MOST_COMPARED: Final = 16
 def reconcile(items: Items, output: list[Json], place: Place, *, assembly: Assembly) -> None:
     """Add what the list says and the stream did not. Ids rotate and servers merge items, so content counts too."""
     entries = [(index, value) for index, value in enumerate(output) if isinstance(value, dict)]
+    if len(entries) < len(output):
+        assembly.deviate("wrong-type", "response.output", "an entry that is no object")
     streamed = Streamed(items.all)
     if _is_said(items.all, entries, "message"):
         entries = [(index, value) for index, value in entries if value.get("type") != "message"]

@@ -81,6 +81,15 @@ def tell_foreign(kind: str, event: dict[str, Json], assembly: Assembly) -> None:
         tell_unread(assembly, {"item": event["item"]}, kind)
 
 
+def tell_missing(kind: str, fields: dict[str, Json], where: str, assembly: Assembly) -> None:
+    """Name what a whole item does not tell of its call: clients read no other event of it."""
+    for name in ("type", "call_id", "name", "input" if kind == "custom_tool_call" else "arguments"):
+        if (value := fields.get(name)) is None:
+            assembly.deviate("missing-field", f"{where}.{name}")
+        elif not isinstance(value, str):
+            assembly.deviate("wrong-type", f"{where}.{name}", type(value).__name__)
+
+
 def beside_item(event: dict[str, Json]) -> dict[str, Json]:
     """What stands beside the item of a call in its event, and is its arguments where the item has none."""
     return {key: event[key] for key in ("arguments", "input", "parameters") if key in event}

@@ -9,11 +9,15 @@ import pytest
 
 from dragoman import _json, decode
 from dragoman.errors import UsageError
+from dragoman.events import Deviation, unfold
+from dragoman.offering import offer
 from dragoman.protocols import PROTOCOLS
-from test_remote_servers import GEMINI, MESSAGES, RESPONSES, seen, sent
+from dragoman.types import Media, ProtocolName
+from test_remote_servers import CHAT, GEMINI, HOSTED, MESSAGES, RESPONSES, seen, sent
 
 FUNCTION = {"type": "function", "name": "f", "parameters": {"type": "object"}}
 PIXEL = "iVBORw0KGgo="
+CONTENTS = [{"role": "user", "parts": [{"text": "hi"}]}]
 
 
 def asked(*tools: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -33,7 +37,7 @@ def test_a_search_of_files_goes_both_ways() -> None:
 @pytest.mark.parametrize(
     "tool",
     [{"vector_store_ids": ["vs_1"]}, {"vector_store_ids": []},
-     {"vector_store_ids": ["fileSearchStores/a"], "filters": {"type": "eq", "key": "tenant", "value": "me"}}],
+     {"vector_store_ids": ["fileSearchStores/a"], "filters": {"type": "ne", "key": "tenant", "value": "me"}}],
 )  # fmt: skip
 def test_a_search_never_reads_other_files_than_it_named(tool: dict[str, Any]) -> None:
     """A store of one vendor is not there at the other, and a filter may be who may read what."""
@@ -43,10 +47,22 @@ def test_a_search_never_reads_other_files_than_it_named(tool: dict[str, Any]) ->
     rendered = sent(RESPONSES, asked({"type": "file_search", **tool}, FUNCTION), GEMINI)
     assert b"fileSearch" not in rendered.http.body
     assert any((each.code, each.where) == ("dropped", "tools.file_search") for each in rendered.deviations)
-    filtered = {"fileSearchStoreNames": ["vs_1"], "metadataFilter": "tenant = 'me'"}
+    filtered = {"fileSearchStoreNames": ["vs_1"], "metadataFilter": "tenant != 'me'"}
     contents = [{"role": "user", "parts": [{"text": "hi"}]}]
     with pytest.raises(UsageError, match=r"tools\.fileSearch"):
         sent(GEMINI, {"contents": contents, "tools": [{"fileSearch": filtered}]}, RESPONSES)
+
+
+def test_a_filter_goes_both_ways_where_it_can_be_said_exactly() -> None:
+    said = {"type": "and", "filters": [{"type": "eq", "key": "tenant", "value": "me"},
+                                       {"type": "gte", "key": "year", "value": 2020}]}  # fmt: skip
+    tool = {"type": "file_search", "vector_store_ids": ["fileSearchStores/a"], "filters": said}
+    [entry] = seen(RESPONSES, asked(tool), GEMINI)["tools"]
+    text = '(tenant = "me" AND year >= 2020)'
+    assert entry == {"fileSearch": {"fileSearchStoreNames": ["fileSearchStores/a"], "metadataFilter": text}}
+    body = {"contents": CONTENTS, "tools": [{"fileSearch": {"fileSearchStoreNames": ["vs_1"], "metadataFilter": text}}]}
+    [back] = seen(GEMINI, body, RESPONSES)["tools"]
+    assert back == {"type": "file_search", "vector_store_ids": ["vs_1"], "filters": said}
 
 
 @pytest.mark.parametrize(
@@ -92,3 +108,105 @@ def test_an_image_of_an_answer_is_an_item() -> None:
     body = PROTOCOLS[RESPONSES].render_response(reply, new_id=lambda: "1", model="m", created=1)
     [item] = [item for item in json.loads(body)["output"] if item["type"] == "image_generation_call"]
     assert (item["result"], item["status"]) == (PIXEL, "completed")
+
+
+# ---------------------------------------------------------------- images that a client of Gemini asks for
+
+
+def drawing(*kinds: str, **config: Any) -> dict[str, Any]:
+    return {"contents": CONTENTS, "generationConfig": {"responseModalities": list(kinds), **config}}
+
+
+@pytest.mark.parametrize("kinds", [("TEXT", "IMAGE"), ("IMAGE", "TEXT"), ("IMAGE",)])
+def test_images_as_a_kind_of_answer_are_a_tool_of_responses(kinds: tuple[str, ...]) -> None:
+    body = seen(GEMINI, drawing(*kinds, imageConfig={"aspectRatio": "3:2"}, maxOutputTokens=9), RESPONSES)
+    assert body["tools"] == [{"type": "image_generation", "size": "1536x1024"}]
+    assert body.get("tool_choice") == (None if "TEXT" in kinds else {"type": "image_generation"})
+    assert body["max_output_tokens"] == 9
+
+
+def test_what_is_said_of_the_image_besides_is_named() -> None:
+    config = {"aspectRatio": "16:9", "imageSize": "4K"}
+    rendered = sent(GEMINI, drawing("IMAGE", imageConfig=config), RESPONSES)
+    assert json.loads(rendered.http.body)["tools"] == [{"type": "image_generation"}]
+    named = {each.where for each in rendered.deviations}
+    assert {f"generationConfig.imageConfig.{key}" for key in config} <= named
+
+
+@pytest.mark.parametrize("target", [CHAT, MESSAGES, "ollama-chat"])
+@pytest.mark.parametrize("kinds", [("TEXT", "IMAGE"), ("IMAGE",)])
+def test_a_request_for_images_alone_is_refused_where_nobody_makes_them(
+    target: ProtocolName, kinds: tuple[str, ...]
+) -> None:
+    with pytest.raises(UsageError, match=r"generationConfig\.responseModalities.*tool_policy\.image_generation"):
+        sent(GEMINI, drawing(*kinds), target)
+
+
+def test_images_beside_functions_are_left_out_and_said() -> None:
+    functions = [{"functionDeclarations": [{"name": "f", "parameters": {"type": "object"}}]}]
+    rendered = sent(GEMINI, {**drawing("TEXT", "IMAGE"), "tools": functions}, MESSAGES)
+    where = [each.where for each in rendered.deviations if each.code == "dropped"]
+    assert where == ["generationConfig.responseModalities"]
+
+
+def test_a_policy_takes_images_out_of_a_request_of_gemini_itself() -> None:
+    body = _json.encode(drawing("TEXT", "IMAGE", maxOutputTokens=9))
+    request = PROTOCOLS[GEMINI].parse_request(body, path="/v1beta/models/m:generateContent").request
+    for policy, found in (("translate", ["TEXT", "IMAGE"]), ("drop", None)):
+        made = offer(
+            request, PROTOCOLS[GEMINI], name="lab/m", dialect=HOSTED, policies={"image_generation": policy},
+            protocols=PROTOCOLS.__getitem__, client=GEMINI,
+        )  # fmt: skip
+        config = json.loads(PROTOCOLS[GEMINI].render_request(made.request, dialect=HOSTED).http.body)[
+            "generationConfig"
+        ]
+        assert config.get("responseModalities") == found
+        assert config["maxOutputTokens"] == 9
+
+
+def test_texts_and_sounds_are_no_tool() -> None:
+    assert "tools" not in seen(GEMINI, drawing("TEXT"), RESPONSES)
+    assert seen(GEMINI, drawing("AUDIO"), CHAT)["modalities"] == ["text", "audio"]
+
+
+@pytest.mark.parametrize("form", ["png", "jpeg", "svg"])
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("client", [GEMINI, CHAT, "ollama-chat"])
+def test_an_image_of_responses_comes_back_in_the_clients_form(client: ProtocolName, is_stream: bool, form: str) -> None:
+    item = {"id": "ig_1", "type": "image_generation_call", "status": "completed", "result": PIXEL,
+            "output_format": form, "revised_prompt": "a cat"}  # fmt: skip
+    answer = {"id": "r", "object": "response", "status": "completed", "model": "m", "output": [item], "usage": None}
+    reply = decode(_json.encode(answer), RESPONSES)
+    lost: list[Deviation] = []
+    mime = "image/svg+xml" if form == "svg" else f"image/{form}"
+    if is_stream:
+        encoder = PROTOCOLS[client].encoder(new_id=lambda: "1", model="m", created=1)
+        wire = encoder.encode(unfold(reply))
+        lost += encoder.lost
+        back = decode(wire, client)
+    else:
+        wire = PROTOCOLS[client].render_response(reply, new_id=lambda: "1", model="m", created=1, lost=lost)
+        back = decode(wire, client)
+    [image] = [part for part in back.parts if isinstance(part, Media)]
+    assert PIXEL in (image.data or image.url or "")
+    assert client == "ollama-chat" or mime in (image.mime or image.url or "")
+    assert [each.where for each in lost] == ["parts[0].<image_generation_call>.revised_prompt"]
+
+
+@pytest.mark.parametrize("mime", ["image/png", "image/jpeg", "image/svg+xml"])
+def test_an_image_goes_to_responses_and_back_with_its_form(mime: str) -> None:
+    parts = [{"inlineData": {"mimeType": mime, "data": PIXEL}}]
+    answer = {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
+    reply = decode(_json.encode(answer), GEMINI)
+    body = PROTOCOLS[RESPONSES].render_response(reply, new_id=lambda: "1", model="m", created=1)
+    back = PROTOCOLS[GEMINI].render_response(decode(body, RESPONSES), new_id=lambda: "1", model="m", created=1)
+    assert json.loads(back)["candidates"][0]["content"]["parts"] == parts
+
+
+def test_an_earlier_image_of_gemini_goes_along_to_responses() -> None:
+    """As the user's: an item of the tool must have an id of that provider's store."""
+    turn = {"role": "model", "parts": [{"inlineData": {"mimeType": "image/png", "data": PIXEL}}]}
+    rendered = sent(GEMINI, {"contents": [*CONTENTS, turn, *CONTENTS]}, RESPONSES)
+    [_, image, _] = json.loads(rendered.http.body)["input"]
+    assert image["content"] == [{"type": "input_image", "image_url": f"data:image/png;base64,{PIXEL}"}]
+    assert [(each.code, each.where) for each in rendered.deviations] == [("moved", "messages[1].parts[0]")]

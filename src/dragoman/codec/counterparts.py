@@ -244,12 +244,13 @@ def as_image(part: Raw) -> tuple[Media, tuple[str, ...]] | None:
     data = read_text(fields.get("result"))
     if read_text(fields.get("type")) != _IMAGE or read_text(fields.get("status")) != "completed" or not data:
         return None
-    image = Media("image", f"image/{read_text(fields.get('output_format')) or 'png'}", data)
-    return image, tuple(name for name in fields if name not in _OF_IMAGE)
+    form = read_text(fields.get("output_format")) or "png"
+    image = Media("image", "image/svg+xml" if form == "svg" else f"image/{form}", data)
+    return image, tuple(name for name, value in fields.items() if name not in _OF_IMAGE and bytes(value) != b"null")
 
 
 _IMAGE: Final = "image_generation_call"
-_OF_IMAGE: Final = frozenset({"type", "status", "result", "output_format"})
+_OF_IMAGE: Final = frozenset({"type", "id", "status", "result", "output_format"})
 #: Protocol → blocks that are read as texts → their fields that make it, the last one their content.
 _TEXTS: Final[Mapping[ProtocolName, Mapping[str, tuple[str, ...]]]] = {
     "anthropic-messages": {

@@ -21,7 +21,7 @@ from dragoman.codec.citations import (
     take_grounding,
     take_queries,
 )
-from dragoman.codec.counterparts import OF_ANSWER, kind_of, kinds_of, take
+from dragoman.codec.counterparts import OF_ANSWER, as_image, kind_of, kinds_of, take
 from dragoman.codec.json_fields import Fields, read_fields, read_items
 from dragoman.codec.remote_calls import Begun, RemoteCall, RemoteCalls
 from dragoman.codec.searches import Searches, each_once
@@ -128,12 +128,9 @@ class CrossProtocol:
             self._part(event.call, event.index)
         elif type(event) is PartEvent:
             self.further = []
-            remote = self._remote(event)
-            if remote is not None:
-                return remote
-            search = self._search(event)
-            if search is not None:
-                return search
+            taken = self._image(event) or self._remote(event) or self._search(event)
+            if taken is not None:
+                return taken
             self._part(event.part, event.index)
         elif type(event) is NativeEvent and event.protocol != self._protocol and not event.of_part:
             self._lose(f"events.{kind_of(event.raw)}", f"only {event.protocol} has it")
@@ -289,6 +286,16 @@ class CrossProtocol:
         query, candidate["groundingMetadata"] = take_queries(candidate["groundingMetadata"])
         self._queries += [query] if query else []
         return Native(native.protocol, {**pages.rest.fields, "candidates": _json.raw([candidate])})
+
+    def _image(self, event: PartEvent) -> PartEvent | None:
+        """An image that another provider's tool made, as all protocols tell images; None where it is none."""
+        part = event.part
+        made = as_image(part.raw) if type(part) is Opaque and part.protocol != self._protocol else None
+        if made is None or type(part) is not Opaque:
+            return None
+        for path in made[1]:
+            self._lose(f"parts[{event.index}].<{kind_of(part.raw)}>.{path}", f"only {part.protocol} has it")
+        return PartEvent(event.index, made[0])
 
     def _remote(self, event: PartEvent) -> PartEvent | None:
         """What a part tells of a call of an MCP server, in the protocol's words; None where that cannot be said."""

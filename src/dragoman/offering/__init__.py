@@ -208,6 +208,10 @@ class _Offering:
         fields = {name: raw for name, raw in native.fields.items() if name not in lost and name != "tools"}
         if entries := [entry for entry in kept if entry]:
             fields["tools"] = _json.raw(entries)
+        for tool in lost.values():  # one that stands elsewhere than among the tools
+            outer, _, inner = tool.where.partition(".")
+            if outer in fields and (within := read_fields(fields[outer])) is not None:
+                fields[outer] = _json.raw({key: raw for key, raw in within.items() if key != inner})
         return msgspec.structs.replace(request, native=Native(native.protocol, fields))
 
     # ------------------------------------------------------------ tools that take free text

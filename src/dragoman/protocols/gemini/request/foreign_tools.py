@@ -11,7 +11,8 @@ from typing import Final
 import msgspec
 
 from dragoman import _json
-from dragoman._json import Json
+from dragoman._json import Json, Raw
+from dragoman.codec.file_filters import read_filter
 from dragoman.codec.hosted_history import with_images
 from dragoman.codec.json_fields import native_fields, read
 from dragoman.deviations import clip
@@ -26,6 +27,9 @@ _KINDS: Final = {
     "codeExecution": "code_execution", "fileSearch": "file_search", "retrieval": "file_search", "googleMaps": "maps",
     "mcpServers": "mcp", "computerUse": "computer",
 }  # fmt: skip
+_IMAGES: Final = "responseModalities"
+#: Of a picture's width to its height: those that other protocols' tools know.
+_RATIOS: Final = ("1:1", "3:2", "2:3")
 #: How the name of a store begins.
 _STORE: Final = "fileSearchStores/"
 _WRITTEN: Final = {"web_search": "googleSearch", "web_fetch": "urlContext", "code_execution": "codeExecution"}
@@ -47,6 +51,8 @@ def open_request(request: Request) -> Opened:
             runner: Runner = "client" if key == "computerUse" else "provider"
             unsaid = tuple(entry[key]) if isinstance(entry[key], dict) else ()
             found.append(NativeTool(_KINDS.get(key, "other"), key, f"tools.{clip(key)}", runner, unsaid=unsaid))
+    images, forced = _take_images(native)
+    found += images
     tools = request.tools
     deviations: list[Deviation] = []
     config = read(native.get("toolConfig"))
@@ -62,8 +68,26 @@ def open_request(request: Request) -> Opened:
         native["toolConfig"] = _json.raw({key: value for key, value in config.items() if value})
     kept = Native(NAME, native) if native else None
     return Opened(
-        msgspec.structs.replace(request, tools=tools, native=kept), tuple(found), deviations=tuple(deviations)
+        msgspec.structs.replace(request, tools=tools, native=kept), tuple(found), forced, deviations=tuple(deviations)
     )
+
+
+def _take_images(native: dict[str, Raw]) -> tuple[list[NativeTool], str]:
+    """Images as a kind of answer, taken out of the native fields: the tool that makes them, and its name where an
+    answer may hold nothing else. Its form goes along where it is one that tools know."""
+    config = _object(read(native.get("generationConfig")))
+    kinds = config.get("responseModalities")
+    if not isinstance(kinds, list) or "IMAGE" not in kinds or not all(kind in ("TEXT", "IMAGE") for kind in kinds):
+        return [], ""
+    del config["responseModalities"]
+    form = _object(config.get("imageConfig"))
+    settings: dict[str, Json] = {}
+    if form.get("aspectRatio") in _RATIOS:
+        settings["aspect"] = form.pop("aspectRatio")
+        config["imageConfig"] = form
+    native["generationConfig"] = _json.raw({key: value for key, value in config.items() if value != {}})
+    tool = NativeTool("image_generation", _IMAGES, f"generationConfig.{_IMAGES}", settings=settings)
+    return [tool], "" if "TEXT" in kinds else _IMAGES
 
 
 def _read_servers(servers: Json) -> list[NativeTool]:
@@ -90,10 +114,12 @@ def _object(value: Json) -> dict[str, Json]:
 def _read_file_search(said: dict[str, Json]) -> NativeTool:
     settings = {"stores": said.get("fileSearchStoreNames"), "max_results": said.get("topK")}
     unsaid = tuple(clip(key) for key in said if key not in ("fileSearchStoreNames", "topK", "metadataFilter"))
+    wanted = said.get("metadataFilter")
+    settings["filter"] = wanted if read_filter(wanted) is not None else None
     return NativeTool(
         "file_search", "fileSearch", "tools.fileSearch", unsaid=unsaid,
         settings={name: value for name, value in settings.items() if value},
-        bound="it searches only what a filter allows" if said.get("metadataFilter") else "",
+        bound="its filter has no exact words in other protocols" if wanted and not settings["filter"] else "",
     )  # fmt: skip
 
 
@@ -105,6 +131,8 @@ def _write_file_search(settings: dict[str, Json]) -> Written | None:
     said: dict[str, Json] = {"fileSearchStoreNames": stores}
     if "max_results" in settings:
         said["topK"] = settings["max_results"]
+    if "filter" in settings:
+        said["metadataFilter"] = settings["filter"]
     return Written(_json.raw({"fileSearch": said}))
 
 

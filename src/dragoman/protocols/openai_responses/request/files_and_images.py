@@ -9,11 +9,13 @@ from typing import Any, Final
 
 from dragoman import _json
 from dragoman._json import Json
+from dragoman.codec.file_filters import filter_text, read_filter
 from dragoman.deviations import clip
 from dragoman.protocol.native_tools import NativeTool, Written
 
 _OF_SEARCH: Final = ("type", "vector_store_ids", "max_num_results", "filters")
 _RATIOS: Final = {"1024x1024": "1:1", "1536x1024": "3:2", "1024x1536": "2:3"}
+_SIZES: Final = {ratio: size for size, ratio in _RATIOS.items()}
 #: How the names of stores begin that are of another vendor.
 _FOREIGN_STORE: Final = "fileSearchStores/"
 
@@ -21,10 +23,12 @@ _FOREIGN_STORE: Final = "fileSearchStores/"
 def read_file_search(entry: dict[str, Any]) -> NativeTool:
     """The entry of a search of files among a request's tools."""
     settings = {"stores": entry.get("vector_store_ids"), "max_results": entry.get("max_num_results")}
+    wanted = entry.get("filters")
+    settings["filter"] = filter_text(wanted) if wanted else None
     return NativeTool(
         "file_search", "file_search", "tools.file_search", unsaid=_rest(entry, *_OF_SEARCH),
         settings={name: value for name, value in settings.items() if value},
-        bound="it searches only what a filter allows" if entry.get("filters") else "",
+        bound="its filter has no exact words in other protocols" if wanted and not settings["filter"] else "",
     )  # fmt: skip
 
 
@@ -50,4 +54,16 @@ def write_file_search(settings: dict[str, Json]) -> Written | None:
     entry: dict[str, Json] = {"type": "file_search", "vector_store_ids": stores}
     if "max_results" in settings:
         entry["max_num_results"] = settings["max_results"]
+    if "filter" in settings:
+        entry["filters"] = read_filter(settings["filter"])
     return Written(_json.raw(entry), _json.raw({"type": "file_search"}))
+
+
+def write_image_generation(settings: dict[str, Json]) -> Written:
+    """The tool that makes images. `aspect` has no size here where it is none of three."""
+    aspect = str(settings.get("aspect") or "")
+    entry: dict[str, Json] = {"type": "image_generation"}
+    if aspect in _SIZES:
+        entry["size"] = _SIZES[aspect]
+    unsaid = ("aspect",) if aspect and aspect not in _SIZES else ()
+    return Written(_json.raw(entry), _json.raw({"type": "image_generation"}), unsaid)

@@ -23,6 +23,7 @@ from dragoman.protocols.openai_responses.request.files_and_images import (
     read_file_search,
     read_image_generation,
     write_file_search,
+    write_image_generation,
 )
 from dragoman.protocols.openai_responses.request.namespaces import known_name, place_of
 from dragoman.protocols.openai_responses.request.remote_servers import read_server_tool, write_server_tool
@@ -386,6 +387,8 @@ def write_tool(tool: NativeTool) -> Written | None:
         return write_server_tool(tool.server)
     if tool.kind == "file_search":
         return write_file_search(tool.settings)
+    if tool.kind == "image_generation":
+        return write_image_generation(tool.settings)
     if tool.kind != "web_search":
         return None
     entry = {"type": "web_search"}

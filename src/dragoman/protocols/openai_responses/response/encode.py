@@ -46,6 +46,7 @@ from dragoman.protocols.openai_responses.response.output_forms import (
     PartForm,
     call_form,
     form_of,
+    image_fields,
     own_fields,
 )
 from dragoman.protocols.openai_responses.response.unmodelled import DEFAULTS
@@ -310,7 +311,7 @@ class Encoder:
                 self._whole_item(part, out)
         elif part.kind == "image" and part.data is not None:
             id = f"ig_{self._new_id()}"
-            image = {"id": id, "type": "image_generation_call", "status": "completed", "result": part.data}
+            image = {"id": id, **image_fields(part.mime), "result": part.data}
             self._whole_item(Opaque(NAME, _json.raw(image)), out)
         elif part.url is not None:
             self._say(part.url, out)

@@ -13,12 +13,20 @@ from dragoman.types import Native, ToolCall
 
 #: Native fields of a text or thinking part that belong to its item.
 _PART_FIELDS: Final = frozenset({"type", "annotations", "logprobs"})
+_IMAGE_FORMS: Final = frozenset({"png", "webp", "jpeg", "gif", "svg"})
 _decode_list = _json.typed_decoder(list[Raw])
 
 
 def own_fields(native: Native | None) -> dict[str, Raw]:
     """Native fields of this protocol."""
     return native.fields if native is not None and native.protocol == NAME else {}
+
+
+def image_fields(mime: str | None) -> dict[str, Json]:
+    """What an item says of an image that it holds. Without a form it is a PNG."""
+    form = (mime or "").removeprefix("image/").removesuffix("+xml")
+    said: dict[str, Json] = {"output_format": form} if form in _IMAGE_FORMS else {}
+    return {"type": "image_generation_call", "status": "completed", **said}
 
 
 class PartForm:

@@ -98,7 +98,7 @@ def gemini(body: bytes, *, is_whole: bool) -> list[Call]:
     reason = None
     going_on: Call | None = None
     for answer in [_object(json.loads(body))] if is_whole else events(body):
-        for candidate in answer.get("candidates") or ():
+        for candidate in (answer.get("candidates") or ())[:1]:
             reason = candidate.get("finishReason") or reason
             for part in candidate.get("content", {}).get("parts") or ():
                 call = part.get("functionCall")

@@ -6,6 +6,7 @@ does not have is a deviation: else its client, which gets the same bytes, would 
 
 from __future__ import annotations
 
+import copy
 import json
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from damage import BASES, bodies
 from plain_clients import run_by
 from profiles import MORE_IN_SOAK
-from test_keys_told_twice import CALLS, body_of, made, read
+from test_keys_told_twice import CALLS, Frame, body_of, made, read
 
 #: Forms that are deviations from the first call on.
 NEVER_PLAIN = {
@@ -44,5 +45,46 @@ def test_clients_read_what_keeps_to_the_specification(wire: str) -> None:
     assert (run_by(wire, undamaged(wire)) == CALLS) is (wire not in NEVER_PLAIN)
 
 
+def without_arguments_in_items() -> list[Frame]:
+    """A stream of Responses whose items end without what their deltas told."""
+    frames = copy.deepcopy(BASES["openai-responses"])
+    for frame in frames:
+        for item in (frame.get("item", {}), *frame.get("response", {}).get("output", ())):
+            if "arguments" in item:
+                item["arguments"] = ""
+    return frames
+
+
 def undamaged(wire: str) -> bytes:
     return body_of(wire, [json.dumps(frame) for frame in BASES[wire]])
+
+
+CHOICES = [
+    {"index": 0, "message": {"role": "assistant", "content": "One moment."}, "finish_reason": "tool_calls"},
+    *({**choice} for choice in BASES["openai-chat, whole"][0]["choices"]),
+]
+CANDIDATES = [
+    {"content": {"parts": [{"text": "One moment."}]}, "index": 0},
+    {
+        "content": {"parts": [{"functionCall": {"name": name, "args": told}} for name, told in CALLS]},
+        "index": 0,
+        "finishReason": "STOP",
+    },
+]
+
+
+@pytest.mark.parametrize(
+    ("wire", "frames", "code"),
+    [
+        ("openai-chat, whole", [{"choices": CHOICES}], "extra-choice"),
+        ("gemini-generate, whole", [{"candidates": CANDIDATES}], "extra-choice"),
+        ("openai-responses", without_arguments_in_items(), "placeholder-arguments"),
+    ],
+)
+def test_what_clients_pass_over_is_told(wire: str, frames: list[Frame], code: str) -> None:
+    """They read the first choice, and the items that are whole."""
+    body = body_of(wire, [json.dumps(frame) for frame in frames])
+    told = read(wire, [body])
+    assert (made(told), told.error) == (CALLS, None)
+    assert code in [deviation.code for deviation in told.deviations]
+    assert run_by(wire, body) != CALLS

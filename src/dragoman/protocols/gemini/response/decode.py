@@ -289,11 +289,11 @@ class Decoder:
 
     def _read_candidate(self, candidate: Candidate, place: int, frame: bytes, found: Split | None) -> None:
         index = candidate.index or 0
-        if index != self._choice:
-            if self._choice is not None:
-                self._assembly.deviate("extra-choice", f"candidates[{place}]", f"index {index}")
-                return
-            self._choice = index
+        if (is_other := self._choice not in (None, index)) or place:  # clients read the first one
+            self._assembly.deviate("extra-choice", f"candidates[{place}]", f"index {index}")
+        if is_other:
+            return
+        self._choice = index
         content, is_twice = candidate.content, None
         around: Around | None = None  # once something says nothing
         if found is not None:

@@ -274,6 +274,8 @@ class Decoder:
             if choice.delta is not None:
                 self._delta(choice.delta, data)
             if choice.message is not None:
+                if choices and choice is not choices[0]:  # clients read the first one
+                    self._assembly.deviate("extra-choice", "choices", "a second message")
                 self._calls.judge(choice.message, data)
                 self._message(choice.message)
             if choice.text is not None or choice.usage is not None:

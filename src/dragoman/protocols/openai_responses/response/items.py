@@ -13,7 +13,7 @@ from dragoman._json import Json, Raw
 from dragoman.codec.parts.argument_growth import tell_whole
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
-from dragoman.codec.parts.settled_arguments import told_once
+from dragoman.codec.parts.settled_arguments import is_placeholder, told_once
 from dragoman.codec.parts.unread_arguments import note_unread, tell_unread
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.openai_responses.request.namespaces import offered_name
@@ -86,8 +86,7 @@ class Item:
         self.told: ToldApart | None = None
         self.prefill = ""
         self.call_id = ""
-        self.is_named = False
-        self.is_doubtful = False
+        self.is_named = self.is_doubtful = False
         self.is_final = self.done = False
         self.repeated = False
 
@@ -320,11 +319,18 @@ class Items:
 
     def again(self, item: Item, fields: dict[str, Json], place: Place) -> None:
         if item.call is not None:  # an item that ended is told once more: a call must be the same
-            self.name_call(item, fields)
-            tell_missing(item.kind, fields, f"output[{item.index}]", self._assembly)
-            self.final_arguments(item, self._arguments(item, fields, place))
+            self._whole_call(item, item.call, fields, place)
             if fields.get("status") in _UNUSABLE:
                 self._assembly.contradict(item.call, f"output[{item.index}].status")
+
+    def _whole_call(self, item: Item, call: OpenCall, fields: dict[str, Json], place: Place) -> None:
+        """What a whole item tells of its call: clients may read no other event of it."""
+        where, text = f"output[{item.index}]", self._arguments(item, fields, place)
+        self.name_call(item, fields)
+        tell_missing(item.kind, fields, where, self._assembly)
+        if not (text.strip() or (call.text.is_blank() and is_placeholder(item.prefill))):
+            self._assembly.deviate("placeholder-arguments", f"{where}.arguments", "empty behind others")
+        self.final_arguments(item, text)
 
     def name_call(self, item: Item, fields: dict[str, Json]) -> None:
         """What the end of a call says of its id and name, when its start did not."""
@@ -376,10 +382,8 @@ class Items:
         elif item.kind == "reasoning":
             self._complete_reasoning(item, fields, place)
         elif item.call is not None:
-            self.name_call(item, fields)
             note_unread(item.call, fields, *_ARGUMENTS[item.call.kind])
-            tell_missing(item.kind, fields, f"output[{item.index}]", self._assembly)
-            self.final_arguments(item, self._arguments(item, fields, place))
+            self._whole_call(item, item.call, fields, place)
             self.final_arguments(item, item.prefill)
             if late:
                 item.call.native = make_native(item.native | late)

@@ -22,31 +22,40 @@ _HEAD = """# Clients
 
 <!-- Written by `make clients`. -->
 
-Unmodified packages from PyPI and npm talk through `dragoman serve` to a scripted provider. This page has the latest run of
-each, made on {date} (Python {python}, {system}): {passed} of {total} passed. In a run the client offers its tools and gets
-one call. It runs the call and sends the result. Then it gets two calls at once, runs both, sends both results and gets a
-text. Everything is streamed. The arguments hold quotes, escapes, line ends and characters of many scripts; one of them is
-{kilobytes} kB long. The provider refuses what its vendor would refuse, and compares calls and results exactly. As Gemini it
-asks for the signatures that it gave, which most clients do not keep. Each program was set up as `dragoman env` says. Nothing
-outside this machine was reachable.
+This page shows which clients work through `dragoman serve`, and against which protocols. The clients are unmodified packages
+from PyPI and npm. They talk to a scripted provider behind the gateway, and nothing outside the machine could be reached. Each
+client was set up as `dragoman env` says. This is the latest run of each, made on {date} (Python {python}, {system}):
+{passed} of {total} passed.
 
-The provider also refuses fields that its vendor does not know, fields that need a beta header, unknown types of tools, and
-two tools of one name. To run one client alone: `make clients ONLY=codex-mcp-gpt`.
+In a run, the client offers its tools and gets one call. It runs the call and sends the result. Then it gets two calls at
+once, runs both, sends both results and gets a text. Everything is streamed. The arguments hold quotes, escapes, line ends and
+characters of many scripts. One of them is {kilobytes} kB long.
 
-The middle columns are the provider's protocol. In the last column the provider speaks the client's own protocol and is
-declared clean, so that the bytes pass through unchanged. A – means that they never do: the gateway stores the responses for
-this client, or gives its calls a form of their own. `refused` means that the client asked for a web search and the provider
-has none. The client then got status 400 with the name of the tool and of the setting. `left out` means that it offered the
-search beside other tools: the provider was asked without it, and the log line and `x-dragoman-dropped` say so.
+The provider compares calls and results exactly, and refuses what its vendor would refuse. This includes fields that the
+vendor does not know, fields that need a beta header, unknown types of tools, and two tools of one name. As Gemini, it asks
+for the signatures that it gave. Most clients do not keep them.
+
+To run one client alone: `make clients ONLY=codex-mcp-gpt`.
+
+The middle columns are the provider's protocol. In the last column, the provider speaks the client's own protocol and is
+declared clean, so the bytes pass through unchanged.
+
+| cell | meaning |
+|---|---|
+| `yes` | every step of the run was right |
+| – | bytes never pass through for this client: the gateway stores its responses, or gives its calls a form of their own |
+| `refused` | the client asked for a web search, and the provider has none. The client got status 400, which names the tool and the setting |
+| `left out` | the client offered the search beside other tools. The gateway asked without it; the log line and `x-dragoman-dropped` say so |
 
 | client | version | speaks | {columns} | passed through |
 |---|---|---|{dashes}---|
 """
 _TAIL = """
+## Not run here
+
 `make test` also plays stand-ins for Zed, VS Code, JetBrains, Home Assistant and Open WebUI. A stand-in sends and accepts what
-the program does; it is not the program itself. Open WebUI (0.12.4) was not installed, because it brings 262 packages and
-several GB, among them torch and 14 packages of CUDA. Claude Desktop, Codex Desktop, Xcode and Cursor have no package on PyPI
-or npm. Their presets were not tried.
+the program does, but it is not the program itself. We did not install Open WebUI (0.12.4), because it brings 262 packages
+and several GB. Claude Desktop, Codex Desktop, Xcode and Cursor have no package on PyPI or npm. We did not try their presets.
 """
 
 

@@ -120,9 +120,9 @@ def render_losses() -> str:
             "",
             NOTE,
             "",
-            "What of a reply a protocol's form cannot say. Every shape of reply is written in every protocol and read",
-            "back as it was, but for these; a loss that is not listed fails the tests, and so does a listed one that",
-            "does not occur. `-whole` is a response that is not streamed.",
+            "Some protocols have no place for a part of a reply. This table lists every such loss. A test writes every",
+            "shape of reply in every protocol and reads it back. It fails if something is lost that is not listed, or",
+            "listed and not lost. `-whole` is a response that is not streamed.",
             "",
             "| protocol | reply | lost |",
             "|---|---|---|",
@@ -131,6 +131,39 @@ def render_losses() -> str:
         ]
     )
 
+
+#: The page of calls written as text, up to where each kind of family counts.
+RESCUE = """\
+Some models write tool calls into their text. A server passes such text on if it does not know the form of its model's
+calls. If your request offers tools, dragoman takes these calls out of the text. It delivers them like any other call,
+with the deviation `rescued-call`. The name must be that of an offered tool, once [cleaned](deviations.md). Everything
+else stays text, byte for byte.
+
+## What stays text
+
+A text that only shows a call is not a call. dragoman reads no calls in:
+
+- code: fences (closed or not, and also one that opens behind words), indented blocks, inline code, and comments that
+  begin their line with `#` or `//`
+- quotations: after a quotation mark that is still open on its line, in quoted lines, rows of tables and lines of a diff
+- lines of a log, with a time of day and a level such as `INFO`
+- HTML comments, and HTML elements that show their text (`<pre>`, `<samp>`, `<textarea>`, `<blockquote>` …)
+- tags that mark an example or a tool's result (`<example>`, `<tool_response>` …)
+- what BBCode, LaTeX, Org and comments of C show
+- turns of other speakers that a model goes on to write by itself
+- text behind a backslash
+
+After an open quotation mark, and in a line of a log, this holds for the whole call: up to its closing marker or a blank
+line. Every other context lasts until it is closed. One that opens within a line ends with its paragraph. Another marker
+that begins its own line counts.
+
+Outside a fence, dragoman recognises code by its indent and by such comments alone. A call in YAML counts. So does a
+call behind `--`, `;`, `*` or `##`, because prose and lists begin lines with these too.
+
+A call in thinking counts only if no answer follows the thinking.
+
+## Where a call counts
+"""
 
 #: Where each kind of family counts.
 WHERE = {
@@ -151,36 +184,28 @@ def render_rescue() -> str:
         "",
         NOTE,
         "",
-        "Models, and servers that do not know them, write tool calls into the text. Where tools are offered, dragoman",
-        "takes such calls out of it and delivers them like any other, with the deviation `rescued-call`. The name must",
-        "be that of an offered tool, once [cleaned](deviations.md); anything else stays text to the byte. Code never",
-        "counts: fences, closed or not, also one that opens behind words, indented blocks, inline code, comments that",
-        "begin their line with `#` or `//`; nor does what is quoted: behind a quotation mark still open on its line,",
-        "or in a line of a log (a time of day and a level like `INFO`), with all up to its closing marker or a blank",
-        "line; in a quoted line, a table's row, a line of a diff; in HTML's comments and elements that show their",
-        "text (`<pre>`, `<samp>`, `<textarea>`, `<blockquote>` …), in tags that tell an example or what a tool gave",
-        "(`<example>`, `<tool_response>` …), in what BBCode, LaTeX, Org and comments of C show, in the turns of others",
-        "that a model writes on by itself; nor does what stands behind a backslash. Such a context",
-        "lasts until it is closed; one that opens within a line ends with its paragraph. Another marker that begins",
-        "its line counts. Calls in thinking count only when no answer follows it.",
-        "",
-        "Code in no fence is known by such comments alone. A call counts in a text of YAML, and behind `--`, `;`, `*`",
-        "or `##`: prose and lists begin lines so too.",
+        *RESCUE.splitlines(),
         "",
         *(f"- **{kind}**: {meaning}." for kind, meaning in WHERE.items()),
         "",
-        "A call whose arguments close themselves (JSON, Python) counts without its closing tag where the answer ended",
-        "by itself, or went on behind it; one made of parameter tags needs its own or its wrapper's closing tag. After",
-        "a token limit, a filter or a missing end it was cut: an error, and its markup is no text. `rescue = false` in",
-        "a route switches all of this off.",
+        "A call whose arguments close themselves (JSON, Python) counts without its closing tag if the answer ended",
+        "by itself or went on after the call. A call made of parameter tags needs its own closing tag or its",
+        "wrapper's. If a token limit, a filter or a missing end cut the answer within a call, the call is an error,",
+        "and its markup does not become text.",
+        "",
+        "To switch all of this off, set `rescue = false` in a route.",
         "",
         "| family | begins with | counts | cases |",
         "|---|---|---|---|",
         *rows,
         "",
     ]
+    told: dict[str, str] = {}
     for family in FAMILIES:
         said = inspect.getdoc(inspect.getmodule(family.parse)) or ""
+        first = told.setdefault(said, family.name)
+        if first != family.name:
+            said = f"The form of [{first}](#{first}) without its first marker. The call must be the whole message."
         example = _rescue_cases(family)[0]["text"].strip("\n")
         lines += [f"## {family.name}", "", said, "", "````text", example, "````", "", f"Source: {family.source}", ""]
     return "\n".join(lines)
@@ -188,6 +213,7 @@ def render_rescue() -> str:
 
 def _openers(family: Family) -> str:
     openers = [f"NAME{opener}" if family.named else opener for opener in family.openers[:3]]
+    openers = [opener.replace("\n", " ⏎ ").rstrip() for opener in openers]
     shown = [f"`` {opener} ``" if "`" in opener else f"`{opener}`" for opener in openers]
     more = len(family.openers) - len(shown)
     return (", ".join(shown) + (f" and {more} more" if more > 0 else "")).replace("|", "\\|")

@@ -44,9 +44,11 @@ def parsers_page(note: str) -> str:
         "",
         note,
         "",
-        "A server that runs a model takes its calls out of the text with a parser that is chosen by name. Where the",
-        "wrong one is chosen, or none, the calls arrive [as text](rescue.md), and the family beside the name reads",
-        "them. Read on 2026-11-22:",
+        "A server that runs a model takes the calls out of the model's text with a parser. You choose the parser by",
+        "name when you start the server. If you choose the wrong one, or none, the calls arrive",
+        "[as text](rescue.md). dragoman then reads them with the family in the first column.",
+        "",
+        "The names come from these sources, read on 2026-11-22:",
         "",
         *(f"- **{server['title']}**: {server['source']}." for server in servers.values()),
         "",
@@ -56,7 +58,8 @@ def parsers_page(note: str) -> str:
     for family in FAMILIES:
         row = data["families"][family.name]
         cells = [", ".join(f"`{name}`" for name in row.get(key, ())) for key in servers]
-        lines.append(f"| [{family.name}](rescue.md#{family.name}) | {' | '.join(cells)} | {row.get('note', '')} |")
+        note_of_row = row.get("note", "").replace("|", "\\|")
+        lines.append(f"| [{family.name}](rescue.md#{family.name}) | {' | '.join(cells)} | {note_of_row} |")
     lines += ["", "## Names without a family", "", "| name | why |", "|---|---|"]
     lines += [f"| `{name}` | {why} |" for name, why in data["none"].items()]
     lines += [f"| `{name}` | **not read**: {form} |" for name, form in data["gaps"].items()]

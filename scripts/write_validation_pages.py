@@ -1,5 +1,6 @@
 """The pages of docs/reference that tell of validation: every probe, and what real runs have shown."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -34,13 +35,17 @@ def probes_page(note: str) -> str:
         "",
         note,
         "",
-        f"`dragoman validate` asks these questions, in the order of the full suite (suite version {SUITE_VERSION}).",
-        "Words, names, numbers and the order of tools come from the run's seed. A probe is skipped if one that it",
-        "needs did not pass. The quick suite asks the probes marked *always*. If `tool-call` did not pass, it also",
-        "asks those marked *after a failure*, and tries the other",
+        f"`dragoman validate` asks these questions. The full suite (version {SUITE_VERSION}) asks all of them, in",
+        "this order. The quick suite asks the probes marked *always*. If `tool-call` does not pass, it also asks",
+        "those marked *after a failure*, and tries the other",
         "[ways of asking for tools](../how-to/models-without-tools.md).",
-        "In JSON and JUnit `tool-call` has the name of its file, `toolCall`. Each probe is a file in",
-        "`src/dragoman/validate/probes`. To add a probe, add a file.",
+        "",
+        "The seed of a run decides words, names, numbers and the order of tools. dragoman skips a probe if one",
+        "that it needs did not pass. The verdict `not-used` means that the model or server left out something",
+        "optional, and the last column says what.",
+        "",
+        "Each probe is a file in `src/dragoman/validate/probes`. To add a probe, add a file. In JSON and JUnit,",
+        "`tool-call` has the name of its file, `toolCall`.",
         "",
         "| probe | a model that passes | quick suite | needs | `not-used` means |",
         "|---|---|---|---|---|",
@@ -73,8 +78,8 @@ def _probe(probe: Probe) -> list[str]:
     }
     line = "; ".join(f"{what}: {value}" for what, value in said.items() if value)
     lines.append(f"{line[0].upper()}{line[1:]}.")
-    for case in probe.cases:
-        lines += ["", f"- {case.question}"]
+    if probe.cases:
+        lines += ["", "`{question}` is one of these:", "", *(f"- {case.question}" for case in probe.cases)]
     for number, turn in enumerate(probe.turns, 1):
         what = [f"“{' '.join(turn.user.split())}”"] if turn.user else []
         what += [f"`{name}` gives `{text}`" for name, text in turn.results.items()]
@@ -86,14 +91,19 @@ def _probe(probe: Probe) -> list[str]:
 
 
 def _expected(expect: Expect) -> str:
-    said = [f"a call of `{call.name}` with exactly `{call.arguments}`" for call in expect.calls]
+    said = [f"a call of `{call.name}` with exactly `{_shown(call.arguments)}`" for call in expect.calls]
     for name in Expect.__struct_fields__:
         value = getattr(expect, name)
         if name != "calls" and value != getattr(Expect(), name):
             between = " or " if name == "failure" else ", "
             listed = between.join(f"`{one}`" for one in value) if isinstance(value, tuple) else ""
-            said.append(_WORDS[name].format(listed or f"`{value}`"))
+            said.append(_WORDS[name].format(listed or f"`{_shown(value)}`"))
     return "; ".join(said)
+
+
+def _shown(value: object) -> str:
+    """The value as JSON writes it, a text without its quotes."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def tested_page(note: str) -> str:

@@ -62,6 +62,18 @@ def test_relative_links_resolve() -> None:
     assert broken == []
 
 
+def test_rows_of_tables_have_the_cells_of_their_head() -> None:
+    wrong = []
+    for page in PAGES:
+        width = 0
+        for number, line in enumerate(FENCE.sub("", page.read_text(encoding="utf-8")).splitlines(), 1):
+            cells = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
+            if cells and width and (cells != width or not line.rstrip().endswith("|")):
+                wrong.append(f"{page_name(page)}, line {number} without its fences: {line[:80]}")
+            width = cells and (width or cells)
+    assert wrong == []
+
+
 def test_the_list_of_pages_leads_to_each() -> None:
     listed = (PROJECT / "docs" / "README.md").read_text(encoding="utf-8")
     pages = [page.relative_to(PROJECT / "docs").as_posix() for page in (PROJECT / "docs").glob("*/*.md")]

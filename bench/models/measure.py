@@ -138,24 +138,26 @@ PAGE_TEXT = """# Ways of asking for tools, measured
 
 <!-- Written by `make models LARGE=1 OPTIONS=--write`: run it again, do not change this page. -->
 
-What real small models make of the three [ways of asking](../how-to/models-without-tools.md): twenty requests with one
-right call each, of three tools that are offered, and ten that need no tool (`bench/models/tasks.py`). A call is right
-when it comes alone, with the right name and exactly the right arguments, upper and lower case apart. “Forced” is
-`tool_choice="any"`, of the first twenty. Each model ran behind llama.cpp's server, which holds the answer to a schema
-by a grammar, with ChatML and one tool template for both, at temperature 0, through `dragoman.Client`. Each row is one
-run, {day}; `make models LARGE=1` prints the table again.
+This page shows what real small models make of the three [ways of asking](../how-to/models-without-tools.md). Each
+model answered thirty requests (`bench/models/tasks.py`): twenty have one right call each, of three tools that are
+offered, and ten need no tool. A call is right when it comes alone, with the right name and exactly the right
+arguments. Upper and lower case count as the same. “Forced” is `tool_choice="required"` for the first twenty.
+
+Each model ran behind llama.cpp's server, which holds an answer to a schema by a grammar. Both used ChatML and one
+tool template, at temperature 0, through `dragoman.Client`. Each row is one run of {day}. To print the table again,
+run `make models LARGE=1`.
 
 {table}
 
 How to read it:
 
-- The larger model cannot write the `<tool_call>` tags that the words ask for: they are one token each, which a coder
-  model has not learned. It writes the JSON in a fence or alone, and that is read, as it is natively.
-- In words both models call least where nothing is to be called. Some of what a schema misses is arithmetic that the
-  model did itself.
-- So `auto`, when tools are refused, asks in words, and by a schema only where the request wants a call at all events.
-- The smallest model makes hardly a right call, and forced ones are mostly wrong. It shows the plumbing, no more; give
-  such a model no tool that changes something.
+- The larger model cannot write the `<tool_call>` tags that the words ask for. Each tag is one token, which a coder
+  model has not learned. It writes the JSON in a fence or alone, and dragoman reads that, as it does with `native`.
+- Asked in words, both models make the fewest calls that nobody needs. Some of what a schema misses is arithmetic that
+  the model did itself.
+- So, when a server refuses tools, `auto` asks in words. It asks by a schema only if the request demands a call.
+- The smallest model makes almost no right call, and its forced calls are mostly wrong. It shows the plumbing, no
+  more. Give such a model no tool that changes something.
 """
 
 

@@ -236,8 +236,9 @@ class Message(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The text parts, joined with nothing between."""
-        return "".join([part.text for part in self.parts if isinstance(part, Text)])
+        """The text parts, joined with nothing between; for role "tool", the texts of the results."""
+        told = (Text, ToolResult) if self.role == "tool" else Text
+        return "".join([part.text for part in self.parts if isinstance(part, told)])
 
     @property
     def tool_calls(self) -> list[ToolCall]:

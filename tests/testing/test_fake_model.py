@@ -42,6 +42,14 @@ def test_texts_calls_and_thinking(protocol: ProtocolName) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_text_of_the_last_message_is_the_result_of_a_tool(protocol: ProtocolName) -> None:
+    with FakeModel(call("find", city="Rome", days=3), "done", protocol=protocol) as fake:
+        dragoman.run("any/model", "Where?", tools=[find])
+    last = fake.requests[1].messages[-1]
+    assert (last.role, last.text) == ("tool", "Rome 3")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("what", [("half an answer that goes on",), (call("find", city="Rome"),), ()])
 def test_a_cut_is_a_failure_and_runs_no_call(protocol: ProtocolName, what: Any) -> None:
     turns = [cut(*what)] * 3

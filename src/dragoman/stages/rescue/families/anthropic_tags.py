@@ -1,6 +1,6 @@
-"""Claude's own form, and what models write that learned it: `<function_calls><invoke name="NAME">
-<parameter name="KEY">value</parameter></invoke></function_calls>`, with the prefix `antml:` or without, now and then
-without the outer tag."""
+"""Claude's own form, which other models have learned: `<function_calls><invoke name="NAME">
+<parameter name="KEY">value</parameter></invoke></function_calls>`. The prefix `antml:` and the outer tag may be
+missing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Beam: `<|start|>assistant to=NAME<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name="KEY">value
-</rfl:parameter><|call|>`. The header as in harmony, the arguments in tags; white space in a text is data."""
+</rfl:parameter><|call|>`. The header is harmony's, and the arguments stand in tags. White space in a value is data."""
 
 from __future__ import annotations
 

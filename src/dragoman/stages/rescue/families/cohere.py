@@ -1,5 +1,5 @@
 """Cohere Command A and R7B: `<|START_ACTION|>[{"tool_call_id": …, "tool_name": …, "parameters": {…}}, …]
-<|END_ACTION|>`; a call of the list that cannot be read fails alone."""
+<|END_ACTION|>`. If one call of the list cannot be read, only that call fails."""
 
 from __future__ import annotations
 

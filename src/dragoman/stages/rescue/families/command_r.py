@@ -1,4 +1,4 @@
-"""Cohere Command R: a line that begins with `Action:`, and a list of call objects in a `json` fence."""
+"""Cohere Command R: a line that begins with `Action:`, then a list of call objects in a `json` fence."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """DeepSeek V3, R1 and V3.1, Cogito: `<｜tool▁call▁begin｜>…<｜tool▁call▁end｜>` between `<｜tool▁calls▁begin｜>` and
-`<｜tool▁calls▁end｜>`. In a call: `function<｜tool▁sep｜>NAME`, a line end and the arguments in a `json` fence (V3),
-or `NAME<｜tool▁sep｜>{…}` (V3.1). Distilled models write the tokens with underscores, spaces or ASCII pipes."""
+`<｜tool▁calls▁end｜>`. In a call, V3 writes `function<｜tool▁sep｜>NAME`, a line end and arguments in a `json` fence.
+V3.1 writes `NAME<｜tool▁sep｜>{…}`. Distilled models write the tokens with underscores, spaces or ASCII pipes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """DeepSeek V3.2 and V4: `<｜DSML｜tool_calls><｜DSML｜invoke name="NAME"><｜DSML｜parameter name="KEY" string="true">…
-</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜tool_calls>` (`function_calls` in V3.2; in V4.1 `calls`, a space before
-each word), with ASCII pipes too. A value is text as it stands, or JSON where `string="false"`; the arguments may stand
-in the call as one JSON object."""
+</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜tool_calls>`. V3.2 writes `function_calls`; V4.1 writes `calls`, with a
+space before each word. The pipes may be ASCII. A value is plain text, or JSON if its tag says `string="false"`. A call
+may also hold all its arguments as one JSON object."""
 
 from __future__ import annotations
 

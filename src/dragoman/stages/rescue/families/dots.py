@@ -1,5 +1,5 @@
 """dots: `<dots_function_call><invoke name="NAME"><parameter name="KEY">value</parameter></invoke>
-</dots_function_call>`, any number of calls in it, or one call object."""
+</dots_function_call>`. A block holds any number of calls, or one call object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small models of every kind: the whole message is a call object, or several, in a `json` fence."""
+"""Small models of every kind: the whole message is one call object, or several, in a `json` fence."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""functionary v3.2: `>>>NAME` on a line, then a JSON object, the next call right behind it. The prompt ends with `>>>`,
-so that a whole message may begin with a bare name.
+"""functionary v3.2: `>>>NAME` on a line, then a JSON object. The next call follows at once. The prompt ends with `>>>`,
+so a whole message may begin with a bare name.
 
-Read is what begins a line: within one the marker is an operator, a prompt or the end of tags to others, so that a call
-right behind words of the same line (`all`, then `Let me see.>>>NAME`) stays text. `python` with code in place of an
-object is no call: nothing tells where the code ends.
+dragoman reads the marker only at the start of a line, because within a line `>>>` may be an operator, a prompt or the
+end of tags. A call right behind words of the same line (`all`, then `Let me see.>>>NAME`) therefore stays text.
+`python` followed by code instead of an object is not a call, because nothing marks the end of the code.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Gemma 4: `<|tool_call>call:NAME{key:<|"|>text<|"|>,n:5}<tool_call|>`; FunctionGemma: `<start_function_call>call:NAME
-{key:<escape>text<escape>}<end_function_call>`. Keys are bare, texts stand between the quotation token.
+"""Gemma 4: `<|tool_call>call:NAME{key:<|"|>text<|"|>,n:5}<tool_call|>`. FunctionGemma: `<start_function_call>call:NAME
+{key:<escape>text<escape>}<end_function_call>`. Keys have no quotes; strings stand between two quotation tokens.
 
-Slips that its servers' parsers read: the tags left out (then it must be the whole message), parentheses for braces,
-plain or single quotes, the last quotation token left out.
+dragoman also reads the slips that the servers' parsers accept: missing tags (the call must then be the whole message),
+parentheses for braces, plain or single quotes, and a missing last quotation token.
 """
 
 from __future__ import annotations

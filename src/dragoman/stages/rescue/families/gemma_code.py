@@ -1,4 +1,4 @@
-"""Gemma 2 and 3: the whole message is a `tool_code` fence with Python calls, each in `print(…)` or not."""
+"""Gemma 2 and 3: the whole message is a `tool_code` fence with Python calls, with or without `print(…)` around each."""
 
 from __future__ import annotations
 

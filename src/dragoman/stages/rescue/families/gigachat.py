@@ -1,4 +1,4 @@
-"""GigaChat 3: a call object behind `function call<|role_sep|>` or `<|function_call|>`. GigaChat 3.5: DeepSeek's DSML
+"""GigaChat 3: a call object after `function call<|role_sep|>` or `<|function_call|>`. GigaChat 3.5: DeepSeek's DSML
 with another prefix, `<｜GCML｜tool_calls><｜GCML｜invoke name="NAME"><｜GCML｜parameter name="KEY" string="true">…`."""
 
 from __future__ import annotations

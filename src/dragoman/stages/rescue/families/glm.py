@@ -1,6 +1,6 @@
-"""GLM 4.5 to 4.7, Laguna: `<tool_call>NAME<arg_key>KEY</arg_key><arg_value>value</arg_value>…</tool_call>`, with a line
-end after the name and between the tags in 4.5. Text in a value is as it stands, white space included. 5.3 Flash writes
-`NAME>{…}` too, and `<arg_key>KEY=value</arg_value>`."""
+"""GLM 4.5 to 4.7, Laguna: `<tool_call>NAME<arg_key>KEY</arg_key><arg_value>value</arg_value>…</tool_call>`. GLM 4.5
+ends the line after the name and between the tags. White space in a value is data. GLM 5.3 Flash also writes
+`NAME>{…}` and `<arg_key>KEY=value</arg_value>`."""
 
 from __future__ import annotations
 

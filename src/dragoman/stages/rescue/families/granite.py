@@ -1,5 +1,5 @@
-"""Granite 3 and Phi-4-mini: call objects in a list behind `<|tool_call|>`, their keys in any order; Granite 20B: one
-behind `<function_call>`. (Granite 3.1 and 4 write Hermes' tags.)"""
+"""Granite 3 and Phi-4-mini: a list of call objects after `<|tool_call|>`, with their keys in any order. Granite 20B:
+one call object after `<function_call>`. (Granite 3.1 and 4 write Hermes' tags.)"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""gpt-oss: `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`, the recipient also
-before the channel (`<|start|>assistant to=functions.NAME<|channel|>commentary json<|message|>`), and the same where a
-server took the special tokens away (`commentary to=functions.NAME json{…}`). The prompt ends with `<|start|>assistant`,
-so that a whole message may begin with `to=functions.NAME<|channel|>`."""
+"""gpt-oss: `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`. The recipient may also
+come before the channel: `<|start|>assistant to=functions.NAME<|channel|>commentary json<|message|>`. Some servers strip
+the special tokens: `commentary to=functions.NAME json{…}`. The prompt ends with `<|start|>assistant`, so a whole
+message may begin with `to=functions.NAME<|channel|>`."""
 
 from __future__ import annotations
 

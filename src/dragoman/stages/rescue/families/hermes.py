@@ -1,5 +1,5 @@
-"""Hermes 2 Pro, Qwen 2.5, Qwen 3, Granite 3.1 and 4, Ernie 4.5 and many others: JSON between `<tool_call>` tags, the
-closing one often missing."""
+"""Hermes 2 Pro, Qwen 2.5, Qwen 3, Granite 3.1 and 4, Ernie 4.5 and many others: JSON between `<tool_call>` tags. Models
+often leave out the closing tag."""
 
 from __future__ import annotations
 

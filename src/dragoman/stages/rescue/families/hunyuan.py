@@ -1,6 +1,6 @@
 """Hunyuan: `<tool_calls><tool_call>NAME<tool_sep><arg_key>KEY</arg_key><arg_value>value</arg_value></tool_call>
-</tool_calls>` (Hy 3; Hy 4 without the separator, a suffix in every tag), and the arguments in a `json` fence behind
-the name before that (`function<tool_sep>NAME` there)."""
+</tool_calls>`. Hy 3 writes this form. Hy 4 leaves out the separator and adds a suffix to every tag. Models before Hy 3
+write `function<tool_sep>NAME`, then the arguments in a `json` fence."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Inkling: `<|message_model|>NAME<|content_invoke_tool_json|>{"name": "NAME", "args": {…}}<|end_message|>`, the name
-outside now and then missing. Two names that differ are no call."""
+"""Inkling: `<|message_model|>NAME<|content_invoke_tool_json|>{"name": "NAME", "args": {…}}<|end_message|>`. The first
+name is sometimes missing. If the two names differ, the text is not a call."""
 
 from __future__ import annotations
 

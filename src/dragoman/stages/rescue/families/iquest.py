@@ -1,5 +1,5 @@
 """IQuest Coder 2: GLM's form in a tag of its own, `<iquestcoder_tool_call>NAME<arg_key>KEY</arg_key>
-<arg_value>value</arg_value></iquestcoder_tool_call>`; IQuest Q1 the same in `<iquest_tool_call>`."""
+<arg_value>value</arg_value></iquestcoder_tool_call>`. IQuest Q1 uses the tag `<iquest_tool_call>`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jamba and Hunyuan A13B: call objects in a list, `<tool_calls>[…]</tool_calls>`."""
+"""Jamba and Hunyuan A13B: a list of call objects, `<tool_calls>[…]</tool_calls>`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """K2 Horizon: `<ifm|tool_calls><ifm|tool_call>NAME<ifm|arg_key>KEY</ifm|arg_key><ifm|arg_type>TYPE</ifm|arg_type>
-<ifm|arg_value>value</ifm|arg_value></ifm|tool_call></ifm|tool_calls>`, without the types in one of its modes, and call
-objects in the inner tag in another."""
+<ifm|arg_value>value</ifm|arg_value></ifm|tool_call></ifm|tool_calls>`. One of its modes leaves out the types. Another
+puts call objects into the inner tag."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Kimi K2: `<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}
-<|tool_call_end|><|tool_calls_section_end|>`; the id `functions.NAME:0` holds the name."""
+<|tool_call_end|><|tool_calls_section_end|>`. The id `functions.NAME:0` holds the name."""
 
 from __future__ import annotations
 

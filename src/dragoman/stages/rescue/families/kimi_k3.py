@@ -1,7 +1,7 @@
 """Kimi K3 (XTML): `<|open|>tools<|sep|><|open|>call tool="NAME" index="1"<|sep|><|open|>argument key="KEY"
-type="string"<|sep|>…<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>`. A value is text as it stands
-where its type is `string`, else JSON; all arguments may stand in one `json` tag. Some servers lose the tokens between
-two words (`toolscall`)."""
+type="string"<|sep|>…<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>`. A value of type `string` is
+plain text; any other value is JSON. One `json` tag may hold all arguments. Some servers lose the tokens between two
+words (`toolscall`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Poolside Laguna: `<tool_call>NAME` and the arguments as JSON, `{…}</tool_call>` (beside GLM's form). Now and then
-`<user>` stands for `<tool_call>`, in both forms, with its own closing tag or the right one."""
+"""Poolside Laguna: `<tool_call>NAME`, then the arguments as JSON, `{…}</tool_call>`. It also writes GLM's form. In both
+forms it sometimes writes `<user>` for `<tool_call>`, and closes it with `</user>` or with the right tag."""
 
 from __future__ import annotations
 

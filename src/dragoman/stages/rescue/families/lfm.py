@@ -1,5 +1,5 @@
-"""Liquid LFM2: Python calls in a list, `<|tool_call_start|>[NAME(key="value"), …]<|tool_call_end|>`; as JSON objects
-where the system prompt asks for JSON."""
+"""Liquid LFM2: a list of Python calls, `<|tool_call_start|>[NAME(key="value"), …]<|tool_call_end|>`. The calls are JSON
+objects if the system prompt asks for JSON."""
 
 from __future__ import annotations
 

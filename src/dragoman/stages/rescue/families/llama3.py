@@ -1,5 +1,5 @@
-"""Llama 3: `<|python_tag|>` and `{"name": …, "parameters": {…}}` (several with `;` between) or a Python call
-(`brave_search.call(query="…")`); and the custom format `<function=NAME>{…}</function>`."""
+"""Llama 3: `<|python_tag|>`, then `{"name": …, "parameters": {…}}` or a Python call (`brave_search.call(query="…")`).
+A `;` separates several objects. The custom format is `<function=NAME>{…}</function>`."""
 
 from __future__ import annotations
 

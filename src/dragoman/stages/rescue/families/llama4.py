@@ -1,4 +1,4 @@
-"""Llama 4: Python calls in a list, `<|python_start|>[NAME(key="value"), …]<|python_end|>`."""
+"""Llama 4: a list of Python calls, `<|python_start|>[NAME(key="value"), …]<|python_end|>`."""
 
 from __future__ import annotations
 

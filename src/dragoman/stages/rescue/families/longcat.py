@@ -1,4 +1,4 @@
-"""LongCat: a call object between `<longcat_tool_call>` tags, or the name and its arguments in tags,
+"""LongCat: a call object between `<longcat_tool_call>` tags. Or the name and its arguments in tags:
 `<longcat_tool_call>NAME<longcat_arg_key>KEY</longcat_arg_key><longcat_arg_value>value</longcat_arg_value>…`."""
 
 from __future__ import annotations

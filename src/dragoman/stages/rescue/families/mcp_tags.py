@@ -1,5 +1,5 @@
-"""MiroThinker, Cline and what models write that learned their prompts: `<use_mcp_tool><server_name>…</server_name>
-<tool_name>NAME</tool_name><arguments>{…}</arguments></use_mcp_tool>`, now and then with several calls in it."""
+"""MiroThinker, Cline, and models that learned their prompts: `<use_mcp_tool><server_name>…</server_name>
+<tool_name>NAME</tool_name><arguments>{…}</arguments></use_mcp_tool>`. One block sometimes holds several calls."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""MiniCPM 5: `<function name="NAME"><param name="KEY">value</param></function>`, a value in `<![CDATA[…]]>` where it
-holds markup. Other models write the tags so too, with `<parameter name=` and in `<tool_call>`."""
+"""MiniCPM 5: `<function name="NAME"><param name="KEY">value</param></function>`. A value that holds markup stands in
+`<![CDATA[…]]>`. Other models write these tags too, with `<parameter name=` and inside `<tool_call>`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """MiniMax M2: `<minimax:tool_call><invoke name="NAME"><parameter name="KEY">value</parameter></invoke>
-</minimax:tool_call>`, any number of calls in it. M1: call objects, one a line, between `<tool_calls>` tags."""
+</minimax:tool_call>`. A block holds any number of calls. M1 writes call objects, one per line, between `<tool_calls>`
+tags."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""MiniMax M3: each tag behind `]<]minimax[>[`, and arguments in tags of their own names:
-`]<]minimax[>[<tool_call>]<]minimax[>[<invoke name="NAME">]<]minimax[>[<KEY>value]<]minimax[>[</KEY>…`. Objects have
-tags in their tags, lists have `<item>`, and a tag that comes again right behind itself is a list too."""
+"""MiniMax M3: `]<]minimax[>[` stands before each tag, and each argument has a tag of its own name:
+`]<]minimax[>[<tool_call>]<]minimax[>[<invoke name="NAME">]<]minimax[>[<KEY>value]<]minimax[>[</KEY>…`. An object's
+tags stand inside its tag. A list has `<item>` tags, or repeats its tag."""
 
 from __future__ import annotations
 

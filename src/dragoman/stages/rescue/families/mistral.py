@@ -1,5 +1,5 @@
-"""Mistral: `[TOOL_CALLS]NAME[ARGS]{…}` for each call (tokenizer v11 on, with `[CALL_ID]…` in some, and without
-`[ARGS]`), `[TOOL_CALLS] [{"name": …, "arguments": …}]` before."""
+"""Mistral: `[TOOL_CALLS]NAME[ARGS]{…}` for each call, from tokenizer v11 on. Some versions add `[CALL_ID]…`, some leave
+out `[ARGS]`. Older models write `[TOOL_CALLS] [{"name": …, "arguments": …}]`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Muse Glimmer (ATEM): `<atem:function_calls><atem:invoke name="NAME"><atem:parameter name="KEY">value</atem:parameter>
-</atem:invoke></atem:function_calls>`, behind `<|start|>assistant to=NAME<|message|>` where a server lets that through.
-White space in a text is data. Now and then `<|message|>` stands in the name, or the name stands behind itself
+</atem:invoke></atem:function_calls>`. Some servers also let the header `<|start|>assistant to=NAME<|message|>` through.
+White space in a value is data. The model sometimes writes `<|message|>` into the name, or repeats the name
 (`read.read`)."""
 
 from __future__ import annotations

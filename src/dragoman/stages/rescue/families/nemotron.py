@@ -1,4 +1,4 @@
-"""Nemotron Nano 2: call objects in a list, `<TOOLCALL>[{"name": …, "arguments": {…}}, …]</TOOLCALL>`."""
+"""Nemotron Nano 2: a list of call objects, `<TOOLCALL>[{"name": …, "arguments": {…}}, …]</TOOLCALL>`."""
 
 from __future__ import annotations
 

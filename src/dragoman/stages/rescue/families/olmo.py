@@ -1,5 +1,5 @@
-"""OLMo 3: Python calls, one a line, `<function_calls>NAME(key="value")` … `</function_calls>`, with JSON's words for
-literals."""
+"""OLMo 3: Python calls, one per line, `<function_calls>NAME(key="value")` … `</function_calls>`. Literals are JSON's:
+`true`, `false`, `null`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Phi-4-mini: call objects in a list behind `functools`. (Behind `<|tool_call|>` Granite's family reads them.)"""
+"""Phi-4-mini: a list of call objects after `functools`. (The family granite reads those after `<|tool_call|>`.)"""
 
 from __future__ import annotations
 

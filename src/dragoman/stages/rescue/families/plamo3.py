@@ -1,5 +1,5 @@
-"""PLaMo 3: `<|plamo:begin_tool_request:plamo|>` with a name and a JSON object, each in tags of its own
-(`tool_name`, `tool_arguments`), any number of them in `<|plamo:begin_tool_requests:plamo|>`."""
+"""PLaMo 3: `<|plamo:begin_tool_request:plamo|>`, then a name and a JSON object, each in tags of its own (`tool_name`,
+`tool_arguments`). `<|plamo:begin_tool_requests:plamo|>` holds any number of these."""
 
 from __future__ import annotations
 

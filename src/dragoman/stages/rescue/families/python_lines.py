@@ -1,4 +1,4 @@
-"""Granite and small models of every kind: the whole message is Python calls, one a line, in no list."""
+"""Granite and small models of every kind: the whole message is Python calls, one per line, without a list."""
 
 from __future__ import annotations
 

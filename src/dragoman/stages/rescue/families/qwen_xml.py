@@ -1,5 +1,5 @@
-"""Qwen3-Coder, Qwen 3.5, Nemotron: `<function=NAME><parameter=KEY>value</parameter></function>`, in `<tool_call>` tags
-or without the opening one."""
+"""Qwen3-Coder, Qwen 3.5, Nemotron: `<function=NAME><parameter=KEY>value</parameter></function>`, in `<tool_call>` tags.
+The opening tag may be missing."""
 
 from __future__ import annotations
 

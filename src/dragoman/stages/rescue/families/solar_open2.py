@@ -1,5 +1,5 @@
-"""Solar Open 2: `<|tool_call:start|>NAME`, a line end, `<|tool_arg:start|>KEY<|tool_arg:value|>value<|tool_arg:end|>`
-for each argument, `<|tool_call:end|>`. White space in a text is data."""
+"""Solar Open 2: `<|tool_call:start|>NAME` and a line end, then `<|tool_arg:start|>KEY<|tool_arg:value|>value
+<|tool_arg:end|>` for each argument, then `<|tool_call:end|>`. White space in a value is data."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Step-3: `<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="NAME"><steptml:parameter name="KEY">value
 </steptml:parameter></steptml:invoke><｜tool_call_end｜>` between `<｜tool_calls_begin｜>` and `<｜tool_calls_end｜>`.
-White space in a text is data."""
+White space in a value is data."""
 
 from __future__ import annotations
 

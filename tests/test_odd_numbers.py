@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import re
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
@@ -29,6 +30,7 @@ from dragoman.gateway.telemetry.rate_limits import limit_headers
 from dragoman.money import make_rates, nano_from_usd
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
+from dragoman.stages.schema_validator import has_finite_numbers, reader_of
 from places import counter, said
 from rescue_cases import TOOLS, load_rescue_cases
 from test_deep_fields import answer, marked, request
@@ -190,3 +192,33 @@ def events_of(text: str) -> int:
             events = stage.feed(events)
         count += len(events)
     return count
+
+
+def test_numbers_that_are_passed_over_are_told_by_their_digits() -> None:
+    """Among numbers round the largest one, of many digits, with exponents in each form: what is let by is read."""
+    draw = random.Random(7)
+    outcomes = set()
+    for _ in range(20_000):
+        digits = draw.choice((1, 2, 20, 190, 205, 215, 308, 309, 310, 4_300, 4_301))
+        whole = draw.choice("123456789") + "".join(draw.choices("0123456789", k=digits - 1))
+        fraction = draw.choice(("", ".5", "." + "9" * draw.randrange(1, 320)))
+        exponent = draw.choice(("", "", "e5", "E+99", "e99", "E100", "e+307", "e308", "E0308", "e-400", "e289"))
+        text = (
+            f'{{"note":"a{draw.choice(("", "e00", "1e"))}b","n":[{draw.choice(("", "-"))}{whole}{fraction}{exponent}]}}'
+        )
+        assert _json.is_json(text)
+        is_read = not isinstance(_json.decode(text), _json.Malformed)
+        is_sure = has_finite_numbers(text)
+        assert is_read or not is_sure, text
+        outcomes.add((is_read, is_sure))
+    assert outcomes == {(True, True), (True, False), (False, False)}
+
+
+def test_a_schema_takes_no_number_out_of_range_in_a_member_that_it_does_not_name() -> None:
+    schema = b'{"type":"object","properties":{"path":{"type":"string"},"edits":{"type":"array"}}}'
+    fits = reader_of(schema)
+    assert fits is not None
+    for size in (1, 2_000):
+        for number, is_fine in (("7", True), ("1e308", True), ("-1e309", False), ("9" * 309 + ".5", False)):
+            for member in (f'"edits":[{{"line":{number}}}]', f'"note":{number}'):
+                assert fits(f'{{"path":"{"x" * size}",{member}}}') is is_fine, (size, member)

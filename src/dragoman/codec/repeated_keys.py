@@ -24,10 +24,11 @@ def repeats_key(text: bytes, value: Json = None) -> bool:
 def repeats_key_beside(text: bytes, key: bytes, value: Raw) -> bool:
     """The same of a text in which a value stands under a key (with its quotes and its colon). Both are looked at
     apart, so that long strings in the value need not be read."""
-    rest = without_value(text, key, value)
-    if rest is not text and has_plain_keys(bytes(value)) and has_plain_keys(rest):
-        return False
-    return repeats_key(text)
+    if len(value) > _SHORT:
+        rest = without_value(text, key, value)
+        if rest is not text and has_plain_keys(bytes(value)) and _is_canonical(rest):
+            return False
+    return not _is_canonical(text) and _json.repeats_key(text.decode("utf-8", "replace"))
 
 
 def without_value(text: bytes, key: bytes, value: Raw) -> bytes:
@@ -44,9 +45,14 @@ def without_value(text: bytes, key: bytes, value: Raw) -> bytes:
 def has_plain_keys(text: bytes) -> bool:
     """Whether a text is a JSON object in which it is soon seen that no object has a key twice: it has as many members
     as colons, or is what is written of its values again. Of most other texts nothing is known."""
-    if text.find(b"{", 1) < 0:
+    if len(text) > _SHORT and text.find(b"{", 1) < 0:
         members = _decode_members(text)
         if type(members) is dict and len(text) - len(text.replace(b":", b"", len(members) + 1)) == len(members):
             return True
+    return _is_canonical(text)
+
+
+def _is_canonical(text: bytes) -> bool:
+    """Whether a text is an object, and what is written of its value again."""
     value = _json.decode(text)
     return type(value) is dict and _json.is_written_of(value, text)

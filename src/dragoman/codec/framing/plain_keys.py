@@ -12,6 +12,7 @@ from typing import Final
 _BACKSLASH: Final = 0x5C
 _LONG: Final = 4096  # bytes of a text in which a few backslashes are looked for one by one
 _FEW: Final = 16
+_SPARSE: Final = 256  # bytes a backslash, where they are looked for one by one
 #: A letter or `_`, of which keys are made, escaped. Usually `<` is escaped, and what is no ASCII.
 _LETTER: Final = re.compile(rb"\\u00[4-7]")
 #: Strings, each up to its end or that of the text, so that each begins where one begins; a key with its colon.
@@ -23,12 +24,14 @@ def may_have_escapes(data: bytes) -> bool:
     """Whether an escape of a letter may stand in a text: a look at it takes a fraction of a search for one."""
     if len(data) >= _LONG:  # few backslashes are found as memory is searched
         place = -1
-        for _ in range(_FEW):
+        for number in range(_FEW):
             place = data.find(b"\\", place + 1)
             if place < 0:
                 return False
             if data.startswith(b"\\u00", place):
                 return True
+            if place < number * _SPARSE:
+                break
     return _BACKSLASH in data and data.rfind(b"\\u00") >= 0  # half of what `in` takes
 
 

@@ -83,6 +83,16 @@ class FunctionCall(msgspec.Struct, gc=False):
 CALL_FIELDS: Final = frozenset(FunctionCall.__struct_fields__) - {"unread", "unread_name"}
 
 
+def is_whole(call: FunctionCall) -> bool:
+    """Whether a call has its arguments under `args` alone, and nothing was noted of it."""
+    return (
+        call.partialArgs is None
+        and call.willContinue is None
+        and call.unread is call.unread_name is None
+        and call.partial_args is call.will_continue is call.arguments is call.parameters is NOTHING
+    )
+
+
 def unread_of(call: FunctionCall) -> str:
     """What was noted of a call: the key of what may be its arguments; "" for nothing."""
     told: Json = call.unread
@@ -139,12 +149,14 @@ class Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class UsageMetadata(msgspec.Struct, gc=False):
-    """Tokens so far. The prompt's count includes cached ones, the candidates' count excludes thoughts."""
+    """Tokens so far. The prompt's count includes cached ones, the candidates' count excludes thoughts. The total is not
+    read."""
 
     promptTokenCount: int | None = None
     candidatesTokenCount: int | None = None
-    thoughtsTokenCount: int | None = None
+    totalTokenCount: Any = None
     cachedContentTokenCount: int | None = None
+    thoughtsTokenCount: int | None = None
     toolUsePromptTokenCount: int | None = None
 
     def grown(self, later: UsageMetadata) -> UsageMetadata:
@@ -153,8 +165,9 @@ class UsageMetadata(msgspec.Struct, gc=False):
         return UsageMetadata(
             _later(self.promptTokenCount, later.promptTokenCount),
             _larger(self.candidatesTokenCount, later.candidatesTokenCount),
-            _larger(self.thoughtsTokenCount, later.thoughtsTokenCount),
+            None,
             _later(self.cachedContentTokenCount, later.cachedContentTokenCount),
+            _larger(self.thoughtsTokenCount, later.thoughtsTokenCount),
             _later(self.toolUsePromptTokenCount, later.toolUsePromptTokenCount),
         )
 
@@ -178,25 +191,29 @@ class Chunk(msgspec.Struct, gc=False):
 
     candidates: list[Candidate] | None = None
     usageMetadata: UsageMetadata | None = None
+    modelVersion: Any = None
+    createTime: Any = None
+    responseId: Any = None
     promptFeedback: PromptFeedback | None = None
     error: Raw = NOTHING
     response: Raw = NOTHING
     usage_metadata: Raw = NOTHING
     prompt_feedback: Raw = NOTHING
+    model_version: Any = None
+    create_time: Any = None
+    response_id: Any = None
 
 
-class FirstChunk(Chunk, gc=False):
-    """A chunk with what the first one says beside its answer, as it is."""
+def first_call(chunk: Chunk) -> FunctionCall | None:
+    """The first call of a chunk."""
+    for candidate in chunk.candidates or ():
+        if candidate.content is not None:
+            for part in candidate.content.parts or ():
+                if part.functionCall is not None:
+                    return part.functionCall
+    return None
 
-    responseId: Raw = NOTHING
-    modelVersion: Raw = NOTHING
-    createTime: Raw = NOTHING
-    response_id: Raw = NOTHING
-    model_version: Raw = NOTHING
-    create_time: Raw = NOTHING
 
-
-decode_first_chunk: Final = _json.typed_decoder(FirstChunk)
 decode_chunk: Final = _json.typed_decoder(Chunk)
 decode_call: Final = _json.typed_decoder(FunctionCall)
 decode_pieces: Final = _json.typed_decoder(list[PartialArgument])

@@ -9,7 +9,7 @@ from dragoman._json import Malformed, Raw
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, looks_plain, told_once
+from dragoman.codec.parts.settled_arguments import is_placeholder, looks_plain, told_once
 from dragoman.codec.parts.unread_arguments import fields_at, refuse_unread
 from dragoman.deviations import clip
 from dragoman.protocols.gemini.response.lenient import read_call_leniently, read_pieces_leniently
@@ -19,6 +19,7 @@ from dragoman.protocols.gemini.wire import (
     FunctionCall,
     decode_call,
     decode_pieces,
+    is_whole,
     note_unread,
     unread_name_of,
     unread_of,
@@ -63,11 +64,14 @@ class CallReader:
             is_told_once: the frame that it stands in is JSON in which no key stands twice.
         """
         assembly = self._assembly
+        is_usual = is_told_once and call.name and self._partial is None and not self._pieced and is_whole(call)
+        if is_usual and looks_plain(text := _json.raw_text(call.args)):
+            self._last = assembly.whole_call(
+                call.id, call.name, text, native=native, signature=signature or None, is_plain=True
+            )
+            return
         if call.partial_args is not NOTHING or call.will_continue is not NOTHING:
-            assembly.deviate("sibling-key", "functionCall", "partial_args, will_continue")
-            pieces = decode_pieces(_json.encode(read_pieces_leniently(read(call.partial_args), assembly.deviate)))
-            call.partialArgs = pieces if pieces and not isinstance(pieces, Malformed) else call.partialArgs
-            call.willContinue = call.willContinue or read(call.will_continue) is True
+            self._read_siblings(call)
         if self._is_misread(call):
             return
         partial = self._partial
@@ -98,17 +102,19 @@ class CallReader:
             return
         if not call.name and self._ends_known(call):
             return
-        self._last = self._read_whole(call, signature, native, is_told_once=is_told_once)
+        self._last = self._read_whole(call, signature, native)
 
-    def _read_whole(self, call: FunctionCall, signature: str, native: Native | None, *, is_told_once: bool) -> OpenCall:
+    def _read_siblings(self, call: FunctionCall) -> None:
+        """Take pieces of arguments, and whether more come, from under the keys in snake case."""
+        deviate = self._assembly.deviate
+        deviate("sibling-key", "functionCall", "partial_args, will_continue")
+        pieces = decode_pieces(_json.encode(read_pieces_leniently(read(call.partial_args), deviate)))
+        call.partialArgs = pieces if pieces and not isinstance(pieces, Malformed) else call.partialArgs
+        call.willContinue = call.willContinue or read(call.will_continue) is True
+
+    def _read_whole(self, call: FunctionCall, signature: str, native: Native | None) -> OpenCall:
         """Take a call that is told at once. See `read`."""
         assembly = self._assembly
-        if call.arguments is NOTHING and call.parameters is NOTHING:
-            text = _json.raw_text(call.args)
-            if looks_plain(text) if is_told_once else is_plain_object(text):  # the usual call
-                return assembly.whole_call(
-                    call.id, call.name, text, native=native, signature=signature or None, is_plain=True
-                )
         arguments, is_one = self._arguments_of(call)
         if not is_one:
             opened = assembly.open_call(call.id, call.name, native=native)

@@ -14,7 +14,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, TooLarge
-from dragoman.codec.json_fields import Fields, make_native, read, read_text
+from dragoman.codec.json_fields import Fields, make_native
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import note_astray, tell_unread, tell_unread_event
@@ -49,11 +49,10 @@ from dragoman.protocols.gemini.wire import (
     UNSPECIFIED,
     Candidate,
     Chunk,
-    FirstChunk,
     Part,
     UsageMetadata,
     decode_chunk,
-    decode_first_chunk,
+    first_call,
     read_media,
     says_nothing,
 )
@@ -102,8 +101,8 @@ class Decoder:
             return []
         try:
             for frame, _ in self._reader.feed(data):
-                chunk = decode_chunk(frame) if self._begun else decode_first_chunk(frame)
-                if type(chunk) is Chunk or type(chunk) is FirstChunk:
+                chunk = decode_chunk(frame)
+                if type(chunk) is Chunk:
                     self._read_chunk(chunk, frame)
                 else:
                     self._read_odd_frame(frame)
@@ -198,11 +197,18 @@ class Decoder:
         if not self._begun:
             self._begin(chunk, frame)
         candidates = chunk.candidates
-        if frame.find(b"unction") >= 0 and not _tells_call(chunk, found) and torn_frames.hides_call(frame):
-            torn_frames.refuse(self._assembly, "functionCall", frame)
+        is_twice = False
+        if frame.find(b"unction") >= 0:
+            call = first_call(chunk)
+            if call is not None:
+                is_twice = repeats_key_beside(frame, b'"args":', call.args)
+            elif found is not None and any("functionCall" in part for part in found.parts.values()):
+                is_twice = repeats_key(frame)
+            elif torn_frames.hides_call(frame):
+                torn_frames.refuse(self._assembly, "functionCall", frame)
         if candidates is not None:
             for place, candidate in enumerate(candidates):
-                self._read_candidate(candidate, place, frame, found)
+                self._read_candidate(candidate, place, frame, found, is_twice)
         usage = chunk.usageMetadata
         if usage is not None:
             if usage != self._usage:
@@ -255,13 +261,10 @@ class Decoder:
             return
         self._begun = True
         self._kept.first = without_arguments(chunk, frame)
-        head = chunk if isinstance(chunk, FirstChunk) else decode_first_chunk(frame)
-        if isinstance(head, Malformed):
-            head = FirstChunk()
         self._assembly.start(
-            read_text(head.responseId) or read_text(head.response_id),
-            read_text(head.modelVersion) or read_text(head.model_version),
-            parse_time(next((read(time) for time in (head.createTime, head.create_time) if time is not NOTHING), None)),
+            _text(chunk.responseId) or _text(chunk.response_id),
+            _text(chunk.modelVersion) or _text(chunk.model_version),
+            parse_time(chunk.create_time if chunk.createTime is None else chunk.createTime),
         )
 
     def _read_bare(self, value: dict[str, Json]) -> None:
@@ -287,14 +290,17 @@ class Decoder:
 
     # ------------------------------------------------------------ candidates
 
-    def _read_candidate(self, candidate: Candidate, place: int, frame: bytes, found: Split | None) -> None:
+    def _read_candidate(
+        self, candidate: Candidate, place: int, frame: bytes, found: Split | None, is_twice: bool
+    ) -> None:
+        """`is_twice`: a key comes twice in the frame, which holds calls."""
         index = candidate.index or 0
         if (is_other := self._choice not in (None, index)) or place:  # clients read the first one
             self._assembly.deviate("extra-choice", f"candidates[{place}]", f"index {index}")
         if is_other:
             return
         self._choice = index
-        content, is_twice = candidate.content, None
+        content = candidate.content
         around: Around | None = None  # once something says nothing
         if found is not None:
             note_astray(self._assembly, found.candidates[place] | found.contents[place])
@@ -315,8 +321,6 @@ class Decoder:
                     continue
                 rest = found.parts.get((place, number), {}) if found is not None else {}
                 if (call := part.functionCall) is not None or "functionCall" in rest:
-                    if is_twice is None:
-                        is_twice = repeats_key_beside(frame, b'"args":', call.args if call is not None else NOTHING)
                     if is_twice or (call is not None and "functionCall" in rest):
                         torn_frames.refuse(self._assembly, "functionCall", frame, (call and call.name) or "")
                         continue
@@ -369,7 +373,7 @@ class Decoder:
         if part.text is not None:
             self._read_text(part.text, signature, rest, is_thought=part.thought is True)
         if part.functionCall is not None:
-            native = make_native(NAME, rest) if part.text is None else None
+            native = make_native(NAME, rest) if rest and part.text is None else None
             self._calls.read(part.functionCall, signature, native, is_told_once=True)
         elif part.text is None:
             self._read_other_part(part, rest, signature)
@@ -432,16 +436,8 @@ def _is_known(chunk: Chunk) -> bool:
     return chunk.error is not NOTHING or _is_answer(chunk)
 
 
-def _tells_call(chunk: Chunk, found: Split | None) -> bool:
-    """Whether a call was read in a chunk; `found`: what of it is not modelled."""
-    if found is not None and any("functionCall" in part for part in found.parts.values()):
-        return True
-    for candidate in chunk.candidates or ():
-        if candidate.content is not None:
-            for part in candidate.content.parts or ():
-                if part.functionCall is not None:
-                    return True
-    return False
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

@@ -92,7 +92,7 @@ def read_usage_leniently(usage: dict[str, Json], deviate: Deviate) -> UsageMetad
         **{
             name: _count(count, name, deviate)
             for name, count in camel(usage).items()
-            if name in UsageMetadata.__struct_fields__
+            if name in UsageMetadata.__struct_fields__ and name != "totalTokenCount"
         }
     )
 

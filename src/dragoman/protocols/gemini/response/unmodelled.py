@@ -6,7 +6,10 @@ their Structs refuse unknown fields of candidates and parts, and what they refus
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
@@ -17,6 +20,7 @@ from dragoman.codec.repeated_keys import without_value
 from dragoman.deviations import clip
 from dragoman.protocols.gemini.wire import (
     NAME,
+    NOTHING,
     Candidate,
     Chunk,
     Content,
@@ -24,6 +28,7 @@ from dragoman.protocols.gemini.wire import (
     Part,
     UsageMetadata,
     camel_key,
+    first_call,
     note_unread,
     note_unread_name,
     says_nothing,
@@ -33,7 +38,7 @@ from dragoman.types import Native
 _PART: Final = frozenset(Part.__struct_fields__)
 _CONTENT: Final = frozenset(Content.__struct_fields__)
 _CANDIDATE: Final = frozenset(Candidate.__struct_fields__)
-_USAGE: Final = frozenset({*UsageMetadata.__struct_fields__, "totalTokenCount"} - {"toolUsePromptTokenCount"})
+_USAGE: Final = frozenset(UsageMetadata.__struct_fields__) - {"toolUsePromptTokenCount"}
 #: Of the whole response: modelled, or read where it stands.
 _RESPONSE: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "error", "response"})
 #: Of a chunk: read, or news of the response.
@@ -43,6 +48,17 @@ _CHUNK: Final = _RESPONSE | {"usage_metadata", "promptFeedback", "prompt_feedbac
 _LONG: Final = 4096  # bytes of a frame that are worth a look for what need not be kept
 _NO_PARTS: Final = Raw(b"[]")
 _decode_fields = _json.typed_decoder(Fields)
+_RAW: Final = (Raw, NOTHING)
+_Counts: Any = msgspec.defstruct(
+    "_Counts", [(name, *_RAW) for name in sorted(_USAGE)], forbid_unknown_fields=True, gc=False
+)
+_Modelled: Any = msgspec.defstruct(
+    "_Modelled",
+    [("usageMetadata", _Counts | None, None), *((name, *_RAW) for name in sorted(_RESPONSE - {"usageMetadata"}))],
+    forbid_unknown_fields=True, gc=False,
+)  # fmt: skip
+#: A frame in which nothing is told but what is modelled.
+_decode_modelled: Final[Callable[[bytes], Any]] = _json.typed_decoder(_Modelled)
 _decode_objects = _json.typed_decoder(list[Fields])
 
 
@@ -130,8 +146,7 @@ def without_arguments(chunk: Chunk, frame: bytes) -> bytes:
     """A frame that is kept for its other fields, without the long arguments of its first call."""
     if len(frame) < _LONG:
         return frame
-    parts = [part for one in chunk.candidates or () if one.content is not None for part in one.content.parts or ()]
-    call = next((part.functionCall for part in parts if part.functionCall is not None), None)
+    call = first_call(chunk)
     return frame if call is None else without_value(frame, b'"args":', call.args)
 
 
@@ -190,6 +205,8 @@ class Kept:
         response: Fields = {}
         usage: Fields = {}
         for frame in (self.first,) if self.last is self.first else (self.first, self.last):
+            if type(_decode_modelled(frame)) is not Malformed:
+                continue
             top = _decode_fields(frame)
             if isinstance(top, Malformed):
                 continue

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.codec.found_files import FoundFile, read_citation, render_retrieved
 from dragoman.codec.json_fields import Fields, read, read_fields
 from dragoman.codec.remote_calls import RenderRemote
 
 #: Native fields of a text that list what it cites.
 _LISTS: Final = ("annotations", "citations")
-#: Types of entries that cite a page; others cite files and documents, which no other protocol knows.
+#: Types of entries that cite a page; others cite files and documents.
 _TYPES: Final = frozenset({"url_citation", "web_search_result_location"})
+#: A result of a search that the client made; it may be a page.
+_RESULT: Final = "search_result_location"
+_WEB: Final = ("https://", "http://")
 
 
 @final
@@ -37,6 +41,8 @@ class CitationForm(msgspec.Struct, frozen=True):
     `has_places`: it says which characters of the text a page stands behind, `of_message`: counted over all texts;
     `has_quotes`: and words of the page. `render_search`: a search that found pages as a part of its own.
     `render_blocks`: what was asked and all pages as parts that end the answer. `render_remote`: calls of MCP servers.
+    `render_file`: a file as an entry of the `annotations`, `render_files`: what of files was asked and found as a part
+    that ends the answer. `has_files`: files are told as pages of the whole answer are.
     """
 
     render: Callable[[Citation], Json] | None
@@ -46,12 +52,25 @@ class CitationForm(msgspec.Struct, frozen=True):
     render_search: Callable[[str, Sequence[Citation]], Raw] | None = None
     render_blocks: Callable[[str, Sequence[Citation]], list[Raw]] | None = None
     render_remote: RenderRemote | None = None
+    render_file: Callable[[FoundFile], Json] | None = None
+    render_files: Callable[[Sequence[str], Sequence[FoundFile]], Raw] | None = None
+    has_files: bool = False
 
 
-def take_citations(fields: Fields, form: CitationForm) -> tuple[list[Citation], Fields, list[str]]:
-    """The pages that the native fields of a text cite, what is left of these fields, and the paths of what a citation
-    says besides."""
+class Cited(NamedTuple):
+    """What the native fields of a text cite, what is left of these fields, and the paths of what a citation says
+    besides."""
+
+    pages: list[Citation]
+    files: list[FoundFile]
+    rest: Fields
+    besides: list[str]
+
+
+def take_citations(fields: Fields, form: CitationForm) -> Cited:
+    """The pages and files that the native fields of a text cite, as far as a form has a place for them."""
     found: list[Citation] = []
+    files: list[FoundFile] = []
     besides: dict[str, None] = {}
     rest = dict(fields)
     for key in _LISTS:
@@ -61,21 +80,32 @@ def take_citations(fields: Fields, form: CitationForm) -> tuple[list[Citation], 
         others = []
         for entry in entries:
             citation = _read_entry(entry, form, f"{key}[].", besides)
-            if citation is None:
-                others.append(entry)
-            else:
+            if isinstance(citation, FoundFile):
+                files.append(citation)
+            elif citation is not None:
                 found.append(citation)
+            else:
+                others.append(entry)
         if len(others) < len(entries):
             del rest[key]
             if others:
                 rest[key] = _json.raw(others)
-    return found, rest, list(besides)
+    return Cited(found, files, rest, list(besides))
 
 
-def _read_entry(entry: Json, form: CitationForm, where: str, besides: dict[str, None]) -> Citation | None:
+def _read_entry(entry: Json, form: CitationForm, where: str, besides: dict[str, None]) -> Citation | FoundFile | None:
     kind = entry.get("type") if isinstance(entry, dict) else None
-    if not isinstance(entry, dict) or not isinstance(kind, str) or kind not in _TYPES:
+    if not isinstance(entry, dict) or not isinstance(kind, str):
         return None
+    if kind not in _TYPES:
+        if form.has_files or form.render_file is not None:
+            file = read_citation(entry, needs_id=form.render_file is not None)
+            if file is not None:
+                besides.update({f"{where}{key}": None for key in file[1]})
+                return file[0]
+        if kind != _RESULT or not str(entry.get("source")).startswith(_WEB):
+            return None
+        entry = {("url" if key == "source" else key): value for key, value in entry.items()}
     said = {key: value for key, value in entry.items() if key != "type"}
     outer: dict[str, Json] = {}
     if isinstance(said.get("url_citation"), dict):
@@ -137,8 +167,15 @@ def take_queries(metadata: Raw) -> tuple[str, Raw]:
     return ", ".join(queries), _json.raw(fields)
 
 
-def render_grounding(citations: Iterable[Citation], queries: Sequence[str] = ()) -> Json:
-    """Pages as `groundingMetadata`, each once."""
+def render_grounding(
+    citations: Iterable[Citation],
+    queries: Sequence[str] = (),
+    files: Sequence[FoundFile] = (),
+    file_queries: Sequence[str] = (),
+) -> Json:
+    """Pages and files as `groundingMetadata`, each once."""
     pages = dict.fromkeys((each.url, each.title) for each in citations)
-    chunks = [{"web": {"uri": url} | ({"title": title} if title else {})} for url, title in pages]
-    return {"groundingChunks": chunks} | ({"webSearchQueries": list(queries)} if queries else {})
+    chunks: list[Json] = [{"web": {"uri": url} | ({"title": title} if title else {})} for url, title in pages]
+    said: dict[str, Json] = {"groundingChunks": [*chunks, *render_retrieved(files)]}
+    asked = {"webSearchQueries": list(queries), "retrievalQueries": list(file_queries)}
+    return said | {key: value for key, value in asked.items() if value}

@@ -21,11 +21,13 @@ from dragoman.codec.citations import (
     take_grounding,
     take_queries,
 )
-from dragoman.codec.counterparts import OF_ANSWER, as_image, kind_of, kinds_of, take
+from dragoman.codec.counterparts import OF_ANSWER, kind_of, kinds_of, take
+from dragoman.codec.found_files import FoundFile, take_retrieved
+from dragoman.codec.found_files import each_once as each_file_once
 from dragoman.codec.json_fields import Fields, read_fields, read_items
-from dragoman.codec.remote_calls import Begun, RemoteCall, RemoteCalls
-from dragoman.codec.searches import Searches, each_once
+from dragoman.codec.searches import each_once
 from dragoman.codec.token_odds import OddsForm, take_odds
+from dragoman.codec.told_parts import ToldParts
 from dragoman.deviations import clip
 from dragoman.events import (
     Deviation,
@@ -75,8 +77,8 @@ class CrossProtocol:
     """
 
     __slots__ = (
-        "_cited", "_entries", "_form", "_is_end_told", "_odds", "_calls", "_pages", "_protocol", "_queries", "_reasons",
-        "_remotes", "_searches", "_texts", "_told", "blocks", "further", "lost",
+        "_cited", "_entries", "_files", "_form", "_is_end_told", "_odds", "_parts", "_protocol", "_reasons", "_texts",
+        "_told", "blocks", "further", "lost",
     )  # fmt: skip
 
     def __init__(
@@ -92,17 +94,14 @@ class CrossProtocol:
         self._entries: list[dict[str, Json]] = []  # of tokens: of the text that is open, or of the whole answer
         self._is_end_told = False  # a text told those of the end
         self._reasons = reasons
+        self._files: list[FoundFile] = []  # cited by the text that is open
         self._cited: list[Citation] = []  # by the text that is open; by the whole answer, where that tells them
         self._texts = 0  # that are over
         self._told: Native | None = None  # of the end: its pages were told with the last text
         self.lost: list[Deviation] = []
         self.blocks: list[Opaque] = []
         self.further: list[Opaque] = []
-        self._remotes: dict[str, int] = {}  # calls of MCP servers without a result so far, and their parts
-        self._calls = RemoteCalls()
-        self._pages: list[Citation] = []  # that searches found
-        self._queries: list[str] = []
-        self._searches: Searches | None = None
+        self._parts = ToldParts(protocol, form, self._lose)
 
     def take(self, event: Event, events: Iterable[Event] = ()) -> Event:
         """An event that opens, ends or is a part, or the response, in the protocol's words. `events`: those that came
@@ -110,11 +109,11 @@ class CrossProtocol:
         if type(event) not in _TAKEN:
             return event
         if type(event) is Finish:
-            self._lose_remotes()
+            self._parts.end()
             return self._end(event)
         if type(event) is Start or type(event) is Failure:
             if type(event) is Failure:
-                self._lose_remotes()
+                self._parts.end()
             if event.native is not None and event.native.protocol != self._protocol:
                 said, rest = self._take_words(self._take_odds(event.native, ""))
                 self._native(rest, "")
@@ -127,8 +126,8 @@ class CrossProtocol:
         elif type(event) is ToolCallEnd:
             self._part(event.call, event.index)
         elif type(event) is PartEvent:
-            self.further = []
-            taken = self._image(event) or self._remote(event) or self._search(event)
+            taken = self._parts.take(event)
+            self.further = self._parts.further
             if taken is not None:
                 return taken
             self._part(event.part, event.index)
@@ -163,11 +162,15 @@ class CrossProtocol:
         if native is not None and native.protocol != self._protocol:
             fields = native.fields
             if self._form is not None:
-                cited, fields, besides = take_citations(fields, self._form)
+                cited, files, fields, besides = take_citations(fields, self._form)
                 if cited and self._form.render is not None:
                     self._cited = cited
                 else:
                     self._cited += cited
+                if files and self._form.render_file is not None:
+                    self._files = files
+                else:
+                    self._parts.files += files
                 for path in besides:
                     self._lose(f"parts[{event.index}].{path}", f"only {native.protocol} has it")
             fields = self._take_odds(Native(native.protocol, fields), f"parts[{event.index}].").fields
@@ -175,22 +178,27 @@ class CrossProtocol:
         if not is_end or self._protocol is None:
             return event
         end = self._end_among(events)
-        if end is None and not self._cited and not self._entries:  # as most
+        if end is None and not self._cited and not self._entries and not self._files:  # as most
             self._texts += 1
             return event
         said = self._odds_of_text(end) | self._pages_of_text(end)
         return msgspec.structs.replace(event, native=Native(self._protocol, said)) if said else event
 
     def _pages_of_text(self, end: Native | None) -> dict[str, Raw]:
-        """The pages of a text that ends, where texts tell them."""
+        """The pages and files of a text that ends, where texts tell them."""
         if self._form is None or self._form.render is None:
             return {}
+        form = self._form
         self._cited += self._pages_of_end(end)
         cited, self._cited = self._cited, []
         is_first, self._texts = not self._texts, self._texts + 1
-        if self._form.of_message and not is_first:
+        if form.of_message and not is_first:
             cited = [msgspec.structs.replace(each, start=None, end=None) for each in cited]
-        return {"annotations": _json.raw([self._form.render(each) for each in cited])} if cited else {}
+        said = [self._form.render(each) for each in cited]
+        files, self._files = self._files, []
+        if form.render_file is not None:
+            said += [form.render_file(each) for each in each_file_once(files)]
+        return {"annotations": _json.raw(said)} if said else {}
 
     def _odds_of_text(self, end: Native | None) -> dict[str, Raw]:
         """The odds of a text that ends, where texts tell them: its own, or those of an end that came with it."""
@@ -231,17 +239,31 @@ class CrossProtocol:
         if end is None or self._told is not None:
             return []
         pages = _take_pages(end)
-        if pages is None:
+        found, rest = self._take_files(end if pages is None else pages.rest)
+        if pages is None and rest is end:
             return []
-        self._told = pages.rest
-        return pages.cited
+        self._told = rest
+        self._files += found
+        return pages.cited if pages is not None else []
+
+    def _take_files(self, native: Native) -> tuple[list[FoundFile], Native]:
+        """The files of an end, kept for the end too, and the end's other fields."""
+        candidate = _grounded(native)
+        if self._form is None or self._form.render_files is None or candidate is None:
+            return [], native
+        found, rest = take_retrieved(candidate["groundingMetadata"])
+        if not found.files:
+            return [], native
+        self._parts.files += found.files
+        self._parts.file_queries += found.queries
+        return found.files, _with_metadata(native, candidate, rest)
 
     def _end(self, event: Finish) -> Finish:
         native, form = event.native, self._form
         words: Native | None = None
         self._reason(event.reason, event.native_reason)
         if native is not None and native.protocol != self._protocol:
-            told = self._told or native
+            told = self._told or self._take_files(native)[1]
             if form is not None and form.render_blocks is not None:
                 told = self._take_end(told)
             if self._odds is not None and self._is_end_told:
@@ -253,19 +275,31 @@ class CrossProtocol:
         if self._protocol is None:
             return event
         said = self._odds_of_answer()
-        pages = each_once([*self._pages, *self._cited])
-        if form is not None and form.render is None and (pages or self._queries):
-            if form.render_blocks is not None:
-                query = ", ".join(dict.fromkeys(self._queries))
-                self.blocks = [Opaque(self._protocol, raw) for raw in form.render_blocks(query, pages)]
-            else:
-                said["groundingMetadata"] = render_grounding(pages, self._queries)
+        self._say_found(said)
         within = self._odds.within if self._odds is not None and said else ""
         fields = {within: _json.raw([said])} if within else {key: _json.raw(value) for key, value in said.items()}
         fields |= words.fields if words is not None else {}
         if not fields:
             return event
         return msgspec.structs.replace(event, native=Native(self._protocol, fields))
+
+    def _say_found(self, said: dict[str, Json]) -> None:
+        """What searches found, where the end of the answer tells it: among its fields, or as parts before it."""
+        form, told = self._form, self._parts
+        if form is None or self._protocol is None:
+            return
+        pages = each_once([*told.pages, *self._cited])
+        files = told.files if form.has_files or form.render_files is not None else []
+        blocks: list[Raw] = []
+        if form.render_files is not None and (files or told.file_queries):
+            blocks.append(form.render_files(told.file_queries, files))
+        if form.render is None and form.render_blocks is not None and (pages or told.queries):
+            blocks += form.render_blocks(", ".join(dict.fromkeys(told.queries)), pages)
+        elif (
+            form.render is None and form.render_blocks is None and (pages or told.queries or files or told.file_queries)
+        ):
+            said["groundingMetadata"] = render_grounding(pages, told.queries, files, told.file_queries)
+        self.blocks = [Opaque(self._protocol, raw) for raw in blocks]
 
     def _odds_of_answer(self) -> dict[str, Json]:
         """The odds of all tokens, where the end tells them."""
@@ -284,68 +318,8 @@ class CrossProtocol:
         self._cited += pages.cited
         [candidate] = [read_fields(item) or {} for item in (read_items(pages.rest.fields.get("candidates")) or ())[:1]]
         query, candidate["groundingMetadata"] = take_queries(candidate["groundingMetadata"])
-        self._queries += [query] if query else []
+        self._parts.queries += [query] if query else []
         return Native(native.protocol, {**pages.rest.fields, "candidates": _json.raw([candidate])})
-
-    def _image(self, event: PartEvent) -> PartEvent | None:
-        """An image that another provider's tool made, as all protocols tell images; None where it is none."""
-        part = event.part
-        made = as_image(part.raw) if type(part) is Opaque and part.protocol != self._protocol else None
-        if made is None or type(part) is not Opaque:
-            return None
-        for path in made[1]:
-            self._lose(f"parts[{event.index}].<{kind_of(part.raw)}>.{path}", f"only {part.protocol} has it")
-        return PartEvent(event.index, made[0])
-
-    def _remote(self, event: PartEvent) -> PartEvent | None:
-        """What a part tells of a call of an MCP server, in the protocol's words; None where that cannot be said."""
-        part, form = event.part, self._form
-        if type(part) is not Opaque or part.protocol == self._protocol or form is None or form.render_remote is None:
-            return None
-        remote = self._calls.take(part.raw)
-        if remote is None or self._protocol is None:
-            return None
-        for path in remote.besides:
-            self._lose(f"parts[{event.index}].<{kind_of(part.raw)}>.{path}", f"only {part.protocol} has it")
-        if isinstance(remote, Begun):
-            self._remotes[remote.id] = event.index
-            return event  # no encoder writes what another protocol has
-        if isinstance(remote, RemoteCall):
-            self._remotes.pop(remote.id, None)
-        first, *rest = [Opaque(self._protocol, raw) for raw in form.render_remote(remote)]
-        self.further = rest
-        return PartEvent(event.index, first)
-
-    def _lose_remotes(self) -> None:
-        """Calls of MCP servers whose results never came."""
-        for index in self._remotes.values():
-            self._lose(f"parts[{index}]", "mcp_tool_use")
-        self._remotes = {}
-
-    def _search(self, event: PartEvent) -> Event | None:
-        """What a part tells of a search of the web, in the protocol's words; None where that cannot be said. A part
-        whose words come later is left as it is: no encoder writes what another protocol has."""
-        part, form = event.part, self._form
-        if type(part) is not Opaque or part.protocol == self._protocol or form is None or self._protocol is None:
-            return None
-        if form.render is not None and form.render_search is None:
-            return None
-        self._searches = self._searches or Searches()
-        search = self._searches.take(part.raw)
-        if search is None:
-            return None
-        for path in search.besides:
-            self._lose(f"parts[{event.index}].<{kind_of(part.raw)}>.{path}", f"only {part.protocol} has it")
-        if not search.query and not search.pages:
-            return event
-        if form.render_search is not None:  # by their addresses alone
-            if any(page.title for page in search.pages):
-                self._lose(f"parts[{event.index}].content[].title", f"only {part.protocol} has it")
-            raw = form.render_search(search.query, search.pages)
-            return PartEvent(event.index, Opaque(self._protocol, raw))
-        self._pages += search.pages
-        self._queries += [search.query] if search.query else []
-        return event
 
     def _part(self, part: Text | Thinking | Media | ToolCall | ToolResult | Opaque, index: int) -> None:
         if type(part) is not Opaque:
@@ -410,17 +384,25 @@ class _Pages(NamedTuple):
     rest: Native
 
 
-def _take_pages(native: Native) -> _Pages | None:
-    """The pages of `candidates[0].groundingMetadata`; None when there are none."""
+def _grounded(native: Native) -> Fields | None:
+    """`candidates[0]`, when it has `groundingMetadata`."""
     candidates = read_items(native.fields.get("candidates"))
     candidate = read_fields(candidates[0]) if candidates else None
-    if candidate is None or "groundingMetadata" not in candidate:
+    return candidate if candidate is not None and "groundingMetadata" in candidate else None
+
+
+def _with_metadata(native: Native, candidate: Fields, metadata: Raw) -> Native:
+    entry = _json.raw([{**candidate, "groundingMetadata": metadata}])
+    return Native(native.protocol, {**native.fields, "candidates": entry})
+
+
+def _take_pages(native: Native) -> _Pages | None:
+    """The pages of `candidates[0].groundingMetadata`; None when there are none."""
+    candidate = _grounded(native)
+    if candidate is None:
         return None
     cited, rest = take_grounding(candidate["groundingMetadata"])
-    if not cited:
-        return None
-    candidate["groundingMetadata"] = rest
-    return _Pages(cited, Native(native.protocol, {**native.fields, "candidates": _json.raw([candidate])}))
+    return _Pages(cited, _with_metadata(native, candidate, rest)) if cited else None
 
 
 def _is_foreign_anywhere(reply: Reply, protocol: ProtocolName | None) -> bool:

@@ -14,6 +14,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.citations import Citation, CitationForm
 from dragoman.codec.counterparts import is_refusal
+from dragoman.codec.found_files import FoundFile
 from dragoman.events import Deviation
 from dragoman.protocols.openai_responses.remote_items import render_remote
 from dragoman.protocols.openai_responses.wire import NAME, make_native, text_of
@@ -44,9 +45,25 @@ def _render_search(query: str, pages: Sequence[Citation]) -> Raw:
     return _json.raw(item)
 
 
+def _render_file(file: FoundFile) -> Json:
+    return {"type": "file_citation", "file_id": file.id, "filename": file.shown, "index": None}
+
+
+def _render_files(queries: Sequence[str], files: Sequence[FoundFile]) -> Raw:
+    seen = hashlib.sha256("\0".join([*queries, *(file.id + file.text for file in files)]).encode("utf-8", "replace"))
+    results = [
+        {"file_id": file.id, "filename": file.shown, "text": file.text}
+        | ({"attributes": file.attributes} if file.attributes else {})
+        for file in files
+    ]
+    item = {"id": f"fs_{seen.hexdigest()[:24]}", "type": "file_search_call", "status": "completed"}
+    return _json.raw({**item, "queries": list(queries), "results": results})
+
+
 CITED: Final = CitationForm(
-    _render_citation, has_places=True, render_search=_render_search, render_remote=render_remote
-)
+    _render_citation, has_places=True, render_search=_render_search, render_remote=render_remote,
+    render_file=_render_file, render_files=_render_files,
+)  # fmt: skip
 
 
 def parse_content(value: Json, deviations: list[Deviation], where: str) -> tuple[Text | Media | Opaque, ...]:

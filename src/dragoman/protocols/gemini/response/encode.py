@@ -42,8 +42,8 @@ from dragoman.types import Media, Opaque, Part, StopReason, Text, Thinking, Tool
 
 #: Why an answer stopped, as words and as numbers.
 _OWN_REASONS: Final = frozenset({*REASONS, "JAILBREAK", *map(str, range(len(FINISH_REASONS)))})
-#: Pages stand beside the whole answer.
-_CITED: Final = CitationForm(None)
+#: Pages and files stand beside the whole answer.
+_CITED: Final = CitationForm(None, has_files=True)
 _PLAIN: Final = ReplyStyle()
 _EMPTY: Final[dict[str, Json]] = {"content": {"parts": [{"text": ""}], "role": "model"}}
 _CANDIDATES: Final = b'{"candidates":[{"content":{"parts":['

@@ -342,6 +342,8 @@ class Encoder:
     def _finish(self, event: Finish, out: list[bytes]) -> None:
         self._start(Start(), out)
         self._close_item(out)
+        for part in self._crossing.blocks:
+            self._whole_item(part, out)
         self._usage = self._usage.merged(event.usage)
         self._kept = self._kept | own_fields(event.native)
         failure = self._failed.failure(event)

@@ -111,8 +111,10 @@ class PartForm:
 
 
 def _placed(annotation: Raw, length: int) -> Raw:
-    """A cited page stands behind the whole text when nobody said where it stands: clients need a place."""
+    """A cited page or file stands behind the whole text when nobody said where it stands: clients need a place."""
     value = _json.decode(bytes(annotation))
+    if isinstance(value, dict) and value.get("index", 0) is None:
+        return _json.raw({**value, "index": length})
     if not isinstance(value, dict) or value.get("start_index", 0) is not None:
         return annotation
     return _json.raw({**value, "start_index": 0, "end_index": length})

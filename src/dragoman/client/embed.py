@@ -13,6 +13,7 @@ from dragoman.client.client import Requester
 from dragoman.codec.embeddings import EmbedRequest
 from dragoman.errors import RETRYABLE, CallFailed, UsageError, WireError
 from dragoman.events import Failure, fold
+from dragoman.gathered import Gathered
 from dragoman.http.response import Response, TransportFailed
 from dragoman.inputs.keywords import read_count, read_seconds, read_targets, wrong
 from dragoman.protocols import EMBEDDING, PROTOCOLS, embedder
@@ -137,11 +138,9 @@ async def _asked(requester: Requester, target: Target, asked: Texts) -> Embeddin
 
 
 async def _read(response: Response) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
+    kept = Gathered()
     while data := await response.read():
-        pieces.append(data)
-        size += len(data)
-        if size > _LARGEST:
+        kept.add(data)
+        if kept.size > _LARGEST:
             raise _Failed(Failure("too_large", f"expected an answer of at most {_LARGEST} bytes"))
-    return b"".join(pieces)
+    return kept.take()

@@ -17,6 +17,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Raw
+from dragoman.client.splicing import splice_sized
 from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol import HttpRequest
@@ -88,7 +89,7 @@ class ClientHead:
             return None
         body, fields = self._body
         is_same = bytes(fields.get("model", b"")) == _json.encode_text(model)
-        return body if is_same else _json.splice_fields(fields, {"model": model})
+        return body if is_same else splice_sized(len(body), fields, {"model": model})
 
     @property
     def login(self) -> Secret | None:

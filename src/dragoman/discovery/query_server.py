@@ -11,6 +11,7 @@ import msgspec
 from dragoman import _json
 from dragoman.codec.error_body import read_problem
 from dragoman.events import Failure
+from dragoman.gathered import Gathered
 from dragoman.http.timeouts import Timeouts
 from dragoman.http.transport import Transport, TransportFailed
 from dragoman.protocol import HttpRequest
@@ -59,10 +60,9 @@ async def ask(
         async with asyncio.timeout(seconds):
             response = await transport.open(outgoing)
             try:
-                chunks, size = [], 0
-                while (chunk := await response.read()) and size < _BODY_LIMIT:
-                    chunks.append(chunk)
-                    size += len(chunk)
+                kept = Gathered()
+                while (chunk := await response.read()) and kept.size < _BODY_LIMIT:
+                    kept.add(chunk)
             finally:
                 response.close()
     except TimeoutError:
@@ -70,11 +70,11 @@ async def ask(
     except TransportFailed as problem:
         return problem.failure
     if not 200 <= response.status < 300:
-        refused = read_problem(b"".join(chunks), status=response.status, headers=response.headers)
+        refused = read_problem(kept.take(), status=response.status, headers=response.headers)
         if refused.kind in ("auth", "permission"):  # it is about the key, not about the path
             return refused
         return msgspec.structs.replace(refused, message=f"{refused.message} ({path} answered {response.status})")
-    value = _json.decode(b"".join(chunks))
+    value = _json.decode(kept.take())
     if isinstance(value, _json.Malformed):
         return Failure("wire", f"{provider.base_url}{path} does not answer in JSON", status=response.status)
     return value

@@ -182,7 +182,7 @@ def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> None:
     if len(body) > bounds.media:
         _check_media(body, bounds.media)
     # A value takes two bytes at least. What stands in strings is told apart only where the quick count is too high.
-    if len(body) > 2 * bounds.values and sum(map(body.count, _BEFORE_VALUES)) >= bounds.values:
+    if len(body) > 2 * bounds.values and _may_have_values(body, bounds.values):
         _check_values(body, bounds.values)
     if not _has_more(body, min(bounds.depth, bounds.tools, bounds.messages)):  # what most small bodies have
         return
@@ -191,13 +191,36 @@ def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> None:
         _check_text(body, bounds.depth)
         return
     tools = fields.get("tools")
-    if tools is not None and _has_more(bytes(tools), bounds.tools):
-        _check_tools(bytes(tools), bounds.tools)
+    if tools is not None and _value_has_more(tools, bounds.tools):
+        _check_tools(tools, bounds.tools)
     for name in _CONVERSATIONS:
-        if name in fields and _has_more(bytes(fields[name]), bounds.messages):
-            _check_messages(name, bytes(fields[name]), bounds.messages)
+        if name in fields and _value_has_more(fields[name], bounds.messages):
+            _check_messages(name, fields[name], bounds.messages)
     for value in fields.values():
-        _check_depth(bytes(value), 1, bounds.depth)
+        _check_depth(value, 1, bounds.depth)
+
+
+def _may_have_values(body: bytes, most: int) -> bool:
+    """Whether there are as many of what stands before values, in strings too. In pieces: others have their turn."""
+    count = 0
+    for start in range(0, len(body), _PIECE):
+        count += sum(body.count(mark, start, start + _PIECE) for mark in _BEFORE_VALUES)
+        if count >= most:
+            return True
+    return False
+
+
+def _value_has_more(value: Raw, most: int) -> bool:
+    """As `_has_more`. A long value is copied piece by piece."""
+    if len(value) <= _PIECE:
+        return _has_more(bytes(value), most)
+    view = memoryview(value)
+    for start in range(0, len(view), _PIECE):
+        piece = bytes(view[start : start + _PIECE])
+        if _has_more(piece, most):
+            return True
+        most -= piece.count(b"{") + piece.count(b"[")
+    return False
 
 
 def _has_more(value: bytes, most: int) -> bool:
@@ -215,11 +238,11 @@ def _has_more(value: bytes, most: int) -> bool:
     return False
 
 
-def _check_depth(value: bytes, depth: int, most: int) -> None:
+def _check_depth(value: Raw, depth: int, most: int) -> None:
     """Descend only where there are brackets enough for more than `most` levels. `depth`: levels around the value."""
-    if not _has_more(value, most - depth):
+    if not _value_has_more(value, most - depth):
         return
-    kind = value.lstrip()[:1]
+    kind = bytes(memoryview(value)[:1])  # no white space stands around a value
     inner: dict[str, Raw] | list[Raw] | Malformed
     if kind == b"{":
         inner = _decode_fields(value)
@@ -231,9 +254,8 @@ def _check_depth(value: bytes, depth: int, most: int) -> None:
         raise _too_deep(most)
     if not isinstance(inner, Malformed):
         for item in inner.values() if isinstance(inner, dict) else inner:
-            text = bytes(item)
-            if len(text) > most - depth:  # else it has not the brackets either
-                _check_depth(text, depth + 1, most)
+            if len(item) > most - depth:  # else it has not the brackets either
+                _check_depth(item, depth + 1, most)
 
 
 def _check_text(body: bytes, most: int) -> None:
@@ -258,7 +280,7 @@ def _check_values(body: bytes, most: int) -> None:
             raise WireError(exceeded(f"JSON of at most {most} values", "values", f"{count} or more"), status=413)
 
 
-def _check_messages(name: str, value: bytes, most: int) -> None:
+def _check_messages(name: str, value: Raw, most: int) -> None:
     items = _decode_items(value)
     if not isinstance(items, Malformed) and len(items) > most:
         wanted = f"at most {most} messages"
@@ -298,13 +320,13 @@ def _too_deep(most: int) -> WireError:
     return WireError(exceeded(f"JSON of at most {most} levels", "depth", f"{most + 1} or more"))
 
 
-def _check_tools(tools: bytes, most: int) -> None:
+def _check_tools(tools: Raw, most: int) -> None:
     items = _decode_items(tools)
     count = 0
     for item in () if isinstance(items, Malformed) else items:
-        fields = _decode_fields(bytes(item))
+        fields = _decode_fields(item)
         gathered = [] if isinstance(fields, Malformed) else [fields[name] for name in _DECLARATIONS if name in fields]
-        lists = [_decode_items(bytes(raw)) for raw in gathered]
+        lists = [_decode_items(raw) for raw in gathered]
         count += sum(len(found) for found in lists if not isinstance(found, Malformed)) if gathered else 1
     if count > most:
         raise WireError(exceeded(f"at most {most} tools", "tools", str(count)), path="tools")

@@ -20,6 +20,7 @@ from dragoman.secret import name_alone
 #: Bytes of a response's head, and of 1xx heads before it; of its trailers.
 _HEAD_LIMIT: Final = 64 * 1024
 READ_SIZE: Final = 64 * 1024
+_MANY: Final = 64  # pieces that wait for a reader, before they become one
 #: What a field counts beside its own bytes: thousands of one name are joined, each time all of them.
 _FIELD_COSTS: Final = 32
 _TOO_LARGE_HEAD: Final = "its head is larger than 64 KiB"
@@ -108,7 +109,10 @@ class HttpResponse(msgspec.Struct, eq=False):
             except Exception as problem:  # an error of the reader's; it is told where it waits
                 self.fail(problem)
             return
-        self._pieces.append(data)
+        pieces = self._pieces
+        pieces.append(data)
+        if len(pieces) > _MANY:  # each takes 33 bytes more
+            pieces[:] = (b"".join(pieces),)
         self._size += len(data)
         if self._size > BUFFER:
             self.pause()

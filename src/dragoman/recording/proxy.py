@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, TypeVar, final
 from urllib.parse import urlsplit
 
 from dragoman.errors import DragomanError, UsageError
+from dragoman.gathered import Gathered
 from dragoman.http.response import Response
 from dragoman.http.timeouts import Timeouts
 from dragoman.http.transport import Transport, TransportFailed
@@ -105,7 +106,7 @@ class Recorder:
                 self._loop.run(_abort(told.response))
             self._is_idle.wait_for(lambda: not self._open, timeout=_END_SECONDS)
 
-    def keep(self, told: _Told, received: list[bytes]) -> None:
+    def keep(self, told: _Told, received: Gathered) -> None:
         """Write the exchange down."""
         try:
             self._write(told, received)
@@ -114,12 +115,12 @@ class Recorder:
                 self._open.remove(told)
                 self._is_idle.notify_all()
 
-    def _write(self, told: _Told, received: list[bytes]) -> None:
+    def _write(self, told: _Told, received: Gathered) -> None:
         method, path, headers, body = told.asked
         exchange = clean_exchange(
             self._redactor,
             Exchange(
-                method, path, headers, body, told.status, told.headers, b"".join(received), told.is_cut,
+                method, path, headers, body, told.status, told.headers, received.joined(), told.is_cut,
                 f"recorded from {self._upstream.title}", "the answer is too large" if told.is_large else "",
             ),
         )  # fmt: skip
@@ -159,7 +160,7 @@ class _Told:
 
     def pieces(self) -> Iterator[bytes]:
         """The body. What the client did not wait for is not kept as an answer that broke: it is read to its end."""
-        received: list[bytes] = []
+        received = Gathered()
         size = 0
         try:
             while data := self._next():
@@ -168,7 +169,7 @@ class _Told:
                 if self.is_large:
                     received.clear()
                 else:
-                    received.append(data)
+                    received.add(data)
                 yield data
         finally:
             self._recorder.run(_close(self.response))

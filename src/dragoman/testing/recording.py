@@ -15,6 +15,7 @@ import msgspec
 from dragoman import _json
 from dragoman.config import Config
 from dragoman.errors import UsageError
+from dragoman.gathered import Gathered
 from dragoman.http.response import Response, TransportFailed
 from dragoman.http.timeouts import Timeouts
 from dragoman.http.transport import STAND_INS
@@ -202,7 +203,7 @@ class _Recorded:
     def __init__(self, response: Response, asked: Exchange, keep: Callable[[Exchange], None]) -> None:
         self.status, self.headers = response.status, response.headers
         self._response, self._asked, self._keep = response, asked, keep
-        self._received: list[bytes] = []
+        self._received = Gathered()
         self._is_kept = False
 
     async def read(self) -> bytes:
@@ -212,7 +213,7 @@ class _Recorded:
             self._end(is_cut=True)
             raise
         if data:
-            self._received.append(data)
+            self._received.add(data)
         else:
             self._end()
         return data
@@ -238,5 +239,5 @@ class _Recorded:
     def _end(self, *, is_cut: bool = False) -> None:
         if not self._is_kept:
             self._is_kept = True
-            body = b"".join(self._received)
+            body = self._received.take()
             self._keep(msgspec.structs.replace(self._asked, body=body, is_cut=is_cut))

@@ -51,7 +51,7 @@ class _Part:
         self.index = -1  # of the text part that is open in the output
         self.has_said = False
         self.is_spoilt = False  # a call could not be read: the rest of the object cannot either
-        self.space = ""  # white space behind the object, which is text only before text
+        self.space: list[str] = []  # white space behind the object, which is text only before text
 
 
 class _Call:
@@ -167,10 +167,10 @@ class Structured:
         if part.is_spoilt:
             return
         if part.index < 0:
-            part.space += text
+            part.space.append(text)
             if not text.strip():
                 return
-            text = part.space
+            text = "".join(part.space)
             self._open(part)
             self._other = True
         self._out.append(TextDelta(part.index, text))

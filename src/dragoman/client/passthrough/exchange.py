@@ -12,14 +12,15 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman import _json
 from dragoman._json import Raw
 from dragoman.client.exchange import Exchange, OnDeviation
 from dragoman.client.failure_words import explained
 from dragoman.client.forwarding import ClientHead, with_query
+from dragoman.client.splicing import splice_sized
 from dragoman.deviations import HARMLESS_TO_CALLS
 from dragoman.errors import call_failure
 from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed
+from dragoman.gathered import Gathered
 from dragoman.proofs import is_of_the_wire
 from dragoman.protocol import NewId, Parsed, Peek, Protocol, WithoutUsage
 from dragoman.providers.endpoint import Outgoing, endpoint, fixed_headers, with_fields
@@ -85,28 +86,47 @@ class RawRequest:
 class Frames:
     """Cuts a stream where a frame ends, so that half a frame never leaves."""
 
-    __slots__ = ("_end", "_held", "_without_usage")
+    __slots__ = ("_end", "_held", "_last", "_without_usage")
 
     def __init__(self, *, by_lines: bool, without_usage: WithoutUsage | None = None) -> None:
         """`by_lines`: a line is a frame, in place of lines with a blank one behind them. `without_usage`: leaves out a
         frame that the client did not ask for."""
         self._end = b"\n" if by_lines else b"\n\n"
         self._without_usage = without_usage
-        self._held = b""
+        self._held: Gathered | None = None  # the frame that is not whole; no end is in it
+        self._last = b""  # of its bytes, that may be half an end
 
     def feed(self, data: bytes) -> bytes:
-        """Take the next bytes; gives what is whole."""
-        if self._held or not data.endswith(self._end):
-            data = self._held + data
-            whole = _after(data, self._end)
-            if data.find(b"\r", whole) >= 0:  # a search for one byte is many times as fast
-                whole = max(whole, _after(data, b"\r\n\r\n"))
-            if not whole and len(data) > _MOST_HELD:
-                whole = len(data)
-            data, self._held = data[:whole], data[whole:]
+        """Take the next bytes; gives what is whole. Time is linear, however they are cut."""
+        if self._held is not None or not data.endswith(self._end):
+            data = self._cut(data)
         if self._without_usage is not None and data.rfind(b'"usage"') >= 0:  # half of what `in` takes
             return self._without_usage(data)
         return data
+
+    def _cut(self, data: bytes) -> bytes:
+        """What is whole, with these bytes; the rest is held."""
+        held = self._held
+        if held is not None:
+            seam = self._last + data
+            if not self._after_last(seam) and held.size + len(data) <= _MOST_HELD:
+                held.add(data)
+                self._last = seam[-3:]
+                return b""
+            data = held.take(data)
+        whole = self._after_last(data)
+        if not whole and len(data) > _MOST_HELD:
+            whole = len(data)
+        rest = data[whole:]
+        self._held, self._last = (Gathered(rest), rest[-3:]) if rest else (None, b"")
+        return data[:whole]
+
+    def _after_last(self, data: bytes) -> int:
+        """Where the last frame's end ends; 0 without one."""
+        whole = _after(data, self._end)
+        if data.find(b"\r", whole) >= 0:  # a search for one byte is many times as fast
+            whole = max(whole, _after(data, b"\r\n\r\n"))
+        return whole
 
     def before(self, data: bytes, stop_mark: re.Pattern[bytes] | None, end_mark: bytes) -> int:
         """Where the first frame of whole ones begins that has one of these marks; 0 where it is not seen."""
@@ -116,13 +136,17 @@ class Frames:
 
     def close(self) -> bytes:
         """What is left at the end of a body that is whole."""
-        rest, self._held = self._held, b""
-        return rest
+        held, self._held, self._last = self._held, None, b""
+        return b"" if held is None else held.take()
 
 
 def _choices(fields: dict[str, Raw]) -> dict[str, Raw]:
     """The fields of a request that may hold choices; of the long ones only that they are there."""
     return {key: value if len(value) < _LONGEST_CHOICE else Raw(b"null") for key, value in fields.items()}
+
+
+def _whole(held: bytes | Gathered | None) -> bytes:
+    return held if isinstance(held, bytes) else b"" if held is None else held.joined()
 
 
 def _after(data: bytes, end: bytes) -> int:
@@ -180,7 +204,7 @@ class PassthroughExchange:
         self._usual: Exchange | None = None
         self._status = 200
         self._headers: Mapping[str, str] = {}
-        self._held: list[bytes] | None = []  # the body so far; None when it flows
+        self._held: bytes | Gathered | None = b""  # the body so far; None when it flows
         self._failed_call: ToolCallFailed | None = None
         self._doubt: Deviation | None = None  # with which its client may read calls otherwise
         self._is_odd = False  # so its end tells whether a call of it failed
@@ -233,8 +257,14 @@ class PassthroughExchange:
         """As `Exchange.feed`. Once the answer flows its bytes are with the client already."""
         if self._usual is not None:
             return self._usual.feed(data)
-        if self._held is not None:
-            self._held.append(data)
+        held = self._held
+        if held is not None:
+            if not held:
+                self._held = data
+            elif isinstance(held, Gathered):
+                held.add(data)
+            else:
+                self._held = Gathered(held, data)
         return self._judged(self._decoder.feed(data))
 
     def close(self) -> list[Event]:
@@ -259,10 +289,10 @@ class PassthroughExchange:
 
     def begin(self) -> bytes:
         """Something of the answer was decoded: from now on bytes flow. Gives those that came so far."""
-        held, self._held = self._held or [], None
+        held, self._held = _whole(self._held), None
         self._original.release()
         del self._make_usual
-        data = self.pass_on(b"".join(held))
+        data = self.pass_on(held)
         return self.released(data, is_read=True) if self.may_end(data) else data
 
     def may_end(self, data: bytes) -> bool:
@@ -301,7 +331,7 @@ class PassthroughExchange:
 
     def body(self) -> bytes:
         """The whole answer of a request that was not streamed."""
-        return b"".join(self._held or ())
+        return _whole(self._held)
 
     # ------------------------------------------------------------ inside
 
@@ -350,8 +380,8 @@ class PassthroughExchange:
         """The usual exchange takes over, with all that came."""
         self._usual = usual = self._make_usual()
         usual.head(self._status, self._headers)
-        held, self._held = self._held or [], None
-        return usual.feed(b"".join(held)) if held else []
+        held, self._held = _whole(self._held), None
+        return usual.feed(held) if held else []
 
 
 def _misread(doubt: Deviation) -> ToolCallFailed:
@@ -413,4 +443,5 @@ def _spliced(target: Target, original: RawRequest, asks_usage: bool) -> bytes:
     changes = dict(peek.usage) if asks_usage else {}
     if peek.names_model and peek.model != target.model:
         changes["model"] = target.model
-    return _json.splice_fields(peek.fields, changes) if changes else original.body
+    body = original.body
+    return splice_sized(len(body), peek.fields, changes) if changes else body

@@ -13,6 +13,7 @@ from typing import Final, final
 import msgspec
 
 from dragoman.events import Failure, Finish
+from dragoman.gathered import Gathered
 from dragoman.http.response import BeforeSend, Response, Sink, TransportFailed
 from dragoman.http.timeouts import Guard
 from dragoman.http.transport import Transport
@@ -62,7 +63,7 @@ class WholePassthrough(msgspec.Struct, eq=False):
         loop, course, guard, outgoing = asyncio.get_running_loop(), self.course, self._guard, self._outgoing
         course.sent(loop.time())
         timer = loop.call_later(self.limit, guard.expire)
-        pieces: list[bytes] = []
+        body, kept = b"", None
         problem: TransportFailed | None = None
         is_given_up = True
         try:
@@ -73,17 +74,21 @@ class WholePassthrough(msgspec.Struct, eq=False):
                     if course.meter is not None:
                         course.meter.headers = response.headers
                     if is_plain_head(response.status, response.headers):
-                        size = 0
-                        while size <= _LARGEST and (piece := await response.read()):
-                            pieces.append(piece)
-                            size += len(piece)
+                        body = await response.read()
+                        while body and (piece := await response.read()):  # most come at once
+                            if kept is None:
+                                kept = Gathered(body)
+                            kept.add(piece)
+                            if kept.size > _LARGEST:
+                                break
             except TransportFailed as broken:
                 problem = broken
             except TimeoutError:
                 problem = TransportFailed(Failure("timeout", f"nothing of the answer came within {self.limit:g} s"))
-            plain = self._judged(pieces) if problem is None and pieces else None
+            body = body if kept is None else kept.take()
+            plain = self._judged(body) if problem is None and body else None
             if plain is None:
-                self._so_far = _SoFar(self._response, pieces, problem)
+                self._so_far = _SoFar(self._response, body, problem)
             else:
                 course.ended(plain.finish, loop.time())
             is_given_up = self.failure is not None
@@ -95,10 +100,9 @@ class WholePassthrough(msgspec.Struct, eq=False):
                     self._response.close()
                 course.abandoned(loop.time())
 
-    def _judged(self, pieces: list[bytes]) -> Plain | None:
+    def _judged(self, body: bytes) -> Plain | None:
         """The answer, if nothing in it is odd."""
         assert self._response is not None
-        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         finish = self._target.protocol.check_whole(body) if len(body) <= _LARGEST else None
         return None if finish is None else Plain(body, self._response.headers, finish)
 
@@ -123,26 +127,30 @@ class WholePassthrough(msgspec.Struct, eq=False):
 class _SoFar:
     """A response of which some was read: that comes first."""
 
-    __slots__ = ("_pieces", "_response", "headers", "problem", "status")
+    __slots__ = ("_body", "_response", "headers", "problem", "status")
 
-    def __init__(self, response: Response | None, pieces: list[bytes], problem: TransportFailed | None) -> None:
+    def __init__(self, response: Response | None, body: bytes, problem: TransportFailed | None) -> None:
         self._response = response
-        self._pieces = pieces
+        self._body = body
         self.problem = problem
         self.status = 0 if response is None else response.status
         self.headers: Mapping[str, str] = {} if response is None else response.headers
 
     async def read(self) -> bytes:
-        if self._pieces:
-            return self._pieces.pop(0)
+        if self._body:
+            return self._taken()
         if self.problem is not None:
             raise self.problem
         assert self._response is not None
         return await self._response.read()
 
+    def _taken(self) -> bytes:
+        body, self._body = self._body, b""
+        return body
+
     async def pour(self, sink: Sink) -> None:
-        while self._pieces:
-            sink(self._pieces.pop(0))
+        if self._body:
+            sink(self._taken())
         if self.problem is not None:
             raise self.problem
         assert self._response is not None

@@ -25,6 +25,7 @@ from dragoman.codec.framing.event_stream import TooLarge as TooLarge
 from dragoman.codec.framing.json_array import ArrayItems
 from dragoman.codec.framing.plain_keys import has_escaped_letters, may_have_escapes, with_plain_keys
 from dragoman.deviations import clip
+from dragoman.gathered import Gathered
 
 Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "array", "text"]
 
@@ -36,6 +37,8 @@ _FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?:[:\r\n]|$)|:")
 _OWN_FIELD: Final = re.compile(rb"[A-Za-z][\w-]{0,31}(?=[:\r\n])")
 _MAY_BE_FIELD: Final = re.compile(rb"[A-Za-z][\w-]{0,31}\Z")
 _BOM: Final = b"\xef\xbb\xbf"
+_SPACE: Final = b" \t\r\n"
+_BLANK: Final = _SPACE + _BOM
 _LF, _CR, _BACKSLASH = b"\n\r\\"  # a byte as a number is looked for several times as fast
 _ESCAPE: Final = 6  # bytes of an escape: `\\u006f`
 _USUAL: Final = (b"data: ", b"event: ")  # beginnings of an event stream
@@ -50,8 +53,8 @@ class BodyReader:
     """
 
     __slots__ = (
-        "__weakref__", "_array", "_carry", "_decoder", "_deviate", "_edge", "_events", "_head", "_is_escaped", "_limit",
-        "_most", "_of_calls", "_name", "_size", "_tail", "_total", "_unzip", "_usual", "kind", "stray",
+        "__weakref__", "_array", "_carry", "_decoder", "_deviate", "_edge", "_events", "_head", "_is_blank",
+        "_is_escaped", "_limit", "_most", "_of_calls", "_name", "_tail", "_total", "_unzip", "_usual", "kind", "stray",
     )  # fmt: skip
 
     def __init__(
@@ -68,8 +71,8 @@ class BodyReader:
         self._limit = bounds.frame
         self._most = bounds.answer
         self._total = 0
-        self._tail: list[bytes] = []  # bytes after the last line end
-        self._size = 0
+        self._tail = Gathered()  # bytes after the last line end
+        self._is_blank = True  # nothing but white space came, and perhaps a byte order mark
         self._carry = b""  # a CR at the end of a chunk: half a CR LF?
         self._edge = b""  # the end of a chunk that may be half an escape
         self._is_escaped = False  # keys may be written with escapes
@@ -130,7 +133,7 @@ class BodyReader:
 
     def _tell_usual(self, data: bytes) -> Literal["", "events", "lines"]:
         """What bodies may go on with one event or line a read, where nothing is held of what came."""
-        if not (self._carry or self._tail or self._unzip is not None):
+        if not (self._carry or self._tail.size or self._unzip is not None):
             if self.kind == "unknown" and data.startswith(_USUAL):
                 self.kind = "events"
             if self.kind == "events" and (self._events is None or not self._events.is_open):
@@ -158,7 +161,7 @@ class BodyReader:
         if not self._is_escaped:
             edge = (self._edge + data[-_ESCAPE:])[-_ESCAPE:]
             self._edge = edge if _BACKSLASH in edge and data[-1:] != b"\n" else b""
-        if self._carry or self._tail or self._unzip is not None or self._total > self._most:
+        if self._carry or self._tail.size or self._unzip is not None or self._total > self._most:
             return self._feed(data)
         is_object = self.kind == "unknown" and data[:1] == b"{"
         if is_object and len(data) <= self._limit and not self._sniff_object(data):
@@ -190,14 +193,11 @@ class BodyReader:
 
     def _feed_plain(self, data: bytes) -> Iterator[Frame]:
         if self.kind == "unknown" or self.kind == "object":
-            if self.kind == "object" and _LF not in data and _CR not in data:
+            is_blank = self._is_blank = self._is_blank and self.kind == "unknown" and not data.strip(_BLANK)
+            if is_blank or (self.kind == "object" and _LF not in data and _CR not in data):
                 self._keep(data)
                 return
-            if (size := self._size + data.find(b"\n")) > self._limit:
-                raise too_large(self._limit, size)
-            data = b"".join((*self._tail, data))
-            self._tail.clear()
-            self._size = 0
+            data = self._with_tail(data)
             if not self._sniff(data):
                 self._keep(data)
                 return
@@ -218,18 +218,22 @@ class BodyReader:
 
     def close(self) -> Iterable[Frame]:
         """The body ended: what was held is given out, whole or not."""
-        if self._tail or self._carry or self.kind == "array" or (self._events is not None and self._events.is_open):
+        if (
+            self._tail.size
+            or self._carry
+            or self.kind == "array"
+            or (self._events is not None and self._events.is_open)
+        ):
             return map(with_plain_keys, self._close()) if self._is_escaped else self._close()
         return ()
 
     def _close(self) -> Iterator[Frame]:
-        if self.kind in ("unknown", "object") and self._tail:
+        if self.kind in ("unknown", "object") and self._tail.size:
             yield from self._close_unknown()
         if self._carry:
             self._carry = b""
             yield from self._lines(b"\n")
-        rest = b"".join(self._tail)
-        self._tail.clear()
+        rest = self._tail.take()
         if self.kind == "document":
             yield from self._documents(rest)
         elif self.kind == "array":
@@ -257,7 +261,7 @@ class BodyReader:
         if data[:3] == _BOM:
             self._deviate("byte-order-mark", "body", "")
             data = data[3:]
-        start = data.lstrip(b" \t\r\n")
+        start = data.lstrip(_SPACE)
         if not start:
             return False
         if start[:1] == b"[":
@@ -287,8 +291,11 @@ class BodyReader:
         return True
 
     def _close_unknown(self) -> Iterator[Frame]:
-        data = b"".join(self._tail).removeprefix(_BOM)
-        self._tail.clear()
+        data = self._tail.take()
+        if data[:3] == _BOM:
+            if self._is_blank:
+                self._deviate("byte-order-mark", "body", "")
+            data = data[3:]
         start = data.strip()
         if start[:1] == b"{":
             self.kind = "document"
@@ -335,13 +342,8 @@ class BodyReader:
             self._keep(data)
             return ()
         whole = data[:cut]
-        if self._tail:
-            if (size := self._size + data.find(b"\n")) > self._limit:
-                raise too_large(self._limit, size)
-            self._tail.append(whole)
-            whole = b"".join(self._tail)
-            self._tail.clear()
-            self._size = 0
+        if self._tail.size:
+            whole = self._with_tail(whole)
         if cut < len(data):
             self._keep(data[cut:])
         return self._event_lines().feed(whole) if self.kind == "events" else self._line_frames(whole)
@@ -350,10 +352,15 @@ class BodyReader:
         if self.kind == "text":
             self.add_stray(data)
             return
-        self._tail.append(data)
-        self._size += len(data)
-        if self._size > self._limit:
-            raise too_large(self._limit, self._size)
+        self._tail.add(data)
+        if self._tail.size > self._limit:
+            raise too_large(self._limit, self._tail.size)
+
+    def _with_tail(self, data: bytes) -> bytes:
+        """What was held, and the next bytes."""
+        if (size := self._tail.size + data.find(b"\n")) > self._limit:
+            raise too_large(self._limit, size)
+        return self._tail.take(data)
 
     def _line_frames(self, data: bytes) -> Iterator[Frame]:
         for line in data.split(b"\n"):

@@ -6,29 +6,30 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from dragoman.gathered import Gathered
+
 
 class ArrayItems:
     """The top-level items of one JSON array, each as soon as it is closed."""
 
-    __slots__ = ("_depth", "_escaped", "_in_string", "_pieces", "_size")
+    __slots__ = ("_depth", "_escaped", "_in_string", "_open")
 
     _OUTSIDE: Final = re.compile(rb'[\[\]{}",]')
     _INSIDE: Final = re.compile(rb'["\\]')
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        self._open = Gathered()
         self._depth = 0
         self._in_string = False
         self._escaped = False
-        self._size = 0
 
     def size(self) -> int:
         """Bytes of the item that is open."""
-        return self._size
+        return self._open.size
 
     def pending(self) -> bytes:
         """The item that is open."""
-        return b"".join(self._pieces).strip()
+        return self._open.joined().strip()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Take the next bytes; gives items."""
@@ -51,8 +52,7 @@ class ArrayItems:
                 self._depth += 1
                 if self._depth == 1 and mark == b"[":
                     begin = position
-                    self._pieces.clear()  # what stood before the array
-                    self._size = 0
+                    self._open.clear()  # what stood before the array
             elif mark in b"]}":
                 self._depth -= 1
                 if self._depth == 0 or (self._depth == 1 and mark == b"}"):
@@ -63,15 +63,12 @@ class ArrayItems:
                 yield from self._item(data[begin : position - 1])
                 begin = position
         if begin < len(data):
-            self._pieces.append(data[begin:])
-            self._size += len(data) - begin
+            self._open.add(data[begin:])
 
     def _item(self, data: bytes) -> Iterator[bytes]:
-        self._pieces.append(data)
-        item = self.pending()
-        self._pieces.clear()
-        self._size = 0
-        if item:
+        if self._open.size:
+            data = self._open.take(data)
+        if item := data.strip():
             yield item
 
 

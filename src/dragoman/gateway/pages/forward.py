@@ -20,6 +20,7 @@ from dragoman.events import Failure, Finish
 from dragoman.gateway.endpoint import Call, Refused
 from dragoman.gateway.model_names import ModelNames
 from dragoman.gateway.relay import check_permission, note_attempts
+from dragoman.gathered import Gathered
 from dragoman.http.transport import Response, TransportFailed
 from dragoman.protocol import HttpRequest
 from dragoman.protocols import PROTOCOLS
@@ -158,17 +159,15 @@ class Forwarder:
         raise Refused(msgspec.structs.replace(failure, message=masked(failure.message, target.secrets()), code=None))
 
     async def _read(self, response: Response) -> bytes:
-        pieces: list[bytes] = []
-        size = 0
+        kept = Gathered()
         try:
             while data := await _next(response):
-                pieces.append(data)
-                size += len(data)
-                if size > _LARGEST:
+                kept.add(data)
+                if kept.size > _LARGEST:
                     raise Refused(Failure("too_large", f"expected an answer of at most {_LARGEST} bytes", 502))
         except TransportFailed as problem:
             raise Refused(problem.failure) from None
-        return b"".join(pieces)
+        return kept.take()
 
 
 async def _along(course: Attempts, ask: Callable[[Target], Awaitable[T]]) -> T:

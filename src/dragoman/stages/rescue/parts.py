@@ -31,7 +31,7 @@ class Part:
         self.start = start
         self.scanner = scanner
         self.index = -1  # of the part that is open in the output
-        self.space = ""  # white space behind a call: markup, unless prose follows
+        self.space: list[str] = []  # white space behind a call: markup, unless prose follows
         self.is_thinking = isinstance(start, ThinkingStart)
         self.held: list[Found] = []  # of thinking: what was found from its first call on
         self.raw: list[str] = []  # of thinking: the text that has not left

@@ -210,17 +210,17 @@ class Rescue:
             self._prose(part, action.text)
         else:
             self._close(part)
-            part.space = ""
+            part.space.clear()
             self._act(part, action)
 
     def _prose(self, part: Part, text: str) -> None:
         if not part.is_thinking and part.index < 0 and part.scanner.family and not text.strip():
-            part.space += text
+            part.space.append(text)
             return
         self._begin(part)
         self._behind_calls(text)
-        self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, part.space + text))
-        part.space = ""
+        self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, "".join((*part.space, text))))
+        part.space.clear()
 
     def _begin(self, part: Part) -> None:
         """Text or thinking is about to leave."""

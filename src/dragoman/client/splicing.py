@@ -1,0 +1,32 @@
+"""Some fields of a request's body changed, all else as it came; a large body in steps."""
+
+from __future__ import annotations
+
+import io
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Raw
+
+#: Bytes of a body that is written at once.
+LARGE: Final = 256 * 1024
+#: Bytes that are copied at once: a copy of twenty MiB holds the interpreter, and so the event loop, for 16 ms.
+_STEP: Final = 64 * 1024
+
+
+def splice_sized(size: int, fields: dict[str, Raw], changes: dict[str, object]) -> bytes:
+    """`_json.splice_fields`, of a body of so many bytes. A large one is copied in steps, so that a thread which does it
+    lets the event loop in between."""
+    if size <= LARGE:
+        return _json.splice_fields(fields, changes)
+    spliced = {**fields, **{key: None if value is None else _json.raw(value) for key, value in changes.items()}}
+    written = io.BytesIO()
+    before = b"{"
+    for key, value in spliced.items():
+        if value is not None:
+            written.write(before + _json.encode_text(key) + b":")
+            view, before = memoryview(value), b","
+            for start in range(0, len(view), _STEP):
+                written.write(view[start : start + _STEP])
+    written.write(b"}" if before == b"," else b"{}")
+    return written.getvalue()

@@ -8,6 +8,7 @@ the frames leave and nobody takes them, as with a switch that forwards no more. 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import itertools
@@ -17,7 +18,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self
@@ -180,6 +181,15 @@ def listen(machine: Here, port: int) -> socket.socket:
     """A socket that listens on the machine's loopback; 0 takes a free port."""
     with machine.inside():
         return socket.create_server(("127.0.0.1", port))
+
+
+async def serve(machines: Sequence[Here], protocol: type[asyncio.Protocol]) -> tuple[int, list[asyncio.Server]]:
+    """A server on the loopback of this machine and of each of these, at one port, which is given too."""
+    first = listen(Here(), 0)
+    port = first.getsockname()[1]
+    own = [listen(machine, port) for machine in machines if machine.prefix]
+    loop = asyncio.get_running_loop()
+    return port, [await loop.create_server(protocol, sock=each) for each in (first, *own)]
 
 
 def dial(machine: Here) -> socket.socket:

@@ -28,6 +28,7 @@ from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import CountersAway
 from dragoman.ledger.quotas import QuotaBook
 from dragoman.ledger.seeding import read_seed
+from reliability.network import Here, dial
 from reliability.process import Gateway
 from reliability.r25_ledger import count_open, is_shipper
 from reliability.row import Result, Scale
@@ -95,8 +96,9 @@ class Billing(asyncio.Protocol):
         self._transport.write(head + answer)  # type: ignore[attr-defined]
 
 
-async def ask(port: int, tokens: int) -> int:
-    """One request; gives the status, 0 when the gateway's worker died over it."""
+async def ask(port: int, tokens: int, machine: Here | None = None) -> int:
+    """One request on a machine, this one unless it is named; gives the status, 0 when the gateway's worker died over
+    it."""
     body = json.dumps(
         {"model": "lab/m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": tokens}
     ).encode()
@@ -104,7 +106,9 @@ async def ask(port: int, tokens: int) -> int:
     writer: asyncio.StreamWriter | None = None
     try:
         async with asyncio.timeout(30):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            socket = dial(machine or Here())
+            await asyncio.get_running_loop().sock_connect(socket, ("127.0.0.1", port))
+            reader, writer = await asyncio.open_connection(sock=socket)
             writer.write(head.encode() + body)
             return int((await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)[1])
     except (OSError, asyncio.IncompleteReadError, TimeoutError):

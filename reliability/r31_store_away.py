@@ -31,7 +31,7 @@ from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.opening import open_reading, open_store
 from dragoman.secret import Secret
 from reliability.engines import MISSING, PostgreSQL
-from reliability.network import Here, dial, listen
+from reliability.network import Here, dial, serve
 from reliability.process import Gateway
 from reliability.r25_ledger import _CONFIG, Counting, free_port, kill
 from reliability.row import Result, Scale, percentile, run_alone
@@ -142,11 +142,7 @@ async def fleet(  # type: ignore[misc]
     server: PostgreSQL, places: Sequence[tuple[Here, str]] = (), *, callers: int = _CALLERS
 ) -> Iterator[Fleet]:
     """One that serves; its callers are at it. `places`: see `Fleet`."""
-    loop = asyncio.get_running_loop()
-    first = listen(Here(), 0)
-    port = first.getsockname()[1]
-    own = [listen(machine, port) for machine, _ in places if machine.prefix]
-    providers = [await loop.create_server(Counting, sock=each) for each in (first, *own)]
+    port, providers = await serve([machine for machine, _ in places], Counting)
     with contextlib.ExitStack() as stack:
         found = Fleet(server, port, stack, places)
         for gateway in found.gateways:

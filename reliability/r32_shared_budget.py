@@ -14,7 +14,7 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from dragoman.secret import Secret
 from reliability import engine_valkey, engines
 from reliability.engine_valkey import Valkey
 from reliability.engines import PostgreSQL
+from reliability.network import Here, Link, Machine
 from reliability.process import Gateway
 from reliability.r26_budget import CONFIG, NANO_PER_TOKEN, TOKENS, Billing, ask, kill_one
 from reliability.row import Result, Scale
@@ -51,23 +52,46 @@ per = "month"
 class Fleet:
     """Engines and gateways of one drill."""
 
-    def __init__(self, kind: str, stack: ExitStack) -> None:
-        self.server = stack.enter_context(PostgreSQL(is_durable=True))
-        self.valkey = stack.enter_context(Valkey()) if kind == "valkey" else None
+    def __init__(self, kind: str, stack: ExitStack, machines: Sequence[Machine] = ()) -> None:
+        """`machines`: with networks of their own, and links to each engine; two of this machine unless they are
+        named."""
+        self.machines: Sequence[Here] = machines or (Here(), Here())
+        self.store_links = [Link(machine) for machine in machines]
+        self.counter_links = [Link(machine) for machine in machines if kind == "valkey"]
+        hosts = [link.host for link in self.store_links]
+        self.server = stack.enter_context(PostgreSQL(is_durable=True, hosts=hosts))
+        hosts = [link.host for link in self.counter_links]
+        self.valkey = stack.enter_context(Valkey(hosts=hosts)) if kind == "valkey" else None
         self.counters = "store" if self.valkey is None else self.valkey.address
         self.replica: Valkey | None = None
-        self._states = [Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-"))) for _ in "12"]
+        self._states = [
+            Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-"))) for _ in self.machines
+        ]
         counters = None if self.valkey is None else Secret(self.counters)
         self.folders = [LedgerFolder.of(state, Secret(self.server.address), counters) for state in self._states]
         self.gateways: list[Gateway] = []
         self._stack = stack
 
-    def start(self, port: int, usd: float, more: str = "", *, workers: int = _WORKERS) -> None:
-        """`more`: lines of the quota."""
-        shared = _SHARED.format(store=self.server.address, counters=self.counters, usd=usd)
-        for state in self._states:
+    def start(
+        self, port: int, usd: float, more: str = "", *, workers: int = _WORKERS, environ: Sequence[dict[str, str]] = ()
+    ) -> None:
+        """`more`: lines of the quota. `environ`: of each gateway."""
+        for place, (state, machine) in enumerate(zip(self._states, self.machines, strict=True)):
+            store, counters = self.server.address, self.counters
+            if self.store_links:
+                store = self.server.address_at(self.store_links[place].host)
+            if self.counter_links and self.valkey is not None:
+                counters = self.valkey.address_at(self.counter_links[place].host)
+            shared = _SHARED.format(store=store, counters=counters, usd=usd)
             text = CONFIG.format(state=state, port=port) + shared + more
-            self.gateways.append(self._stack.enter_context(Gateway(text, "--workers", str(workers))))
+            own = environ[place] if environ else None
+            gateway = Gateway(text, "--workers", str(workers), environ=own, prefix=machine.prefix)
+            self.gateways.append(self._stack.enter_context(gateway))
+
+    async def ask(self, tokens: int = TOKENS) -> int:
+        """One request of any gateway; gives the status."""
+        place = random.randrange(len(self.gateways))
+        return await ask(self.gateways[place].port, tokens, self.machines[place])
 
     def lose(self, fault: str) -> None:
         """One engine is killed, and comes back as the fault says."""

@@ -48,6 +48,8 @@ RELIABILITY: Final = {
     "R34": "r34_counters_away",
     "R35": "r35_growth",
     "R36": "r36_partition",
+    "R37": "r37_storm",
+    "L11": "l11_cold_key",
     "L17": "l17_follow_ups",
     "R30": "r30_quiet_logs",
     "H4": "h04_bounds",

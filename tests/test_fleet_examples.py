@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import http.client
+import json
 import os
 import re
 import signal
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from reliability import engine_haproxy, engine_valkey, engines
 from reliability.engine_haproxy import adapted, complaints
 from reliability.engines import free_port
@@ -22,6 +25,7 @@ from reliability.engines import free_port
 from dragoman.config import Config, load_config
 from dragoman.gateway.pages.health import HEALTH
 
+DATA = Path(__file__).resolve().parent / "data"
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "examples"
 HAPROXY = (FOLDER / "haproxy.cfg").read_text(encoding="utf-8")
 KUBERNETES = (FOLDER / "kubernetes.yaml").read_text(encoding="utf-8")
@@ -112,6 +116,26 @@ def documents() -> Iterator[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def kinds() -> dict[str, dict[str, Any]]:
     return {f"{each['kind']} {each['metadata']['name']}": each for each in documents()}
+
+
+def complaints_of_kubernetes(found: dict[str, Any]) -> list[str]:
+    """What the definitions of Kubernetes 1.37 have against an object; they know all names, and no others."""
+    api, _, version = found["apiVersion"].rpartition("/")
+    name = f"io.k8s.api.{api or 'core'}.{version}.{found['kind']}"
+    schema = json.loads((DATA / "kubernetes.json").read_text(encoding="utf-8"))
+    return [error.message for error in Draft202012Validator(schema | {"$ref": f"#/$defs/{name}"}).iter_errors(found)]
+
+
+def test_kubernetes_knows_each_object(kinds: dict[str, dict[str, Any]]) -> None:
+    assert len(kinds) == 5
+    for found in kinds.values():
+        assert complaints_of_kubernetes(found) == []
+    wrong = copy.deepcopy(kinds["StatefulSet dragoman"])
+    container = wrong["spec"]["template"]["spec"]["containers"][0]
+    container["readinessProbes"] = container.pop("readinessProbe")
+    container["ports"][0]["containerPort"] = "4141"
+    del wrong["spec"]["selector"]
+    assert len(complaints_of_kubernetes(wrong)) == 3
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
@@ -204,7 +204,12 @@ class ValkeyPlace:
 
         def run(client: Any) -> Any:
             life = known or (self._lives[bucket] if self._lives else "")
-            return client.register_script(script)(_keys(bucket, account), [self._server, life, now, *words])
+            keys = _keys(bucket, account)
+            given = (len(keys), *keys, self._server, life, now, *words)
+            try:
+                return client.evalsha(_digest(script), *given)
+            except valkey.exceptions.NoScriptError:  # it knows it from now on
+                return client.eval(script, *given)
 
         return self._do(run)
 
@@ -329,6 +334,12 @@ class ValkeyPlace:
         self._drop()
         words = masked(str(problem).partition("\n")[0][:200], (self._password,)) or type(problem).__name__
         raise CountersAway(f"{self.name}: {words}") from None
+
+
+@cache
+def _digest(script: str) -> str:
+    """By which a server knows a script that it has run."""
+    return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
 
 
 def _bucket(account: Account) -> int:

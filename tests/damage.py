@@ -11,7 +11,7 @@ import copy
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from test_keys_told_twice import CALLS, WIRES, Frame, Path, body_of, value_at
 
@@ -42,6 +42,15 @@ def members(value: object, path: Path = ()) -> Iterator[Path]:
     elif isinstance(value, list):
         for number, inner in enumerate(value):
             yield from members(inner, (*path, number))
+
+
+def objects_in(value: object, path: Path = ()) -> Iterator[Path]:
+    """The places of all objects but arguments and what stands in them."""
+    if isinstance(value, dict):
+        yield path
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
+        if key not in ARGUMENTS:
+            yield from objects_in(inner, (*path, key))
 
 
 def changed(frame: Frame, path: Path, **members_of: Any) -> Frame:
@@ -103,6 +112,41 @@ def retyped(frame: Frame) -> Iterator[tuple[str, Frame]]:
             others += [[own]]
         for other in others:
             yield f"{path} is {other!r}", changed(frame, path, **{str(path[-1]): other})
+
+
+_CALL: Final = {"name": "ring", "arguments": '{"bell":"all"}'}
+#: Arguments, and calls with some, under keys that wires have for them.
+STRAYS: Final[tuple[tuple[str, Any], ...]] = (
+    *((key, {"bell": "all"}) for key in ("arguments", "args", "input", "tool_input", "partialArgs", "kwargs")),
+    *((key, '{"bell":"all"}') for key in ("arguments", "args", "partial_json", "arguments_json", "Arguments")),
+    ("arguments", '{"bell":'), ("function", {"arguments": '{"bell":"all"}'}), ("function_call", _CALL),
+    ("functionCall", {"name": "ring", "args": {"bell": "all"}}), ("tool_call", _CALL),
+    ("tool_calls", [{"id": "c0", "type": "function", "function": _CALL}]), ("toolCalls", [{"function": _CALL}]),
+    ("tool_calls", [{"index": 0, "function": {"arguments": '{"bell":"all"}'}}]),
+    ("tool_use", {"input": {"bell": "all"}}), ("calls", [_CALL]), ("q", {"arguments": {"bell": "all"}}),
+    ("q", [{"x": {"type": "tool_use", "input": {"b": 1}}}]),
+    ("delta", {"partial_json": '{"bell":"all"}'}), ("content_block", {"type": "tool_use", "input": {"bell": "all"}}),
+    ("item", {"type": "function_call", "call_id": "c0", **_CALL}), ("output", [{"type": "function_call", **_CALL}]),
+    ("content", [{"type": "tool_use", "id": "c0", "name": "ring", "input": {"bell": "all"}}]),
+    ("message", {"tool_calls": [{"function": _CALL}]}), ("parts", [{"functionCall": {"args": {"bell": "all"}}}]),
+)  # fmt: skip
+
+
+def strayed(frames: list[Frame]) -> Iterator[tuple[str, list[Frame]]]:
+    """A call that takes no parameters, with arguments that are not where a wire has them: in any object of any frame
+    from the call on. `frames`: of a body with one such call."""
+    first = next(number for number, frame in enumerate(frames) if '"ring"' in json.dumps(frame))
+    for number in range(first, len(frames)):
+        for path in objects_in(frames[number]):
+            if set(path) & {"usage"}:
+                continue
+            for key, value in STRAYS:
+                copied = copy.deepcopy(frames)
+                target: Any = value_at(copied[number], path)
+                is_own = "parts" in path[-2:-1] and key in ("functionCall", "tool_call")  # a further call of Gemini's
+                if not target.get(key) and not is_own:
+                    target[key] = value
+                    yield f"{key} {json.dumps(value)} in {number} {path}", copied
 
 
 def joined(lines: list[str]) -> Iterator[tuple[str, list[str]]]:

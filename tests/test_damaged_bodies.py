@@ -11,13 +11,14 @@ import json
 import msgspec
 import pytest
 
+from bare_calls import BARE
 from cases import counter
 from conversations import reply
-from damage import BASES, bodies
+from damage import BASES, bodies, strayed
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Text, ToolCall
 from profiles import MORE_IN_SOAK
-from test_keys_told_twice import CALLS, made, read
+from test_keys_told_twice import CALLS, body_of, made, read
 
 #: What each whole answer says that may pass.
 SAID = (Text("Both."), *(ToolCall(f"call_{at}", name, json.dumps(told)) for at, (name, told) in enumerate(CALLS)))
@@ -40,6 +41,19 @@ def test_a_damaged_body_delivers_no_call_that_was_not_made(wire: str, every: int
         tried += 1
         refused += told.error is not None
     assert tried > 30 and 0 < refused < tried
+
+
+@pytest.mark.parametrize("every", [3, *EVERY[1:]])
+@pytest.mark.parametrize("wire", BARE)
+def test_a_call_with_arguments_elsewhere_does_not_run_without(wire: str, every: int) -> None:
+    tried = 0
+    for number, (how, frames) in enumerate(strayed(BARE[wire]())):
+        if number % every:
+            continue
+        told = read(wire, [body_of(wire, [json.dumps(frame) for frame in frames])])
+        assert told.error is not None or made(told) == [("ring", {"bell": "all"})], (how, made(told))
+        tried += 1
+    assert tried > 15
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -36,7 +36,19 @@ def grow(call: OpenCall, text: str, answer: Answer) -> None:
         call.pending.append(text)
 
 
-def grow_at_once(call: OpenCall, texts: list[str], answer: Answer) -> bool:
+def grow_while_open(call: OpenCall, texts: list[str], answer: Answer) -> bool:
+    """The same as `grow_by_many`; False, and nothing is done, where the arguments may be whole before the last of the
+    fragments."""
+    if _grow_at_once(call, texts, answer):
+        return True
+    is_begun = call.text.phase == "live"  # before, an odd bracket may close them
+    if any("}" in text or ("]" in text and not is_begun) for text in texts[:-1]):
+        return False
+    grow_by_many(call, texts, answer)
+    return True
+
+
+def _grow_at_once(call: OpenCall, texts: list[str], answer: Answer) -> bool:
     """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters; False,
     and nothing is done, where their object opens or closes before the last of them ends."""
     is_first = not call.size and call.state == "announced" and call.kind == "function"
@@ -53,15 +65,9 @@ def grow_at_once(call: OpenCall, texts: list[str], answer: Answer) -> bool:
     return True
 
 
-def may_close_early(call: OpenCall, texts: list[str]) -> bool:
-    """Whether the arguments of a call may be whole before the last of some fragments."""
-    is_begun = call.text.phase == "live"  # before, an odd bracket may close them
-    return any("}" in text or ("]" in text and not is_begun) for text in texts[:-1])
-
-
 def grow_by_many(call: OpenCall, texts: list[str], answer: Answer) -> None:
     """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters."""
-    if grow_at_once(call, texts, answer):
+    if _grow_at_once(call, texts, answer):
         return
     if len(texts) < _FEW:
         for text in texts:

@@ -57,11 +57,12 @@ class OpenCalls:
         by_id: each call that has got an id, open or not.
         ripe: those that another part's opening closes.
         has_astray: arguments came that a call without any may have lost: around the calls, or behind those of another.
+        has_bare: a call without arguments was delivered.
         usable, failed: how many were delivered, and how many failed.
     """
 
     __slots__ = (
-        "_has_strays", "_nameless", "_needs_ids", "_new_id", "by_id", "by_index", "failed", "has_astray",
+        "_has_strays", "_nameless", "_needs_ids", "_new_id", "by_id", "by_index", "failed", "has_astray", "has_bare",
         "offered_names", "ripe", "takes_nothing", "usable",
     )  # fmt: skip
 
@@ -75,7 +76,7 @@ class OpenCalls:
         self.ripe: dict[int, OpenCall] = {}
         self.by_id: dict[str, OpenCall] = {}
         self.usable = self.failed = 0
-        self._has_strays = self.has_astray = False
+        self._has_strays = self.has_astray = self.has_bare = False
         self._nameless: list[OpenCall] = []  # calls that began without a name
 
     # ------------------------------------------------------------ ids and names
@@ -104,6 +105,11 @@ class OpenCalls:
     def goes_on(self, name: str, text: ArgumentText) -> bool:
         """Whether the same name under a new id goes on with a call: its arguments are not whole and must come."""
         return not text.is_whole() and (text.is_started() or not self.takes_nothing(name))
+
+    def may_lack(self) -> bool:
+        """Whether a call has no arguments, so that those which stand elsewhere may be its own: one that was delivered,
+        or one that is open."""
+        return self.has_bare or any(call.text.phase == "held" for call in self.by_index.values())
 
     @property
     def has_strays(self) -> bool:
@@ -247,6 +253,8 @@ class OpenCalls:
         del self.by_index[call.index]
         call.state, call.live = "whole", None
         call.arguments = text
+        if text == "{}":
+            self.has_bare = True
         self.usable += 1
         whole = ToolCall(call.id, call.name, text, call.kind, call.signature, call.native)
         answer.events.append(ToolCallEnd(call.index, whole))

@@ -10,51 +10,35 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.call_shapes import (
+    ASTRAY,
+    is_astray,
+    is_beside,
+    is_call,
+    is_spelling,
+    may_name_calls,
+    names_arguments,
+    plain,
+)
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder
 from dragoman.deviations import clip
 from dragoman.types import Native
 
-#: How arguments are called here and there, in small letters without `_` and `-`.
-_SPELLINGS: Final = frozenset({
-    "arg", "args", "argument", "arguments", "argumentsjson", "callarguments", "functionargs", "functionarguments",
-    "input", "inputjson", "inputs", "kwargs", "param", "parameter", "parameters", "params", "parsedarguments",
-    "partialargs", "partialjson", "toolargs", "toolinput",
-})  # fmt: skip
-#: Those that nothing but a call has.
-_CALLS_OWN: Final = frozenset({
-    "arguments", "argumentsjson", "callarguments", "functionargs", "functionarguments", "partialargs", "partialjson",
-    "toolargs", "toolinput",
-})  # fmt: skip
 #: Keys that most events about a call have; a number or a plain text under one is no arguments.
 _LABELS: Final = frozenset({
     "call_id", "id", "index", "item_id", "name", "object", "output_index", "sequence_number", "status", "type",
 })  # fmt: skip
-#: What stands in further names of theirs.
-_WORDS: Final = ("args", "argument", "inputjson", "parameter", "params", "partialjson")
 #: Keys under which the arguments of a piece stand, deeper.
 _AROUND: Final = frozenset({"function", "tool_calls", "function_call"})
 #: So many bytes of arguments may be `{}`, `null` or a text of these, with white space.
 _BLANK: Final = 16
-#: Objects that vendors write beside a call, and that say nothing of its arguments.
-_BESIDE: Final = frozenset({"caller", "cachecontrol", "extracontent", "metadata", "providerspecificfields"})
-#: Keys of arguments that may have left their call for an object around it.
-_ASTRAY: Final = frozenset({"args", "arguments", "input"})
 #: How a call's name is called here and there, in small letters without `_` and `-`.
 _NAMES: Final = frozenset({"fn", "func", "functionname", "name", "tool", "toolname"})
-#: What the key of calls has in it, and the types of their pieces.
-_CALLS: Final = ("toolcall", "functioncall", "tooluse")
-_CALL_TYPES: Final = frozenset({
-    "custom_tool_call", "function", "function_call", "input_json_delta", "tool_call", "tool_use", "toolcall", "tooluse",
-})  # fmt: skip
 #: Keys of what an answer says, in small letters without `_` and `-`.
 _ANSWERS: Final = frozenset({"content", "contentblock", "delta", "message", "parts", "reasoningcontent", "text"})
-#: Keys of objects that tell of tools offered, or of calls that the provider has run.
-_OFFERED: Final = frozenset({"tools", "functions", "availabletools", "executedtools", "mcpservers"})
-_RAN: Final = frozenset({"output", "outputs", "result", "results", "response"})
 #: What the JSON text of a call has in it.
 _TOLD: Final = re.compile(rb"(?i)tool|function|arg|param|input|partial")
-_DEEPEST: Final = 6
 
 
 def tell_unread(assembly: Assembly, fields: Mapping[str, Json], where: str) -> None:
@@ -68,36 +52,36 @@ def tell_unread(assembly: Assembly, fields: Mapping[str, Json], where: str) -> N
     for key, name, said in _unread_in(fields):
         if name in _ANSWERS:
             assembly.deviate("unread-field", f"{where}.{clip(key)}")
-        if _is_call(name, said):
+        if is_call(name, said):
             lose_unread(assembly, f"{where}.{clip(key)}")
 
 
 def note_astray(assembly: Assembly, fields: Mapping[str, Json]) -> None:
     """See arguments that stand in an object around calls: they may be those of any call that comes without, so that
-    each of these fails. It is asked before the calls are read."""
-    for key in fields.keys() & _ASTRAY:
-        said = _decoded(fields[key])
-        is_text = key != "input" and isinstance(said, str) and said.lstrip()[:1] == "{" and not is_placeholder(said)
-        if is_text or (isinstance(said, dict) and said):
+    each of these fails; where one has left, the answer does. It is asked before the calls are read."""
+    for key in fields.keys() & ASTRAY:
+        if is_astray(key, _decoded(fields[key])):
             assembly.calls.has_astray = True
+            if assembly.calls.has_bare:
+                lose_unread(assembly, clip(key))
 
 
 def is_unread(fields: Mapping[str, Json]) -> bool:
     """Whether `tell_unread` would name any of these."""
-    return any(name in _ANSWERS or _is_call(name, said) for _, name, said in _unread_in(fields))
+    return any(name in _ANSWERS or is_call(name, said) for _, name, said in _unread_in(fields))
 
 
 def _unread_in(fields: Mapping[str, Json]) -> Iterator[tuple[str, str, Json]]:
     """What of these says something and may be the answer or a call: its key, that as a plain name, and what it says."""
     for key, value in fields.items():
-        name = _plain(key)
+        name = plain(key)
         if (name in _ANSWERS or _may_call(name, value)) and (said := _decoded(value)):
             yield key, name, said
 
 
 def tell_unread_event(assembly: Assembly, event: Json, where: str) -> None:
     """The same for an event of a type that the protocol does not have."""
-    if _is_call(_plain(where), event):
+    if is_call(plain(where), event):
         lose_unread(assembly, where)
 
 
@@ -121,7 +105,7 @@ def _may_call(name: str, value: Json) -> bool:
     """Whether a look at a field is worth its while."""
     if not isinstance(value, Raw):
         return isinstance(value, dict | list | str)
-    return name == "partialargs" or any(word in name for word in _CALLS) or _TOLD.search(value) is not None
+    return may_name_calls(name) or _TOLD.search(value) is not None
 
 
 def _decoded(value: Json) -> Json:
@@ -129,46 +113,6 @@ def _decoded(value: Json) -> Json:
         return value
     decoded = _json.decode_lenient(bytes(value))
     return None if isinstance(decoded, Malformed) else decoded
-
-
-def _is_call(name: str, value: Json, depth: int = 0) -> bool:
-    """Whether a value is a call, a piece of one, or holds one. `name`: the plain key that it stands under."""
-    if not value or depth > _DEEPEST or (name in _OFFERED and not _is_called(name, value)):
-        return False
-    is_named = any(word in name for word in _CALLS) or name == "partialargs"
-    if isinstance(value, str):
-        return is_named and value.lstrip()[:1] in ("{", "[") and not is_placeholder(value)
-    if isinstance(value, list):
-        return any(_is_call(name, item, depth + 1) for item in value)
-    if not isinstance(value, dict):
-        return False
-    if is_named:
-        return True
-    plain = {_plain(key): item for key, item in value.items()}
-    kind = plain.get("type")
-    if _RAN.isdisjoint(plain):
-        if any(key in _CALLS_OWN and _tells(item) for key, item in plain.items()):
-            return True  # a piece of a call need not name it
-        has_arguments = any(key in _SPELLINGS and item is not None for key, item in plain.items())
-        names = any(isinstance(plain.get(key), str) and plain[key] for key in ("name", "toolname", "functionname"))
-        if has_arguments and (names or kind in _CALL_TYPES):
-            return True
-    return any(_is_call(key, item, depth + 1) for key, item in plain.items())
-
-
-def _is_called(name: str, value: Json) -> bool:
-    """Whether what stands under a key of tools that are offered is a call of one, with arguments."""
-    if name not in ("tools", "functions"):
-        return False
-    one = value[0] if isinstance(value, list) and value else value
-    function = one.get("function") if isinstance(one, dict) else None
-    return any("arguments" in inner for inner in (one, function) if isinstance(inner, dict))
-
-
-def _tells(arguments: Json) -> bool:
-    """Whether a value under the key of arguments says any."""
-    is_told = isinstance(arguments, str | dict | list) and bool(arguments)
-    return is_told and not (isinstance(arguments, str) and is_placeholder(arguments))
 
 
 def unread_arguments(fields: Mapping[str, Json], *known: str) -> str:
@@ -184,7 +128,7 @@ def unread_arguments(fields: Mapping[str, Json], *known: str) -> str:
         if key in _LABELS and (type(value) is int or (type(value) is str and value[:1].isalnum())):
             continue  # none, for less than the look at any field takes
         if key not in known and _may_be(key, value):
-            if _names_arguments(key):
+            if names_arguments(key):
                 return clip(key)
             found = found or clip(key) or "(no key)"
     return found
@@ -198,7 +142,7 @@ def unread_name(*objects: Json) -> str:
         for key, value in fields.items() if isinstance(fields, dict) else ():
             if key == "name" and isinstance(value, str) and value:
                 return ""
-            name = _plain(key.strip())
+            name = plain(key.strip())
             is_told = value not in (None, "") and (isinstance(value, str) or name == "name")
             if is_told and name in _NAMES:
                 found = found or (value if isinstance(value, str) else _json.to_text(value))
@@ -229,7 +173,7 @@ def mark_unread(call: OpenCall, key: str, *, is_missing: bool) -> None:
     """
     if key:
         call.unread = call.unread or key
-        call.is_torn = call.is_torn or (is_missing and (_names_arguments(key) or key in _AROUND))
+        call.is_torn = call.is_torn or (is_missing and (names_arguments(key) or key in _AROUND))
 
 
 def is_blank(arguments: Raw) -> bool:
@@ -256,21 +200,14 @@ def _may_be(key: str, value: Json) -> bool:
         value = None if isinstance(decoded, Malformed) else decoded
     if not value or (isinstance(value, str) and is_placeholder(value)):
         return False
-    name = _plain(key)
-    if name in _SPELLINGS or (not isinstance(value, bool | int | float) and _names_arguments(key)):
+    name = plain(key)
+    if is_spelling(name) or (not isinstance(value, bool | int | float) and names_arguments(key)):
         return True
-    if isinstance(value, list):
-        return any(isinstance(item, dict) and "jsonPath" in item for item in value)  # pieces of Gemini's
-    return (isinstance(value, dict) and name not in _BESIDE) or (isinstance(value, str) and value.lstrip()[0] == "{")
-
-
-def _plain(key: str) -> str:
-    return key.lower().replace("_", "").replace("-", "")
-
-
-def _names_arguments(key: str) -> bool:
-    name = _plain(key)
-    return name in _SPELLINGS or any(word in name for word in _WORDS)
+    if isinstance(value, list):  # pieces of Gemini's, or calls
+        return is_call(name, value) or any(isinstance(item, dict) and "jsonPath" in item for item in value)
+    return (isinstance(value, dict) and not is_beside(name, value)) or (
+        isinstance(value, str) and value.lstrip()[0] == "{"
+    )
 
 
 def refuse_unread(assembly: Assembly, id: str | None, name: str | None, key: str, native: Native | None = None) -> None:

@@ -34,7 +34,7 @@ MADE_SEARCH: Final = "srvtoolu_dragoman"
 
 
 class Delta(msgspec.Struct, gc=False):
-    """The `delta` of `content_block_delta` and of `message_delta`."""
+    """The `delta` of `content_block_delta` and of `message_delta`. One with arguments elsewhere is no usual one."""
 
     type: str = ""
     text: str = ""
@@ -42,10 +42,14 @@ class Delta(msgspec.Struct, gc=False):
     thinking: str = ""
     signature: str = ""
     stop_reason: str | None = None
+    arguments: None = None
+    args: None = None
+    input: None = None
 
 
 class StreamEvent(msgspec.Struct, gc=False):
-    """One event of a stream, or a whole message, or an error. `index` -1: none."""
+    """One event of a stream, or a whole message, or an error. `index` -1: none. One with arguments or calls beside
+    is no usual one."""
 
     type: str = ""
     index: int = -1
@@ -54,6 +58,11 @@ class StreamEvent(msgspec.Struct, gc=False):
     message: Raw = UNSET
     usage: Raw = UNSET
     error: Raw = UNSET
+    arguments: None = None
+    args: None = None
+    input: None = None
+    function_call: None = None
+    tool_calls: None = None
 
 
 class FrameDelta(msgspec.Struct):

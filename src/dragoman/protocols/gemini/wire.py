@@ -172,6 +172,13 @@ class UsageMetadata(msgspec.Struct, gc=False):
         )
 
 
+def sum_of(one: int | None, other: int | None) -> int | None:
+    """The sum of two counts, of which each may be unknown."""
+    if one is None or other is None:
+        return one if other is None else other
+    return one + other
+
+
 def _larger(one: int | None, other: int | None) -> int | None:
     return other if other is not None and (one or 0) <= other < MOST_TOKENS else one
 

@@ -23,7 +23,7 @@ CONTENT_TYPE: Final = Raw(b'"reasoning_text"')
 
 class PlainDelta(msgspec.Struct, gc=False):
     """The fields of a plain delta event, in the order of the wire. The index is -1 when absent; of other events only
-    `type` is of use. One that tells an `error` is no plain one."""
+    `type` is of use. One that tells an `error`, arguments or a call beside is no plain one."""
 
     type: str = ""
     item_id: str = ""
@@ -33,6 +33,12 @@ class PlainDelta(msgspec.Struct, gc=False):
     call_id: str = ""
     logprobs: tuple[()] | None = None
     error: None = None
+    arguments: None = None
+    args: None = None
+    input: None = None
+    function_call: None = None
+    tool_calls: None = None
+    item: None = None
 
 
 class EventPlace(msgspec.Struct, gc=False):

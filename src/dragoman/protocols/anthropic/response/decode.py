@@ -21,6 +21,11 @@ from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.anthropic.response.blocks import Block, Blocks
 from dragoman.protocols.anthropic.response.delta_batch import read_burst
 from dragoman.protocols.anthropic.response.lenient import (
+    calls_in_start,
+    is_message,
+    is_string,
+    look_in_message,
+    note_start,
     read_blocks,
     read_event_leniently,
     tell_foreign,
@@ -51,7 +56,6 @@ from dragoman.protocols.anthropic.wire import (
 
 _NO_HEADERS: Mapping[str, str] = {}
 _ENVELOPES = ("message", "data", "response", "result", "body", "output", "completion", "chunk")
-#: Types of events out of the specification whose `message` is no error's.
 _NEWS = frozenset({"info", "status", "notice", "log", "progress", "heartbeat", "keepalive", "debug", "warning"})
 _AFTER_START = frozenset({"content_block_start", "content_block_delta", "message_delta", "message_stop"})
 _TEXTS = ("text_delta", "thinking_delta")
@@ -62,7 +66,7 @@ class Decoder:
 
     __slots__ = (
         "__weakref__", "_assembly", "_blocks", "_counts", "_grown", "_held_content", "_id", "_last", "_reader",
-        "_start_reason",
+        "_start_reason", "_told_at_start",
     )  # fmt: skip
 
     def __init__(
@@ -81,6 +85,7 @@ class Decoder:
         self._grown: Block | None = None  # the block that it let grow
         self._counts = Counts(self._assembly)
         self._held_content = UNSET  # of `message_start`: it counts where no block says it
+        self._told_at_start: frozenset[str] = frozenset()  # ids of calls with arguments in `message_start`
         self._start_reason = ""  # of `message_start`: it counts at the end, where no other came
         self._id = ""
 
@@ -191,7 +196,7 @@ class Decoder:
             name = read_text((read_fields(event.content_block) or {}).get("name"))
             torn_frames.refuse(self._assembly, kind, frame, name)
             kind = kind if kind == "message" else "ping"  # of a whole message its end counts
-        tell_foreign(kind, event, self._assembly)
+        tell_foreign(kind, event, frame, self._assembly)
         if kind == "content_block_delta":
             delta = event.delta
             if delta is not None and delta.type in _TEXTS and not (delta.text or delta.thinking):
@@ -226,15 +231,15 @@ class Decoder:
             return named
         if kind:
             # an error without its wrapper
-            return "error" if _is_string(event.message) and kind.lower() not in _NEWS else kind
+            return "error" if is_string(event.message) and kind.lower() not in _NEWS else kind
         told = ""
         if event.content_block:
             told = "content_block_start"
         elif event.delta is not None:
             told = "message_delta" if event.delta.stop_reason or event.index < 0 else "content_block_delta"
         elif event.message:
-            told = "error" if _is_string(event.message) else "message_start"
-        elif _is_message(decode_fields(frame)):
+            told = "error" if is_string(event.message) else "message_start"
+        elif is_message(decode_fields(frame)):
             told = "message"
         if told and told != "error":
             self._assembly.deviate("missing-type", told)
@@ -254,7 +259,7 @@ class Decoder:
             return
         for key in _ENVELOPES:
             inner = read_fields(fields.get(key))
-            if inner is not None and (read_text(inner.get("type")) in EVENTS or _is_message(inner)):
+            if inner is not None and (read_text(inner.get("type")) in EVENTS or is_message(inner)):
                 self._assembly.deviate("envelope", key)
                 self._read([(bytes(fields[key]), b"")])
                 return
@@ -302,7 +307,11 @@ class Decoder:
                 self._content(held)
             else:
                 self._assembly.deviate("duplicate-final", "message_start.message.content")
+                self._told_at_start = calls_in_start(held, self._assembly)
         self._blocks.start(event, frame)
+        block = self._blocks.by_index.get(event.index)
+        if block is not None and block.call is not None:
+            note_start(block.call, event, frame, self._told_at_start, assembly=self._assembly)
 
     def _message_delta(self, event: StreamEvent, frame: bytes) -> None:
         fields = delta_fields(frame)
@@ -338,6 +347,7 @@ class Decoder:
         else:
             self._begin(fields)
             self._content(fields.get("content"))
+            look_in_message(fields, self._assembly)
         self._counts.take(fields.get("usage"))
         return fields
 
@@ -438,11 +448,3 @@ class Decoder:
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
     """Reads the body of a response with an error status."""
     return read_problem(body, status=status, headers=headers)
-
-
-def _is_string(value: Raw) -> bool:
-    return bytes(value)[:1] == b'"'
-
-
-def _is_message(fields: dict[str, Raw] | Malformed) -> bool:
-    return not isinstance(fields, Malformed) and "content" in fields and ("role" in fields or "stop_reason" in fields)

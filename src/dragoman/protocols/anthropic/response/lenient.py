@@ -12,7 +12,7 @@ from dragoman.codec.nan import tells_nan
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.unread_arguments import mark_unread, note_unread_piece, tell_unread
+from dragoman.codec.parts.unread_arguments import mark_unread, note_unread_piece, tell_unread, unread_arguments
 from dragoman.protocols.anthropic.wire import (
     CONTENT,
     DELTA,
@@ -23,6 +23,7 @@ from dragoman.protocols.anthropic.wire import (
     delta_fields,
     read_fields_leniently,
     read_items,
+    read_text,
 )
 
 _DEPTH: Final = 64
@@ -33,6 +34,9 @@ _OWN: Final = {
     "message_delta": "delta",
     "message_start": "message",
 }
+#: Fields of a message, and of the delta of one, in which no call stands that nobody reads.
+_OF_MESSAGE: Final = frozenset({"id", "type", "role", "model", "content", "usage", "stop_reason", "stop_sequence"})
+_OF_MESSAGE_DELTA: Final = frozenset({"stop_reason", "stop_sequence", "stop_details", "container", "usage", "text"})
 #: Fields of an event about a block.
 _EVENT: Final = frozenset({"type", "index", "delta", "usage", "content_block", "message", "error"})
 
@@ -207,10 +211,50 @@ def unread_beside(frame: bytes) -> dict[str, Raw]:
     return {} if isinstance(fields, Malformed) else {key: fields[key] for key in fields.keys() - _EVENT}
 
 
-def tell_foreign(kind: str, event: StreamEvent, assembly: Assembly) -> None:
+def look_around(kind: str, frame: bytes, assembly: Assembly) -> None:
+    """See what an event tells beside what is read of it, while a call has no arguments: they may be its own."""
+    if assembly.phase == "open" and assembly.calls.may_lack():
+        tell_unread(assembly, unread_beside(frame), kind)
+        if kind == "message_delta":
+            told = delta_fields(frame)
+            tell_unread(assembly, {key: told[key] for key in told.keys() - _OF_MESSAGE_DELTA}, f"{kind}.delta")
+
+
+def look_in_message(fields: dict[str, Raw], assembly: Assembly) -> None:
+    """The same for a whole message."""
+    if assembly.phase == "open" and assembly.calls.may_lack():
+        tell_unread(assembly, {key: fields[key] for key in fields.keys() - _OF_MESSAGE}, "message")
+
+
+def calls_in_start(content: Raw, assembly: Assembly) -> frozenset[str]:
+    """The ids of calls with arguments in the content of a `message_start` whose blocks come too: each must tell its
+    own. Arguments that name no call may be those of any."""
+    ids: set[str] = set()
+    for item in read_items(content) or ():
+        fields = decode_fields(item)
+        if not isinstance(fields, Malformed) and unread_arguments(fields):
+            id = read_text(fields.get("id"))
+            ids.add(id)
+            assembly.calls.has_astray = assembly.calls.has_astray or not id
+    return frozenset(ids)
+
+
+def note_start(call: OpenCall, event: StreamEvent, frame: bytes, told: frozenset[str], *, assembly: Assembly) -> None:
+    """See what the start of a call tells beside its block, and whether the start of the message told its arguments.
+
+    Args:
+        told: the ids of the calls of which it did.
+    """
+    tell_foreign("content_block_start", event, frame, assembly)
+    if call.id in told:
+        mark_unread(call, "content", is_missing=False)
+
+
+def tell_foreign(kind: str, event: StreamEvent, frame: bytes, assembly: Assembly) -> None:
     """Name what an event tells that only other events have: a piece of a call in the end of its block, say."""
     if kind == "message":
         return  # whole, with other fields
+    look_around(kind, frame, assembly)
     own = _OWN.get(kind, "")
     if (
         (event.content_block is UNSET or own == "content_block")
@@ -227,3 +271,13 @@ def tell_foreign(kind: str, event: StreamEvent, assembly: Assembly) -> None:
         told["delta"] = {key: text for key, text in said.items() if text}
     if told:
         tell_unread(assembly, told, kind)
+
+
+def is_string(value: Raw) -> bool:
+    """Whether a field is a text."""
+    return bytes(value)[:1] == b'"'
+
+
+def is_message(fields: dict[str, Raw] | Malformed) -> bool:
+    """Whether an object is a whole message."""
+    return not isinstance(fields, Malformed) and "content" in fields and ("role" in fields or "stop_reason" in fields)

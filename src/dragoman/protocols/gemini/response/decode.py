@@ -36,6 +36,7 @@ from dragoman.protocols.gemini.response.unmodelled import (
     Around,
     Kept,
     Split,
+    note_rest,
     split,
     tell_unread_beside,
     without_arguments,
@@ -55,6 +56,7 @@ from dragoman.protocols.gemini.wire import (
     first_call,
     read_media,
     says_nothing,
+    sum_of,
 )
 from dragoman.types import Opaque, Usage
 
@@ -331,11 +333,14 @@ class Decoder:
                     around = around or Around(frame, place, self._assembly)
                     around.tell()
                 self._read_part(part, rest)
+        reason = candidate.finishReason or candidate.finish_reason
+        if (around is not None or reason) and self._assembly.calls.may_lack():
+            tell_unread_beside(frame, self._assembly)
         if found is not None:
             self._kept.add_rest(found, place, self._assembly)
         if candidate.finish_reason:
             self._assembly.deviate("sibling-key", "candidate", "finish_reason")
-        if reason := candidate.finishReason or candidate.finish_reason:
+        if reason:
             self._read_reason(reason)
 
     def _read_reason(self, word: str | int) -> None:
@@ -356,8 +361,8 @@ class Decoder:
         counted = self._counted = self._counted.grown(usage)
         self._assembly.usage(
             Usage(
-                input=_sum(counted.promptTokenCount, counted.toolUsePromptTokenCount),
-                output=_sum(counted.candidatesTokenCount, counted.thoughtsTokenCount),
+                input=sum_of(counted.promptTokenCount, counted.toolUsePromptTokenCount),
+                output=sum_of(counted.candidatesTokenCount, counted.thoughtsTokenCount),
                 cache_read=counted.cachedContentTokenCount,
                 reasoning=counted.thoughtsTokenCount,
             )
@@ -370,6 +375,7 @@ class Decoder:
         signature = part.thoughtSignature or part.thought_signature or ""
         if part.thought_signature:
             self._assembly.deviate("sibling-key", "part", "thought_signature")
+        note_rest(rest, self._assembly)
         if part.text is not None:
             self._read_text(part.text, signature, rest, is_thought=part.thought is True)
         if part.functionCall is not None:
@@ -438,9 +444,3 @@ def _is_known(chunk: Chunk) -> bool:
 
 def _text(value: Json) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return one + other

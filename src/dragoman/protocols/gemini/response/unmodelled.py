@@ -19,6 +19,7 @@ from dragoman.codec.parts.unread_arguments import fields_at, note_astray, tell_u
 from dragoman.codec.repeated_keys import without_value
 from dragoman.deviations import clip
 from dragoman.protocols.gemini.wire import (
+    KNOWN_PARTS,
     NAME,
     NOTHING,
     Candidate,
@@ -155,6 +156,12 @@ def tell_unread_beside(frame: bytes, assembly: Assembly) -> None:
     top = _decode_fields(frame)
     if not isinstance(top, Malformed):
         tell_unread(assembly, {key: value for key, value in top.items() if key not in _CHUNK}, "chunk")
+
+
+def note_rest(rest: Fields, assembly: Assembly) -> None:
+    """See what a part tells besides, while a call has no arguments: they may be its own. `rest`: see `split`."""
+    if rest and assembly.calls.may_lack():
+        tell_unread(assembly, {key: value for key, value in rest.items() if key not in KNOWN_PARTS}, "part")
 
 
 def _take_rest(fields: Fields, known: frozenset[str]) -> Fields:

@@ -64,10 +64,16 @@ def tell_unread_of(frame: bytes, value: dict[str, Json] | None, assembly: Assemb
     if isinstance(fields, Malformed):
         return
     tell_unread(assembly, {key: item for key, item in fields.items() if key not in _LINE}, "line")
-    message = fields.get("message")
-    inner = read_fields(message) if isinstance(message, Raw) else message
-    if isinstance(inner, dict):
-        tell_unread(assembly, {key: item for key, item in inner.items() if key not in MODELLED_IN_MESSAGE}, "message")
+    for name in ("message", "delta"):
+        message = fields.get(name)
+        inner = read_fields(message) if isinstance(message, Raw) else message
+        if isinstance(inner, dict):
+            tell_unread(assembly, {key: item for key, item in inner.items() if not _is_read(key, item)}, name)
+
+
+def _is_read(key: str, value: Json) -> bool:
+    """Whether a field of a message is read. Of content in parts the texts are."""
+    return key in MODELLED_IN_MESSAGE and not (key == "content" and isinstance(value, list))
 
 
 def _add(whole: dict[str, Json], fields: Fields, modelled: frozenset[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
@@ -30,15 +31,20 @@ from dragoman.protocols.openai_chat.wire import (
 )
 from dragoman.types import Native
 
+_MOST_FRAMES: Final = 64  # that are kept for a look at what stands beside their calls
+
 
 class CallReader:
-    """Reads them into one response."""
+    """Reads them into one response. `is_watching`: a call may have no arguments, so that each chunk is to be looked at
+    for some."""
 
-    __slots__ = ("_assembly", "_has_legacy", "_is_refused", "_mirrored", "_slots")
+    __slots__ = ("_assembly", "_frames", "_has_legacy", "_is_refused", "_mirrored", "_slots", "is_watching")
 
     def __init__(self, assembly: Assembly, slots: CallSlots) -> None:
         self._assembly = assembly
         self._slots = slots
+        self.is_watching = False
+        self._frames: list[bytes] = []  # those in which calls began since, which have not been looked at
         self._has_legacy = False  # a call came in the older form
         self._is_refused = False  # both forms came, and do not say the same
         self._mirrored: list[tuple[str, str]] = []  # what the older form told behind calls of the newer one
@@ -90,6 +96,8 @@ class CallReader:
         if not name and (other := unread_name_of(piece)) and self._slots.misname(piece.index, piece.id or "", other):
             return
         call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
+        if self.is_watching or call.text.phase == "held":
+            self._watch(frame)
         mark_unread(call, unread, is_missing=not arguments)
         if not _is_told_once(piece) or (arguments and kind != call.kind):
             self._assembly.contradict(call, f"call {call.index}")
@@ -125,6 +133,23 @@ class CallReader:
             self._refuse([CallPiece()], frame)
         if not any(one.content or one.reasoning_content or one.reasoning for one in said):
             tell_unread_beside(frame, self._assembly)
+
+    def _watch(self, frame: bytes) -> None:
+        """Keep a frame: a call of it, or of one before, has no arguments yet."""
+        self.is_watching = True
+        self._frames.append(frame)
+        if len(self._frames) > _MOST_FRAMES:
+            self.look_around()
+
+    def look_around(self, frame: bytes = b"") -> None:
+        """See what stands beside calls, and in this frame, while one has no arguments: they may be its own. It is asked
+        before the calls are settled."""
+        self.is_watching = self._assembly.calls.may_lack()
+        if self.is_watching:
+            for told in (*self._frames, frame):
+                if told:
+                    tell_unread_beside(told, self._assembly)
+        self._frames.clear()
 
     def _refuse(self, pieces: list[CallPiece], frame: bytes) -> None:
         self._slots.tear()
@@ -235,6 +260,7 @@ class CallReader:
     def close(self, *, is_ended: bool) -> None:
         """Nothing more of any call comes. `is_ended`: the response ended, so only its reason may say it was cut."""
         if self._assembly.phase == "open":
+            self.look_around()
             self._compare_mirrored()
             self._slots.compare()
             self._slots.close(is_good=is_ended and self._assembly.ending.reason not in ("length", "content_filter"))

@@ -151,7 +151,7 @@ class Decoder:
         if b'"arguments"' in lines[0]:
             grown = read_arguments(lines, self._choice)
             return grown is not None and self._slots.grow_many(*grown)
-        told = read_texts(lines, self._choice)
+        told = None if self._calls.is_watching else read_texts(lines, self._choice)
         if told is None:
             return False
         texts, filters = told
@@ -224,6 +224,8 @@ class Decoder:
         """A chunk without choices: usage, an error, a wrapped response, something else."""
         if data.find(b"_call") >= 0:
             self._calls.find_hidden(chunk, data)
+        if self._calls.is_watching:
+            self._calls.look_around(data)
         usage = chunk.usage
         if isinstance(usage, dict) and not self._assembly.started:
             self._start(data)
@@ -278,10 +280,13 @@ class Decoder:
                     self._assembly.deviate("extra-choice", "choices", "a second message")
                 self._calls.judge(choice.message, data)
                 self._message(choice.message)
+                self._calls.is_watching = True
             if choice.text is not None or choice.usage is not None:
                 self._odd_places(choice)
             if choice.delta is None and choice.message is None:
                 tell_unread_beside(data, self._assembly)
+            if self._calls.is_watching and (choice.finish_reason or not (choice.delta and choice.delta.tool_calls)):
+                self._calls.look_around(data)
             if choice.finish_reason and error is None:
                 self._finish(choice.finish_reason)
                 if not is_first:  # whose fields the start has told
@@ -335,7 +340,8 @@ class Decoder:
             self._assembly.text(content)
             self._first_text = self._first_text or content
             self._said += len(content)
-            self._growth.expect("text")
+            if not self._calls.is_watching:
+                self._growth.expect("text")
         if calls and len(calls) == 1:
             self._calls.read(calls[0], frame)
             self._growth.expect("call")

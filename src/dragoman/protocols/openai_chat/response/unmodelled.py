@@ -44,6 +44,10 @@ def placed(annotations: Raw, start: int, end: int) -> Json:
 
 
 CITED: Final = CitationForm(_render_citation, has_places=True, has_quotes=True, of_message=True)
+#: Fields of a chunk in which no call stands.
+_USUAL: Final = frozenset({
+    "id", "object", "created", "model", "choices", "usage", "service_tier", "system_fingerprint", "obfuscation",
+})  # fmt: skip
 _DEEPEST: Final = 32  # objects in each other whose fields are joined
 
 
@@ -169,8 +173,7 @@ def tell_unread_beside(data: bytes, assembly: Assembly) -> None:
     """The same for what stands beside choices that say nothing."""
     fields = decode_fields(data)
     if not isinstance(fields, Malformed):
-        told = {key: value for key, value in fields.items() if bytes(value)[:1] in (b"{", b"[")}
-        tell_unread(assembly, {key: value for key, value in told.items() if key not in ("choices", "usage")}, "chunk")
+        tell_unread(assembly, {key: value for key, value in fields.items() if key not in _USUAL}, "chunk")
 
 
 def without_unknown(value: dict[str, Json]) -> tuple[dict[str, Json], list[Unknown]]:

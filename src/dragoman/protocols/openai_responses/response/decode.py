@@ -16,11 +16,10 @@ from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
-from dragoman.codec.parts.argument_growth import grow_at_once, grow_by_many, may_close_early
+from dragoman.codec.parts.argument_growth import grow_while_open
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import (
     note_astray,
-    note_unread,
     note_unread_piece,
     tell_unread_event,
     unread_arguments,
@@ -34,9 +33,10 @@ from dragoman.protocols.openai_responses.response.items import Item, Items
 from dragoman.protocols.openai_responses.response.snapshot import reconcile
 from dragoman.protocols.openai_responses.response.told_apart import ANNOTATION
 from dragoman.protocols.openai_responses.response.unmodelled import (
-    beside_item,
     created_at,
     kept_fields,
+    look_in_response,
+    note_beside,
     response_of,
     straightened,
     tell_foreign,
@@ -159,7 +159,7 @@ class Decoder:
                     and (len(live) < 2 or data.count(b'"output_index"') < 2)
                     and (
                         (event.item_id == item.id and not event.call_id and call.live is not None)
-                        or (call.kind == "function" and are_own(item, event.item_id, event.call_id))
+                        or (call.kind == "function" and are_own(item, event.item_id, event.call_id, delta))
                     )
                 ):
                     assembly.add_arguments(call, delta)
@@ -176,13 +176,11 @@ class Decoder:
         if burst is None or item is None:
             return False
         if burst.place < 0 and item.call is not None:
-            if item.call.kind != "function" or not all(self._items.places.are_own(item, *ids) for ids in burst.ids):
+            text, are_own = "".join(burst.texts), self._items.places.are_own
+            if item.call.kind != "function" or not all(are_own(item, *ids, text) for ids in burst.ids):
                 return False
-            if not grow_at_once(item.call, burst.texts, self._assembly):
-                if may_close_early(item.call, burst.texts):
-                    return False
-                grow_by_many(item.call, burst.texts, self._assembly)
-        elif burst.place >= 0 and item.text_index == burst.place and item.part is not None:
+            return grow_while_open(item.call, burst.texts, self._assembly)
+        if burst.place >= 0 and item.text_index == burst.place and item.part is not None:
             item.pieces += burst.texts
             self._assembly.add_many(item.part, burst.texts)
         else:
@@ -309,6 +307,7 @@ class Decoder:
             reconcile(self._items, output, (place[0], (*place[1], "output")), assembly=self._assembly)
         elif output is not None:
             self._assembly.deviate("wrong-type", "response.output", type(output).__name__)
+        look_in_response(response, self._assembly)
         if self._assembly.is_empty and (text := text_of(response.get("output_text"))):
             self._assembly.text(self._assembly.lenient_text(text))
         self._items.close(is_good=status == "completed")
@@ -383,15 +382,15 @@ class Decoder:
             if opened.kind == "opaque":
                 tell_live(kind, value, place, items=self._items, assembly=self._assembly)
             elif opened.call is not None:
-                note_unread(opened.call, beside_item(value))
+                note_beside(opened.call, value, kind, self._assembly)
             return
         item = self._items.places.find_whole(event.output_index, fields)
-        kind = item_kind(fields, ignore, "")
-        if item is None or (item.kind != kind and (item.done or "opaque" in (item.kind, kind))):
+        told = item_kind(fields, ignore, "")
+        if item is None or (item.kind != told and (item.done or "opaque" in (item.kind, told))):
             item = self._items.open(event.output_index, fields, inner)
         self._refused = self._refused or holds_refusal([fields])
-        if item.call is not None and not fields.get("arguments"):
-            note_unread(item.call, beside_item(value))
+        if item.call is not None and fields.get("arguments") in (None, "", "{}"):
+            note_beside(item.call, value, kind, self._assembly)
         self._items.finish(item, fields, inner)
 
     def _text_event(self, kind: str, event: EventPlace, value: dict[str, Json], place: Place) -> bool:

@@ -66,10 +66,12 @@ class Places:
         """The one item that has this id."""
         return self._by_id.get(id) if id and id not in self._repeated_ids else None
 
-    def are_own(self, item: Item, id: str, call_id: str) -> bool:
-        """Whether arguments are surely the item's: it waits for some, and the ids are its own or name no other item."""
+    def are_own(self, item: Item, id: str, call_id: str, text: str) -> bool:
+        """Whether arguments are surely the item's: it waits for some, and the ids are its own or name no other item. A
+        `text` that may tell none is looked at: what stands beside it may tell some."""
         is_named = (id == item.id or id not in self._by_id) and (not call_id or call_id == item.call_id)
-        return is_named and item.call is not None and item.call.text.phase != "closed"
+        phase = item.call.text.phase if is_named and item.call is not None else "closed"
+        return phase != "closed" and (phase != "held" or '"' in text)
 
     def is_named(self, index: int, id: str, call_id: str) -> bool:
         """Whether an event names an item that came."""

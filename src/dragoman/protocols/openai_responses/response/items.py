@@ -19,7 +19,7 @@ from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.openai_responses.request.namespaces import offered_name
 from dragoman.protocols.openai_responses.response.item_places import Places
 from dragoman.protocols.openai_responses.response.told_apart import ToldApart
-from dragoman.protocols.openai_responses.response.unmodelled import tell_missing
+from dragoman.protocols.openai_responses.response.unmodelled import note_whole
 from dragoman.protocols.openai_responses.wire import (
     NAME,
     ItemKind,
@@ -327,7 +327,7 @@ class Items:
         """What a whole item tells of its call: clients may read no other event of it."""
         where, text = f"output[{item.index}]", self._arguments(item, fields, place)
         self.name_call(item, fields)
-        tell_missing(item.kind, fields, where, self._assembly)
+        note_whole(call, fields, where, self._assembly, known=_ARGUMENTS[call.kind])
         if not (text.strip() or (call.text.is_blank() and is_placeholder(item.prefill))):
             self._assembly.deviate("placeholder-arguments", f"{where}.arguments", "empty behind others")
         self.final_arguments(item, text)
@@ -382,7 +382,6 @@ class Items:
         elif item.kind == "reasoning":
             self._complete_reasoning(item, fields, place)
         elif item.call is not None:
-            note_unread(item.call, fields, *_ARGUMENTS[item.call.kind])
             self._whole_call(item, item.call, fields, place)
             self.final_arguments(item, item.prefill)
             if late:

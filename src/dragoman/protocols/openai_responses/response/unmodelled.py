@@ -9,7 +9,8 @@ from dragoman._json import Json, Raw
 from dragoman.codec.containers import is_container, straighten
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import note_astray, tell_unread
+from dragoman.codec.parts.open_parts import OpenCall
+from dragoman.codec.parts.unread_arguments import note_astray, note_unread, tell_unread, unread_arguments
 from dragoman.protocols.openai_responses.response.usage import rest_of_usage
 from dragoman.protocols.openai_responses.wire import PLACES, RESPONSE
 
@@ -19,6 +20,18 @@ _MODELLED: Final = frozenset(
      "instructions", "tools", "output_text"}
 )  # fmt: skip
 
+#: Fields of an event that are read, whatever it is, and those of some. Of an event about arguments the call knows what
+#: is not read.
+_READ: Final = frozenset({"type", "response", "logprobs", "part", "annotation", "text", "sequence_number"})
+_READ_OF: Final = {
+    "response.output_item.added": frozenset({"item"}),
+    "response.output_item.done": frozenset({"item"}),
+    "response.function_call_arguments.done": frozenset({"arguments"}),
+    "response.custom_tool_call_input.done": frozenset({"input", "arguments"}),
+    "response.mcp_call_arguments.done": frozenset({"arguments"}),
+}
+#: Fields of a response in which no call stands that nobody reads.
+_OF_RESPONSE: Final = frozenset({"output", "usage", "text", "reasoning", "tool_choice", "tools", "instructions"})
 _ALL_PLACES: Final = PLACES | RESPONSE
 #: Keys under which objects and lists stand.
 _PLACED: Final = frozenset({*_ALL_PLACES, "item", "response", "output"})
@@ -76,20 +89,50 @@ def response_of(event: dict[str, Json], kind: str, assembly: Assembly) -> dict[s
 
 
 def tell_foreign(kind: str, event: dict[str, Json], assembly: Assembly) -> None:
-    """Name an item in an event that has none."""
+    """Name an item in an event that has none, and what may be the arguments of a call that has none."""
+    look_around(event, kind, assembly)
     if isinstance(event.get("item"), dict) and not kind.startswith("response.output_item."):
         tell_unread(assembly, {"item": event["item"]}, kind)
 
 
-def tell_missing(kind: str, fields: dict[str, Json], where: str, assembly: Assembly) -> None:
-    """Name what a whole item does not tell of its call: clients read no other event of it."""
-    for name in ("type", "call_id", "name", "input" if kind == "custom_tool_call" else "arguments"):
+def note_whole(
+    call: OpenCall, fields: dict[str, Json], where: str, assembly: Assembly, *, known: tuple[str, ...]
+) -> None:
+    """Name what a whole item does not tell of its call: clients read no other event of it. See what may be its
+    arguments and is not read, or is no name.
+
+    Args:
+        known: the keys of its arguments that are read.
+    """
+    if call.is_open():
+        note_unread(call, fields, *known)
+    elif call.arguments == "{}" and unread_arguments(fields, *known):
+        assembly.contradict(call, where)
+    if call.name and not isinstance(fields.get("name", ""), str | None):
+        assembly.contradict(call, f"{where}.name")
+    for name in ("type", "call_id", "name", known[-1]):
         if (value := fields.get(name)) is None:
             assembly.deviate("missing-field", f"{where}.{name}")
         elif not isinstance(value, str):
             assembly.deviate("wrong-type", f"{where}.{name}", type(value).__name__)
 
 
-def beside_item(event: dict[str, Json]) -> dict[str, Json]:
-    """What stands beside the item of a call in its event, and is its arguments where the item has none."""
-    return {key: event[key] for key in ("arguments", "input", "parameters") if key in event}
+def look_around(event: dict[str, Json], kind: str, assembly: Assembly) -> None:
+    """See what an event tells beside what is read of it, while a call has no arguments: they may be its own."""
+    if assembly.phase == "open" and assembly.calls.may_lack():
+        read = _READ | {"delta"} if kind.endswith(".delta") else _READ | _READ_OF.get(kind, frozenset())
+        if kind.startswith("response.output_item.") and "item" not in event:
+            read |= {"output"}
+        tell_unread(assembly, {key: value for key, value in event.items() if key not in read}, kind)
+
+
+def look_in_response(response: dict[str, Json], assembly: Assembly) -> None:
+    """The same for the object of the response."""
+    if assembly.phase == "open" and assembly.calls.may_lack():
+        tell_unread(assembly, {key: value for key, value in response.items() if key not in _OF_RESPONSE}, "response")
+
+
+def note_beside(call: OpenCall, event: dict[str, Json], kind: str, assembly: Assembly) -> None:
+    """See what stands beside the item of a call in its event: it is its arguments where the item has none."""
+    note_unread(call, {key: event[key] for key in ("arguments", "input", "parameters") if key in event})
+    look_around(event, kind, assembly)

@@ -1,0 +1,162 @@
+"""What looks like a call, a piece of one or its arguments, wherever it stands; and what only seems to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dragoman._json import Json
+from dragoman.codec.parts.settled_arguments import is_placeholder
+
+#: How arguments are called here and there, in small letters without `_` and `-`.
+_SPELLINGS: Final = frozenset({
+    "arg", "args", "argument", "arguments", "argumentsjson", "callarguments", "functionargs", "functionarguments",
+    "input", "inputjson", "inputs", "kwargs", "param", "parameter", "parameters", "params", "parsedarguments",
+    "partialargs", "partialjson", "toolargs", "toolinput",
+})  # fmt: skip
+#: Those that nothing but a call has.
+_CALLS_OWN: Final = frozenset({
+    "arguments", "argumentsjson", "callarguments", "functionargs", "functionarguments", "inputjson", "parsedarguments",
+    "partialargs", "partialjson", "toolargs", "toolinput",
+})  # fmt: skip
+#: What stands in further names of theirs.
+_WORDS: Final = ("args", "argument", "inputjson", "parameter", "params", "partialjson")
+#: Keys of arguments that may have left their call for an object around it, as they are written.
+ASTRAY: Final = frozenset(
+    spelling
+    for words in (
+        "args", "argument", "arguments", "arguments_json", "call_arguments", "function_args", "function_arguments",
+        "input", "input_json", "kwargs", "parsed_arguments", "partial_args", "partial_json", "tool_args", "tool_input",
+    )
+    for camel in (words.title().replace("_", ""),)
+    for spelling in (words, words.upper(), camel, camel[:1].lower() + camel[1:])
+)  # fmt: skip
+#: Objects that vendors write beside a call, and that say nothing of its arguments; so do those with metadata.
+_BESIDE: Final = frozenset({
+    "agent", "cachecontrol", "caller", "contentfilterresults", "extracontent", "logprobs", "mediaprocessing",
+    "mediaresolution", "providerspecificfields", "timings", "usage",
+})  # fmt: skip
+#: What the key of calls has in it, and the types of their pieces.
+_CALLS: Final = ("toolcall", "functioncall", "tooluse")
+_CALL_TYPES: Final = frozenset({
+    "custom_tool_call", "function", "function_call", "input_json_delta", "tool_call", "tool_use", "toolcall", "tooluse",
+})  # fmt: skip
+#: Keys of objects that tell of tools offered, or of calls that the provider has run.
+_OFFERED: Final = frozenset({"tools", "functions", "availabletools", "executedtools", "mcpservers", "mcplisttools"})
+_RAN: Final = frozenset({"output", "outputs", "result", "results", "response"})
+#: Keys under which a request has the conversation so far, which an answer may tell again.
+_CONVERSATIONS: Final = ("messages", "contents", "input", "history")
+#: Members that make an object a schema.
+_SCHEMA_KEYS: Final = ("properties", "items", "$ref", "anyOf", "oneOf", "allOf", "enum", "additionalProperties")
+_SCHEMA_TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+_DEEPEST: Final = 6
+
+
+def plain(key: str) -> str:
+    """A key in small letters, without `_` and `-`."""
+    return key.lower().replace("_", "").replace("-", "")
+
+
+def names_arguments(key: str) -> bool:
+    """Whether a key is one of arguments."""
+    name = plain(key)
+    return name in _SPELLINGS or any(word in name for word in _WORDS)
+
+
+def is_spelling(name: str) -> bool:
+    """Whether a plain key is one that arguments have somewhere."""
+    return name in _SPELLINGS
+
+
+def may_name_calls(name: str) -> bool:
+    """Whether calls stand under a plain key, or the pieces of one."""
+    return name == "partialargs" or any(word in name for word in _CALLS)
+
+
+def is_astray(key: str, value: Json) -> bool:
+    """Whether a member of an object around calls, under a key of `ASTRAY`, may be the arguments of one. An `input` that
+    is text, or a list, is that of a request; and so is one that holds a conversation."""
+    if isinstance(value, dict):
+        return bool(value) and not is_request(value)
+    return plain(key) != "input" and isinstance(value, str) and value.lstrip()[:1] == "{" and not is_placeholder(value)
+
+
+def is_beside(name: str, value: Json) -> bool:
+    """Whether an object under a plain key of a call is one that vendors write there, with no call in it."""
+    return (name in _BESIDE or "metadata" in name) and not is_call(name, value)
+
+
+def is_call(name: str, value: Json, depth: int = 0) -> bool:
+    """Whether a value is a call, a piece of one, or holds one. `name`: the plain key that it stands under."""
+    if not value or depth > _DEEPEST or (name in _OFFERED and not _is_called(name, value)):
+        return False
+    is_named = may_name_calls(name)
+    if isinstance(value, str):
+        return is_named and value.lstrip()[:1] in ("{", "[") and not is_placeholder(value)
+    if isinstance(value, list):
+        is_told_again = name == "input" or (name in _CONVERSATIONS and is_conversation(value))
+        return not is_told_again and any(is_call(name, item, depth + 1) for item in value)
+    if not isinstance(value, dict):
+        return False
+    if is_named:
+        return True
+    members = {plain(key): item for key, item in value.items()}
+    if _RAN.isdisjoint(members) and _has_arguments(name, members):
+        return True
+    if is_request(value) or is_schema(value):
+        return False
+    return any(is_call(key, item, depth + 1) for key, item in members.items())
+
+
+def _has_arguments(name: str, members: Mapping[str, Json]) -> bool:
+    """Whether an object is a call or a piece of one, by its own members. Metadata are texts of the user's own."""
+    is_metadata = "metadata" in name
+    if any(key in _CALLS_OWN and _tells(item, is_metadata=is_metadata) for key, item in members.items()):
+        return True  # a piece of a call need not name it
+    if not any(key in _SPELLINGS and item is not None for key, item in members.items()):
+        return False
+    kind = members.get("type")
+    names = any(isinstance(members.get(key), str) and members[key] for key in ("name", "toolname", "functionname"))
+    return names or (isinstance(kind, str) and kind in _CALL_TYPES)
+
+
+def _is_called(name: str, value: Json) -> bool:
+    """Whether what stands under a key of tools that are offered is a call of one, with arguments."""
+    if name not in ("tools", "functions"):
+        return False
+    one = value[0] if isinstance(value, list) and value else value
+    function = one.get("function") if isinstance(one, dict) else None
+    return any("arguments" in inner for inner in (one, function) if isinstance(inner, dict))
+
+
+def _tells(arguments: Json, *, is_metadata: bool) -> bool:
+    """Whether a value under the key of arguments says any."""
+    if isinstance(arguments, str):
+        return not is_metadata and not is_placeholder(arguments)
+    return isinstance(arguments, dict | list) and bool(arguments)
+
+
+def is_schema(value: dict[str, Json]) -> bool:
+    """Whether an object is a JSON schema, in which a property may be called anything."""
+    kind = value.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    is_typed = bool(kinds) and all(isinstance(one, str) and one in _SCHEMA_TYPES for one in kinds)
+    properties = value.get("properties")
+    if isinstance(properties, dict) and all(isinstance(one, dict | bool) for one in properties.values()):
+        return True
+    return is_typed and any(key in value for key in _SCHEMA_KEYS)
+
+
+def is_request(value: dict[str, Json]) -> bool:
+    """Whether an object is the request of an answer, told again: it holds a conversation."""
+    return any(is_conversation(value.get(key)) for key in _CONVERSATIONS)
+
+
+def is_conversation(value: Json) -> bool:
+    """Whether a value is a list of messages: each says who speaks, some perhaps which call was made."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(one, dict) for one in value)
+        and any(isinstance(one, dict) and isinstance(one.get("role"), str) for one in value)
+    )

@@ -208,3 +208,14 @@ def test_what_an_answer_tells_of_its_request_is_no_call(wire: str, number: int) 
             target[key] = value
             reply = read(wire, [body_of(wire, [json.dumps(frame) for frame in frames])])
             assert (made(reply), reply.error) == ([("ring", {})], None), frames[at]
+
+
+@pytest.mark.parametrize("wire", [wire for wire in BARE if wire.startswith("openai-responses")])
+def test_variables_of_a_stored_prompt_are_no_arguments(wire: str) -> None:
+    frames = BARE[wire]()
+    for frame in frames:
+        told = frame.get("response", frame)
+        if "output" in told:
+            told["prompt"] = {"id": "p", "variables": {"input": "x", "arguments": "y"}, "version": "1"}
+    reply = read(wire, [body_of(wire, [json.dumps(frame) for frame in frames])])
+    assert (made(reply), reply.error) == ([("ring", {})], None)

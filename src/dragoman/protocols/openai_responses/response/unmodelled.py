@@ -31,7 +31,10 @@ _READ_OF: Final = {
     "response.mcp_call_arguments.done": frozenset({"arguments"}),
 }
 #: Fields of a response in which no call stands that nobody reads.
-_OF_RESPONSE: Final = frozenset({"output", "usage", "text", "reasoning", "tool_choice", "tools", "instructions"})
+_OF_RESPONSE: Final = frozenset({
+    "output", "usage", "text", "reasoning", "tool_choice", "tools", "instructions", "prompt", "conversation", "error",
+    "incomplete_details", "moderation", "content_filters", "billing",
+})  # fmt: skip
 _ALL_PLACES: Final = PLACES | RESPONSE
 #: Keys under which objects and lists stand.
 _PLACED: Final = frozenset({*_ALL_PLACES, "item", "response", "output"})

@@ -127,7 +127,7 @@ clients-lock:  ## pin what clients/locks/*.in name again
 reliability: $(STAMP)  ## what is promised of a gateway under stress, measured (ROWS=R4,R6 picks some, QUICK=1 tries less)
 	.venv/bin/python -m reliability.run reliability
 
-security: $(STAMP)  ## the same for what is promised of its safety (ROWS=S3, QUICK=1)
+security: $(STAMP)  ## the same for what is promised of its safety (ROWS=S3, QUICK=1; KIND='uid 65534' for S18)
 	.venv/bin/python -m reliability.run security
 
 docs: $(STAMP)  ## write the generated pages and the picture of the README again

@@ -215,7 +215,7 @@ CASES: dict[str, str] = {
 def _git(*words: str, folder: Path, home: Path) -> subprocess.CompletedProcess[bytes]:
     environ = {"HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "PATH": "/usr/local/bin:/usr/bin:/bin", "GIT_EDITOR": "true",
                "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}  # fmt: skip
-    return subprocess.run(["git", *words], cwd=folder, env=environ, capture_output=True, check=False, timeout=30)
+    return subprocess.run(["git", *words], cwd=folder, env=environ, capture_output=True, check=False, timeout=300)
 
 
 class Place(NamedTuple):
@@ -490,6 +490,8 @@ def main() -> int:
         place = Path(base) / f"{os.getpid()}-{number}"
         try:
             print(json.dumps(attempt(name, place, is_bare=is_bare)), flush=True)
+        except Exception as problem:  # of the drill: the other cases are tried all the same
+            print(json.dumps({"name": name, "problem": f"{type(problem).__name__}: {problem}"[:300]}), flush=True)
         finally:
             subprocess.run(["chmod", "-R", "u+rwx", str(place)], check=False, capture_output=True)
             shutil.rmtree(place, ignore_errors=True)

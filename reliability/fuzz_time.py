@@ -6,20 +6,23 @@ Processor time, once for each text; what looks slow is timed three times and the
 that are 4 and 16 times as long tell whether it is at fault: it grows by more than its length, or takes over 4 µs a
 byte. The others are read where most texts of their reader are refused at their first characters.
 A text is made from its reader's name and its number, so a run that stopped goes on with `--from`. The quick readers
-come first; `--part 1/2` takes each second one. The exit status is 1 when one was at fault.
+come first, with `--dearest-first` the dear ones; `--part 1/2` takes each second one; `--budget 3600` ends the run after
+so many seconds of processor, between two readers. `--plan` tries few texts of each reader and says how long all take.
+The exit status is 1 when one was at fault.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import math
 import statistics
 import sys
 import time
 
 import reliability  # noqa: F401 - finds the tests' modules
 from places import PLACES
-from test_linear_time import MOST_TIMES, TOKENS, slow_texts, try_texts
+from test_linear_time import MOST_TIMES, TOKENS, numbered_text, slow_texts, try_texts
 
 #: Texts by which readers are put in order.
 _FIRST = 20
@@ -35,14 +38,27 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60, help="of processor time for each reader, at most")
     parser.add_argument("--readers", default="", help="only those with this in their name")
     parser.add_argument("--part", default="1/1", help="2/3: the second of each three readers")
+    parser.add_argument("--dearest-first", action="store_true", help="begin with the readers that take longest a byte")
+    parser.add_argument("--budget", type=float, default=math.inf, help="seconds of processor for all readers")
+    parser.add_argument("--plan", action="store_true", help="only say how long so many texts would take")
     options = parser.parse_args()
     part, parts = map(int, options.part.split("/"))
-    places = sorted(sorted(place for place in PLACES if options.readers in place)[part - 1 :: parts], key=_cost)
+    costs = {
+        place: _cost(place)
+        for place in sorted(place for place in PLACES if options.readers in place)[part - 1 :: parts]
+    }
+    places = sorted(costs, key=costs.__getitem__, reverse=options.dearest_first)
+    if options.plan:
+        print(_plan(costs, options.texts))
+        return 0
     tried = slow = faults = 0
     gc.collect()
     gc.freeze()  # what was imported is no work of a text
     for place in places:
         began = time.process_time()
+        if began > options.budget:
+            print(f"the budget of {options.budget:.0f} s is used up: not tried from {place} on")
+            break
         made = try_texts(place, range(options.first, options.first + options.texts), seconds=options.seconds)
         found = slow_texts(place, made)
         tried, slow = tried + len(made), slow + len(found)
@@ -62,11 +78,26 @@ def main() -> int:
 
 
 def _cost(place: str) -> float:
-    """Seconds that a few texts take; the first fills caches."""
+    """Seconds that a few texts take, with making them; the first fills caches."""
     PLACES[place](TOKENS[0])
     began = time.process_time()
     try_texts(place, range(_FIRST))
     return time.process_time() - began
+
+
+def _plan(costs: dict[str, float], texts: int) -> str:
+    """How long so many texts of every reader take, as they are made and in other sizes, by what a few took."""
+    seconds = sum(costs.values()) / _FIRST * texts
+    size = statistics.mean(len(numbered_text(place, number)) for place in costs for number in range(_FIRST))
+    lines = [
+        f"{texts:,} texts of {len(costs)} readers: {seconds / 3600:.1f} h of processor, {size / 1024:.1f} KiB each"
+    ]
+    for how, mean in (("every order of size as often", 63 / math.log(64)), ("every size as often", 32.5)):
+        hours = seconds / 3600 * mean * 1024 / size
+        lines.append(f"with {how} ({mean:.1f} KiB each): {hours:.0f} h, as far as the time grows with the bytes")
+    dear = sorted(costs, key=costs.__getitem__)[-5:]
+    lines.append("dearest: " + ", ".join(f"{place} {costs[place] / _FIRST * 1e3:.1f} ms a text" for place in dear))
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,8 @@
-"""S18: nothing that the agent runs gets out of what is called a sandbox, whoever runs it."""
+"""S18: nothing that the agent runs gets out of what is called a sandbox, whoever runs it.
+
+All cases under all kinds of users take an hour and more: `make security ROWS=S18 KIND='uid 65534'` tries the kinds with
+this in their name.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from dragoman.agent.sandbox.bubblewrap import find_bubblewrap
 from reliability.escapes import CASES, HARMLESS, home_is_refused
@@ -22,6 +26,7 @@ _NONE_GIVEN = ("PYTHON", "-m", "reliability.without_namespaces")
 #: A user of a namespace, and nobody special of the machine, with and without the right to make namespaces.
 _A_USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 _NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+_TOLD: Final = 20  # cases after each of which the count is told
 _KINDS = {
     "as whoever runs this": (),
     "as a user of a namespace": _A_USER,
@@ -37,16 +42,26 @@ def measure(scale: Scale) -> Iterator[Result]:
         yield Result("S18", "can be measured", "bubblewrap does not work here: apt-get install bubblewrap", False)
         return
     names = list(CASES)[:: scale.pick(1, 6)]
+    wanted = os.environ.get("KIND", "")
+    if not any(wanted in kind for kind in _KINDS):
+        yield Result("S18", "can be measured", f"no kind has {wanted!r} in its name: {', '.join(_KINDS)}", False)
+        return
     for kind, before in _KINDS.items():
-        if before[:1] == _NOBODY[:1] and os.geteuid() != 0:
+        if wanted not in kind:
             continue
-        found = tried(before, names)
+        if before[:1] == _NOBODY[:1] and os.geteuid() != 0:
+            print(f"    not tried {kind}: the superuser alone can", file=sys.stderr)
+            continue
+        tries = tried(before, names)
+        found = [one for one in tries if "problem" not in one]
+        unjudged = [f"{one['name']} ({one['problem']})" for one in tries if "problem" in one]
         called = [one for one in found if one["is_confined"]]
         out = [f"{one['name']} ({one['out']})" for one in called if one["out"]]
         broken = sum(not one["is_whole"] for one in called)
         asked = sum(not one["is_confined"] and one["is_asked"] for one in found)
         words = f"{kind}: {len(out)} of {len(called)} got out{': ' + ', '.join(out[:5]) if out else ''}"
         words += f", {broken} repositories damaged; {asked} not called a sandbox, so not run but for a yes"
+        words += f"; {len(unjudged)} could not be judged: {', '.join(unjudged[:3])}" if unjudged else ""
         passed = not out and not broken and len(called) + asked == len(names) == len(found)
         yield Result("S18", "0 get out of what is called a sandbox", words, passed)
     found = tried((), ["bare", *HARMLESS])
@@ -69,10 +84,22 @@ def tried(before: Sequence[str], names: Sequence[str]) -> list[dict[str, Any]]:
     try:
         start = [python if word == "PYTHON" else word for word in before]
         words = [*start, python, "-m", "reliability.escapes", base, *names]
-        done = subprocess.run(words, cwd=_ROOT, env=environ, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise RuntimeError(done.stderr[-500:])
-        return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        found = []
+        with (
+            tempfile.TemporaryFile("w+") as complaints,
+            subprocess.Popen(
+                words, cwd=_ROOT, env=environ, stdout=subprocess.PIPE, stderr=complaints, text=True
+            ) as run,
+        ):
+            assert run.stdout is not None
+            for line in run.stdout:
+                found += [json.loads(line)] if line.startswith("{") else []
+                if len(found) % _TOLD == 0:
+                    print(f"    {len(found)} of {len(names)} cases", file=sys.stderr, flush=True)
+            complaints.seek(0)
+            if run.wait() != 0:
+                raise RuntimeError(complaints.read()[-500:])
+        return found
     finally:
         shutil.rmtree(base, ignore_errors=True)
 

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -11,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.agent.tool_plan import ToolFailed
 from dragoman.agent.work_folder import WorkFolder
@@ -57,7 +61,7 @@ def folder(tmp_path: Path) -> Iterator[WorkFolder]:
 
 def attempts(folder: WorkFolder, path: str) -> Iterator[bytes]:
     """What each way of touching a path gave."""
-    for way in (folder.read, folder.read_if_there, folder.entries):
+    for way in (folder.read, folder.read_if_there, lambda parts: folder.entries(parts, 500)):
         try:
             value = way(folder.parts(path))
         except ToolFailed:
@@ -185,3 +189,30 @@ def test_a_folder_that_was_moved_is_still_the_one_that_was_opened(folder: WorkFo
         folder.read(("secret",))
     folder.write(("new",), b"x", over=None)
     assert (tmp_path / "moved" / "new").exists()
+
+
+@given(
+    st.sets(st.text("abé.", min_size=1, max_size=4).filter(lambda name: name not in (".", "..")), max_size=12),
+    st.integers(1, 14),
+)
+def test_of_many_files_the_first_by_name_are_listed_and_all_counted(names: set[str], most: int) -> None:
+    with tempfile.TemporaryDirectory() as place, contextlib.closing(WorkFolder(Path(place))) as folder:
+        for name in names:
+            Path(place, name).touch()
+        for beginning in ("", "a", "ab"):
+            wanted = sorted(name for name in names if name.startswith(beginning))
+            entries, count = folder.entries((), most, beginning=beginning)
+            assert [entry.name for entry in entries] == wanted[:most]
+            assert count == len(wanted)
+
+
+def test_of_many_files_only_those_that_are_shown_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(2_000):
+        (tmp_path / f"f{number}").touch()
+    looked: list[object] = []
+    before = os.stat
+    with contextlib.closing(WorkFolder(tmp_path)) as folder:
+        monkeypatch.setattr(os, "stat", lambda *words, **more: looked.append(words) or before(*words, **more))
+        entries, count = folder.entries((), 500)
+    assert (len(entries), count) == (500, 2_000)
+    assert len(looked) < 600

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from dragoman.agent.safe_text import counted
@@ -26,11 +27,11 @@ def list_tool(folder: WorkFolder) -> Planner:
         parts = folder.parts(path)
 
         async def do() -> Outcome:
-            entries = folder.entries(parts)
-            lines = [_line(entry) for entry in entries[:_LIMIT]]
-            if len(entries) > _LIMIT:
-                lines.append(f"({len(entries) - _LIMIT:,} more)")
-            shown = counted(len(entries), "entry", "entries")
+            entries, count = await asyncio.to_thread(folder.entries, parts, _LIMIT)
+            lines = [_line(entry) for entry in entries]
+            if count > _LIMIT:
+                lines.append(f"({count - _LIMIT:,} more)")
+            shown = counted(count, "entry", "entries")
             return Outcome("\n".join(lines) or "(empty folder)", shown=shown, is_foreign=True)
 
         return Plan(

@@ -58,9 +58,9 @@ class Words(Completer):  # prompt_toolkit asks for one of its own kind
             yield Completion(each, start_position=-len(word))
 
     def _paths(self, word: str) -> list[str]:
-        head, slash, _ = word.rpartition("/")
+        head, slash, begun = word.rpartition("/")
         try:
-            entries = self._folder.entries(self._folder.parts(head or "."))
+            entries, _ = self._folder.entries(self._folder.parts(head or "."), _MOST, beginning=begun)
         except ToolFailed:
             return []
         return [f"{head}{slash}{entry.name}{'/' if entry.kind == 'folder' else ''}" for entry in entries]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Final, final
 
 import msgspec
@@ -36,6 +35,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_presets() -> dict[str, Preset]:
     """All of them, by name."""
     import tomllib
+    from importlib.resources import files
 
     text = files("dragoman.cli").joinpath("apps.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), dict[str, Preset])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import Final, final
 
 import msgspec
@@ -30,6 +29,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_rows() -> dict[str, Row]:
     """All of them, by protocol."""
     import tomllib
+    from importlib.resources import files
 
     text = files("dragoman.cli").joinpath("base_urls.toml").read_text(encoding="utf-8")
     return msgspec.convert(tomllib.loads(text), dict[str, Row])

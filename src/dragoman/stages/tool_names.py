@@ -7,7 +7,6 @@ ones. GLM's argument tags behind a name are the call's arguments, when it came w
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection
 from typing import Final
@@ -146,6 +145,8 @@ class ToolNames:
             out.append(Deviation("mangled-name", f"call {index}", name[:100]))
             out.append(msgspec.structs.replace(event, name=cleaned))
             return
+        import difflib  # for who calls a tool that is none
+
         near = difflib.get_close_matches(name, self._offered, n=3, cutoff=0.4)
         seen = f"{name[:80]}; nearest: {', '.join(near)}" if near else name[:80]
         out.append(Deviation("unknown-tool", f"call {index}", seen[:150]))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import errno
-import http.client
 import os
 import socket
 import sys
@@ -152,6 +151,8 @@ def pick_port(named: int | None, preset: Preset | None, config: Config, *, host:
 
 def _who_listens(host: str, port: int) -> str:
     """What answers at a port that is taken, as far as it says."""
+    import http.client  # loads what reads mail; most ports are free
+
     connection = http.client.HTTPConnection(host, port, timeout=1)
     try:
         connection.request("GET", "/")

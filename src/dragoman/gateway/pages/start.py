@@ -11,8 +11,6 @@ import base64
 import functools
 import hashlib
 from collections.abc import Iterable, Iterator
-from html import escape
-from importlib.resources import files
 from typing import Final
 
 from dragoman.gateway.messages import Answer, Head
@@ -53,6 +51,8 @@ def render_start(head: Head, protocols: Iterable[ProtocolName], models: Iterable
 
 def _address_rows(address: str, protocols: Iterable[ProtocolName]) -> Iterator[str]:
     """A row for each variable; protocols that share one share the row."""
+    from html import escape  # loads a table of 2,231 names, for who looks at this page
+
     names: dict[tuple[str, str], list[str]] = {}
     for name in protocols:
         protocol = PROTOCOLS[name]
@@ -66,6 +66,8 @@ def _address_rows(address: str, protocols: Iterable[ProtocolName]) -> Iterator[s
 
 
 def _model_rows(models: tuple[Listed, ...]) -> Iterator[str]:
+    from html import escape
+
     for listed in models[:_SHOWN]:
         model = listed.model
         context = f"{model.context:,}" if model.context is not None else "unknown"
@@ -83,6 +85,8 @@ def _model_rows(models: tuple[Listed, ...]) -> Iterator[str]:
 @functools.cache
 def _document() -> tuple[str, str, str, str, str]:
     """The document around its style and its script, which are hashed as they stand between their tags."""
+    from importlib.resources import files  # loads modules that nothing else needs
+
     text = files(__package__).joinpath("start.html").read_text(encoding="utf-8")
     before, _, rest = text.partition("<style>")
     style, _, rest = rest.partition("</style>")

@@ -7,7 +7,7 @@ import contextlib
 import errno
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Set
-from typing import Final, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
 import msgspec
 
@@ -16,10 +16,6 @@ from dragoman.config import Config, ServerConfig, split_address
 from dragoman.errors import DragomanError
 from dragoman.events import Failure
 from dragoman.gateway.accounting import Ledger
-from dragoman.gateway.admin import AdminApp
-from dragoman.gateway.administration.api import MOST_BODY, AdminApi
-from dragoman.gateway.administration.desk import Desk
-from dragoman.gateway.administration.granters import Granters
 from dragoman.gateway.app import App
 from dragoman.gateway.auth import Guard, is_loopback
 from dragoman.gateway.messages import Limits, read_limits
@@ -44,6 +40,9 @@ from dragoman.ledger.replica.age import replica_words
 from dragoman.providers.catalog import Model, Provider
 from dragoman.secret import Secret
 from dragoman.types import ProtocolName
+
+if TYPE_CHECKING:
+    from dragoman.gateway.administration.granters import Granters
 
 ALL_PROTOCOLS: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
 #: Seconds that responses may go on after the signal to end.
@@ -124,7 +123,7 @@ class Gateway:
             self._ring.learned = ledger.look
             self._ask_for_records()
         self._admin: Guard | None = None  # of the admin listener
-        self._granters = Granters((), ())
+        self._granters: Granters | None = None
         self.host = host
         self.port = self.admin_port = 0
         self.routes: tuple[tuple[str, str], ...] = ()  # methods and paths; `{model}` is any text
@@ -230,16 +229,28 @@ class Gateway:
     async def _listen_for_admins(self, config: Config, limits: Limits, listener: socket.socket | None) -> None:
         if config.admin.address is None:
             return
+        from dragoman.gateway.admin import AdminApp
+        from dragoman.gateway.administration.api import MOST_BODY, AdminApi
+        from dragoman.gateway.administration.desk import Desk
+        from dragoman.gateway.administration.granters import Granters
+
         host, port = split_address(config.admin.address)
         keys = read_keys(config).admins
         check_reach(host, keys, listener="admin")
         guard = Guard(allowed_hosts={*self._hosts(config), host}, keys=keys)
         client = self._client
         granters = self._granters = Granters(config.admin.keys, keys)
+        desk = None  # without a ledger
+        if self._ledger is not None:
+            desk = Desk(
+                self._ledger.folder,
+                lambda: list({key.name: key for key in virtual_keys(client.config).values()}.values()),
+                lambda: client.config.quotas,
+            )
         app = AdminApp(
             guard=guard,
             granters=granters,
-            api=AdminApi(self._desk(), granters, is_open=lambda: is_loopback(host) or client.config.admin.behind_tls),
+            api=AdminApi(desk, granters, is_open=lambda: is_loopback(host) or client.config.admin.behind_tls),
             addresses=self._addresses,
             observer=self.observer,
             operations=Operations(self.observer, self._state, self._siblings),
@@ -257,17 +268,6 @@ class Gateway:
         self._listeners.append(opened)
         self._admin = guard
         self.admin_port = opened.sockets[0].getsockname()[1]
-
-    def _desk(self) -> Desk | None:
-        """What the API works on; None without a ledger."""
-        if self._ledger is None:
-            return None
-        client = self._client
-        return Desk(
-            self._ledger.folder,
-            lambda: list({key.name: key for key in virtual_keys(client.config).values()}.values()),
-            lambda: client.config.quotas,
-        )
 
     async def _begin_looking(self, look: Look) -> None:
         first = asyncio.Event()
@@ -305,6 +305,7 @@ class Gateway:
         if self._admin is not None:
             admin_host, _ = split_address(config.admin.address or "")
             self._admin.take(allowed_hosts={*self._hosts(config), admin_host}, keys=keys.admins)
+        if self._granters is not None:
             self._granters.take(config.admin.keys, keys.admins)
         self._names.take(config)
         if self._ledger is not None:

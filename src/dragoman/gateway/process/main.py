@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
 
@@ -24,7 +24,6 @@ from dragoman.gateway.process.listener_keys import check_reach, read_keys
 from dragoman.gateway.process.reload import Reload, state_of
 from dragoman.gateway.process.sharing import sharing
 from dragoman.gateway.process.terminal import terminal_watch
-from dragoman.gateway.process.workers import Supervisor, Worker, bind
 from dragoman.gateway.telemetry.log import Log, Render, Sink, Warnings, place_of
 from dragoman.gateway.telemetry.metrics import Metrics
 from dragoman.gateway.telemetry.opentelemetry import load_telemetry
@@ -38,6 +37,9 @@ from dragoman.ledger.stores.opening import open_store
 from dragoman.ledger.stores.sqlite import SqliteStore
 from dragoman.ledger.waking import Ringer
 from dragoman.types import ProtocolName
+
+if TYPE_CHECKING:
+    from dragoman.gateway.process.workers import Worker
 
 #: Objects that may be made between two looks for garbage: answers make many, and few of them hold each other. Then how
 #: many of these looks make one at all that is new since the last of that kind, and how many of those make one at all
@@ -93,6 +95,9 @@ def run(serving: Serving) -> None:
     if not hasattr(os, "fork"):
         words = "expected 1" if store is None else "expected ledger.store = sqlite"
         raise ConfigError(f"--workers: this system has no fork; {words}")
+
+    from dragoman.gateway.process.workers import Supervisor, bind
+
     sockets = bind(serving.host, serving.port, serving.workers)
     admin = serving.config.admin.address
     admin_sockets = bind(*split_address(admin), serving.workers) if admin is not None else None

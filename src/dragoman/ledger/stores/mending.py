@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -107,6 +106,8 @@ def _kept(file: Path) -> Path:
             except FileNotFoundError:
                 raise
             except OSError:  # the file system has no second names
+                import shutil
+
                 shutil.copy2(source, target)
     return aside
 

@@ -95,7 +95,7 @@ workers.Supervisor(sockets, lambda worker: asyncio.run(serve(worker)), ready=lam
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the parent looks where there is sigtimedwait")
+@pytest.mark.skipif(sys.platform != "linux", reason="the parent looks where there is sigwaitinfo")
 def test_a_worker_in_a_pattern_without_end_is_replaced(tmp_path: Path) -> None:
     """The pattern holds the interpreter: nothing in the process could notice."""
     folder = tmp_path / "dragoman"

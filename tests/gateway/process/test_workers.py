@@ -150,6 +150,25 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
             until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="as the watchdog")
+def test_who_was_stopped_goes_on(tmp_path: Path) -> None:
+    """At a terminal, or as a machine that stands still: the parent, then all. The time that it waits for has passed
+    meanwhile, and Python's `sigtimedwait` then gives a number that nobody sent."""
+    with (
+        serving(stream_of("ollama-chat", reply("text"))) as provider,
+        serve(tmp_path, "--config", str(configured(tmp_path, provider.url)), "--workers", "2") as (program, port),
+    ):
+        workers = children(program.pid)
+        for turn in range(6):
+            stopped = [program.pid, *(workers if turn > 3 else ())]
+            for number in (signal.SIGSTOP, signal.SIGCONT):
+                for process in stopped:
+                    os.kill(process, number)
+                time.sleep(1.2 if number == signal.SIGSTOP else 0.2)
+            assert program.poll() is None and {*workers} <= {*children(program.pid)}
+        assert ask(port)[0] == 200
+
+
 def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
     with serving(stream_of("ollama-chat", reply("text"))) as provider:
         file = str(configured(tmp_path, provider.url))

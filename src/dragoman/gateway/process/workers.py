@@ -3,7 +3,7 @@
 Each worker has a listening socket of its own (SO_REUSEPORT: the kernel spreads connections evenly), made by the parent
 and kept open there, so that connections which wait for a worker that died wait for the one in its place. Where the
 system has no SO_REUSEPORT they share one socket. The parent serves nothing; it passes signals on, and ends a worker
-whose event loop stands still, so that another takes its place (where the system has `sigtimedwait`).
+whose event loop stands still, so that another takes its place (where the system has `sigwaitinfo`).
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ _PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 10.0
 #: Between two beats of a worker, and two looks at them.
 _BEAT_SECONDS: Final = 1.0
+#: As soon as a timer can be.
+_SOON_SECONDS: Final = 0.000_1
 #: Seconds that the shipper may take for what is left.
 _LAST_ROUND: Final = 5.0
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -159,7 +161,7 @@ class Supervisor:
             ChildProcessError: a worker could not start at all.
         """
         awaited = (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP)
-        signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+        signal.pthread_sigmask(signal.SIG_BLOCK, (*awaited, signal.SIGALRM))
         is_terminal_gone = terminal_watch()
         try:
             for slot in range(len(self._sockets)):
@@ -182,7 +184,8 @@ class Supervisor:
         finally:
             self._tell(signal.SIGTERM)
             self._end_shipper()
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
+            _end_alarm()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (*awaited, signal.SIGALRM))
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _end_standing(self) -> None:
@@ -221,7 +224,7 @@ class Supervisor:
         try:
             os.close(self._ready[0])
             os.close(self._lifeline[1])
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP))
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP, signal.SIGALRM))
             admin = self._admin_sockets[slot] if self._admin_sockets is not None else None
             pipes = self._ready[1], self._lifeline[0]
             self._work(Worker(slot, self._sockets[slot], admin, self._folder, *pipes, self._pulse))
@@ -259,7 +262,7 @@ class Supervisor:
             os.close(self._lifeline[1])
             for number in (*_SIGNALS, signal.SIGHUP):  # it ends after the workers, by its pipe
                 signal.signal(number, signal.SIG_IGN)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP))
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP, signal.SIGALRM))
             for listener in (*self._sockets, *(self._admin_sockets or ())):
                 listener.close()
             self._ship(self._folder, self._lifeline[0])
@@ -317,13 +320,23 @@ class Supervisor:
 
 def _next_signal(awaited: tuple[signal.Signals, ...], seconds: float) -> int:
     """The next of these signals; 0 when none came for a while, which is no longer than so many seconds."""
-    if not hasattr(signal, "sigtimedwait"):  # macOS
+    if not hasattr(signal, "sigwaitinfo"):  # macOS
         if seconds < float("inf"):
             time.sleep(seconds)  # what comes meanwhile waits
             return 0
         return signal.sigwait(awaited)
-    came = signal.sigtimedwait(awaited, min(seconds, _BEAT_SECONDS))
-    return 0 if came is None else came.si_signo
+    # Of a process that was stopped until the time was over, `sigtimedwait` gives a number that nobody sent.
+    signal.setitimer(signal.ITIMER_REAL, max(min(seconds, _BEAT_SECONDS), _SOON_SECONDS))
+    number = signal.sigwaitinfo((*awaited, signal.SIGALRM)).si_signo
+    return 0 if number == signal.SIGALRM else number
+
+
+def _end_alarm() -> None:
+    """None comes any more, nor waits."""
+    if hasattr(signal, "sigwaitinfo"):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if signal.SIGALRM in signal.sigpending():
+            signal.sigwaitinfo((signal.SIGALRM,))
 
 
 def _stack_file(folder: Path, slot: int) -> Path:

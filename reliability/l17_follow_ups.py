@@ -28,6 +28,7 @@ from reliability import engine_haproxy, engines
 from reliability.engine_haproxy import HAProxy
 from reliability.engines import PostgreSQL, free_port
 from reliability.process import Gateway
+from reliability.request_bodies import RequestBodies
 from reliability.row import Result, Scale, percentile, run_alone
 
 _MACHINES = 3
@@ -57,23 +58,13 @@ class Echo(asyncio.Protocol):
     pause = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport: Any = transport
-        self._came = b""
+        self._bodies = RequestBodies(transport)
 
     def data_received(self, data: bytes) -> None:
-        self._came += data
-        head, separator, body = self._came.partition(b"\r\n\r\n")
-        if not separator:
+        body = self._bodies.take(data)
+        if body is None:
             return
-        length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
-        if length is None:  # a look at the list of models
-            self._came = b""
-            self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
-            return
-        if len(body) < int(length[1]):
-            return
-        self._came = body[int(length[1]) :]
-        asked = json.loads(body[: int(length[1])])
+        asked = json.loads(body)
         said = "|".join(_text(message["content"]) for message in asked["messages"] if message["role"] == "user")
         write = self._stream if asked.get("stream") else self._whole
         asyncio.get_running_loop().call_later(random.random() * self.pause, write, said)
@@ -90,7 +81,7 @@ class Echo(asyncio.Protocol):
 
     def _send(self, kind: str, body: str) -> None:
         head = f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n"
-        self._transport.write((head + body).encode())
+        self._bodies.transport.write((head + body).encode())
 
 
 def _text(content: Any) -> str:

@@ -29,6 +29,7 @@ from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import StoreAway
 from dragoman.ledger.stores.files import month_file, months_in
 from reliability.process import Gateway
+from reliability.request_bodies import RequestBodies
 from reliability.row import Result, Scale, run_alone
 
 _ID = re.compile(rb"m-[0-9a-z]{12}")
@@ -65,29 +66,18 @@ class Counting(asyncio.Protocol):
     asked: ClassVar[Counter[bytes]] = Counter()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
-        self._came = b""
+        self._bodies = RequestBodies(transport)
 
     def data_received(self, data: bytes) -> None:
-        self._came += data
-        head, separator, body = self._came.partition(b"\r\n\r\n")
-        if not separator:
+        body = self._bodies.take(data)
+        if body is None:
             return
-        length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
-        if length is None:  # a look at the list of models, which nobody bills
-            self._came = b""
-            self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")  # type: ignore[attr-defined]
-            return
-        size = int(length[1])
-        if len(body) < size:
-            return
-        self._came = body[size:]
         found = _ID.search(body)
         assert found is not None
         Counting.asked[found[0]] += 1
         # Some are under way for a while, so that a kill meets them.
         wait = random.choice((0.0, 0.0, 0.002, 0.02))
-        asyncio.get_running_loop().call_later(wait, self._transport.write, _REPLY)  # type: ignore[attr-defined]
+        asyncio.get_running_loop().call_later(wait, self._bodies.transport.write, _REPLY)
 
 
 async def call(port: int, stop: asyncio.Event, sent: Counter[str]) -> None:

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import random
-import re
 import signal
 import sqlite3
 import tempfile
@@ -31,6 +30,7 @@ from dragoman.ledger.seeding import read_seed
 from reliability.network import Here, dial
 from reliability.process import Gateway
 from reliability.r25_ledger import count_open, is_shipper
+from reliability.request_bodies import RequestBodies
 from reliability.row import Result, Scale
 
 _WORKERS = 8
@@ -63,23 +63,13 @@ class Billing(asyncio.Protocol):
     tokens: ClassVar[list[int]] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
-        self._came = b""
+        self._bodies = RequestBodies(transport)
 
     def data_received(self, data: bytes) -> None:
-        self._came += data
-        head, separator, body = self._came.partition(b"\r\n\r\n")
-        length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
-        if not separator:
+        body = self._bodies.take(data)
+        if body is None:
             return
-        if length is None:
-            self._came = b""
-            self._transport.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")  # type: ignore[attr-defined]
-            return
-        if len(body) < int(length[1]):
-            return
-        self._came = body[int(length[1]) :]
-        most = int(json.loads(body[: int(length[1])])["max_tokens"])
+        most = int(json.loads(body)["max_tokens"])
         Billing.tokens.append(most)
         asyncio.get_running_loop().call_later(random.choice((0.0, 0.01, 0.2)), self._reply, most)
 
@@ -93,7 +83,7 @@ class Billing(asyncio.Protocol):
             }
         ).encode()  # fmt: skip
         head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(answer)
-        self._transport.write(head + answer)  # type: ignore[attr-defined]
+        self._bodies.transport.write(head + answer)
 
 
 async def ask(port: int, tokens: int, machine: Here | None = None) -> int:

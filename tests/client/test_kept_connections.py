@@ -4,10 +4,18 @@ import asyncio
 
 import pytest
 
+from dragoman.http.response import Response
 from dragoman.http.timeouts import Timeouts
 from dragoman.http.transport import Transport, TransportFailed
 from dragoman.providers.endpoint import Outgoing
 from scripted import Step, serving, streamed
+
+
+async def read_whole(response: Response) -> bytes:
+    body = b""
+    while data := await response.read():
+        body += data
+    return body
 
 
 async def ask(url: str, times: int) -> list[bytes]:
@@ -15,11 +23,7 @@ async def ask(url: str, times: int) -> list[bytes]:
     try:
         bodies = []
         for _ in range(times):
-            response = await transport.open(Outgoing("POST", url, {}, b"{}"))
-            body = b""
-            while data := await response.read():
-                body += data
-            bodies.append(body)
+            bodies.append(await read_whole(await transport.open(Outgoing("POST", url, {}, b"{}"))))
         return bodies
     finally:
         await transport.close()
@@ -66,10 +70,7 @@ async def ask_late(url: str, turns: list[asyncio.Event | None]) -> list[bytes]:
             told = 0
             before = None if lost is None else lambda _, lost=lost: wait(lost)
             response = await transport.open(Outgoing("POST", url, {}, b"{}"), before)
-            body = b""
-            while data := await response.read():
-                body += data
-            bodies.append(body)
+            bodies.append(await read_whole(response))
         return bodies
     finally:
         await transport.close()

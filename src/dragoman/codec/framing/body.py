@@ -23,7 +23,7 @@ from dragoman.codec.framing.event_stream import EventLines, too_large, with_line
 from dragoman.codec.framing.event_stream import Frame as Frame
 from dragoman.codec.framing.event_stream import TooLarge as TooLarge
 from dragoman.codec.framing.json_array import ArrayItems
-from dragoman.codec.framing.plain_keys import has_escaped_letters, may_have_escapes, with_plain_keys
+from dragoman.codec.framing.plain_keys import LONG, has_escaped_letters, may_have_escapes, with_plain_keys
 from dragoman.deviations import clip
 from dragoman.gathered import Gathered
 
@@ -94,7 +94,7 @@ class BodyReader:
         """
         size = len(data)
         self._total = total = self._total + size
-        may_escape = _BACKSLASH in data and may_have_escapes(data)
+        may_escape = _BACKSLASH in data and (data.rfind(b"\\u00") >= 0 if size < LONG else may_have_escapes(data))
         if (may_escape or self._edge) and self._looks_escaped(data):  # else no key is
             return map(with_plain_keys, self._feed_unusual(data))
         head = self._head

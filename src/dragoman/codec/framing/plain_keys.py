@@ -10,7 +10,8 @@ import re
 from typing import Final
 
 _BACKSLASH: Final = 0x5C
-_LONG: Final = 4096  # bytes of a text in which a few backslashes are looked for one by one
+#: Bytes of a text in which a few backslashes are looked for one by one.
+LONG: Final = 4096
 _FEW: Final = 16
 _SPARSE: Final = 256  # bytes a backslash, where they are looked for one by one
 #: A letter or `_`, of which keys are made, escaped. Usually `<` is escaped, and what is no ASCII.
@@ -22,7 +23,7 @@ _ESCAPE: Final = re.compile(rb"\\(?:u00([4-7][0-9A-Fa-f])|.)", re.S)
 
 def may_have_escapes(data: bytes) -> bool:
     """Whether an escape of a letter may stand in a text: a look at it takes a fraction of a search for one."""
-    if len(data) >= _LONG:  # few backslashes are found as memory is searched
+    if len(data) >= LONG:  # few backslashes are found as memory is searched
         place = -1
         for number in range(_FEW):
             place = data.find(b"\\", place + 1)

@@ -149,6 +149,11 @@ def unread_name(*objects: Json) -> str:
     return found
 
 
+def noted(told: Json) -> str:
+    """What was noted in a field of a call that no wire can fill; "" for nothing."""
+    return told or ""
+
+
 def note_unread(call: OpenCall, fields: Mapping[str, Json], *known: str) -> None:
     """See what stands beside the arguments of a call, while it may have none: else they are read."""
     if call.text.phase == "held" and not call.unread:

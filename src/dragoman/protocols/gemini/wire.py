@@ -93,12 +93,6 @@ def is_whole(call: FunctionCall) -> bool:
     )
 
 
-def unread_of(call: FunctionCall) -> str:
-    """What was noted of a call: the key of what may be its arguments; "" for nothing."""
-    told: Json = call.unread
-    return told or ""
-
-
 def note_unread(call: FunctionCall, fields: Mapping[str, Json], beside: Mapping[str, Json] | None = None) -> None:
     """Note of a call what of its fields may be its arguments and is not read. `beside`: those of its part."""
     told: Json = unread_arguments(fields, *CALL_FIELDS) or unread_arguments(beside or {})
@@ -109,12 +103,6 @@ def note_unread_name(call: FunctionCall, fields: Mapping[str, Json]) -> None:
     """Note of a call without a name what of its fields may be one."""
     told: Json = unread_name(fields)
     call.unread_name = told
-
-
-def unread_name_of(call: FunctionCall) -> str:
-    """What was noted of a call: a name under another key; "" for nothing."""
-    told: Json = call.unread_name
-    return told or ""
 
 
 def says_nothing(call: FunctionCall) -> bool:

@@ -256,18 +256,6 @@ def with_unread(call: Call, key: str, entry: Json = None) -> Call:
     return call
 
 
-def unread_of(call: Call) -> str:
-    """What a call keeps of `unread_in`; "" for nothing."""
-    told: Json = call.unread
-    return told or ""
-
-
-def unread_name_of(call: Call) -> str:
-    """What a call has under another key than that of names, and no name; "" for nothing."""
-    told: Json = call.unread_name
-    return told or ""
-
-
 def is_nameless(call: Call) -> bool:
     """Whether an entry has no name where it belongs."""
     return not (call.name or (call.function is not None and call.function.name))

@@ -19,6 +19,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import Fields
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
+from dragoman.codec.parts.unread_arguments import noted
 from dragoman.types import Media, Native, StopReason
 
 #: Takes a deviation's code, its place and what was seen.
@@ -271,14 +272,7 @@ def legacy_call(delta: Delta) -> tuple[str, str]:
 
 def unread_in(piece: CallPiece | FunctionPiece | None) -> str:
     """The key of what may be the arguments of a piece and is not read; "" when there is none."""
-    told: Json = None if piece is None else piece.unread
-    return told or ""
-
-
-def unread_name_of(piece: CallPiece) -> str:
-    """What a piece has under another key than that of names, and no name; "" for nothing."""
-    told: Json = piece.unread_name
-    return told or ""
+    return noted(None if piece is None else piece.unread)
 
 
 def unread_legacy(delta: Delta) -> str:

@@ -10,7 +10,7 @@ from dragoman.codec.json_fields import read
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, looks_plain, told_once
-from dragoman.codec.parts.unread_arguments import fields_at, refuse_unread
+from dragoman.codec.parts.unread_arguments import fields_at, noted, refuse_unread
 from dragoman.deviations import clip
 from dragoman.protocols.gemini.response.lenient import read_call_leniently, read_pieces_leniently
 from dragoman.protocols.gemini.response.streamed_arguments import PartialArguments
@@ -21,8 +21,6 @@ from dragoman.protocols.gemini.wire import (
     decode_pieces,
     is_whole,
     note_unread,
-    unread_name_of,
-    unread_of,
 )
 from dragoman.types import Native
 
@@ -124,9 +122,9 @@ class CallReader:
 
     def _is_misread(self, call: FunctionCall) -> bool:
         """Whether a call is refused, because its name or its arguments stand elsewhere, or its id is another's."""
-        if (name := unread_name_of(call)) and self._is_misnamed(name):
+        if (name := noted(call.unread_name)) and self._is_misnamed(name):
             return True
-        if (key := unread_of(call)) and self._is_unread(call, key):
+        if (key := noted(call.unread)) and self._is_unread(call, key):
             return True
         return call.id in self._pieced and self._is_renamed(call)
 

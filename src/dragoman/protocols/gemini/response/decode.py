@@ -200,7 +200,7 @@ class Decoder:
             self._begin(chunk, frame)
         candidates = chunk.candidates
         is_twice = False
-        if frame.find(b"unction") >= 0:
+        if frame.rfind(b"unction") >= 0:  # found sooner than by `find`
             call = first_call(chunk)
             if call is not None:
                 is_twice = repeats_key_beside(frame, b'"args":', call.args)

@@ -17,8 +17,8 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, is_same, looks_plain, told_once
-from dragoman.codec.parts.unread_arguments import refuse_unread
-from dragoman.protocols.ollama.wire import NOTHING, Call, unread_name_of, unread_of
+from dragoman.codec.parts.unread_arguments import noted, refuse_unread
+from dragoman.protocols.ollama.wire import NOTHING, Call
 
 
 class Entry(NamedTuple):
@@ -72,13 +72,13 @@ class CallReader:
             self._assembly.whole_call(call.id, function.name, text, is_plain=True)
             return
         entry = self._entry_of(call, where)
-        if (unread := unread_of(call)) and is_placeholder(entry.arguments):
+        if (unread := noted(call.unread)) and is_placeholder(entry.arguments):
             if not entry.name:
                 self._refuse(entry, [held for held in self._held if held.call.is_open()])
             refuse_unread(self._assembly, entry.id, entry.name, unread)
             return
         last = self._last.call.name if self._last is not None else ""
-        if not entry.name and unread_name_of(call) not in ("", last):
+        if not entry.name and noted(call.unread_name) not in ("", last):
             self._refuse(entry, [held for held in self._held if held.call.is_open()])
             return
         if not entry.is_one:

@@ -18,7 +18,7 @@ from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import fields_at
+from dragoman.codec.parts.unread_arguments import fields_at, noted
 from dragoman.codec.repeated_keys import repeats_key_beside
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure
@@ -47,7 +47,6 @@ from dragoman.protocols.ollama.wire import (
     read_line_leniently,
     says_nothing,
     unread_in,
-    unread_of,
     with_unread,
 )
 from dragoman.types import Media, Usage
@@ -245,7 +244,7 @@ class Decoder:
             assembly.whole_part(Media("image", image_type(image), image))
         told: dict[str, Json] | None = None
         for number, call in enumerate(answer.tool_calls or ()):
-            if (says_nothing(call) or is_nameless(call)) and not (unread_of(call) or lenient):
+            if (says_nothing(call) or is_nameless(call)) and not (noted(call.unread) or lenient):
                 told = fields_at(frame, "message") or fields_at(frame, "delta") if told is None else told
                 entries = told.get("tool_calls")
                 entry = entries[number] if isinstance(entries, list) and number < len(entries) else None

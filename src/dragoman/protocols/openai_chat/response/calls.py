@@ -12,7 +12,7 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import OUTSIDE, CallSlots
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
-from dragoman.codec.parts.unread_arguments import fields_at, mark_unread, note_astray, refuse_unread
+from dragoman.codec.parts.unread_arguments import fields_at, mark_unread, note_astray, noted, refuse_unread
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.protocols.openai_chat.response.unmodelled import tell_unread_beside
 from dragoman.protocols.openai_chat.wire import (
@@ -27,7 +27,6 @@ from dragoman.protocols.openai_chat.wire import (
     signature_of,
     unread_in,
     unread_legacy,
-    unread_name_of,
 )
 from dragoman.types import Native
 
@@ -93,7 +92,7 @@ class CallReader:
             if name or (arguments.strip() and not self._is_refused):
                 self._refuse_both([name])
             return
-        if not name and (other := unread_name_of(piece)) and self._slots.misname(piece.index, piece.id or "", other):
+        if not name and (other := noted(piece.unread_name)) and self._slots.misname(piece.index, piece.id or "", other):
             return
         call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
         if self.is_watching or call.text.phase == "held":

@@ -8,26 +8,23 @@ import itertools
 import json
 import os
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from reliability import PROJECT
 from reliability.caller import Caller, ask, rendered, spoken
 from reliability.h06_linear import bodies
 from reliability.process import Gateway, providers
 from reliability.provider import END, Provider, Step, chunk, head, whole
 from reliability.r10_sizes import peak, reset_peak
 from reliability.r13_reload import _ANSWER
-from reliability.r18_loop import lags
+from reliability.r18_loop import HOLDING, lags
 from reliability.row import Result, Scale, milliseconds
 from test_linear_time import TOKENS
 
 _MIB = 1024 * 1024
-_HOLDING = (sys.executable, "-P", str(PROJECT / "reliability" / "holding.py"))
 _CHAT = "/v1/chat/completions"
 _SSE = "text/event-stream"
 #: How much longer the loop may be away than the loop of an idle gateway that was asked in the same time.
@@ -45,7 +42,7 @@ async def _measure(scale: Scale) -> list[Result]:
     results = []
     with tempfile.NamedTemporaryFile() as file, Provider(whole(_ANSWER)) as provider:
         settings, held = providers(provider.url), Path(file.name)
-        with Gateway(settings, command=(*_HOLDING, file.name)) as gateway, Gateway(settings) as idle:
+        with Gateway(settings, command=(*HOLDING, file.name)) as gateway, Gateway(settings) as idle:
             pair = Pair(gateway, idle, held)
             results += await loop_of_bodies(pair, scale)
             results += await loop_of_arguments(pair, provider, scale)

@@ -148,6 +148,8 @@ async def check(tab: Browser, url: str, width: int, theme: str, into: Path) -> l
     await tab.until("document.getElementById('rows').rows.length === 2")
     assert "missing-id" in await tab.value("document.getElementById('rows').textContent")
     await tab.expect_no_sideways_scrolling()
+    over = "[...document.querySelectorAll('.table')].map((box) => box.scrollWidth - box.clientWidth)"
+    assert await tab.value(over) == [0, 0, 0], "a table is wider than its frame"
     await tab.value("document.querySelector('button').click()")
     await tab.until("['Copied', 'Selected'].includes(document.querySelector('button').textContent)")
     assert tab.complaints == [], tab.complaints

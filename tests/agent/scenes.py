@@ -175,7 +175,7 @@ def stopping(kind: type, place: Path) -> str:
         enter(terminal, "please count")
         wait_for(terminal, "one two three")
         terminal.type("\x03")
-        at_prompt(terminal, "0 steps · ")
+        at_prompt(terminal, "0 steps")
         enter(terminal, "please wait")
         at_prompt(terminal, "sleep 4711.25", prompt=QUESTION)
         enter(terminal, "y")

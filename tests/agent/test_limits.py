@@ -10,10 +10,11 @@ from pathlib import Path
 
 from agent.faces import LAB, Bench, Watching, check_sound
 from agent.playing import call, script
-from dragoman.agent.limits import Limits
+from dragoman.agent.limits import Limits, Meter
 from dragoman.agent.tool_plan import Outcome, Plan
 from dragoman.agent.tools.toolbox import Planner, other_plan
-from dragoman.types import Part, Request, Text, Tool, ToolCall
+from dragoman.events import Failure, Finish, TextDelta, TextStart, fold
+from dragoman.types import Part, Request, Text, Tool, ToolCall, Usage
 
 PRICE = '[prices."lab/m"]\ninput = 1000\noutput = 1000\n'
 
@@ -156,3 +157,15 @@ def _cost(usd: str) -> object:
     from dragoman.types import Cost
 
     return Cost(Decimal(usd), "user")
+
+
+def test_tokens_are_told_as_they_were_reported() -> None:
+    failed = Failure("connection", "no connection")
+    broke = [TextStart(0), TextDelta(0, "half an answer that broke"), failed]
+    meter = Meter(Limits(), now=0)
+    meter.count_reply(fold([failed]), estimate=700)
+    assert (meter.tokens, meter.input) == ("", 700)  # nobody knows whether it was sent; the limit counts it
+    meter.count_reply(fold([Finish("stop", usage=Usage(20, 5))]), estimate=700)
+    assert meter.tokens == "20 in, 5 out"
+    meter.count_reply(fold(broke), estimate=700)
+    assert meter.tokens == "about 720 in, 11 out"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,9 @@ thread.start()
 """,
     "makes it in a thread": """
 import threading
-threading.Thread(target=lambda: print(dragoman.Client().reply("lab/m", "hello").text)).start()
+thread = threading.Thread(target=lambda: print(dragoman.Client().reply("lab/m", "hello").text))
+thread.start()
+thread.join()
 """,
     "asks in a running loop": """
 import asyncio
@@ -113,6 +116,35 @@ with begin() as stream:
 
 def ended(program: str, config: Path) -> subprocess.CompletedProcess[str]:
     return whole_programs.ended(f"import dragoman\nclient = dragoman.Client()\n{program}", config=config)
+
+
+AFTER_THE_MAIN_THREAD = """
+import threading
+def work():
+    threading.main_thread().join()
+    {}
+threading.Thread(target=work).start()
+"""
+
+
+def test_a_thread_looks_a_host_up_after_the_main_thread_has_ended(tmp_path: Path) -> None:
+    program = AFTER_THE_MAIN_THREAD.format('print(client.reply("lab/m", "hello").text)')
+    with serving(streamed(*said("Hel", "lo"))) as server:
+        run = ended(program, configure(tmp_path, server.url.replace("127.0.0.1", "localhost")))
+    assert (run.returncode, run.stdout, run.stderr) == (0, "Hello\n", "")
+
+
+def test_a_client_made_after_the_main_thread_has_ended_works_or_says_why(tmp_path: Path) -> None:
+    """Python 3.11 starts threads then, later ones do not."""
+    program = AFTER_THE_MAIN_THREAD.format(
+        """try: print(dragoman.Client().reply("lab/m", "hello").text)
+    except dragoman.UsageError as problem: print(problem)"""
+    )
+    with serving(streamed(*said("Hel", "lo"))) as server:
+        run = ended(program, configure(tmp_path, server.url))
+    refused = "a Client needs a thread, and Python starts none once the main thread has ended: "
+    expected = "Hello\n" if sys.version_info < (3, 12) else refused
+    assert (run.returncode, run.stderr) == (0, "") and run.stdout.startswith(expected)
 
 
 @pytest.mark.parametrize("what", PROGRAMS)

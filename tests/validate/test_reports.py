@@ -197,6 +197,20 @@ def test_the_table_has_a_bar_for_each_probe() -> None:
     assert "  do   Start the server, or correct the provider's base_url." in told
 
 
+def test_probes_that_were_skipped_for_one_reason_share_its_line() -> None:
+    model = report().runs[0]
+    skipped = {"streams": "no connection", "overflow": "needs text", "usage": "no connection", "toolCall": "asked"}
+    assert model.proof is not None and "toolCall" in model.proof.probes
+    run = msgspec.structs.replace(model, proof=msgspec.structs.replace(model.proof, skipped=skipped))
+    lines = render_target(run, paint=lambda colour, text: text).splitlines()
+    first = next(place for place, line in enumerate(lines) if "skipped: " in line)
+    assert [line.split() for line in lines[first : first + 3]] == [
+        ["·", "2", "probes", "skipped:", "no", "connection"],
+        ["streams,", "usage"],
+        ["·", "overflow", "skipped:", "needs", "text"],
+    ]
+
+
 @pytest.mark.parametrize("width", [40, 63, 80, 120])
 def test_no_line_of_the_table_is_wider_than_the_terminal(width: int) -> None:
     for run in report().runs:

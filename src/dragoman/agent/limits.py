@@ -40,7 +40,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Meter:
     """What a run has used. When a limit is reached `reached` says which; going on raises it by as much again."""
 
-    __slots__ = ("_calls", "_errors", "_limits", "_rounds", "_since", "cost", "input", "output", "steps", "unpriced")
+    __slots__ = (
+        "_calls", "_errors", "_is_estimated", "_limits", "_rounds", "_since", "_unseen", "cost", "input", "output",
+        "steps", "unpriced",
+    )  # fmt: skip
 
     def __init__(self, limits: Limits, *, now: float) -> None:
         """`now` in seconds, from any clock that only goes forward."""
@@ -54,11 +57,21 @@ class Meter:
         self.output = 0
         self.cost = Decimal(0)
         self.unpriced = 0  # answers whose cost is not known
+        self._unseen = 0  # of `input`: prompts of requests that failed without a word, of which nobody knows the tokens
+        self._is_estimated = False
 
     @property
     def time(self) -> tuple[float, float]:
         """When the time began, and how many seconds the run may take."""
         return self._since, self._limits.minutes * 60 * (1 + self._rounds["minutes"])
+
+    @property
+    def tokens(self) -> str:
+        """The tokens in words: what answers reported, "about" where one did not report all; "" where none came."""
+        seen = self.input - self._unseen
+        if not seen and not self.output:
+            return ""
+        return f"{'about ' if self._is_estimated else ''}{seen:,} in, {self.output:,} out"
 
     def reached(self, *, now: float, prompt_tokens: int) -> Reason | None:
         """The limit that another step, with a prompt of about that many tokens, would pass; None when there is none."""
@@ -88,6 +101,10 @@ class Meter:
         self.steps += is_step
         self.input += estimate if usage.input is None else usage.input
         self.output += (len(reply.text) + len(reply.thinking)) // 4 if usage.output is None else usage.output
+        if reply.error is not None and usage.input is None and usage.output is None and not reply.parts:
+            self._unseen += estimate
+        elif usage.input is None or usage.output is None:
+            self._is_estimated = True
         if reply.cost is not None:
             self.cost += reply.cost.usd
         else:

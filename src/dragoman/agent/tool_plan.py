@@ -77,6 +77,11 @@ class Plan(msgspec.Struct, frozen=True):
         """What is shown without the facts, which are ours."""
         return self.shown.removesuffix(f"\n{self.facts}") if self.facts else self.shown
 
+    @property
+    def title(self) -> str:
+        """The first line of what is shown, at most 160 characters."""
+        return self.shown.partition("\n")[0][:160]
+
 
 #: What has come since the user last spoke: nothing of others, text of files and commands, text from outside.
 Taint: TypeAlias = Literal["none", "folder", "outside"]

@@ -11,6 +11,7 @@ from concurrent.futures import CancelledError, Future
 from typing import Any, Final, TypeVar, final
 
 from dragoman.client.client import Requester
+from dragoman.errors import UsageError
 
 T = TypeVar("T")
 #: Seconds that the end of the program waits for connections and servers to close; a server's process gets 5 of its own.
@@ -29,6 +30,7 @@ class Background:
         pid: the process that this belongs to. A fork takes the object along, not the thread.
 
     Raises:
+        UsageError: the program is ending, and Python starts no further thread.
         Whatever `make` raises.
     """
 
@@ -44,7 +46,10 @@ class Background:
             self._thread.start()
         except RuntimeError:  # the program is ending
             self._loop.close()
-            raise
+            raise UsageError(
+                "a Client needs a thread, and Python starts none once the main thread has ended: "
+                "make the Client earlier, or join the threads that use one"
+            ) from None
         atexit.register(self._close_at_exit)
         try:
             self.client: Requester = self.run(_made(make))

@@ -44,7 +44,13 @@ class DnsLookups:
             if len(self._waiting) >= _WAITING:
                 raise socket.gaierror(socket.EAI_AGAIN, "too many names are being looked up")
             waiting = self._waiting[host] = loop.create_future()
-            threading.Thread(target=self._look_up, args=(host, loop), name=f"look-up {host[:60]}", daemon=True).start()
+            look_up = threading.Thread(
+                target=self._look_up, args=(host, loop), name=f"look-up {host[:60]}", daemon=True
+            )
+            try:
+                look_up.start()
+            except RuntimeError:  # the main thread has ended: from 3.12 on Python starts no further one
+                self._look_up(host, loop)
         return await asyncio.shield(waiting)
 
     def forget(self, host: str) -> None:

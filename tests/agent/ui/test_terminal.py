@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from agent import scenes
 from agent.driving import (
@@ -24,7 +26,8 @@ from agent.playing import call, numbered, playing, script
 from agent.test_hostile_repositories import REPOSITORIES, trap
 from agent.test_safe_text import SEQUENCES
 from dragoman.agent.ui import terminal
-from dragoman.types import Part, ProtocolName, Request, Text, Thinking
+from dragoman.agent.ui.drawing import Screen
+from dragoman.types import Message, Part, ProtocolName, Request, Text, Thinking, ToolCall, ToolResult
 
 
 @pytest.mark.parametrize("protocol", ["anthropic-messages", "ollama-chat"])  # the others: make agent-screens
@@ -206,3 +209,14 @@ def test_the_greeting_breaks_between_words(monkeypatch: pytest.MonkeyPatch) -> N
     assert max(map(len, lines)) <= 80 and len(lines) > 5
     said = " ".join(lines)
     assert "its answers mean little. It only shows that everything works." in said and said.endswith("the commands.")
+
+
+def test_a_conversation_that_goes_on_shows_its_calls_in_their_usual_line() -> None:
+    calls = ToolCall("c1", "read", '{"path":"a.py"}'), ToolCall("c2", "search", '{"pattern":"\\u202ex"}')
+    results = tuple(ToolResult(each.id, each.name, (Text("1 line"),)) for each in calls)
+    history = [Message.user("Look."), Message("assistant", calls), Message("tool", results)]
+    shown = io.StringIO()
+    Screen(Console(file=shown, width=80)).show_history(history, {"c1": "read a.py"})
+    assert shown.getvalue().splitlines() == [
+        "› Look.", "▸ read a.py", '▸ search(pattern="<U+202E>x")', "  1 line", "  1 line",
+    ]  # fmt: skip

@@ -179,5 +179,13 @@ def test_results_unfold_and_a_resumed_conversation_is_shown(tmp_path: Path) -> N
         assert seen == ["count", "a draft"]
         with chatting(PseudoTerminal, tmp_path, config, "--resume") as terminal:
             text = at_prompt(terminal, "› a draft")
-    for line in ("› count", "▸ run", "15 lines before", "counted", "▸ read", "  only line", "› a draft", "read"):
+    for line in (
+        "› count",
+        "▸ seq 701 720",
+        "15 lines before",
+        "counted",
+        "▸ read one.txt",
+        "  only line",
+        "› a draft",
+    ):
         assert line in text

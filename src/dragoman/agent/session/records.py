@@ -77,12 +77,13 @@ class Told(msgspec.Struct, frozen=True, tag="told"):
 
 
 class Began(msgspec.Struct, frozen=True, tag="began"):
-    """A call is about to be run, once."""
+    """A call is about to be run, once. `shown`: its line on the screen; "" in sessions of before."""
 
     call: str
     tool: str
     identity: str
     idempotent: bool
+    shown: str = ""
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):

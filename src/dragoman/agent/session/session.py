@@ -47,11 +47,12 @@ class Session:
         pending: calls of the last answer that have no result yet.
         begun: of those, the ones that began, by id.
         used_ids: ids of calls that were ever asked for.
+        titles: the line that the screen showed of each call that began, by id.
     """
 
     __slots__ = (
         "_file", "_results", "at", "begun", "changes", "folder", "foldings", "id", "messages", "name", "path",
-        "pending", "run", "spent", "target", "used_ids",
+        "pending", "run", "spent", "target", "titles", "used_ids",
     )  # fmt: skip
 
     def __init__(self, path: Path, file: int) -> None:
@@ -64,6 +65,7 @@ class Session:
         self.pending: list[ToolCall] = []
         self.begun: dict[str, Began] = {}
         self.used_ids: set[str] = set()
+        self.titles: dict[str, str] = {}
         self.changes: list[tuple[int, Change]] = []
         self.spent: list[Answered] = []
         self._results: list[ToolResult] = []
@@ -135,7 +137,7 @@ class Session:
         """
         if call.id in self.begun and not is_again:
             raise ToolFailed("this call was run before; it is not run again")
-        self._write(Began(call.id, plan.tool, plan.identity, plan.is_idempotent))
+        self._write(Began(call.id, plan.tool, plan.identity, plan.is_idempotent, plan.title))
         if not plan.is_idempotent:
             os.fsync(self._file)
 
@@ -200,6 +202,7 @@ class Session:
                 self._say(message_of(message))
             case Began(call):
                 self.begun[call] = record
+                self.titles[call] = record.shown
             case Ended(call, result, _, change):
                 self._end(call, message_of(result), change)
             case Switched(target):

@@ -6,7 +6,7 @@ What others wrote is text, never markup, and has lost every escape sequence befo
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, final
 
 from rich.console import Console, Group, RenderableType
@@ -17,7 +17,7 @@ from rich.text import Text
 
 from dragoman.agent.commands import Page
 from dragoman.agent.interface import CallBegins, CallEnded, Failed, Interrupted, Notice, Shortened, StepEnded
-from dragoman.agent.safe_text import counted, plain_line, plain_text
+from dragoman.agent.safe_text import counted, plain_line, plain_text, revealed_text
 from dragoman.agent.tool_plan import Outcome, Plan
 from dragoman.agent.ui.approval_view import Showing, show_action, show_head
 from dragoman.agent.ui.blocks import BLOCK_LIMIT, Blocks
@@ -246,8 +246,9 @@ class Screen:
             Text(_clip(plain_text(outcome.shown or outcome.text), _OWN_LINES), "red" if outcome.is_error else "")
         )
 
-    def show_history(self, messages: Sequence[Message]) -> None:
-        """The end of a conversation that goes on: the last prompts with what followed."""
+    def show_history(self, messages: Sequence[Message], titles: Mapping[str, str]) -> None:
+        """The end of a conversation that goes on: the last prompts with what followed. `titles`: the lines of its
+        calls, by id."""
         prompts = [place for place, message in enumerate(messages) if message.role == "user"]
         first = prompts[-_OLD_PROMPTS] if len(prompts) > _OLD_PROMPTS else 0
         if first:
@@ -260,8 +261,9 @@ class Screen:
                     case Words(text):
                         self._spent = 0.0
                         self._print_block(text)
-                    case ToolCall(_, name, arguments):
-                        self._print(Text(f"▸ {plain_line(f'{name} {arguments}', 160)}", "bold"))
+                    case ToolCall(id):
+                        line = plain_line(revealed_text(titles.get(id) or str(part)), 160)
+                        self._print(Text.assemble(("▸ ", "cyan"), (line, "bold")))
                     case ToolResult():
                         self._print(Text(_indented(_clip(plain_text(part.text), _RESULT_LINES, _UNFOLDS)), "dim"))
                     case _:
@@ -273,7 +275,7 @@ class Screen:
 
 
 def _title_of(plan: Plan) -> Text:
-    return Text.assemble(("▸ ", "cyan"), (plain_line(plan.shown.partition("\n")[0], 160), "bold"))
+    return Text.assemble(("▸ ", "cyan"), (plain_line(plan.title, 160), "bold"))
 
 
 def _outcome(ended: CallEnded, *, with_diff: bool) -> RenderableType:

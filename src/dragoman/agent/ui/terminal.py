@@ -106,7 +106,7 @@ class Chat:
         sys.stdout.flush()
         try:
             if self._session.messages:
-                self._drawing().show_history(self._session.messages)
+                self._drawing().show_history(self._session.messages, self._session.titles)
             if self._session.pending:
                 await self._opened()
                 await self._interruptible(self._work().agent.settle())
@@ -209,7 +209,8 @@ class Chat:
         if work.agent.session is not session:  # what was meant for one conversation goes into no other
             self._attachments.take()
             self._used = None
-            self._see().show_history(work.agent.session.messages)
+            session = work.agent.session
+            self._see().show_history(session.messages, session.titles)
         self._see().show_page(page)
         return page.ends
 
@@ -341,7 +342,8 @@ class Chat:
             words.append(_meter(self._used))
         if session is not None and session.spent:
             spent = sum_spent(session.spent)
-            words += [f"{spent.input:,} in, {spent.output:,} out", *([spent.dollars] if spent.dollars else [])]
+            words += [f"{spent.input:,} in, {spent.output:,} out"] if spent.input or spent.output else []
+            words += [spent.dollars] if spent.dollars else []
         return " · ".join(words)
 
 
@@ -367,7 +369,9 @@ def _greeting(session: Session, why: str, bench: Environment) -> str:
 
 
 def _summary(meter: Meter, used: StepEnded | None) -> str:
-    words = [counted(meter.steps, "step"), f"{meter.input:,} in, {meter.output:,} out"]
+    words = [counted(meter.steps, "step")]
+    if tokens := meter.tokens:
+        words.append(tokens)
     if meter.cost:
         words.append(f"${meter.cost:f}{' and more' if meter.unpriced else ''}")
     if used is not None:

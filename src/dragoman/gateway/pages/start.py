@@ -73,8 +73,8 @@ def _model_rows(models: tuple[Listed, ...]) -> Iterator[str]:
         context = f"{model.context:,}" if model.context is not None else "unknown"
         tools = {True: "yes", False: "no", None: "unknown"}[model.tools]
         yield (
-            f"<tr><th scope=row><code>{escape(listed.name)}</code></th><td>{escape(model.target)}</td>"
-            f"<td>{context}</td><td>{tools}</td></tr>\n"
+            f"<tr><th scope=row><code>{escape(listed.name)}</code></th><td data-name=target>{escape(model.target)}</td>"
+            f'<td class=number data-name="context, tokens">{context}</td><td data-name=tools>{tools}</td></tr>\n'
         )
     if len(models) > _SHOWN:
         yield f"<tr><td colspan=4>and {len(models) - _SHOWN} more</td></tr>\n"

@@ -43,12 +43,22 @@ def render_target(run: TargetRun, *, paint: Paint, width: int = 120) -> str:
     names = max(len(label_of(name)) for name in (*proof.probes, *proof.skipped))
     for name, result in proof.probes.items():
         lines += _probe(label_of(name).ljust(names), result, paint, width)
-    for name, reason in proof.skipped.items():
-        if name not in proof.probes:
-            said = f"  · {label_of(name).ljust(names)}  skipped: {with_labels(reason)}"
-            lines += [paint("dim", line) for line in wrap(said, width, subsequent_indent=" " * 6)]
+    lines += [paint("dim", line) for line in _skipped(proof, names, width)]
     lines += [each for line in summary(proof) for each in _wrapped(line, "  ", width)]
     return "\n".join(lines) + "\n"
+
+
+def _skipped(proof: Proof, names: int, width: int) -> Iterator[str]:
+    """A line for each probe that was not asked; those with one reason share it."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in proof.skipped.items():
+        if name not in proof.probes:
+            by_reason.setdefault(with_labels(reason), []).append(label_of(name))
+    for reason, labels in by_reason.items():
+        head = labels[0].ljust(names) if len(labels) == 1 else f"{len(labels)} probes".ljust(names)
+        yield from wrap(f"  · {head}  skipped: {reason}", width, subsequent_indent=" " * 6)
+        if len(labels) > 1:
+            yield from _wrapped(", ".join(labels), " " * 6, width)
 
 
 def _concluded(run: TargetRun, paint: Paint, width: int) -> Iterator[str]:

@@ -12,7 +12,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import NamedTuple
 
 from dragoman.events import Reply
@@ -130,9 +129,13 @@ async def mixed(gateway: Gateway, provider: Provider, counts: Counter[str], unti
     chance = random.Random()
     while time.monotonic() < until:
         [kind] = random.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
-        with suppress(OSError, TimeoutError, EOFError):
+        try:
             async with asyncio.timeout(20):
                 await one(kind, gateway, provider, chance)
+        except (OSError, TimeoutError, EOFError):  # it asks for that
+            pass
+        except Exception as problem:  # an answer that cannot be read ends no half an hour, and is told
+            counts[f"{kind}, unread: {type(problem).__name__}"] += 1
         counts[kind] += 1
         await asyncio.sleep(chance.random() * 0.25)
 

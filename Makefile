@@ -120,7 +120,8 @@ clients: $(STAMP)  ## real client programs through the gateway, from PyPI and np
 clients-lock:  ## pin what clients/locks/*.in name again
 	test -x $(LOCK_VENV)/bin/uv || { $(PYTHON) -m venv $(LOCK_VENV) && \
 	  $(LOCK_VENV)/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements/uv.txt; }
-	for file in clients/locks/*.in; do $(LOCK_VENV)/bin/uv pip compile $$file --quiet --universal --python-version 3.11 \
+	for file in clients/locks/*.in; do overrides=$${file%.in}.overrides; test -f $$overrides || overrides=/dev/null; \
+	  $(LOCK_VENV)/bin/uv pip compile $$file --override $$overrides --quiet --universal --python-version 3.11 \
 	  --generate-hashes --no-config --no-emit-index-url --no-emit-find-links --custom-compile-command "make clients-lock" \
 	  --output-file $${file%.in}.txt || exit 1; done
 

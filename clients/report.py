@@ -54,8 +54,9 @@ _TAIL = """
 ## Not run here
 
 `make test` also plays stand-ins for Zed, VS Code, JetBrains, Home Assistant and Open WebUI. A stand-in sends and accepts what
-the program does, but it is not the program itself. We did not install Open WebUI (0.12.4), because it brings 262 packages
-and several GB. Claude Desktop, Codex Desktop, Xcode and Cursor have no package on PyPI or npm. We did not try their presets.
+the program does, but it is not the program itself. Open WebUI itself runs here without its models for speech, pictures and
+embeddings, which take several GB; a chat does not load them. Claude Desktop, Codex Desktop, Xcode and Cursor have no package
+on PyPI or npm. We did not try their presets.
 """
 
 

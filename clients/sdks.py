@@ -107,4 +107,13 @@ DRIVERS = [
         script("crewai_crew.py", CREWAI_DISABLE_TELEMETRY="true", CREWAI_TRACING_ENABLED="false"),
     ),
     *framework("llm", "llm", "llm_tools.py", "ollama", "chat"),
+    Driver(
+        "open-webui",
+        "open-webui",
+        "open-webui",
+        OLLAMA,
+        script("open_webui.py"),
+        seconds=300,
+        note="its own server with a tool of its workspace, without its models for speech and embeddings",
+    ),
 ]

@@ -77,8 +77,8 @@ class CrossProtocol:
     """
 
     __slots__ = (
-        "_cited", "_entries", "_files", "_form", "_is_end_told", "_odds", "_parts", "_protocol", "_reasons", "_texts",
-        "_told", "blocks", "further", "lost",
+        "_cited", "_entries", "_files", "_form", "_is_end_told", "_odds", "_protocol", "_reasons", "_texts", "_told",
+        "_told_parts", "blocks", "further", "lost",
     )  # fmt: skip
 
     def __init__(
@@ -101,7 +101,7 @@ class CrossProtocol:
         self.lost: list[Deviation] = []
         self.blocks: list[Opaque] = []
         self.further: list[Opaque] = []
-        self._parts = ToldParts(protocol, form, self._lose)
+        self._told_parts: ToldParts | None = None  # made when there are such parts, as in few answers
 
     def take(self, event: Event, events: Iterable[Event] = ()) -> Event:
         """An event that opens, ends or is a part, or the response, in the protocol's words. `events`: those that came
@@ -109,11 +109,12 @@ class CrossProtocol:
         if type(event) not in _TAKEN:
             return event
         if type(event) is Finish:
-            self._parts.end()
+            if self._told_parts is not None:
+                self._told_parts.end()
             return self._end(event)
         if type(event) is Start or type(event) is Failure:
-            if type(event) is Failure:
-                self._parts.end()
+            if type(event) is Failure and self._told_parts is not None:
+                self._told_parts.end()
             if event.native is not None and event.native.protocol != self._protocol:
                 said, rest = self._take_words(self._take_odds(event.native, ""))
                 self._native(rest, "")
@@ -126,8 +127,9 @@ class CrossProtocol:
         elif type(event) is ToolCallEnd:
             self._part(event.call, event.index)
         elif type(event) is PartEvent:
-            taken = self._parts.take(event)
-            self.further = self._parts.further
+            parts = self._parts()
+            taken = parts.take(event)
+            self.further = parts.further
             if taken is not None:
                 return taken
             self._part(event.part, event.index)
@@ -169,8 +171,8 @@ class CrossProtocol:
                     self._cited += cited
                 if files and self._form.render_file is not None:
                     self._files = files
-                else:
-                    self._parts.files += files
+                elif files:
+                    self._parts().files += files
                 for path in besides:
                     self._lose(f"parts[{event.index}].{path}", f"only {native.protocol} has it")
             fields = self._take_odds(Native(native.protocol, fields), f"parts[{event.index}].").fields
@@ -254,8 +256,8 @@ class CrossProtocol:
         found, rest = take_retrieved(candidate["groundingMetadata"])
         if not found.files:
             return [], native
-        self._parts.files += found.files
-        self._parts.file_queries += found.queries
+        self._parts().files += found.files
+        self._parts().file_queries += found.queries
         return found.files, _with_metadata(native, candidate, rest)
 
     def _end(self, event: Finish) -> Finish:
@@ -275,7 +277,8 @@ class CrossProtocol:
         if self._protocol is None:
             return event
         said = self._odds_of_answer()
-        self._say_found(said)
+        if self._told_parts is not None or self._cited:
+            self._say_found(said)
         within = self._odds.within if self._odds is not None and said else ""
         fields = {within: _json.raw([said])} if within else {key: _json.raw(value) for key, value in said.items()}
         fields |= words.fields if words is not None else {}
@@ -283,9 +286,14 @@ class CrossProtocol:
             return event
         return msgspec.structs.replace(event, native=Native(self._protocol, fields))
 
+    def _parts(self) -> ToldParts:
+        if self._told_parts is None:
+            self._told_parts = ToldParts(self._protocol, self._form, self.lost)
+        return self._told_parts
+
     def _say_found(self, said: dict[str, Json]) -> None:
         """What searches found, where the end of the answer tells it: among its fields, or as parts before it."""
-        form, told = self._form, self._parts
+        form, told = self._form, self._parts()
         if form is None or self._protocol is None:
             return
         pages = each_once([*told.pages, *self._cited])
@@ -318,7 +326,7 @@ class CrossProtocol:
         self._cited += pages.cited
         [candidate] = [read_fields(item) or {} for item in (read_items(pages.rest.fields.get("candidates")) or ())[:1]]
         query, candidate["groundingMetadata"] = take_queries(candidate["groundingMetadata"])
-        self._parts.queries += [query] if query else []
+        self._parts().queries += [query] if query else []
         return Native(native.protocol, {**pages.rest.fields, "candidates": _json.raw([candidate])})
 
     def _part(self, part: Text | Thinking | Media | ToolCall | ToolResult | Opaque, index: int) -> None:

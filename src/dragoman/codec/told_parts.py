@@ -3,7 +3,6 @@ servers, searches of the web and of files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import final
 
 from dragoman.codec.citations import Citation, CitationForm
@@ -11,7 +10,7 @@ from dragoman.codec.counterparts import as_image, kind_of
 from dragoman.codec.found_files import FoundFile, read_call
 from dragoman.codec.remote_calls import Begun, RemoteCall, RemoteCalls
 from dragoman.codec.searches import Searches
-from dragoman.events import PartEvent
+from dragoman.events import Deviation, PartEvent
 from dragoman.types import Opaque, ProtocolName
 
 
@@ -19,7 +18,7 @@ from dragoman.types import Opaque, ProtocolName
 class ToldParts:
     """Those of one answer on its way into `protocol`.
 
-    `form`: how the protocol tells them; None: it does not. `lose`: is told of each path that cannot be said, and why.
+    `form`: how the protocol tells them; None: it does not. `lost`: gets a note for each path that cannot be said.
 
     Attributes:
         further: parts to be written behind the one that was taken last.
@@ -28,16 +27,14 @@ class ToldParts:
     """
 
     __slots__ = (
-        "_calls", "_form", "_lose", "_protocol", "_remotes", "_searches", "file_queries", "files", "further", "pages",
+        "_calls", "_form", "_lost", "_protocol", "_remotes", "_searches", "file_queries", "files", "further", "pages",
         "queries",
     )  # fmt: skip
 
-    def __init__(
-        self, protocol: ProtocolName | None, form: CitationForm | None, lose: Callable[[str, str], None]
-    ) -> None:
+    def __init__(self, protocol: ProtocolName | None, form: CitationForm | None, lost: list[Deviation]) -> None:
         self._protocol = protocol
         self._form = form
-        self._lose = lose
+        self._lost = lost
         self._remotes: dict[str, int] = {}  # calls of MCP servers without a result so far, and their parts
         self._calls = RemoteCalls()
         self._searches: Searches | None = None
@@ -69,6 +66,9 @@ class ToldParts:
         for index in self._remotes.values():
             self._lose(f"parts[{index}]", "mcp_tool_use")
         self._remotes = {}
+
+    def _lose(self, where: str, seen: str) -> None:
+        self._lost.append(Deviation("untranslated", where, seen, "note"))
 
     def _lose_all(self, event: PartEvent, part: Opaque, paths: tuple[str, ...] | list[str]) -> None:
         for path in paths:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +26,8 @@ from agent.driving import (
 from agent.playing import call, numbered, playing, script
 from agent.test_hostile_repositories import REPOSITORIES, trap
 from agent.test_safe_text import SEQUENCES
+from dragoman.agent.interface import CallBegins, CallEnded
+from dragoman.agent.tool_plan import Outcome, Plan
 from dragoman.agent.ui import terminal
 from dragoman.agent.ui.drawing import Screen
 from dragoman.types import Message, Part, ProtocolName, Request, Text, Thinking, ToolCall, ToolResult
@@ -220,3 +223,20 @@ def test_a_conversation_that_goes_on_shows_its_calls_in_their_usual_line() -> No
     assert shown.getvalue().splitlines() == [
         "› Look.", "▸ read a.py", '▸ search(pattern="<U+202E>x")', "  1 line", "  1 line",
     ]  # fmt: skip
+
+
+def test_results_of_calls_that_run_at_once_stand_under_their_calls() -> None:
+    async def do() -> Outcome:
+        raise AssertionError
+
+    calls = [ToolCall(f"c{number}", "read", "{}") for number in range(4)]
+    plans = [Plan("read", "read", (), f"read {call.id}", call.id, do) for call in calls]
+    for order in itertools.permutations(range(4)):
+        shown = io.StringIO()
+        screen = Screen(Console(file=shown, width=80))
+        for call_, plan in zip(calls, plans, strict=True):
+            screen.tell(CallBegins(call_, plan))
+        for place in order:
+            screen.tell(CallEnded(calls[place], plans[place], Outcome(f"result {place}"), was_run=True))
+        lines = [line for place in range(4) for line in (f"▸ read c{place}", f"  result {place}")]
+        assert shown.getvalue().splitlines() == lines

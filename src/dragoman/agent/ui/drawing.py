@@ -60,8 +60,8 @@ class Screen:
     """Draws events and notices. One part of the answer is open at a time."""
 
     __slots__ = (
-        "_approved", "_blocks", "_doing", "_kind", "_last", "_live", "_since", "_size", "_spent", "_tail", "_title",
-        "console",
+        "_approved", "_blocks", "_doing", "_ended", "_kind", "_last", "_live", "_running", "_since", "_size", "_spent",
+        "_tail", "_title", "console",
     )  # fmt: skip
 
     def __init__(self, console: Console) -> None:
@@ -77,6 +77,8 @@ class Screen:
         self._approved = ""  # the plan that was shown last for approval, so that it is not shown again
         self._doing = ""  # what is waited for, and since when
         self._since = 0.0
+        self._running: dict[str, Plan] = {}  # calls that began and are not shown as ended, by id, in their order
+        self._ended: dict[str, CallEnded] = {}  # outcomes that wait for those of calls before
 
     # ------------------------------------------------------------ signs of life
 
@@ -97,7 +99,8 @@ class Screen:
     # ------------------------------------------------------------ the answer
 
     def show(self, events: Sequence[Event]) -> None:
-        """Draw the new part of the answer."""
+        """Draw the new part of the answer. By then no call runs."""
+        self._running.clear()
         for event in events:
             match event:
                 case TextDelta(_, text) | ThinkingDelta(_, text) | ToolCallDelta(_, text):
@@ -184,17 +187,16 @@ class Screen:
     def tell(self, notice: Notice) -> None:
         """Draw a notice."""
         match notice:
-            case CallBegins(_, plan):
+            case CallBegins(call, plan):
                 self.close()
-                if plan.identity != self._approved:
-                    self._print(_title_of(plan))
+                if not self._running:
+                    self._entitle(plan)
+                self._running[call.id] = plan
                 self.wait(f"{plain_line(plan.tool, 40)} is running")
-            case CallEnded(_, plan):
+            case CallEnded(call):
                 self.close()
-                is_new = plan is not None and plan.identity != self._approved
-                self._approved = ""
-                self._print(_outcome(notice, with_diff=is_new))
-                self.wait(MODEL)
+                self._ended[call.id] = notice
+                self._show_ended()
             case Shortened(messages, before, after, summary, by_model):
                 who = "by the model" if by_model else "without the model"
                 head = f"{messages} messages are summarised from here, {who}: {before:,} → {after:,} tokens"
@@ -211,6 +213,27 @@ class Screen:
                 self.close()
                 if fallback := before_the_answer(reply.attempts):
                     self.say(plain_line(fallback, 300))
+
+    def _entitle(self, plan: Plan) -> None:
+        if plan.identity != self._approved:
+            self._print(_title_of(plan))
+
+    def _show_ended(self) -> None:
+        """Calls that run at once are shown in the order in which they began, each result under its call."""
+        for id in [id for id in self._ended if id not in self._running]:  # these never began
+            self._show_outcome(self._ended.pop(id))
+        while self._running and (first := next(iter(self._running))) in self._ended:
+            del self._running[first]
+            self._show_outcome(self._ended.pop(first))
+            if self._running:
+                self._entitle(next(iter(self._running.values())))
+        if not self._running:
+            self.wait(MODEL)
+
+    def _show_outcome(self, ended: CallEnded) -> None:
+        is_new = ended.plan is not None and ended.plan.identity != self._approved
+        self._approved = ""
+        self._print(_outcome(ended, with_diff=is_new))
 
     def show_plan(self, plan: Plan, *, whole: bool = False) -> Showing:
         """What is to be approved, as it will be done: all of it, or its first and last rows."""

@@ -309,7 +309,7 @@ class Chat:
 
     async def run_again(self, call: ToolCall) -> bool:
         """Ask whether a call whose outcome nobody knows may be run again."""
-        self._see().say(plain_line(revealed_text(f"{call.name} {call.arguments}"), 300), "bold")
+        self._see().say(plain_line(revealed_text(str(call)), 300), "bold")
         return (await self._ask("run it again? [y/n] ", "yn")).lower() in ("y", "yes")
 
     async def _ask(self, question: str, keys: str) -> str:

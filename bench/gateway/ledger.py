@@ -32,7 +32,7 @@ from dragoman.gateway.accounting import Ledger
 from dragoman.gateway.messages import Head
 from dragoman.gateway.process.gateway import Gateway
 from dragoman.gateway.telemetry.pricing import Pricing
-from dragoman.gateway.telemetry.record import Observer, Record
+from dragoman.gateway.telemetry.record import Observer, begin_record
 from dragoman.ledger.checking import check
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.journal import Journal
@@ -215,7 +215,7 @@ def parts(count: int = 3_000, rounds: int = 15) -> None:
             stack.callback(ledger.close)
             ledgers.append((ledger, resolve("clean/m", config)))
             stack.callback(Sleeper(ledger.folder).close)  # a shipper that is awake
-        record = Record(Head("POST", "/v1/chat/completions", {}))
+        record = begin_record(Head("POST", "/v1/chat/completions", {}))
         least = [float("inf"), float("inf")]
         for _ in range(rounds):
             for place, (ledger, target) in enumerate(ledgers):

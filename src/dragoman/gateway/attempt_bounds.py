@@ -23,14 +23,16 @@ _MEDIUM: Final = 8_192
 _MEDIA: Final = re.compile(rb'"i(?:mages?(?:_url)?|n(?:put_(?:image|audio)|line_?[dD]ata))"')
 #: How requests name an input that stands elsewhere, or whose bytes say nothing of its tokens (pages, films): what was
 #: said before, a stored prompt, a file. All of it has room in what the model reads at once. In a text the quotes are
-#: escaped, and in the schema of a tool such a name has no text.
+#: escaped, and in the schema of a tool such a name has no text. One look at its first letter passes over most quotes.
 _ELSEWHERE: Final = re.compile(
-    rb'"(?:(?:previous_response_id|conversation|cached_?[cC]ontent|file_?(?:id|[uU]ri|url|[dD]ata))"\s*:\s*"|'
+    rb'"(?=[cfpt])(?:(?:previous_response_id|conversation|cached_?[cC]ontent|file_?(?:id|[uU]ri|url|[dD]ata))"\s*:\s*"|'
     rb'(?:prompt|conversation)"\s*:\s*\{\s*"(?:id|version|variables)"|'
     rb'type"\s*:\s*"(?:document|input_file|file|video|video_url)")'
 )
 #: Tokens that a model reads at once where the catalogue does not say it: no model is known that reads more.
 _WIDEST: Final = 2_097_152
+#: What such a key has. An expression finds several bytes faster than the methods of `bytes`, which find one faster.
+_ESCAPE: Final = re.compile(rb"\\u00")
 #: A key in which a letter is written as an escape: only who hides it from a look at the bytes writes so.
 _HIDDEN: Final = re.compile(rb'(?<!\\)"[^"\\]{0,64}\\u00[2-7][^"]{0,64}"\s*:')
 #: The longest answer where neither the request nor the catalogue says one: no model is known that says more.
@@ -62,7 +64,7 @@ def bound_of(
         answers: a text comes back; to embeddings none does.
     """
     media = len(_MEDIA.findall(body))
-    is_hidden = b"\\u00" in body and _HIDDEN.search(body) is not None
+    is_hidden = b"\\" in body and _ESCAPE.search(body) is not None and _HIDDEN.search(body) is not None
     size = len(body) + _ADDED + media * _MEDIUM
     if is_hidden or _ELSEWHERE.search(body) is not None:
         size += context or _WIDEST
@@ -125,13 +127,13 @@ def _limit(body: bytes, limits: Sequence[Sequence[str]], fields: dict[str, Raw])
 
 
 @cache
-def _quoted(name: str) -> bytes:
-    return b'"%b"' % name.encode()
+def _quoted(name: str) -> re.Pattern[bytes]:
+    return re.compile(re.escape(b'"%b"' % name.encode()))
 
 
 def _is_once(body: bytes, name: str) -> bool:
     """Whether no object tells the name twice."""
-    return body.count(_quoted(name)) <= 1 or not repeats_key(body)
+    return len(_quoted(name).findall(body)) <= 1 or not repeats_key(body)
 
 
 def _copies(body: bytes, name: str, text: Raw) -> int:

@@ -182,9 +182,7 @@ def decode_object(text: str) -> dict[str, Json] | Malformed:
             value = _exact.decode(text)
         except (ValueError, RecursionError) as problem:
             return Malformed(_say(problem))
-    if isinstance(value, dict):
-        return value
-    return Malformed(f"expected a JSON object, got {_json_type(value)}")
+    return value if isinstance(value, dict) else Malformed(f"expected a JSON object, got {_json_type(value)}")
 
 
 def indented(value: Json, *, is_sorted: bool = True) -> str:
@@ -446,5 +444,6 @@ def _json_type(value: Json) -> str:
 
 
 def _say(problem: Exception) -> str:
-    """One clipped line; msgspec names paths and kinds, never values."""
-    return str(problem).splitlines()[0][:160] if str(problem) else type(problem).__name__
+    """One clipped line; msgspec names paths and kinds, never values, and Python a setting for the digits of numbers."""
+    told = str(problem).splitlines()[0][:160] if str(problem) else type(problem).__name__
+    return "a number has too many digits" if told.startswith("Exceeds the limit") else told

@@ -65,6 +65,7 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "repaired-arguments": ("Arguments are almost JSON.", "They are repaired if there is only one way to read them."),
     "coerced-arguments": ("A value is not of the type that the tool's schema asks for.", "It is converted if its meaning is certain."),
     "arguments-misfit": ("Arguments do not fit the tool's schema.", "They are delivered as they are."),
+    "arguments-unjudged": ("The tool's schema asks for more looks at arguments than their length is worth: alternatives of alternatives.", "What was not judged is delivered as it is, and not converted."),
     "unread-field": ("A key or an event that the protocol does not have looks like a tool call, or like another spelling of the answer's text.", "It is not read. If it looks like a call, every call that is open and not whole fails, or one more where none is. Arguments fail the calls that came without any."),
     "legacy-function-call": ("A call came in the old `function_call` field.", "It is read as a tool call."),
     "rescued-call": ("A tool call was written as text.", "It becomes a tool call, and its markup is removed from the text."),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman import _json
-from dragoman.events import Deviation, Finish, Start, ToolCallDelta, ToolCallEnd, ToolCallStart
+from dragoman.events import Deviation, Finish, Start, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
 from dragoman.stages.argument_repair.stage import ArgumentRepair
 from dragoman.stages.json_schema import Judge, ToolSchema
 from dragoman.stages.known_schemas import KnownSchemas
@@ -62,6 +62,8 @@ HOSTILE: dict[str, tuple[dict[str, Any], str]] = {
         json.dumps("[" + "1," * 2_000 + "x"),
     ),
 }  # fmt: skip
+#: Those whose value the steps do not suffice for.
+UNJUDGED = HOSTILE.keys() - {"much that is required", "a long reference"}
 
 
 def repaired(schema: Any, text: str) -> list[Any]:
@@ -87,6 +89,16 @@ def test_no_schema_asks_for_more_looks_than_its_value_is_worth(name: str):
     assert lines < 500_000 + 600 * len(text)
     [end] = [event for event in given if isinstance(event, ToolCallEnd)]
     assert json.loads(end.call.arguments) == json.loads(text), "what is not judged stays as it is"
+    said = [event.code for event in given if isinstance(event, Deviation)]
+    assert said.count("arguments-unjudged") == (name in UNJUDGED)
+
+
+@pytest.mark.parametrize("digits", ["9" * 4301, "-" + "9" * 5000])
+def test_a_number_of_too_many_digits_is_told_as_one(digits: str):
+    tool = bytes(_json.raw({"type": "object", "properties": {"a": {"type": "integer"}}}))
+    given = list(repaired(_json.Raw(tool), f'{{"a":{digits}}}'))
+    [failed] = [event for event in given if isinstance(event, ToolCallFailed)]
+    assert failed.message.endswith("a number has too many digits")
 
 
 def test_a_judge_that_is_spent_says_so_and_claims_nothing():

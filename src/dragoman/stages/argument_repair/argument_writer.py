@@ -50,8 +50,8 @@ class ArgumentWriter:
     """
 
     __slots__ = (
-        "_capture_depth", "_capture_shape", "_deepest", "_judge", "_noted", "_read_inner", "capture", "codes",
-        "container", "gap", "missing", "out", "schema", "stack",
+        "_capture_depth", "_capture_shape", "_deepest", "_is_unjudged", "_judge", "_noted", "_read_inner", "capture",
+        "codes", "container", "gap", "missing", "out", "schema", "stack",
     )  # fmt: skip
 
     def __init__(self, schema: ToolSchema, read_inner: ReadInner) -> None:
@@ -64,6 +64,7 @@ class ArgumentWriter:
         self.schema = schema
         self.stack: list[Container] = []
         self._judge = Judge(schema)
+        self._is_unjudged = False  # and that was told
         self._read_inner = read_inner
         self.capture: list[str] | None = None
         self._capture_depth = 0
@@ -236,7 +237,12 @@ class ArgumentWriter:
             raise Unreadable(f"a value is not JSON: {value.problem}")
         self._judge.allow(len(text))
         changed = self._judge.coerced(value, shape.schema, read_inner=self._read_inner)
-        if not self._judge.fits(changed, shape.schema) and not self._judge.is_spent:
+        does_fit = self._judge.fits(changed, shape.schema)
+        if self._judge.is_spent:
+            if not self._is_unjudged:
+                self._is_unjudged = True
+                self.note("arguments-unjudged", "the schema asks for more looks than their length is worth")
+        elif not does_fit:
             self.note("arguments-misfit", f"{_kind(value)} where {_wanted(shape)} is wanted")
         if changed is value:
             return text

@@ -196,8 +196,9 @@ class ArgumentRepair:
         """`end`: what of the text has not left yet. `whole`: the call as the decoder has it."""
         repairer = call.caught_up()
         text = repairer.left.text()
-        if isinstance(_json.decode_object(text), _json.Malformed):
-            self._fail(call, "the repaired arguments are not a JSON object", whole.arguments, out)
+        read = _json.decode_object(text)
+        if isinstance(read, _json.Malformed):
+            self._fail(call, f"the arguments cannot be read: {read.problem}", whole.arguments, out)
             return
         for code, where, done in repairer.codes:
             out.append(Deviation(code, f"call {call.start.index}: {where}", clip(done)))

@@ -209,13 +209,13 @@ def memory() -> int:
 @pytest.mark.parametrize("flood", ["initialize", "tools/list"])
 def test_a_line_without_an_end_ends_the_server_and_is_told(script: str, tmp_path: Path, flood: str) -> None:
     table = {"command": list(command(script, pages=ONE_PAGE, flood=flood))}
-    before, began = memory(), time.monotonic()
+    before, began = memory(), time.process_time()
     with (
         FakeModel("never said"),
         pytest.raises(McpFailed, match=r"the MCP server m .*wrote a line of more than 16 MiB"),
     ):
         dragoman.run("a/m", "go", mcp={"m": table})
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 5
     assert memory() - before < 80  # the line, and what is copied of it
 
     async def run() -> None:

@@ -54,6 +54,16 @@ def test_it_is_content_with_the_documented_programs_and_infers_their_outputs(tmp
     ]  # fmt: skip
 
 
+def test_it_is_content_with_programs_that_were_written_from_the_documents_alone(tmp_path: Path) -> None:
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard", "pythonVersion": "3.11"}')
+    shutil.copytree(
+        DATA / "written_programs", tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    report = pyright(tmp_path)
+    assert report["summary"]["filesAnalyzed"] == 8
+    assert said(report, "error") == [] and said(report, "warning") == []
+
+
 def test_it_is_not_content_with_everything(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text('import dragoman\n\nnumber: int = dragoman.reply("a/b", "c").output\n')
     assert len(said(pyright(tmp_path), "error")) == 1

@@ -45,6 +45,8 @@ _AT_ONCE: Final = 40
 #: Seconds for which a fault lasts at most, mostly and now and then: longer than a lease.
 _SHORT, _LONG = 8.0, 75.0
 _PATIENCE: Final = 300.0
+#: How often whoever looks after a gateway begins it.
+_STARTS: Final = 4
 
 
 class Storm:
@@ -147,6 +149,9 @@ class Storm:
             _tell(gateway.family(), signal.SIGKILL)
             await asyncio.to_thread(gateway.stop)
             await asyncio.sleep(lasts)
+            for _ in range(_STARTS - 1):  # one of whose processes is killed while it begins ends, and is begun again
+                with contextlib.suppress(RuntimeError):
+                    return await asyncio.to_thread(gateway.start)
             await asyncio.to_thread(gateway.start)
 
         return befall
@@ -241,7 +246,9 @@ async def drill(seconds: float, seed: int, kind: str = "valkey") -> Result:
         f"({_counted(storm.faults)}); {sum(statuses.values())} requests ({_counted(statuses)}), "
         f"{stormed} calls meanwhile; the rest was had {had_after:.0f} s after, then {last}; {words}"
     )
-    return Result("R37", "after a storm: missing, double, overspent, held back 0", told, is_sound and 200 not in last)
+    return Result(
+        "R37", "after a storm: missing, double, overspent, held back 0", told, is_sound and set(last) == {429}
+    )
 
 
 async def _call(fleet: Fleet, statuses: Counter[int], stop: asyncio.Event) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -119,4 +120,35 @@ BARE: dict[str, Callable[[], list[Frame]]] = {
     "ollama-chat": lambda: ollama({}, is_stream=True),
     "ollama-chat, none": lambda: ollama(None, is_stream=True),
     "ollama-chat, at the end": lambda: ollama({}, is_stream=False),
+}
+
+
+def _text_behind(wire: str) -> list[Frame]:
+    """The same with a text behind the call, told in pieces."""
+    frames = BARE[wire]()
+    if wire == "openai-chat":
+        frames[2:2] = [{**frames[0], "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in "abc"]
+    elif wire == "openai-responses":
+        item = {"type": "message", "id": "m", "role": "assistant", "content": []}
+        place = {"item_id": "m", "output_index": 1, "content_index": 0}
+        grown = [{"type": "response.output_text.delta", **place, "delta": piece} for piece in "abc"]
+        frames[-1:-1] = [{"type": "response.output_item.added", "output_index": 1, "item": item}, *grown]
+    elif wire == "anthropic-messages":
+        deltas = [{"type": "text_delta", "text": piece} for piece in "abc"]
+        grown = [{"type": "content_block_delta", "index": 1, "delta": delta} for delta in deltas]
+        start = {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}}
+        frames[-2:-2] = [start, *grown, {"type": "content_block_stop", "index": 1}]
+    elif wire == "gemini-generate":
+        contents = [{"role": "model", "parts": [{"text": piece}]} for piece in "abc"]
+        frames[1:1] = [{"candidates": [{"content": content, "index": 0}]} for content in contents]
+    else:
+        messages = [{"role": "assistant", "content": piece} for piece in "abc"]
+        frames[1:1] = [{**frames[1], "message": message, "done": False} for message in messages]
+        for frame in frames[1:-1]:
+            frame.pop("done_reason")
+    return frames
+
+
+BEHIND: dict[str, Callable[[], list[Frame]]] = {
+    f"{wire}, text behind": functools.partial(_text_behind, wire) for wire in BARE if "," not in wire
 }

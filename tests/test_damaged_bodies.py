@@ -11,7 +11,7 @@ import json
 import msgspec
 import pytest
 
-from bare_calls import BARE
+from bare_calls import BARE, BEHIND
 from cases import counter
 from conversations import reply
 from damage import BASES, bodies, strayed
@@ -44,10 +44,10 @@ def test_a_damaged_body_delivers_no_call_that_was_not_made(wire: str, every: int
 
 
 @pytest.mark.parametrize("every", [3, *EVERY[1:]])
-@pytest.mark.parametrize("wire", BARE)
+@pytest.mark.parametrize("wire", BARE | BEHIND)
 def test_a_call_with_arguments_elsewhere_does_not_run_without(wire: str, every: int) -> None:
     tried = 0
-    for number, (how, frames) in enumerate(strayed(BARE[wire]())):
+    for number, (how, frames) in enumerate(strayed((BARE | BEHIND)[wire]())):
         if number % every:
             continue
         told = read(wire, [body_of(wire, [json.dumps(frame) for frame in frames])])

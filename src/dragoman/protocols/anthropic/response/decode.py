@@ -310,8 +310,8 @@ class Decoder:
                 self._told_at_start = calls_in_start(held, self._assembly)
         self._blocks.start(event, frame)
         block = self._blocks.by_index.get(event.index)
-        if block is not None and block.call is not None:
-            note_start(block.call, event, frame, self._told_at_start, assembly=self._assembly)
+        if block is not None:
+            note_start(block, event, frame, self._told_at_start, assembly=self._assembly)
 
     def _message_delta(self, event: StreamEvent, frame: bytes) -> None:
         fields = delta_fields(frame)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
@@ -21,10 +21,14 @@ from dragoman.protocols.anthropic.wire import (
     StreamEvent,
     decode_fields,
     delta_fields,
+    read_fields,
     read_fields_leniently,
     read_items,
     read_text,
 )
+
+if TYPE_CHECKING:
+    from dragoman.protocols.anthropic.response.blocks import Block
 
 _DEPTH: Final = 64
 #: What each event has of what only some have.
@@ -34,9 +38,10 @@ _OWN: Final = {
     "message_delta": "delta",
     "message_start": "message",
 }
-#: Fields of a message, and of the delta of one, in which no call stands that nobody reads.
+#: Fields of a message, of a text and of a delta in which no call stands that nobody reads.
 _OF_MESSAGE: Final = frozenset({"id", "type", "role", "model", "content", "usage", "stop_reason", "stop_sequence"})
-_OF_MESSAGE_DELTA: Final = frozenset({"stop_reason", "stop_sequence", "stop_details", "container", "usage", "text"})
+_OF_TEXT: Final = frozenset({"type", "text", "thinking", "signature", "data", "citations", "citation"})
+_OF_DELTA: Final = _OF_TEXT | {"stop_reason", "stop_sequence", "stop_details", "container", "usage"}
 #: Fields of an event about a block.
 _EVENT: Final = frozenset({"type", "index", "delta", "usage", "content_block", "message", "error"})
 
@@ -215,9 +220,9 @@ def look_around(kind: str, frame: bytes, assembly: Assembly) -> None:
     """See what an event tells beside what is read of it, while a call has no arguments: they may be its own."""
     if assembly.phase == "open" and assembly.calls.may_lack():
         tell_unread(assembly, unread_beside(frame), kind)
-        if kind == "message_delta":
-            told = delta_fields(frame)
-            tell_unread(assembly, {key: told[key] for key in told.keys() - _OF_MESSAGE_DELTA}, f"{kind}.delta")
+        told = delta_fields(frame) if kind.endswith("_delta") else {}
+        if told and bytes(told.get("type", UNSET)) != b'"input_json_delta"':  # which its call knows
+            tell_unread(assembly, {key: told[key] for key in told.keys() - _OF_DELTA}, f"{kind}.delta")
 
 
 def look_in_message(fields: dict[str, Raw], assembly: Assembly) -> None:
@@ -239,15 +244,21 @@ def calls_in_start(content: Raw, assembly: Assembly) -> frozenset[str]:
     return frozenset(ids)
 
 
-def note_start(call: OpenCall, event: StreamEvent, frame: bytes, told: frozenset[str], *, assembly: Assembly) -> None:
+def note_start(block: Block, event: StreamEvent, frame: bytes, told: frozenset[str], *, assembly: Assembly) -> None:
     """See what the start of a call tells beside its block, and whether the start of the message told its arguments.
+    While a call has none, each delta of a text is looked at too.
 
     Args:
         told: the ids of the calls of which it did.
     """
-    tell_foreign("content_block_start", event, frame, assembly)
-    if call.id in told:
-        mark_unread(call, "content", is_missing=False)
+    if (call := block.call) is not None:
+        tell_foreign("content_block_start", event, frame, assembly)
+        if call.id in told:
+            mark_unread(call, "content", is_missing=False)
+    elif block.part is not None and assembly.calls.may_lack():
+        block.takes = ""
+        fields = read_fields(event.content_block) or {}
+        tell_unread(assembly, {key: fields[key] for key in fields.keys() - _OF_TEXT}, "content_block")
 
 
 def tell_foreign(kind: str, event: StreamEvent, frame: bytes, assembly: Assembly) -> None:

@@ -334,7 +334,7 @@ class Decoder:
                     around.tell()
                 self._read_part(part, rest)
         reason = candidate.finishReason or candidate.finish_reason
-        if (around is not None or reason) and self._assembly.calls.may_lack():
+        if self._assembly.calls.has_bare or ((around is not None or reason) and self._assembly.calls.may_lack()):
             tell_unread_beside(frame, self._assembly)
         if found is not None:
             self._kept.add_rest(found, place, self._assembly)

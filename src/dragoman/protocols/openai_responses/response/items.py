@@ -225,7 +225,7 @@ class Items:
         kind = ThinkingStart if key[0] in _THINKING_GROUPS else TextStart
         item.part = self._assembly.open_part(kind, native=make_native(fields))
         item.key = key
-        item.text_index = key[1] if key[0] == "text" else -1
+        item.text_index = key[1] if key[0] == "text" and not self._assembly.calls.may_lack() else -1
         item.pieces = item.said.setdefault(key, [])
         return item.part
 
@@ -377,8 +377,8 @@ class Items:
         if item.kind == "message":
             for index, value in enumerate(as_list(fields.get("content"))):
                 self.final_content(item, index, value, (place[0], (*place[1], "content", index)))
-            if not item.said:
-                tell_unread(self._assembly, native_fields(fields), f"output[{item.index}]")
+            if not item.said or self._assembly.calls.may_lack():
+                tell_unread(self._assembly, item.native | native_fields(fields), f"output[{item.index}]")
         elif item.kind == "reasoning":
             self._complete_reasoning(item, fields, place)
         elif item.call is not None:

@@ -127,6 +127,10 @@ def look_around(event: dict[str, Json], kind: str, assembly: Assembly) -> None:
         if kind.startswith("response.output_item.") and "item" not in event:
             read |= {"output"}
         tell_unread(assembly, {key: value for key, value in event.items() if key not in read}, kind)
+        item = event.get("item")
+        if isinstance(item, dict) and item.get("type") == "message":
+            own = item if kind.endswith(".added") else {key: item[key] for key in item.keys() - {"content"}}
+            tell_unread(assembly, own, f"{kind}.item")
 
 
 def look_in_response(response: dict[str, Json], assembly: Assembly) -> None:

@@ -551,3 +551,11 @@ def test_errors_say_when_to_try_again():
     body = {"error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED", "details": details}}
     failure = PROTOCOL.parse_error(429, json.dumps(body).encode())
     assert (failure.kind, failure.message, failure.retry_after) == ("rate", "slow", 34.5)
+
+
+@pytest.mark.parametrize("piece", [{"jsonPath": "$.a", "numberValue": 2}, {"jsonPath": "$.c", "stringValue": "y"}])
+def test_pieces_beside_whole_arguments_that_tell_otherwise_fail_the_call(piece: Any):
+    call = {"name": "f", "args": {"a": 1, "b": "x"}, "partialArgs": [piece]}
+    events = decode(chunk({"functionCall": call}, finish="STOP"))
+    assert [event.kind for event in events if isinstance(event, ToolCallFailed)] == ["unreadable"]
+    assert not any(isinstance(event, ToolCallEnd) for event in events)

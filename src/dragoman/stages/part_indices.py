@@ -89,8 +89,9 @@ def of_kinds(events: Sequence[Event], kinds: frozenset[type]) -> Iterator[Event]
 
 def before(events: list[Event], kinds: frozenset[type]) -> list[Event]:
     """The events before the first of these kinds; all of them, the same list, where there is none."""
-    first = next(of_kinds(events, kinds), None)
-    return events if first is None else events[: events.index(first)]
+    if kinds.isdisjoint(map(type, events)):
+        return events
+    return events[: events.index(next(of_kinds(events, kinds)))]
 
 
 def index_of(event: Event) -> int:

@@ -56,6 +56,15 @@ def test_a_call_with_arguments_elsewhere_does_not_run_without(wire: str, every: 
     assert tried > 15
 
 
+@pytest.mark.parametrize("arguments", [{}, {"bell": "a"}])
+@pytest.mark.parametrize(("name", "is_told"), [("ring", True), ("toll", False)])
+def test_a_part_that_names_another_tool_than_its_call_runs_none(arguments: object, name: str, is_told: bool) -> None:
+    part = {"functionCall": {"name": "ring", "args": arguments}, "name": name}
+    line = json.dumps({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]})
+    told = read("gemini-generate", [body_of("gemini-generate", [line])])
+    assert (made(told) == [("ring", arguments)]) is is_told is (told.error is None)
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_damaged_whole_answer_passes_only_where_its_calls_are_read(protocol: str) -> None:
     found = PROTOCOLS[protocol]  # type: ignore[index]

@@ -326,7 +326,7 @@ class Decoder:
                     if is_twice or (call is not None and "functionCall" in rest):
                         torn_frames.refuse(self._assembly, "functionCall", frame, (call and call.name) or "")
                         continue
-                    if call is not None and (not call.name or says_nothing(call)):
+                    if call is not None and (not call.name or "name" in rest or says_nothing(call)):
                         around = around or Around(frame, place, self._assembly)
                         around.note(call, number, rest)
                 elif text is None and not rest:

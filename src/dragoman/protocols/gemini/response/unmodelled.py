@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.json_fields import Fields, without_nulls
+from dragoman.codec.json_fields import Fields, read_text, without_nulls
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import fields_at, note_astray, tell_unread
 from dragoman.codec.repeated_keys import without_value
@@ -121,7 +121,9 @@ class Around:
             if self._entries is None:
                 note_astray(self._assembly, fields_at(self._frame))
             note_unread(call, self._fields(number), beside=rest)
-        if not call.name and self._hides_name:
+        if call.name and (other := read_text(rest.get("name"))) not in ("", call.name):
+            note_unread_name(call, {"tool": other})  # there are two
+        elif not call.name and self._hides_name:
             note_unread_name(call, self._fields(number))
 
     def tell(self) -> None:

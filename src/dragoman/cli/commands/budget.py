@@ -175,7 +175,7 @@ def _list(book: QuotaBook, config: Config, *, as_json: bool) -> None:
             zone = "" if quota.zone == "UTC" else f"  {quota.zone}"
             say(f"{quota.place}  {quota.shown} {quota.unit}{zone}  {quota.reserve}  ({place})\n")
     if not quotas:
-        hint("there are no quotas\n")
+        hint("there are no budgets: dragoman budget set SCOPE AMOUNT/month sets one\n")
 
 
 def _show(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:

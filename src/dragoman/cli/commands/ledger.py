@@ -126,7 +126,7 @@ def _status(folder: LedgerFolder, *, as_json: bool) -> int:
     for month, size in months.items():
         say(f"{month}: {size} bytes\n")
     if not journals and not months:
-        hint("nothing was recorded yet\n")
+        hint("nothing was recorded yet: dragoman serve records the requests that it answers\n")
     return DONE
 
 

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
             write(_json.encode({**dict(zip(by, used.group, strict=True)), **figures}) + b"\n")
         return DONE
     if not found:
-        hint("nothing was recorded\n")
+        hint("nothing was recorded: dragoman serve records the requests that it answers\n")
         return DONE
     head = (*by, "US dollars", *_FIGURES)
     lines = [(*used.group, render_usd(used.nano), *(str(getattr(used, name)) for name in _FIGURES)) for used in found]

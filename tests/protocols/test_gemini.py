@@ -559,3 +559,18 @@ def test_pieces_beside_whole_arguments_that_tell_otherwise_fail_the_call(piece: 
     events = decode(chunk({"functionCall": call}, finish="STOP"))
     assert [event.kind for event in events if isinstance(event, ToolCallFailed)] == ["unreadable"]
     assert not any(isinstance(event, ToolCallEnd) for event in events)
+
+
+def test_a_whole_call_ends_the_one_whose_pieces_came_before():
+    begun = {"name": "f", "partialArgs": [{"jsonPath": "$.a", "numberValue": 1}], "willContinue": True}
+    whole = {"name": "g", "args": {"b": 2}}
+    events = decode(chunk({"functionCall": begun}), chunk({"functionCall": whole}, finish="STOP"))
+    calls = [event.call for event in events if isinstance(event, ToolCallEnd)]
+    assert [(call.name, call.arguments) for call in calls] == [("f", '{"a":1}'), ("g", '{"b": 2}')]
+
+
+def test_a_whole_call_under_the_id_of_one_in_pieces_and_another_name_is_refused():
+    pieces = {"id": "c1", "name": "f", "partialArgs": [{"jsonPath": "$.a", "numberValue": 1}]}
+    whole = {"id": "c1", "name": "g", "args": {"b": 2}}
+    events = decode(chunk({"functionCall": pieces}), chunk({"functionCall": whole}, finish="STOP"))
+    assert "g" not in [event.call.name for event in events if isinstance(event, ToolCallEnd)]

@@ -56,6 +56,23 @@ def test_a_call_with_arguments_elsewhere_does_not_run_without(wire: str, every: 
     assert tried > 15
 
 
+@pytest.mark.parametrize("id", ["c0", None])
+def test_arguments_in_the_start_of_a_message_are_those_of_its_call(id: str | None) -> None:
+    frames = BARE["anthropic-messages, at once"]()
+    block = {"type": "tool_use", "id": id, "name": "ring", "input": {"bell": "all"}}
+    frames[0]["message"]["content"] = [block]
+    told = read("anthropic-messages", [body_of("anthropic-messages", [json.dumps(frame) for frame in frames])])
+    assert told.error is not None and not made(told)
+
+
+@pytest.mark.parametrize("number", [4, 5])
+def test_a_name_that_is_a_number_is_none(number: int) -> None:
+    frames = BARE["openai-responses"]()
+    item = frames[number]["item"] if number == 4 else frames[number]["response"]["output"][0]
+    item["name"] = 5
+    assert read("openai-responses", [body_of("", [json.dumps(frame) for frame in frames])]).error is not None
+
+
 @pytest.mark.parametrize("arguments", [{}, {"bell": "a"}])
 @pytest.mark.parametrize(("name", "is_told"), [("ring", True), ("toll", False)])
 def test_a_part_that_names_another_tool_than_its_call_runs_none(arguments: object, name: str, is_told: bool) -> None:

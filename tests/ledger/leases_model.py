@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from dragoman.ledger.interfaces import Claim, Facts, Lease, Seed
-from dragoman.ledger.leases import LEASE_SECONDS, Balance, share
+from dragoman.ledger.leases import LEASE_SECONDS, SILENT_SECONDS, Balance, share
 
 Fault: TypeAlias = Literal[
     "late messages count", "facts are asked for", "leases never end", "epoch outlives its server",
@@ -111,7 +111,7 @@ class ReferenceCounters:
         found = self.accounts.get(account)
         if found is None or found.shares.get(holder) is None or self._fault == "silence is for ever":
             return
-        if self._now() - found.seen.get(holder, -1e9) >= 2 * LEASE_SECONDS:
+        if self._now() - found.seen.get(holder, -1e9) >= SILENT_SECONDS:
             found.shares[holder] = used
 
 
@@ -349,7 +349,7 @@ class World:
             while holder.open and not holder.is_gone:
                 self.settle(holder, 0, 0) if not holder.is_dead else self.recover(holder)
             self.recover(holder)
-        self.now += 2 * LEASE_SECONDS + 1
+        self.now += SILENT_SECONDS + 1
         for holder in self.holders:
             for account in list(holder.balances):
                 self.counters.expire(account, holder.name, holder.used(account))

@@ -15,7 +15,7 @@ from dragoman.ledger.accounts import Accounts, Charge, Scopes, charge_of
 from dragoman.ledger.budgets import Budgets, Need, Refusal
 from dragoman.ledger.counters.sqlite import SqliteCounters
 from dragoman.ledger.interfaces import Claim, CountersAway, Lease, Seed
-from dragoman.ledger.leases import LEASE_SECONDS
+from dragoman.ledger.leases import SILENT_SECONDS
 
 NOW = 1_795_305_600.0
 LIMIT = 50_000  # micro-dollars
@@ -184,7 +184,7 @@ def test_what_is_served_while_the_counters_are_away_is_the_overdraft_at_most(
     worker.settle(need, 1_000)
     counters.counters = Away()
     for _ in range(2):
-        fleet.now += 2 * LEASE_SECONDS
+        fleet.now += SILENT_SECONDS
         assert worker.admit([Need(strict, 1)]) == Refusal(strict, "away")
         while worker.admit([need]) is None:
             worker.settle(need, 1_000)
@@ -206,7 +206,7 @@ def test_an_overdraft_that_was_used_is_not_there_a_second_time(tmp_path: Path) -
     worker.settle(everything, charge.limit)
     for _ in range(2):
         counters.counters = Away()
-        fleet.now += 2 * LEASE_SECONDS
+        fleet.now += SILENT_SECONDS
         while worker.admit([Need(charge, 500)]) is None:
             worker.settle(Need(charge, 500), 500)
         assert worker.used(charge) == (charge.limit + 1_000, 0)

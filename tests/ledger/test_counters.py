@@ -16,7 +16,7 @@ from dragoman.ledger.counting import correct_counters
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Claim, CountersAway, Facts, Lease, Seed
 from dragoman.ledger.journal import Journal
-from dragoman.ledger.leases import LEASE_SECONDS
+from dragoman.ledger.leases import LEASE_SECONDS, SILENT_SECONDS
 from dragoman.ledger.seeding import leasing_holders, live_holders, read_adjusted, read_seed, read_seeds, read_spent
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.sqlite import SqliteStore
@@ -210,7 +210,7 @@ def test_tokens_that_are_set_apart_stay_so_whoever_is_silent_or_dies(tmp_path: P
     ours.greet(journal.holder)
     assert claim(ours, journal.holder, 1, 800, account=5).outcome == "granted"
     assert read_seed(folder, 5) == Seed(0, {journal.holder: 800})
-    later = counters(folder, now=2 * LEASE_SECONDS + 1)
+    later = counters(folder, now=SILENT_SECONDS + 1)
     later.greet("x")
     later.sweep(lambda accounts: read_spent(folder, accounts))
     assert later.totals([5]) == {5: 800}

@@ -32,7 +32,7 @@ from dragoman.ledger.counting import correct_counters, fold_ended, open_counters
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Claim, CountersAway, Facts, Seed
 from dragoman.ledger.journal import Journal
-from dragoman.ledger.leases import LEASE_SECONDS
+from dragoman.ledger.leases import SILENT_SECONDS
 from dragoman.ledger.quotas import QuotaBook
 from dragoman.ledger.replica.file import ReplicaWatch
 from dragoman.ledger.replica.refreshing import ReplicaKeeper
@@ -245,7 +245,7 @@ def test_a_machine_that_never_comes_back_keeps_what_it_used_and_no_lease(
     assert (lease.outcome, lease.amount) == ("granted", 635)
     counters.sweep(roster.spent)
     assert counters.totals([4]) == {4: 635}
-    clock[0] += 2 * LEASE_SECONDS
+    clock[0] += SILENT_SECONDS
     counters.sweep(roster.spent)
     assert counters.totals([4]) == {4: 35}
     assert counters.take(Claim(4, "lost", 2, Facts(40), 0, 0, 1_000, 1, epoch)).amount == 40  # it was only cut off

@@ -15,9 +15,11 @@ from dragoman.ledger.interfaces import Facts, Lease
 
 #: Where less than this share of the limit is left, leases are exact: nobody holds what another could use.
 _TIGHT_SHARE: Final = 10
-#: For how long a lease may be used after the call that it answers was made; who is silent for twice that has nothing
-#: but what it has used.
+#: For how long a lease may be used after the call that it answers was made.
 LEASE_SECONDS: Final = 60.0
+#: Who is silent for so long has nothing but what it has used. Shippers of several machines look every 20 s, so that the
+#: leases of a machine that is lost are free within twice `LEASE_SECONDS`.
+SILENT_SECONDS: Final = 1.5 * LEASE_SECONDS
 #: Who was not heard of for so long has ended for all others.
 GONE_SECONDS: Final = 86_400.0
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.ledger.leases import LEASE_SECONDS
+from dragoman.ledger.leases import LEASE_SECONDS, SILENT_SECONDS
 
 #: Of what stands here; a database of a later one is used as it is.
-VERSION: Final = "2"
+VERSION: Final = "3"
 
 TABLES: Final = f"""
 CREATE TABLE IF NOT EXISTS holder(
@@ -136,6 +136,6 @@ LANGUAGE plpgsql AS $$ BEGIN
   PERFORM 1 FROM counter_account WHERE id = which AND life = counter_epoch() FOR UPDATE;
   IF FOUND THEN
     UPDATE counter_share SET amount = used WHERE account = which AND holder = who AND amount IS NOT NULL
-      AND seen <= counter_clock(given) - {2 * LEASE_SECONDS};
+      AND seen <= counter_clock(given) - {SILENT_SECONDS};
   END IF; END $$;
 """

@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman.ledger.accounts import is_concurrent, is_recorded
 from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed
-from dragoman.ledger.leases import LEASE_SECONDS
+from dragoman.ledger.leases import SILENT_SECONDS
 from dragoman.ledger.stores.schema import ADJUSTED
 
 #: How often an account is filled for one call: somebody else may begin another life meanwhile.
@@ -230,7 +230,7 @@ class RemoteCounters:
             if share.holder not in live:
                 has = by_rows if is_recorded(share.account) else 0 if is_concurrent(share.account) else share.amount
                 self._place.fold(share.account, share.holder, has)
-            elif share.seen <= listing.now - 2 * LEASE_SECONDS:
+            elif share.seen <= listing.now - SILENT_SECONDS:
                 goes_on = not (share.holder in lost and is_concurrent(share.account))
                 used = max(share.told, by_rows) if goes_on else 0
                 if used != share.amount:

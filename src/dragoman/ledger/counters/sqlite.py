@@ -19,7 +19,7 @@ from typing import Final, Literal, TypeAlias
 
 from dragoman.ledger.accounts import is_concurrent, is_recorded
 from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed, StoreAway
-from dragoman.ledger.leases import LEASE_SECONDS, share
+from dragoman.ledger.leases import LEASE_SECONDS, SILENT_SECONDS, share
 from dragoman.ledger.stores.files import Serial, is_busy, is_damage, serial_of
 from dragoman.ledger.stores.schema import ADJUSTED
 
@@ -123,7 +123,7 @@ class SqliteCounters:
 
     def expire(self, account: Account, holder: str, used: int) -> None:
         with self._changing() as connection:
-            self._expire(connection, account, holder, used, self._now() - 2 * LEASE_SECONDS)
+            self._expire(connection, account, holder, used, self._now() - SILENT_SECONDS)
 
     def join(self, holder: str) -> None:
         """A holder's journal says that it may have leases."""
@@ -164,7 +164,7 @@ class SqliteCounters:
             shares = connection.execute("SELECT account, holder, amount, seen FROM share WHERE amount IS NOT NULL")
             given: list[tuple[Account, str, int, float]] = shares.fetchall()
             adjusted = dict(connection.execute("SELECT id, adjusted FROM account").fetchall())
-        epoch, silent_since = self.epoch, self._now() - 2 * LEASE_SECONDS
+        epoch, silent_since = self.epoch, self._now() - SILENT_SECONDS
         live = self._live()  # whoever has a share had a journal before it
         known = spent([account for account in adjusted if is_recorded(account)])
         ended: _Used = [

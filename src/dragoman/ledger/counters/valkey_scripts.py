@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.ledger.leases import LEASE_SECONDS
+from dragoman.ledger.leases import LEASE_SECONDS, SILENT_SECONDS
 
 _HEAD: Final = """
 local life_key, awaited_key, account_key, listed_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -154,7 +154,7 @@ EXPIRE: Final = (
     + f"""
 local mine = share_of(ARGV[4])
 if not goes_on or redis.call('HGET', account_key, 'life') ~= known then return 0 end
-if not mine or not mine.amount or mine.seen > now - {2 * LEASE_SECONDS} then return 0 end
+if not mine or not mine.amount or mine.seen > now - {SILENT_SECONDS} then return 0 end
 local text = string.format('%s|%.0f|%.3f|%.0f', ARGV[5], mine.number, mine.seen, mine.told)
 redis.call('HSET', account_key, 'h:' .. ARGV[4], text)
 return 1

@@ -203,8 +203,9 @@ async def lose_machine(kind: str) -> Result:
     over = max(0, len(Billing.tokens) - calls)
     words = (
         f"{before} calls of {calls} before the loss, {had_at_first or len(Billing.tokens)} until the other machine was "
-        f"refused, {len(Billing.tokens)} in all, the next {freed:.0f} s "
-        f"and the last {last - began:.0f} s after the loss; overspent {over} calls; leases {leased.get(account)} of {limit}; {dict(statuses)}"
+        f"refused, {len(Billing.tokens)} in all, the next {freed:.0f} s and the last "
+        f"{last - began:.0f} s after the loss; overspent {over} calls; leases {leased.get(account)} of {limit}; "
+        f"{dict(statuses)}"
     )
     passed = not over and len(Billing.tokens) >= calls - 40 and freed <= 2 * LEASE_SECONDS
     goal = "a machine that never comes back: overspend 0, its leases are free within 120 s"

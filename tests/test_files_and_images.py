@@ -171,7 +171,7 @@ def test_texts_and_sounds_are_no_tool() -> None:
 
 @pytest.mark.parametrize("form", ["png", "jpeg", "svg"])
 @pytest.mark.parametrize("is_stream", [False, True])
-@pytest.mark.parametrize("client", [GEMINI, CHAT, "ollama-chat"])
+@pytest.mark.parametrize("client", [GEMINI, CHAT])
 def test_an_image_of_responses_comes_back_in_the_clients_form(client: ProtocolName, is_stream: bool, form: str) -> None:
     item = {"id": "ig_1", "type": "image_generation_call", "status": "completed", "result": PIXEL,
             "output_format": form, "revised_prompt": "a cat"}  # fmt: skip
@@ -189,8 +189,20 @@ def test_an_image_of_responses_comes_back_in_the_clients_form(client: ProtocolNa
         back = decode(wire, client)
     [image] = [part for part in back.parts if isinstance(part, Media)]
     assert PIXEL in (image.data or image.url or "")
-    assert client == "ollama-chat" or mime in (image.mime or image.url or "")
+    assert mime in (image.mime or image.url or "")
     assert [each.where for each in lost] == ["parts[0].<image_generation_call>.revised_prompt"]
+
+
+@pytest.mark.parametrize("client", [MESSAGES, "ollama-chat"])
+def test_an_image_of_responses_is_named_where_clients_take_none(client: ProtocolName) -> None:
+    """Messages have no place for one, and Ollama's own client refuses an answer that has one."""
+    item = {"id": "ig_1", "type": "image_generation_call", "status": "completed", "result": PIXEL}
+    answer = {"id": "r", "object": "response", "status": "completed", "model": "m", "output": [item], "usage": None}
+    lost: list[Deviation] = []
+    reply = decode(_json.encode(answer), RESPONSES)
+    wire = PROTOCOLS[client].render_response(reply, new_id=lambda: "1", model="m", created=1, lost=lost)
+    assert PIXEL.encode() not in wire and decode(wire, client).text == ""
+    assert [(each.where, each.seen) for each in lost] == [("parts[0]", "image_generation_call")]
 
 
 @pytest.mark.parametrize("mime", ["image/png", "image/jpeg", "image/svg+xml"])

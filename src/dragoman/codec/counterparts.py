@@ -249,6 +249,12 @@ def as_image(part: Raw) -> tuple[Media, tuple[str, ...]] | None:
     return image, tuple(name for name, value in fields.items() if name not in _OF_IMAGE and bytes(value) != b"null")
 
 
+def takes_images(protocol: ProtocolName | None) -> bool:
+    """Whether answers of a protocol hold images. Messages have none, and Ollama's clients refuse an answer with one."""
+    return protocol in _WITH_IMAGES
+
+
+_WITH_IMAGES: Final = frozenset[ProtocolName | None]({"openai-chat", "openai-responses", "gemini-generate"})
 _IMAGE: Final = "image_generation_call"
 _OF_IMAGE: Final = frozenset({"type", "id", "status", "result", "output_format"})
 #: Protocol → blocks that are read as texts → their fields that make it, the last one their content.

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import final
 
 from dragoman.codec.citations import Citation, CitationForm
-from dragoman.codec.counterparts import as_image, kind_of
+from dragoman.codec.counterparts import as_image, kind_of, takes_images
 from dragoman.codec.found_files import FoundFile, read_call
 from dragoman.codec.remote_calls import Begun, RemoteCall, RemoteCalls
 from dragoman.codec.searches import Searches
@@ -75,8 +75,8 @@ class ToldParts:
             self._lose(f"parts[{event.index}].<{kind_of(part.raw)}>.{path}", f"only {part.protocol} has it")
 
     def _image(self, event: PartEvent, part: Opaque) -> PartEvent | None:
-        """An image that a tool made, as all protocols tell images."""
-        made = as_image(part.raw)
+        """An image that a tool made, as protocols tell images, where this one does."""
+        made = as_image(part.raw) if takes_images(self._protocol) else None
         if made is None:
             return None
         self._lose_all(event, part, made[1])

@@ -25,9 +25,16 @@ FENCES = [
 ]
 
 
+def _name_of(fence: Fence | None) -> str:
+    """A name that is the same in each process: the order of a set is not."""
+    if fence is None:
+        return "none"
+    return "-".join([str(fence.has_user_namespace), "filter" if fence.filter else "", *sorted(fence.features)])
+
+
 @pytest.mark.parametrize("is_superuser", [False, True])
 @pytest.mark.parametrize("is_wanted", [False, True])
-@pytest.mark.parametrize("fence", FENCES, ids=str)
+@pytest.mark.parametrize("fence", FENCES, ids=_name_of)
 def test_only_what_holds_is_called_a_sandbox(fence: Fence | None, is_wanted: bool, is_superuser: bool) -> None:
     holding = describe_fence(fence, is_wanted=is_wanted, is_superuser=is_superuser)
     assert holding.is_sandbox is (is_wanted and fence is not None and fence.has_user_namespace)
@@ -44,7 +51,7 @@ def test_only_what_holds_is_called_a_sandbox(fence: Fence | None, is_wanted: boo
         assert ("lacks something" in holding.summary) is bool(holding.gaps)
 
 
-@pytest.mark.parametrize("fence", FENCES, ids=str)
+@pytest.mark.parametrize("fence", FENCES, ids=_name_of)
 def test_doctor_and_the_first_lines_of_a_chat_say_it(fence: Fence | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor_checks, "find_bubblewrap", lambda: None if fence is None else fence.bubblewrap)
     monkeypatch.setattr(doctor_checks, "probe_fence", lambda path: fence)

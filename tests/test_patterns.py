@@ -38,6 +38,7 @@ MADE = {
         "fixed texts; what stands between two of them stops at a slash, and one place of anything comes last"
     ),
     "agent/tools/matcher.py wanted": "the model's own: runs in a process that is killed",
+    "gateway/attempt_bounds.py re.escape(b'\"%b\"' % name.encode())": "a fixed text",
     "gateway/app.py f'{re.escape(before)}(.+){re.escape(after)}'": "one repeat between fixed texts, matched in whole",
     "stages/rescue/ended.py self.again": "fixed texts, 40 characters of white space, one character",
     "stages/rescue/ended.py self._tag": "fixed texts side by side, each with one bounded look behind it",

@@ -144,6 +144,7 @@ LISTS = {
     "protocols/ollama/response/encode.py out": "written by us, for the events of one read",
     "protocols/openai_chat/legacy.py out": "written by us, for the events of one read",
     "protocols/openai_chat/passthrough.py kept": "frames of one read",
+    "protocols/openai_chat/response/calls.py _frames": "whole frames of calls that have no arguments yet, 64 at most",
     "protocols/openai_chat/response/encode.py out": "written by us, for the events of one read",
     "protocols/openai_responses/response/encode.py out": "written by us, for the events of one read",
 }

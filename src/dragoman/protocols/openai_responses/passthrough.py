@@ -91,6 +91,8 @@ class _Answer(msgspec.Struct, gc=False):
     usage: _Usage
     type: None = None
     error: None = None
+    item: None = None  # these two belong to events
+    response: None = None
 
 
 _decode_answer: Final = _json.typed_decoder(_Answer)

@@ -24,12 +24,18 @@ _MODELLED: Final = frozenset(
 #: is not read.
 _READ: Final = frozenset({"type", "response", "logprobs", "part", "annotation", "text", "sequence_number"})
 _READ_OF: Final = {
-    "response.output_item.added": frozenset({"item"}),
-    "response.output_item.done": frozenset({"item"}),
-    "response.function_call_arguments.done": frozenset({"arguments"}),
-    "response.custom_tool_call_input.done": frozenset({"input", "arguments"}),
-    "response.mcp_call_arguments.done": frozenset({"arguments"}),
+    kind: _READ | more
+    for kind, more in (
+        ("response.output_item.added", {"item"}),
+        ("response.output_item.done", {"item"}),
+        ("response.function_call_arguments.done", {"arguments"}),
+        ("response.custom_tool_call_input.done", {"input", "arguments"}),
+        ("response.mcp_call_arguments.done", {"arguments"}),
+    )
 }
+_READ_OF_DELTA: Final = _READ | {"delta"}
+#: Fields that name what an event belongs to. A number or a text in one is no call.
+_LABELS: Final = frozenset({"output_index", "item_id", "call_id", "content_index", "summary_index"})
 #: Fields of a response in which no call stands that nobody reads.
 _OF_RESPONSE: Final = frozenset({
     "output", "usage", "text", "reasoning", "tool_choice", "tools", "instructions", "prompt", "conversation", "error",
@@ -123,10 +129,16 @@ def note_whole(
 def look_around(event: dict[str, Json], kind: str, assembly: Assembly) -> None:
     """See what an event tells beside what is read of it, while a call has no arguments: they may be its own."""
     if assembly.phase == "open" and assembly.calls.may_lack():
-        read = _READ | {"delta"} if kind.endswith(".delta") else _READ | _READ_OF.get(kind, frozenset())
+        read = _READ_OF_DELTA if kind.endswith(".delta") else _READ_OF.get(kind, _READ)
         if kind.startswith("response.output_item.") and "item" not in event:
             read |= {"output"}
-        tell_unread(assembly, {key: value for key, value in event.items() if key not in read}, kind)
+        rest = {
+            key: value
+            for key, value in event.items()
+            if key not in read and not (key in _LABELS and type(value) in (int, str))
+        }
+        if rest:
+            tell_unread(assembly, rest, kind)
         item = event.get("item")
         if isinstance(item, dict) and item.get("type") == "message":
             own = item if kind.endswith(".added") else {key: item[key] for key in item.keys() - {"content"}}

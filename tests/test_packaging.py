@@ -172,10 +172,12 @@ def test_importing_the_library_imports_no_network_code() -> None:
 
 def test_every_public_name_exists_and_is_listed() -> None:
     import dragoman
+    import dragoman.client
 
     public = {name for name in vars(dragoman) if not name.startswith("_")}
     modules = {name for name in public if getattr(vars(dragoman)[name], "__package__", None) is not None}
     assert all(hasattr(dragoman, name) for name in dragoman.__all__)
+    assert all(hasattr(dragoman.client, name) for name in dragoman.client.__all__)
     assert public - modules - {"annotations", "TYPE_CHECKING"} <= set(dragoman.__all__)
 
 

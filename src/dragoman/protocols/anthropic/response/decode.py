@@ -230,7 +230,7 @@ class Decoder:
                 self._assembly.deviate("missing-type", named)
             return named
         if kind:
-            # an error without its wrapper
+            # an error without its wrapper, where it is no type of news, whose message is none
             return "error" if is_string(event.message) and kind.lower() not in _NEWS else kind
         told = ""
         if event.content_block:

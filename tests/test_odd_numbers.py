@@ -22,18 +22,21 @@ import vendor_types
 from dragoman import _json
 from dragoman.codec.context_overflow import read_overflow
 from dragoman.codec.cost import read_cost
+from dragoman.codec.parts.settled_arguments import has_finite_numbers
 from dragoman.codec.retry_after import read_wait, wait_in_words
 from dragoman.config.quotas import read_amount
 from dragoman.errors import ConfigError
+from dragoman.events import fold
 from dragoman.gateway.relay import refusal
 from dragoman.gateway.telemetry.rate_limits import limit_headers
 from dragoman.money import make_rates, nano_from_usd
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
-from dragoman.stages.schema_validator import has_finite_numbers, reader_of
+from dragoman.stages.schema_validator import reader_of
 from places import counter, said
 from rescue_cases import TOOLS, load_rescue_cases
 from test_deep_fields import answer, marked, request
+from test_keys_told_twice import CALLS, WIRES, body_of
 
 #: As JSON has them, the longest that are read among them.
 NUMBERS = (
@@ -222,3 +225,19 @@ def test_a_schema_takes_no_number_out_of_range_in_a_member_that_it_does_not_name
         for number, is_fine in (("7", True), ("1e308", True), ("-1e309", False), ("9" * 309 + ".5", False)):
             for member in (f'"edits":[{{"line":{number}}}]', f'"note":{number}'):
                 assert fits(f'{{"path":"{"x" * size}",{member}}}') is is_fine, (size, member)
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e400", "9" * 5_000])
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if "in turns" not in wire])
+def test_a_number_that_nobody_can_hold_fails_its_call_without_its_tool_too(wire: str, number: str) -> None:
+    frames = [json.dumps(frame) for frame in WIRES[wire]()[0]]
+    damaged = [re.sub(r'((?:loud\\*"|"numberValue"): )2', rf"\g<1>{number}", frame) for frame in frames]
+    assert damaged != frames
+    protocol = PROTOCOLS[wire.partition(",")[0]]
+    body = body_of(wire, damaged)
+    decoder = protocol.decoder(new_id=counter())
+    told = fold([*decoder.feed(body), *decoder.close()])
+    assert told.error is not None
+    assert [(call.name, call.values()) for call in told.tool_calls] in ([], CALLS[1:])
+    if wire.endswith("whole"):
+        assert protocol.check_whole(body) is None

@@ -88,3 +88,13 @@ def test_what_clients_pass_over_is_told(wire: str, frames: list[Frame], code: st
     assert (made(told), told.error) == (CALLS, None)
     assert code in [deviation.code for deviation in told.deviations]
     assert run_by(wire, body) != CALLS
+
+
+@pytest.mark.parametrize("text", ["stop", "ring", "0"])
+def test_text_in_place_of_a_function_is_no_call(text: str) -> None:
+    piece = {"index": 0, "id": "a", "type": "function", "function": text}
+    for kind in ("delta", "message"):
+        choice = {"index": 0, kind: {"tool_calls": [piece]}, "finish_reason": "tool_calls"}
+        wire = "openai-chat" if kind == "delta" else "openai-chat, whole"
+        told = read(wire, [body_of(wire, [json.dumps({"choices": [choice]})])])
+        assert told.tool_calls == [] and told.error is not None

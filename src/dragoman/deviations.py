@@ -92,7 +92,7 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
 #: Those of a wire with which a client that knows the specification alone reads the same calls as we do.
 HARMLESS_TO_CALLS: Final = frozenset({
     "after-end", "changing-id", "context-truncated", "duplicate-final", "duplicate-start", "empty-error", "extra-choice",
-    "late-id", "late-stop-reason", "missing-id", "missing-start", "missing-stop-reason", "no-end-marker", "stop-reason",
+    "late-id", "late-stop-reason", "missing-arguments", "missing-id", "missing-start", "missing-stop-reason", "no-end-marker", "stop-reason",
     "thinking-as-text", "unknown-event", "unknown-part", "usage-place",
 })  # fmt: skip
 SEEN_LIMIT: Final = 200

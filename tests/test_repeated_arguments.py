@@ -18,7 +18,7 @@ from cases import counter
 from dragoman import _json
 from dragoman._json import Raw
 from dragoman.codec import repeated_keys
-from dragoman.codec.repeated_keys import repeats_key, repeats_key_beside
+from dragoman.codec.repeated_keys import has_plain_parts, repeats_key, without_value
 from dragoman.decoding import decode
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Tool, Usage
@@ -148,7 +148,7 @@ def members_once(members: list[tuple[str, object]]) -> dict[str, object]:
 def test_a_key_twice_is_seen_wherever_it_stands(monkeypatch: pytest.MonkeyPatch):
     """Against a reader that looks at each member, with every number as it is written."""
     monkeypatch.setattr(repeated_keys, "_SHORT", 0)
-    outcomes = set()
+    outcomes, plain = set(), set()
     for seed in range(4_000):
         text = random_object(random.Random(seed), 3)
         try:
@@ -161,13 +161,17 @@ def test_a_key_twice_is_seen_wherever_it_stands(monkeypatch: pytest.MonkeyPatch)
         assert _json.repeats_key(text) is expected, text
         assert repeats_key(text.encode("utf-8", "surrogatepass")) is expected, text
         outcomes.add(expected)
-        key, named = '"args":', text.replace('"b":', '"args":')
-        places = [found.end() for found in re.finditer(key, named)]
-        values = [named[place : json.JSONDecoder().raw_decode(named, place)[1]] for place in places]
-        for value in (*values, "", "1", '{"a":1}', '{":":"x"}', random_object(random.Random(-seed), 1)):
-            told = repeats_key_beside(named.encode(), key.encode(), Raw(value.encode()))
-            assert told is _json.repeats_key(named), (named, value)
+        compact = _json.without_spaces(text.encode())
+        read = msgspec.json.decode(compact, type=dict[str, Raw])
+        is_plain = has_plain_parts(compact, read, read.values())
+        assert not (is_plain and expected), text
+        plain.add((is_plain, expected))
+        key, named = b'"args":', text.replace('"b":', '"args":').encode()
+        for value in (b"", b"1", b'{"a":1}', b'{":":"x"}', *map(bytes, read.values())):
+            rest = without_value(named, key, Raw(value))
+            assert rest is named or rest.replace(key + b"0", key + value, 1) == named, (named, value)
     assert outcomes == {True, False}
+    assert plain == {(True, False), (False, False), (False, True)}
 
 
 @pytest.mark.parametrize(

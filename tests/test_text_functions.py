@@ -43,7 +43,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/parts/call_shapes.py is_astray": {"value": {"a": 1}},
     "codec/parts/call_shapes.py is_beside": {"value": {"a": 1}},
     "codec/parts/call_shapes.py is_call": {"value": {"arguments": "{}"}},
-    "codec/repeated_keys.py repeats_key_beside": {"key": b'"a":', "value": Raw(b'{"b":1}')},
+    "codec/repeated_keys.py has_plain_parts": {"read": {"a": Raw(b'{"b":1}')}, "parts": [Raw(b'{"b":1}')]},
     "codec/repeated_keys.py without_value": {"key": b'"a":', "value": Raw(b'{"b":1}')},
     "codec/parts/settled_arguments.py is_same": {"other": '{"a":1}'},
     "codec/parts/settled_arguments.py contradicts": {"other": '{"a":1}'},

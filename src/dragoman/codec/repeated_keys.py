@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json, Raw
+from dragoman._json import Json, Malformed, Raw
 
 _SHORT: Final = 128  # bytes of a value that are read at once sooner than apart
 _decode_members: Final = _json.typed_decoder(dict[str, Raw])
@@ -21,14 +22,14 @@ def repeats_key(text: bytes, value: Json = None) -> bool:
     return not is_plain and _json.repeats_key(text.decode("utf-8", "replace"))
 
 
-def repeats_key_beside(text: bytes, key: bytes, value: Raw) -> bool:
-    """The same of a text in which a value stands under a key (with its quotes and its colon). Both are looked at
-    apart, so that long strings in the value need not be read."""
-    if len(value) > _SHORT:
-        rest = without_value(text, key, value)
-        if rest is not text and has_plain_keys(bytes(value)) and _is_canonical(rest):
-            return False
-    return not _is_canonical(text) and _json.repeats_key(text.decode("utf-8", "replace"))
+def has_plain_parts(text: bytes, read: object, parts: Iterable[Raw]) -> bool:
+    """The same as `has_plain_keys` of a text that is read already, so that its long strings need not be read again.
+
+    Args:
+        read: the Struct or the object that a reader made of the text.
+        parts: each text in that which is an object.
+    """
+    return _json.encode(read) == text and all(has_plain_keys(bytes(part)) for part in parts)
 
 
 def without_value(text: bytes, key: bytes, value: Raw) -> bytes:
@@ -43,16 +44,16 @@ def without_value(text: bytes, key: bytes, value: Raw) -> bytes:
 
 
 def has_plain_keys(text: bytes) -> bool:
-    """Whether a text is a JSON object in which it is soon seen that no object has a key twice: it has as many members
-    as colons, or is what is written of its values again. Of most other texts nothing is known."""
-    if len(text) > _SHORT and text.find(b"{", 1) < 0:
+    """Whether a text is a JSON object in which it is soon seen that no object has a key twice, and that every number is
+    one that readers hold: it is what is written of its values again. Of most other texts nothing is known."""
+    if len(text) > _SHORT:  # long strings in it are passed over
         members = _decode_members(text)
-        if type(members) is dict and len(text) - len(text.replace(b":", b"", len(members) + 1)) == len(members):
-            return True
-    return _is_canonical(text)
+        if type(members) is dict and _json.encode(members) == text:
+            return all((value := bytes(member))[:1] == b'"' or _is_canonical(value) for member in members.values())
+    return text[:1] == b"{" and _is_canonical(text)
 
 
 def _is_canonical(text: bytes) -> bool:
-    """Whether a text is an object, and what is written of its value again."""
+    """Whether a text is what is written of its value again."""
     value = _json.decode(text)
-    return type(value) is dict and _json.is_written_of(value, text)
+    return type(value) is not Malformed and _json.is_written_of(value, text)

@@ -61,26 +61,21 @@ def has_finite_numbers(text: str) -> bool:
     return plain.rfind(b"e000") < 0 and plain.find(_MANY_DIGITS) < 0
 
 
-def looks_plain(text: str) -> bool:
-    """Whether a text that is known to be JSON, with no key twice, is an object with something in it, and no number that
-    nobody can hold."""
-    return _is_braced(text) and (has_finite_numbers(text) or type(_json.decode(text)) is not _json.Malformed)
-
-
-def _is_braced(text: str) -> bool:
-    return text[:1] == "{" and text[-1:] == "}" and len(text) > 6
+def says_something(text: str) -> bool:
+    """Whether a text that may be an object, and is one if it is JSON, has something in it."""
+    return text[:1] == "{" and text[-1:] == "}" and '"' in text
 
 
 def is_plain_object(text: str) -> bool:
-    """Whether a text is exactly one JSON object with something in it, and no key twice, so that nothing in it needs to
-    be looked for."""
-    if not looks_plain(text):
+    """Whether a text is exactly one JSON object with something in it, no key twice and no number that nobody can hold,
+    so that nothing in it needs to be looked for."""
+    if not says_something(text):
         return False
     try:
         written = text.encode()
     except UnicodeEncodeError:
         return False
-    return has_plain_keys(written) or (_json.is_json(text) and not _json.repeats_key(text))
+    return has_plain_keys(written) or (type(_json.decode(text)) is not _json.Malformed and not _json.repeats_key(text))
 
 
 def is_same(one: str, other: str) -> bool:

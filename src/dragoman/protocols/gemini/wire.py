@@ -51,7 +51,7 @@ DUMMY_SIGNATURES: Final = ("skip_thought_signature_validator", "context_engineer
 _SNAKE: Final = re.compile(r"_([a-z0-9])")
 
 
-class PartialArgument(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class PartialArgument(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """One piece of streamed arguments: a value, or text that grows while `willContinue`."""
 
     jsonPath: str = ""
@@ -62,7 +62,7 @@ class PartialArgument(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     willContinue: bool | None = None
 
 
-class FunctionCall(msgspec.Struct, gc=False):
+class FunctionCall(msgspec.Struct, gc=False, omit_defaults=True):
     """`functionCall` of a part. `unread`: the key of what may be arguments and is not read, `unread_name`: a name under
     another key; no wire can fill these."""
 
@@ -110,7 +110,7 @@ def says_nothing(call: FunctionCall) -> bool:
     return not call.partialArgs and is_blank(call.args)
 
 
-class Part(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class Part(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """A part of the answer; one that has neither text nor a call is read by its keys, and so is one with others."""
 
     text: str | None = None
@@ -120,14 +120,14 @@ class Part(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     thought_signature: str | None = None
 
 
-class Content(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class Content(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """`content` of a candidate."""
 
     parts: list[Part] | None = None
     role: Any = None
 
 
-class Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """An entry of `candidates`. One with other fields is taken apart (`kept`)."""
 
     content: Content | None = None
@@ -136,7 +136,7 @@ class Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     finish_reason: str | int | None = None
 
 
-class UsageMetadata(msgspec.Struct, gc=False):
+class UsageMetadata(msgspec.Struct, gc=False, omit_defaults=True):
     """Tokens so far. The prompt's count includes cached ones, the candidates' count excludes thoughts. The total is not
     read."""
 
@@ -175,13 +175,13 @@ def _later(one: int | None, other: int | None) -> int | None:
     return other if other is not None and (one is not None) <= other < MOST_TOKENS else one
 
 
-class PromptFeedback(msgspec.Struct, gc=False):
+class PromptFeedback(msgspec.Struct, gc=False, omit_defaults=True):
     """Why there are no candidates."""
 
     blockReason: str | int | None = None
 
 
-class Chunk(msgspec.Struct, gc=False):
+class Chunk(msgspec.Struct, gc=False, omit_defaults=True):
     """One event of a stream, or a whole response."""
 
     candidates: list[Candidate] | None = None
@@ -199,14 +199,15 @@ class Chunk(msgspec.Struct, gc=False):
     response_id: Any = None
 
 
-def first_call(chunk: Chunk) -> FunctionCall | None:
-    """The first call of a chunk."""
-    for candidate in chunk.candidates or ():
-        if candidate.content is not None:
-            for part in candidate.content.parts or ():
-                if part.functionCall is not None:
-                    return part.functionCall
-    return None
+def calls_of(chunk: Chunk) -> list[FunctionCall]:
+    """The calls of a chunk."""
+    return [
+        call
+        for candidate in chunk.candidates or ()
+        if candidate.content is not None
+        for part in candidate.content.parts or ()
+        if (call := part.functionCall) is not None
+    ]
 
 
 decode_chunk: Final = _json.typed_decoder(Chunk)

@@ -43,7 +43,7 @@ _MESSAGE: Final = Place(marks=frozenset({"role", "content", "tool_calls", "image
 PLACES: Final = {"message": _MESSAGE, "delta": _MESSAGE}
 
 
-class Function(msgspec.Struct, gc=False):
+class Function(msgspec.Struct, gc=False, omit_defaults=True):
     """`function` of a call. `parameters` is another spelling of `arguments`. Servers put the index 0 on all calls."""
 
     name: str | None = None
@@ -52,7 +52,7 @@ class Function(msgspec.Struct, gc=False):
     index: int | None = None
 
 
-class Call(msgspec.Struct, gc=False):
+class Call(msgspec.Struct, gc=False, omit_defaults=True):
     """An entry of `tool_calls`. `name` and `arguments` beside `function` are a flat form of it.
 
     `unread`: the key of what may be arguments and is not read, `unread_name`: a name under another key. No wire can
@@ -73,7 +73,7 @@ class Call(msgspec.Struct, gc=False):
 _CALL_FIELDS: Final = frozenset(Call.__struct_fields__) - {"unread", "unread_name"}
 
 
-class Answer(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class Answer(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """`message` of a line, its usual fields in the order of the wire."""
 
     role: Any = None
@@ -85,7 +85,7 @@ class Answer(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     images: list[str] | None = None
 
 
-class Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class Line(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """One line of a stream, or a whole response. `response` and `thinking` are those of `/api/generate`, `delta` is
     another name of `message`."""
 

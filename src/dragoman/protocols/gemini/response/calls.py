@@ -9,13 +9,15 @@ from dragoman._json import Malformed, Raw
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.settled_arguments import is_placeholder, looks_plain, told_once
+from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, says_something, told_once
 from dragoman.codec.parts.unread_arguments import fields_at, noted, refuse_unread
+from dragoman.codec.repeated_keys import has_plain_parts
 from dragoman.deviations import clip
 from dragoman.protocols.gemini.response.lenient import read_call_leniently, read_pieces_leniently
 from dragoman.protocols.gemini.response.streamed_arguments import PartialArguments
 from dragoman.protocols.gemini.wire import (
     NOTHING,
+    Chunk,
     FunctionCall,
     decode_call,
     decode_pieces,
@@ -38,6 +40,13 @@ class _PartialCall:
         self.arguments = arguments
 
 
+def are_plain(calls: list[FunctionCall], chunk: Chunk, frame: bytes) -> bool:
+    """Whether all calls of a chunk have their arguments under `args` alone, as objects, and no key stands twice in the
+    chunk. `frame`: its text."""
+    is_usual = chunk.error is chunk.response is chunk.usage_metadata is chunk.prompt_feedback is NOTHING
+    return is_usual and all(map(is_whole, calls)) and has_plain_parts(frame, chunk, [call.args for call in calls])
+
+
 class CallReader:
     """Reads the calls of one response; remembers the one whose arguments are coming."""
 
@@ -51,19 +60,17 @@ class CallReader:
         self._partial: _PartialCall | None = None
         self._pieced: set[str] = set()  # ids of calls whose arguments came piece by piece
 
-    def read(
-        self, call: FunctionCall, signature: str, native: Native | None = None, *, is_told_once: bool = False
-    ) -> None:
+    def read(self, call: FunctionCall, signature: str, native: Native | None = None, *, is_plain: bool = False) -> None:
         """Take the call of one part.
 
         Args:
             signature: "" when it has none.
             native: further fields of the part.
-            is_told_once: the frame that it stands in is JSON in which no key stands twice.
+            is_plain: it has its arguments under `args` alone, an object in which no key stands twice.
         """
         assembly = self._assembly
-        is_usual = is_told_once and call.name and self._partial is None and not self._pieced and is_whole(call)
-        if is_usual and looks_plain(text := _json.raw_text(call.args)):
+        is_usual = call.name and self._partial is None and not self._pieced and is_whole(call)
+        if is_usual and (says_something if is_plain else is_plain_object)(text := _json.raw_text(call.args)):
             self._last = assembly.whole_call(
                 call.id, call.name, text, native=native, signature=signature or None, is_plain=True
             )

@@ -7,7 +7,7 @@ for Vertex AI's streamed arguments. A part with a signature is a part of its own
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
@@ -18,11 +18,11 @@ from dragoman.codec.json_fields import Fields, make_native
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import note_astray, tell_unread, tell_unread_event
-from dragoman.codec.repeated_keys import repeats_key, repeats_key_beside
+from dragoman.codec.repeated_keys import repeats_key
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
-from dragoman.protocols.gemini.response.calls import CallReader
+from dragoman.protocols.gemini.response.calls import CallReader, are_plain
 from dragoman.protocols.gemini.response.enum_numbers import FINISH_REASONS, enum_name
 from dragoman.protocols.gemini.response.lenient import (
     ANSWERED,
@@ -52,8 +52,8 @@ from dragoman.protocols.gemini.wire import (
     Chunk,
     Part,
     UsageMetadata,
+    calls_of,
     decode_chunk,
-    first_call,
     read_media,
     says_nothing,
     sum_of,
@@ -61,6 +61,9 @@ from dragoman.protocols.gemini.wire import (
 from dragoman.types import Opaque, Usage
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
+#: How a frame tells its calls: each with its arguments as an object and nothing else, no key of it twice; no key twice
+#: with different values; some key so.
+_Told: TypeAlias = Literal["plainly", "once", "twice"]
 
 
 class Decoder:
@@ -199,18 +202,18 @@ class Decoder:
         if not self._begun:
             self._begin(chunk, frame)
         candidates = chunk.candidates
-        is_twice = False
+        told: _Told = "once"
         if frame.rfind(b"unction") >= 0:  # found sooner than by `find`
-            call = first_call(chunk)
-            if call is not None:
-                is_twice = repeats_key_beside(frame, b'"args":', call.args)
-            elif found is not None and any("functionCall" in part for part in found.parts.values()):
-                is_twice = repeats_key(frame)
+            calls = calls_of(chunk)
+            if calls and are_plain(calls, chunk, frame):
+                told = "plainly"
+            elif calls or (found is not None and any("functionCall" in part for part in found.parts.values())):
+                told = "twice" if repeats_key(frame) else "once"
             elif torn_frames.hides_call(frame):
                 torn_frames.refuse(self._assembly, "functionCall", frame)
         if candidates is not None:
             for place, candidate in enumerate(candidates):
-                self._read_candidate(candidate, place, frame, found, is_twice)
+                self._read_candidate(candidate, place, frame, found, told)
         usage = chunk.usageMetadata
         if usage is not None:
             if usage != self._usage:
@@ -292,10 +295,8 @@ class Decoder:
 
     # ------------------------------------------------------------ candidates
 
-    def _read_candidate(
-        self, candidate: Candidate, place: int, frame: bytes, found: Split | None, is_twice: bool
-    ) -> None:
-        """`is_twice`: a key comes twice in the frame, which holds calls."""
+    def _read_candidate(self, candidate: Candidate, place: int, frame: bytes, found: Split | None, told: _Told) -> None:
+        """`told`: how the frame tells its calls."""
         index = candidate.index or 0
         if (is_other := self._choice not in (None, index)) or place:  # clients read the first one
             self._assembly.deviate("extra-choice", f"candidates[{place}]", f"index {index}")
@@ -323,7 +324,7 @@ class Decoder:
                     continue
                 rest = found.parts.get((place, number), {}) if found is not None else {}
                 if (call := part.functionCall) is not None or "functionCall" in rest:
-                    if is_twice or (call is not None and "functionCall" in rest):
+                    if told == "twice" or (call is not None and "functionCall" in rest):
                         torn_frames.refuse(self._assembly, "functionCall", frame, (call and call.name) or "")
                         continue
                     if call is not None and (not call.name or "name" in rest or says_nothing(call)):
@@ -332,7 +333,7 @@ class Decoder:
                 elif text is None and not rest:
                     around = around or Around(frame, place, self._assembly)
                     around.tell()
-                self._read_part(part, rest)
+                self._read_part(part, rest, told)
         reason = candidate.finishReason or candidate.finish_reason
         if self._assembly.calls.has_bare or ((around is not None or reason) and self._assembly.calls.may_lack()):
             tell_unread_beside(frame, self._assembly)
@@ -370,8 +371,8 @@ class Decoder:
 
     # ------------------------------------------------------------ parts
 
-    def _read_part(self, part: Part, rest: Fields) -> None:
-        """A part that is not plain text. `rest`: its fields that are not modelled."""
+    def _read_part(self, part: Part, rest: Fields, told: _Told) -> None:
+        """A part that is not plain text. `rest`: its fields that are not modelled, `told`: how its calls are told."""
         signature = part.thoughtSignature or part.thought_signature or ""
         if part.thought_signature:
             self._assembly.deviate("sibling-key", "part", "thought_signature")
@@ -380,7 +381,7 @@ class Decoder:
             self._read_text(part.text, signature, rest, is_thought=part.thought is True)
         if part.functionCall is not None:
             native = make_native(NAME, rest) if rest and part.text is None else None
-            self._calls.read(part.functionCall, signature, native, is_told_once=True)
+            self._calls.read(part.functionCall, signature, native, is_plain=told == "plainly")
         elif part.text is None:
             self._read_other_part(part, rest, signature)
 

@@ -28,8 +28,8 @@ from dragoman.protocols.gemini.wire import (
     FunctionCall,
     Part,
     UsageMetadata,
+    calls_of,
     camel_key,
-    first_call,
     note_unread,
     note_unread_name,
     says_nothing,
@@ -149,8 +149,8 @@ def without_arguments(chunk: Chunk, frame: bytes) -> bytes:
     """A frame that is kept for its other fields, without the long arguments of its first call."""
     if len(frame) < _LONG:
         return frame
-    call = first_call(chunk)
-    return frame if call is None else without_value(frame, b'"args":', call.args)
+    calls = calls_of(chunk)
+    return without_value(frame, b'"args":', calls[0].args) if calls else frame
 
 
 def tell_unread_beside(frame: bytes, assembly: Assembly) -> None:

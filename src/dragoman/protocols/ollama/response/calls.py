@@ -16,7 +16,7 @@ from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, is_same, looks_plain, told_once
+from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, is_same, says_something, told_once
 from dragoman.codec.parts.unread_arguments import noted, refuse_unread
 from dragoman.protocols.ollama.wire import NOTHING, Call
 
@@ -55,8 +55,8 @@ class CallReader:
         self._held: list[_Held] = []
         self._last: _Held | None = None  # the last call that an entry named, when it was not whole
 
-    def read(self, call: Call, where: str, *, is_told_once: bool = False) -> None:
-        """Take the next entry. `is_told_once`: the line that it stands in is JSON in which no key stands twice."""
+    def read(self, call: Call, where: str, *, is_plain: bool = False) -> None:
+        """Take the next entry. `is_plain`: its arguments are an object in which no key stands twice."""
         function = call.function
         if (
             function is not None
@@ -65,7 +65,7 @@ class CallReader:
             and call.arguments is NOTHING
             and (not call.name or call.name == function.name)
             and self._last is None
-            and (looks_plain if is_told_once else is_plain_object)(text := _json.raw_text(function.arguments))
+            and (says_something if is_plain else is_plain_object)(text := _json.raw_text(function.arguments))
         ):  # the usual entry
             if not call.id and not call.type:
                 self._assembly.deviate("missing-type", where, severity="note")

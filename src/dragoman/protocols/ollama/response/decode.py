@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json, Malformed
+from dragoman._json import Json, Malformed, Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.containers import is_container, straighten
 from dragoman.codec.error_body import holds_error, read_problem
@@ -19,7 +19,7 @@ from dragoman.codec.json_fields import read
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import fields_at, noted
-from dragoman.codec.repeated_keys import repeats_key_beside
+from dragoman.codec.repeated_keys import has_plain_parts, repeats_key
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -28,6 +28,7 @@ from dragoman.protocols.ollama.response.unmodelled import Kept, tell_unread_of
 from dragoman.protocols.ollama.wire import (
     ENVELOPES,
     FOREIGN_REASONS,
+    NOT_MODELLED,
     NOTHING,
     PLACES,
     REASONS,
@@ -175,7 +176,7 @@ class Decoder:
             if answer is None:
                 answer = line.delta
             else:
-                self._read_answer(line.delta, frame, lenient=value is not None)
+                self._read_answer(line.delta, line, frame, lenient=value is not None)
         if answer is None and line.response is not NOTHING and bytes(line.response)[:1] == b'"':
             assembly.deviate("sibling-key", "response")
             answer = Answer(content=text_of(line.response), thinking=line.thinking)
@@ -191,7 +192,7 @@ class Decoder:
         else:
             if answer.tool_calls and not is_known:  # arguments in an object around those
                 tell_unread_of(frame, value, assembly)
-            self._read_answer(answer, frame, lenient=value is not None)
+            self._read_answer(answer, line, frame, lenient=value is not None)
         if not is_known:
             self._kept.line(frame)
             tell_unread_of(frame, value, assembly)
@@ -226,12 +227,13 @@ class Decoder:
             deviate("missing-field", "message.role", role or "")
         self._assembly.start(None, model, created)
 
-    def _read_answer(self, answer: Answer, frame: bytes, *, lenient: bool) -> None:
+    def _read_answer(self, answer: Answer, line: Line, frame: bytes, *, lenient: bool) -> None:
         """Thinking, then text, then calls: the order of the specification."""
         assembly = self._assembly
         if answer.thinking or answer.reasoning or answer.reasoning_content:
             self._read_thinking(answer, lenient=lenient)
-        if answer.tool_calls and _repeats_key(answer.tool_calls, frame):
+        is_plain = bool(answer.tool_calls) and _is_plain(answer.tool_calls or [], line, frame)
+        if answer.tool_calls and not is_plain and repeats_key(frame):
             for call in answer.tool_calls:
                 named = (call.function and call.function.name) or call.name
                 torn_frames.refuse(assembly, "message.tool_calls", frame, named or "")
@@ -249,7 +251,7 @@ class Decoder:
                 entries = told.get("tool_calls")
                 entry = entries[number] if isinstance(entries, list) and number < len(entries) else None
                 with_unread(call, unread_in(entry) if isinstance(entry, dict) else "", entry)
-            self._calls.read(call, f"message.tool_calls[{number}]", is_told_once=not lenient)
+            self._calls.read(call, f"message.tool_calls[{number}]", is_plain=is_plain)
 
     def _read_thinking(self, answer: Answer, *, lenient: bool) -> None:
         assembly = self._assembly
@@ -333,9 +335,18 @@ class Decoder:
         return True
 
 
-def _repeats_key(calls: list[Call], frame: bytes) -> bool:
-    function = calls[0].function
-    return repeats_key_beside(frame, b'"arguments":', NOTHING if function is None else function.arguments)
+def _is_plain(calls: list[Call], line: Line, frame: bytes) -> bool:
+    """Whether the arguments of all calls of a line are objects, and no key stands twice in it."""
+    arguments: list[Raw] = []
+    for call in calls:
+        function = call.function
+        if function is None or function.parameters is not NOTHING or call.arguments is not NOTHING:
+            return False
+        arguments.append(function.arguments)
+    is_usual = line.delta is None and line.error is line.response is NOTHING
+    if not is_usual or (holds_more(line) and any(b"{" in bytes(getattr(line, name)) for name in NOT_MODELLED)):
+        return False
+    return has_plain_parts(frame, line, arguments)
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:

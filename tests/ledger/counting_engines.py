@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,8 @@ from reliability.engines import MISSING as NO_POSTGRESQL
 
 from dragoman.ledger.counters.remote import RemoteCounters
 from dragoman.ledger.counters.sqlite import SqliteCounters
-from dragoman.ledger.interfaces import Seed
+from dragoman.ledger.interfaces import Claim, Seed
+from dragoman.ledger.stores.schema import ADJUSTED
 from dragoman.secret import Secret
 from ledger.engines import Engines, emptied
 
@@ -44,6 +46,41 @@ class Ledger:
     def set_patience(self, seconds: float) -> None: ...
 
     def close(self) -> None: ...
+
+
+class _WithRows:
+    """A `PostgresqlPlace`, which fills accounts from the tables beside it: they say what the test's ledger says."""
+
+    def __init__(self, place: Any, database: Any, seed: Callable[[int], Seed]) -> None:
+        self._place, self._database, self._seed = place, database, seed
+        self._written: dict[int, Seed] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._place, name)
+
+    def take(self, claim: Claim, **named: Any) -> Any:
+        account, seed = claim.account, self._seed(claim.account)
+        if self._written.get(account) != seed:
+            self._written = {account: seed}
+            spent = {**seed.by_holder, "closed": seed.closed, ADJUSTED: seed.adjusted}
+            self._database.do(partial(_write_rows, account, spent, list(seed.by_holder), list(seed.ended)))
+        return self._place.take(claim, **named)
+
+
+def _write_rows(account: int, spent: dict[str, int], live: list[str], ended: list[str], connection: Any) -> None:
+    with connection.transaction():
+        connection.execute("DELETE FROM holder")
+        connection.execute("DELETE FROM spend WHERE account = $1", account)
+        connection.execute(
+            "INSERT INTO spend SELECT $1, holder, '2026-11', amount, amount FROM unnest($2::text[], $3::bigint[]) AS "
+            "one(holder, amount)",
+            account, list(spent), list(spent.values()),
+        )  # fmt: skip
+        connection.execute(
+            "INSERT INTO holder(id, machine, ended) SELECT id, 'one', NULL FROM unnest($1::text[]) AS one(id) UNION ALL "
+            "SELECT id, 'one', clock_timestamp() FROM unnest($2::text[]) AS one(id)",
+            live, ended,
+        )  # fmt: skip
 
 
 class CountingEngines:
@@ -77,7 +114,8 @@ class CountingEngines:
 
             database = self.database()
             database.do(lambda connection: connection.execute(emptied(COUNTER_TABLES)))
-            counters = RemoteCounters(PostgresqlPlace(database, now=now), ledger)
+            place = _WithRows(PostgresqlPlace(database, now=now), database, seed)
+            counters = RemoteCounters(place, ledger)  # type: ignore[arg-type]
         else:
             from dragoman.ledger.counters.valkey import ValkeyPlace
 

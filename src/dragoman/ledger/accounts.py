@@ -15,7 +15,7 @@ from dragoman.ledger.interfaces import Account
 #: others in the counters alone.
 _KIND_BITS: Final = 2
 _NANO_PER_MICRO: Final = 1_000
-_USD, _TOKENS, _COUNTED, _CONCURRENT = range(4)
+_USD, TOKENS, _COUNTED, _CONCURRENT = range(4)
 #: Accounts that are remembered.
 _MOST_KEPT: Final = 20_000
 
@@ -159,18 +159,18 @@ def charge_of(quota: Quota, value: str, now: float) -> Charge:
 
 def _kind(quota: Quota) -> int:
     if quota.is_recorded:
-        return _USD if quota.unit == "usd" else _TOKENS
+        return _USD if quota.unit == "usd" else TOKENS
     return _CONCURRENT if quota.unit == "concurrent" else _COUNTED
 
 
 def is_recorded(account: Account) -> bool:
     """Whether the ledger's rows say what was used of it."""
-    return account & 3 in (_USD, _TOKENS)
+    return account & 3 in (_USD, TOKENS)
 
 
 def is_of_tokens(account: Account) -> bool:
     """Whether it is one of tokens that rows tell."""
-    return account & 3 == _TOKENS
+    return account & 3 == TOKENS
 
 
 def is_concurrent(account: Account) -> bool:

@@ -131,6 +131,7 @@ class Lease(msgspec.Struct, frozen=True):
         is_tight: the limit is near, so leases are exact.
         epoch: of the counters.
         others: what all others have of the account, and what is closed of it.
+        was_cold: the account was filled from the ledger for this call.
     """
 
     outcome: Literal["granted", "refused", "stale", "lost", "settling"]
@@ -138,6 +139,7 @@ class Lease(msgspec.Struct, frozen=True):
     is_tight: bool = True
     epoch: str = ""
     others: int = 0
+    was_cold: bool = False
 
 
 @final

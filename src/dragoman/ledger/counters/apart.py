@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from dragoman.ledger.counters.aside import Aside
 from dragoman.ledger.interfaces import CountersAway, Refused, StoreAway
 from dragoman.ledger.stores.postgresql import prepare
-from dragoman.ledger.stores.postgresql_connection import Connection
+from dragoman.ledger.stores.postgresql_connection import Connection, Fetched
 from dragoman.ledger.stores.postgresql_schema import LOCK
 from dragoman.secret import Secret
 
@@ -49,6 +49,23 @@ class Database:
     def close(self) -> None:
         """The next call opens it anew."""
         self._aside.close(self._end)
+
+    def fetch(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """All rows that a statement gives. Raises as `do`."""
+
+        def work(connection: Connection) -> list[tuple[Any, ...]]:
+            return connection.fetch(statement, *values)
+
+        def at_once(seconds: float) -> Fetched | Callable[[], list[tuple[Any, ...]]]:
+            connection = self._connection
+            if connection is None or not (self._is_ready and connection.is_open):
+                return partial(self._work, work)
+            return connection.fetch_at_once(seconds, statement, *values)
+
+        try:
+            return self._aside.do(partial(self._work, work), at_once=at_once)
+        except (StoreAway, Refused) as problem:
+            raise CountersAway(str(problem)) from None
 
     # ------------------------------------------------------------ inside
 

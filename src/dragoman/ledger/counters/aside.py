@@ -1,53 +1,70 @@
-"""Waiting for a server from a thread that has an event loop of its own, for no longer than is bearable there."""
+"""Waiting for a server from a thread whose event loop stands still meanwhile, for no longer than is bearable there."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from dragoman.ledger.interfaces import CountersAway
 
 _T = TypeVar("_T")
+#: An answer, alone in a tuple, or what gives it.
+AtOnce: TypeAlias = tuple[_T] | Callable[[], _T]
 
 
 class Aside:
     """One thread for what may take its time. Who calls waits for `patience` seconds, also for others who called before;
     what takes longer goes on there, and until it is done everybody else is told at once that the counters are away.
+    What is quick is done on the spot: to hand it over takes longer than most answers.
 
     Safe for several threads.
     """
 
-    __slots__ = ("_executor", "_lock", "_pending", "patience")
+    __slots__ = ("_executor", "_last", "_lock", "_pending", "patience")
 
     def __init__(self, patience: float) -> None:
         self.patience = patience
         self._lock = threading.Lock()
         self._executor: ThreadPoolExecutor | None = None
-        self._pending: Future[Any] | None = None
+        self._last: Future[Any] | None = None  # that was given to the thread
+        self._pending: Future[Any] | None = None  # for which nobody waits any more
 
-    def do(self, work: Callable[[], _T]) -> _T:
-        """What `work` gives; whatever it raises.
+    def do(self, work: Callable[[], _T], *, at_once: Callable[[float], AtOnce[_T]] | None = None) -> _T:
+        """What `work` gives; whatever it raises. `at_once`: is called on the spot instead while nothing goes on in the
+        thread, with the seconds that it may take: it gives an answer, or what the thread does then.
 
         Raises:
             CountersAway: it is not known in time.
         """
+        until = time.monotonic() + self.patience
         with self._lock:
             if self._pending is not None and not self._pending.done():
                 raise CountersAway("no answer yet")
-            if self._executor is None:
-                self._executor = ThreadPoolExecutor(1, thread_name_prefix="dragoman-counters")
-            try:
-                future: Future[_T] = self._executor.submit(work)
-            except RuntimeError:  # there is no room for a thread, or the process ends
-                self._executor = None  # the next call begins one; this one would keep what it was given
-                raise CountersAway("there is no room for a thread") from None
-        done, _ = wait((future,), self.patience)
+            if at_once is not None and (self._last is None or self._last.done()):
+                found = at_once(self.patience)
+                if isinstance(found, tuple):
+                    (answer,) = found
+                    return answer
+                work = found
+            future = self._given(work)
+            self._last = future
+        done, _ = wait((future,), max(until - time.monotonic(), 0.0))
         if not done:
             self._pending = future
             raise CountersAway("no answer in time")
         return future.result()
+
+    def _given(self, work: Callable[[], _T]) -> Future[_T]:
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, thread_name_prefix="dragoman-counters")
+        try:
+            return self._executor.submit(work)
+        except RuntimeError:  # there is no room for a thread, or the process ends
+            self._executor = None  # the next call begins one; this one would keep what it was given
+            raise CountersAway("there is no room for a thread") from None
 
     def close(self, last: Callable[[], object]) -> None:
         """The thread ends with this, if there is one; the next call begins another."""
@@ -56,4 +73,4 @@ class Aside:
             if executor is not None:
                 executor.submit(last)
                 executor.shutdown(wait=False)
-            self._pending = None
+            self._last = self._pending = None

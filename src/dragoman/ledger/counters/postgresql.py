@@ -16,12 +16,12 @@ _REMEMBERED: Final = 86_400.0
 _KEPT_AFTER: Final = 2 * 3_600.0
 _SHARES: Final = """
 SELECT account, holder, amount, seen, told FROM counter_share JOIN counter_account ON id = account
-WHERE amount IS NOT NULL AND life = counter_epoch() AND is_seeded
+WHERE amount IS NOT NULL AND life = (SELECT counter_epoch()) AND is_seeded
 """
-_ACCOUNTS: Final = "SELECT id, adjusted FROM counter_account WHERE life = counter_epoch() AND is_seeded"
+_ACCOUNTS: Final = "SELECT id, adjusted FROM counter_account WHERE life = (SELECT counter_epoch()) AND is_seeded"
 _TOTALS: Final = """
 SELECT id, (closed + adjusted + coalesce((SELECT sum(amount) FROM counter_share WHERE account = id), 0))::bigint
-FROM counter_account WHERE id = ANY($1::bigint[]) AND life = counter_epoch() AND is_seeded
+FROM counter_account WHERE id = ANY($1::bigint[]) AND life = (SELECT counter_epoch()) AND is_seeded
 """
 _TAKE: Final = "SELECT * FROM counter_take($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 
@@ -50,20 +50,14 @@ class PostgresqlPlace:
     def heard(self, *holders: str) -> None:
         self._ask("DELETE FROM counter_awaited WHERE holder = ANY($1::text[]) RETURNING 1", list(holders))
 
-    def take(self, claim: Claim, *, announces: bool) -> Lease | None:
+    def take(self, claim: Claim, *, announces: bool, seed: Seed | None = None) -> Lease:
+        """Fills an account of itself."""
         told = claim.facts.spent + claim.facts.reserved
         [(outcome, amount, is_tight, epoch, others)] = self._ask(
             _TAKE, claim.epoch, claim.account, claim.holder, claim.number, told, claim.want, claim.least, claim.limit,
             claim.generation, claim.until, is_recorded(claim.account), announces, self._clock(),
         )  # fmt: skip
-        return None if outcome == "cold" else Lease(outcome, amount, is_tight, epoch, others)
-
-    def fill(self, claim: Claim, seed: Seed) -> None:
-        self._ask(
-            "SELECT counter_seed($1, $2, $3, $4, $5::text[], $6::bigint[], $7::text[], $8)", claim.epoch,
-            claim.account, seed.closed, seed.adjusted, list(seed.by_holder), list(seed.by_holder.values()),
-            list(seed.ended), self._clock(),
-        )  # fmt: skip
+        return Lease(outcome, amount, is_tight, epoch, others)
 
     def fold(self, account: Account, holder: str, spent: int) -> None:
         self._ask("SELECT counter_fold($1, $2, $3, $4)", account, holder, spent, self._clock())
@@ -98,7 +92,7 @@ class PostgresqlPlace:
         self._database.close()
 
     def _ask(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        return self._database.do(lambda connection: connection.fetch(statement, *values))
+        return self._database.fetch(statement, *values)
 
     def _clock(self) -> float | None:
         return None if self._now is None else self._now()

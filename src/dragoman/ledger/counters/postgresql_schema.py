@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from dragoman.ledger.accounts import TOKENS
 from dragoman.ledger.leases import LEASE_SECONDS, SILENT_SECONDS
+from dragoman.ledger.stores.schema import ADJUSTED
 
 #: Of what stands here; a database of a later one is used as it is.
-VERSION: Final = "3"
+VERSION: Final = "4"
 
 TABLES: Final = f"""
 CREATE TABLE IF NOT EXISTS holder(
@@ -26,15 +28,16 @@ CREATE TABLE IF NOT EXISTS counter_share(
   account bigint NOT NULL, holder text NOT NULL, amount bigint, number bigint NOT NULL, seen float8 NOT NULL,
   told bigint NOT NULL, PRIMARY KEY(account, holder));
 
-CREATE OR REPLACE FUNCTION counter_clock(given float8) RETURNS float8 LANGUAGE sql AS $$
-  SELECT coalesce(given, extract(epoch FROM clock_timestamp())::float8) $$;
+-- In plpgsql, which keeps its plans: a function in SQL is planned at each call.
+CREATE OR REPLACE FUNCTION counter_clock(given float8) RETURNS float8 LANGUAGE plpgsql AS $$ BEGIN
+  RETURN coalesce(given, extract(epoch FROM clock_timestamp())::float8); END $$;
 
 -- As a number: the text of a time depends on the time zone of who asks.
-CREATE OR REPLACE FUNCTION counter_server() RETURNS text LANGUAGE sql AS $$
-  SELECT extract(epoch FROM pg_postmaster_start_time())::numeric::text $$;
+CREATE OR REPLACE FUNCTION counter_server() RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+  RETURN extract(epoch FROM pg_postmaster_start_time())::numeric::text; END $$;
 
-CREATE OR REPLACE FUNCTION counter_epoch() RETURNS text LANGUAGE sql AS $$
-  SELECT epoch FROM counter_life WHERE server = counter_server() $$;
+CREATE OR REPLACE FUNCTION counter_epoch() RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+  RETURN (SELECT epoch FROM counter_life WHERE server = counter_server()); END $$;
 
 CREATE OR REPLACE FUNCTION counter_begin(new_epoch text, awaits text[], given float8) RETURNS text
 LANGUAGE plpgsql AS $$ BEGIN
@@ -52,6 +55,40 @@ CREATE OR REPLACE FUNCTION counter_settles(given float8) RETURNS boolean LANGUAG
     DELETE FROM counter_awaited; RETURN false;
   END IF;
   RETURN true; END $$;
+
+CREATE OR REPLACE FUNCTION counter_seed(
+  known text, which bigint, closed_of bigint, adjusted_of bigint, who text[], used bigint[], gone text[], given float8)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE kept counter_account; BEGIN
+  SELECT * INTO kept FROM counter_account WHERE id = which FOR UPDATE;
+  IF kept.life IS DISTINCT FROM known OR counter_epoch() IS DISTINCT FROM known OR kept.is_seeded THEN RETURN; END IF;
+  UPDATE counter_account SET is_seeded = true, adjusted = adjusted_of, closed = closed_of + coalesce((
+    SELECT sum(greatest(told, seed.amount)) FROM counter_share JOIN unnest(who, used) AS seed(holder, amount)
+    USING (holder) WHERE account = which AND counter_share.amount IS NULL), 0) WHERE id = which;
+  UPDATE counter_share SET amount = NULL WHERE account = which AND holder = ANY(gone);
+  INSERT INTO counter_share SELECT which, seed.holder, seed.amount, 0, counter_clock(given), seed.amount
+    FROM unnest(who, used) AS seed(holder, amount) ON CONFLICT(account, holder) DO UPDATE
+    SET amount = greatest(counter_share.amount, excluded.amount) WHERE counter_share.amount IS NOT NULL;
+  INSERT INTO counter_share SELECT which, holder, NULL, 0, counter_clock(given), 0 FROM unnest(gone) AS seed(holder)
+    ON CONFLICT DO NOTHING; END $$;
+
+-- What the rows say of an account, as `roster.SharedRoster.seeds` reads it: one statement, so that all of it is of one
+-- moment.
+CREATE OR REPLACE FUNCTION counter_fill(known text, which bigint, given float8) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM counter_seed(known, which, coalesce(sum(amount) FILTER (WHERE is_closed), 0)::bigint,
+    coalesce(sum(amount) FILTER (WHERE name = '{ADJUSTED}'), 0)::bigint,
+    coalesce(array_agg(name) FILTER (WHERE is_live), '{{}}'),
+    coalesce(array_agg(amount) FILTER (WHERE is_live), '{{}}'),
+    coalesce(array_agg(name) FILTER (WHERE has_ended), '{{}}'), given)
+  FROM (
+    SELECT coalesce(holder.id, used.holder) AS name, coalesce(amount, 0) AS amount,
+      holder.id IS NOT NULL AND ended IS NULL AS is_live, ended IS NOT NULL AS has_ended,
+      (holder.id IS NULL OR ended IS NOT NULL) AND coalesce(used.holder, '') <> '{ADJUSTED}' AS is_closed
+    FROM holder FULL JOIN (
+      SELECT holder, sum(CASE WHEN which & 3 = {TOKENS} THEN tokens ELSE nano END)::bigint AS amount
+      FROM spend WHERE account = which GROUP BY 1) AS used ON holder.id = used.holder) AS each;
+END $$;
 
 CREATE OR REPLACE FUNCTION counter_take(
   known text, which bigint, who text, call bigint, told_now bigint, want bigint, least_of bigint, limit_of bigint,
@@ -75,11 +112,14 @@ DECLARE kept counter_account; mine counter_share; settles boolean; neighbours bi
     END IF;
     SELECT * INTO kept FROM counter_account WHERE id = which;
   END IF;
+  IF NOT (kept.is_seeded OR settles OR announces) THEN
+    PERFORM counter_fill(known, which, given);
+    SELECT * INTO kept FROM counter_account WHERE id = which;
+  END IF;
   SELECT * INTO mine FROM counter_share WHERE account = which AND holder = who;
   IF mine.holder IS NOT NULL AND (mine.amount IS NULL OR call <= mine.number) THEN outcome := 'stale'; RETURN; END IF;
   IF settles OR (announces AND NOT kept.is_seeded) THEN
     outcome := 'settling'; amount_now := told_now;
-  ELSIF NOT kept.is_seeded THEN outcome := 'cold'; amount_now := 0; RETURN;
   ELSE
     IF generation_of > kept.generation THEN
       UPDATE counter_account SET quota = limit_of, generation = generation_of WHERE id = which;
@@ -103,22 +143,6 @@ DECLARE kept counter_account; mine counter_share; settles boolean; neighbours bi
     ON CONFLICT(account, holder) DO UPDATE
     SET amount = excluded.amount, number = excluded.number, seen = excluded.seen, told = excluded.told;
   END $$;
-
-CREATE OR REPLACE FUNCTION counter_seed(
-  known text, which bigint, closed_of bigint, adjusted_of bigint, who text[], used bigint[], gone text[], given float8)
-RETURNS void LANGUAGE plpgsql AS $$
-DECLARE kept counter_account; BEGIN
-  SELECT * INTO kept FROM counter_account WHERE id = which FOR UPDATE;
-  IF kept.life IS DISTINCT FROM known OR counter_epoch() IS DISTINCT FROM known OR kept.is_seeded THEN RETURN; END IF;
-  UPDATE counter_account SET is_seeded = true, adjusted = adjusted_of, closed = closed_of + coalesce((
-    SELECT sum(greatest(told, seed.amount)) FROM counter_share JOIN unnest(who, used) AS seed(holder, amount)
-    USING (holder) WHERE account = which AND counter_share.amount IS NULL), 0) WHERE id = which;
-  UPDATE counter_share SET amount = NULL WHERE account = which AND holder = ANY(gone);
-  INSERT INTO counter_share SELECT which, seed.holder, seed.amount, 0, counter_clock(given), seed.amount
-    FROM unnest(who, used) AS seed(holder, amount) ON CONFLICT(account, holder) DO UPDATE
-    SET amount = greatest(counter_share.amount, excluded.amount) WHERE counter_share.amount IS NOT NULL;
-  INSERT INTO counter_share SELECT which, holder, NULL, 0, counter_clock(given), 0 FROM unnest(gone) AS seed(holder)
-    ON CONFLICT DO NOTHING; END $$;
 
 CREATE OR REPLACE FUNCTION counter_fold(which bigint, who text, spent bigint, given float8) RETURNS void
 LANGUAGE plpgsql AS $$

@@ -19,8 +19,6 @@ from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed
 from dragoman.ledger.leases import SILENT_SECONDS
 from dragoman.ledger.stores.schema import ADJUSTED
 
-#: How often an account is filled for one call: somebody else may begin another life meanwhile.
-_TURNS: Final = 3
 #: By account, what each holder spent.
 Spent: TypeAlias = dict[Account, dict[str, int]]
 
@@ -65,12 +63,9 @@ class Place(Protocol):
         """These are awaited no more."""
         ...
 
-    def take(self, claim: Claim, *, announces: bool) -> Lease | None:
-        """As `Counters.take`; None: the account is to be filled first. `announces`: what is told is kept until then."""
-        ...
-
-    def fill(self, claim: Claim, seed: Seed) -> None:
-        """Fill an account, where it is not, in one piece. What was told stays, but of those who the seed says ended."""
+    def take(self, claim: Claim, *, announces: bool, seed: Seed | None = None) -> Lease | None:
+        """As `Counters.take`; None: call again with what the account is filled with, where it is not yet, in one piece:
+        what was told stays, but of those who the seed says ended. `announces`: what is told is kept until then."""
         ...
 
     def fold(self, account: Account, holder: str, spent: int) -> None:
@@ -141,23 +136,29 @@ class RemoteCounters:
         epoch: of this life of the counters, as far as is known; "" before the first call.
     """
 
-    __slots__ = ("_place", "_roster", "epoch")
+    __slots__ = ("_place", "_reads_first", "_roster", "epoch")
     #: Others than the processes of this machine use them.
     is_shared: Final = True
 
     def __init__(self, place: Place, roster: Roster) -> None:
         self._place = place
         self._roster = roster
+        self._reads_first = (
+            False  # the account of the last first call was cold, so the next one's rows are read at once
+        )
         self.epoch = ""
 
     def take(self, claim: Claim) -> Lease:
-        for _ in range(_TURNS):
-            lease = self._place.take(claim, announces=False)
-            if lease is None:
-                self._place.fill(claim, self._seed(claim.account))
-                continue
-            return Lease("lost", epoch=self.look()) if lease.outcome == "lost" else lease
-        return Lease("settling", epoch=claim.epoch)
+        is_first = claim.number == 1
+        seed = self._seed(claim.account) if is_first and self._reads_first else None
+        lease = self._place.take(claim, announces=False, seed=seed)
+        if lease is None:
+            lease = self._place.take(claim, announces=False, seed=self._seed(claim.account))
+        if lease is None:
+            raise CountersAway("an account was not filled")
+        if is_first and is_recorded(claim.account):
+            self._reads_first = lease.was_cold
+        return Lease("lost", epoch=self.look()) if lease.outcome == "lost" else lease
 
     def fold(self, account: Account, holder: str, spent: int) -> None:
         self._place.fold(account, holder, spent)

@@ -60,15 +60,15 @@ class SharedRoster:
         self._database.do(work)
 
     def live(self) -> set[str]:
-        rows = self._database.do(lambda connection: connection.fetch("SELECT id FROM holder WHERE ended IS NULL"))
+        rows = self._database.fetch("SELECT id FROM holder WHERE ended IS NULL")
         return {id for (id,) in rows}
 
     def lost(self) -> set[str]:
         statement = f"SELECT id FROM holder WHERE ended IS NULL AND seen <= clock_timestamp() - {_seconds(_LOST_AFTER)}"
-        return {id for (id,) in self._database.do(lambda connection: connection.fetch(statement))}
+        return {id for (id,) in self._database.fetch(statement)}
 
     def seeds(self, accounts: Collection[Account]) -> dict[Account, Seed]:
-        rows = self._database.do(lambda connection: connection.fetch(_SEEDS, list(accounts)))
+        rows = self._database.fetch(_SEEDS, list(accounts))
         live = {holder for account, holder, has_ended, _ in rows if account is None and not has_ended}
         ended = frozenset(holder for account, holder, has_ended, _ in rows if account is None and has_ended)
         found = _by_account(accounts, [row for row in rows if row[0] is not None])
@@ -82,7 +82,7 @@ class SharedRoster:
     def spent(self, accounts: Collection[Account]) -> Spent:
         """What holders spent of accounts by the rows; what corrections add stands under `ADJUSTED`. Raises
         CountersAway."""
-        rows = self._database.do(lambda connection: connection.fetch(_SPENT, list(accounts)))
+        rows = self._database.fetch(_SPENT, list(accounts))
         return _by_account(accounts, rows)
 
     def tidy(self) -> None:
@@ -93,9 +93,7 @@ class SharedRoster:
         """
         machine = machine_of(self._folder)
         # In this order: who joined has a journal, so who is read here and has none any more has ended.
-        joined = self._database.do(
-            lambda connection: connection.fetch("SELECT id FROM holder WHERE machine = $1 AND ended IS NULL", machine)
-        )
+        joined = self._database.fetch("SELECT id FROM holder WHERE machine = $1 AND ended IS NULL", machine)
         live = live_holders(self._folder)
         gone = [id for (id,) in joined if id not in live]
 

@@ -45,10 +45,40 @@ return life[1]
 """
 )
 
+#: What an account is filled with, from the fifteenth value on: closed, adjusted, how many holders have not ended, each
+#: of them and what it used, who has ended. Gives what is closed.
+_FILL: Final = """
+local function fill()
+  local closed, count = tonumber(ARGV[15]), tonumber(ARGV[17])
+  local live, gone = {}, {}
+  for place = 18 + 2 * count, #ARGV do gone[ARGV[place]] = true end
+  for place = 18, 17 + 2 * count, 2 do live[ARGV[place]] = tonumber(ARGV[place + 1]) end
+  local all = redis.call('HGETALL', account_key)
+  for place = 1, #all, 2 do
+    if string.sub(all[place], 1, 2) == 'h:' then
+      local holder, share = string.sub(all[place], 3), read(all[place + 1])
+      local used = live[holder]
+      if gone[holder] then write(holder, nil, share.number, share.told)
+      elseif not used then used = 0 -- it came after the seed was read
+      elseif share.amount then write(holder, math.max(share.amount, used), share.number, share.told)
+      else closed = closed + math.max(used, share.told) end
+      live[holder] = nil
+    end
+  end
+  for holder, used in pairs(live) do write(holder, used, 0, used) end
+  for holder in pairs(gone) do
+    if not share_of(holder) then write(holder, nil, 0, 0) end
+  end
+  redis.call('HSET', account_key, 'seeded', '1', 'closed', whole(closed), 'adjusted', ARGV[16])
+  return closed
+end
+"""
+
 TAKE: Final = (
     _HEAD
+    + _FILL
     + f"""
-if not goes_on then return {{'lost'}} end
+if not goes_on then return 'lost' end
 local account, who, call, told = ARGV[4], ARGV[5], tonumber(ARGV[6]), tonumber(ARGV[7])
 local want, at_least, limit, generation = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10]), ARGV[11]
 local forget_at, is_recorded, announces = ARGV[12], ARGV[13] == '1', ARGV[14] == '1'
@@ -67,13 +97,17 @@ if fields[1] ~= known then
   end
   redis.call('SADD', listed_key, account)
 end
+local was_cold = 0
+if fields[2] ~= '1' and not settles and not announces then
+  if #ARGV < 15 then return 'cold' end
+  fields[3], fields[4], was_cold = fill(), ARGV[16], 1
+end
 local mine = share_of(who)
-if mine and (not mine.amount or call <= mine.number) then return {{'stale'}} end
+if mine and (not mine.amount or call <= mine.number) then return 'stale' end
 if settles or (announces and fields[2] ~= '1') then
   write(who, told, call, told)
-  return {{'settling', whole(told), 1, '0'}}
+  return string.format('settling|%.0f|1|0|0', told)
 end
-if fields[2] ~= '1' then return {{'cold'}} end
 local quota = tonumber(fields[5])
 if #generation > #fields[6] or (#generation == #fields[6] and generation > fields[6]) then
   redis.call('HSET', account_key, 'quota', ARGV[10], 'generation', generation)
@@ -101,37 +135,7 @@ else
   amount = told + at_least + ahead
 end
 write(who, amount, call, told)
-return {{outcome, whole(amount), is_tight, whole(others)}}
-"""
-)
-
-FILL: Final = (
-    _HEAD
-    + """
-local fields = redis.call('HMGET', account_key, 'life', 'seeded')
-if not goes_on or fields[1] ~= known or fields[2] == '1' then return 0 end
-local closed, count = tonumber(ARGV[4]), tonumber(ARGV[6])
-local live, gone = {}, {}
-for place = 7 + 2 * count, #ARGV do gone[ARGV[place]] = true end
-for place = 7, 6 + 2 * count, 2 do live[ARGV[place]] = tonumber(ARGV[place + 1]) end
-local all = redis.call('HGETALL', account_key)
-for place = 1, #all, 2 do
-  if string.sub(all[place], 1, 2) == 'h:' then
-    local holder, share = string.sub(all[place], 3), read(all[place + 1])
-    local used = live[holder]
-    if gone[holder] then write(holder, nil, share.number, share.told)
-    elseif not used then used = 0 -- it came after the seed was read
-    elseif share.amount then write(holder, math.max(share.amount, used), share.number, share.told)
-    else closed = closed + math.max(used, share.told) end
-    live[holder] = nil
-  end
-end
-for holder, used in pairs(live) do write(holder, used, 0, used) end
-for holder in pairs(gone) do
-  if not share_of(holder) then write(holder, nil, 0, 0) end
-end
-redis.call('HSET', account_key, 'seeded', '1', 'closed', whole(closed), 'adjusted', ARGV[5])
-return 1
+return string.format('%s|%.0f|%d|%.0f|%d', outcome, amount, is_tight, others, was_cold)
 """
 )
 

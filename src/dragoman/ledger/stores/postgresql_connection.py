@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import select
 import ssl
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NoReturn
+from functools import partial
+from typing import Any, Final, NoReturn, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from dragoman.errors import MissingExtra
@@ -41,10 +45,15 @@ SET idle_in_transaction_session_timeout = {patience};
 """
 #: Rows that are fetched at once of those that are read one by one.
 _AT_ONCE: Final = 1_000
+_READ_SIZE: Final = 65_536
 #: Of SQLSTATE: rules that a row breaks; transactions that waited for each other; values that fit
 #: no column, or no index.
 _RULE, _COLLIDED = "23", "40"
 _VALUES: Final = ("22", "54")
+
+
+#: All rows of a statement, alone in a tuple.
+Fetched: TypeAlias = tuple[list[tuple[Any, ...]]]
 
 
 class StoreCollided(StoreAway):
@@ -88,6 +97,31 @@ class Connection:
     def fetch(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """All rows that it gives. Raises as `execute`."""
         return [tuple(row) for row in self._do(self._opened().fetch(statement, *values))]
+
+    def fetch_at_once(
+        self, seconds: float, statement: str, *values: object
+    ) -> Fetched | Callable[[], list[tuple[Any, ...]]]:
+        """As `fetch`, of an open connection, in a thread whose event loop stands still meanwhile: none runs. What is
+        not there within some seconds, and what failed, is to be called in another thread."""
+        connection = self._opened()
+        transport, protocol = connection._transport, connection._protocol
+        if not isinstance(self._loop, asyncio.SelectorEventLoop) or transport.get_extra_info("sslcontext") is not None:
+            return partial(self.fetch, statement, *values)  # what is read is not what the driver is to be told
+        descriptor = transport.get_extra_info("socket").fileno()
+        work, until = connection.fetch(statement, *values), time.monotonic() + seconds
+        try:
+            while True:
+                waiter = work.send(None)
+                while not waiter.done():
+                    is_there = _is_readable(descriptor, until - time.monotonic())
+                    data = os.read(descriptor, _READ_SIZE) if is_there else b""
+                    if not data:  # at its end the loop finds the same, and ends the connection
+                        return partial(self._finish, work, waiter)
+                    protocol.data_received(data)
+        except StopIteration as done:
+            return ([tuple(row) for row in done.value],)
+        except Exception as problem:
+            return partial(self._fail, problem)
 
     def fetch_each(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
         """Its rows, one by one, inside a transaction. Raises as `execute`."""
@@ -170,6 +204,10 @@ class Connection:
             raise TimeoutError
         return task.result()
 
+    def _finish(self, work: Any, waiter: asyncio.Future[Any]) -> list[tuple[Any, ...]]:
+        """The rest of what was begun at once. Raises as `execute`."""
+        return [tuple(row) for row in self._do(_resumed(work, waiter))]
+
     def _fail(self, problem: Exception) -> NoReturn:
         """Raises StoreAway, Refused."""
         state = getattr(problem, "sqlstate", None) or ""
@@ -204,6 +242,21 @@ def numbered(statement: str) -> str:
 async def _awaited(work: Any) -> Any:
     """The driver's cursors can be awaited, and are no coroutines."""
     return await work
+
+
+async def _resumed(work: Any, waiter: asyncio.Future[Any]) -> Any:
+    while True:
+        await asyncio.wait((waiter,))
+        try:
+            waiter = work.send(None)
+        except StopIteration as done:
+            return done.value
+
+
+def _is_readable(descriptor: int, seconds: float) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(max(seconds, 0.0) * 1000))
 
 
 def _encode_id(id: bytes) -> bytes:

@@ -37,11 +37,13 @@ def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
     head, tail = around
     if not (lines[-1].startswith(head) and lines[-1].endswith(tail)):
         return None
-    if b"\n".join(lines).count(b"%b\n%b" % (tail, head)) != len(lines) - 1:
+    before, behind = head[:-1], tail[1:]
+    of_line: Callable[[bytes], bytes] = itemgetter(slice(len(before), -len(behind)))  # with its quotes
+    written = list(map(of_line, lines))
+    # nothing is left of a line that is too short, so that what is written again is longer
+    if b"%b%b%b" % (before, (behind + b"\n" + before).join(written), behind) != b"\n".join(lines):
         return None
-    # each with its quotes; a line that ends within its string would have a line end there, which no string has
-    of_line: Callable[[bytes], bytes] = itemgetter(slice(len(head) - 1, 1 - len(tail)))
-    strings = _decode_strings(list(map(of_line, lines)))
+    strings = _decode_strings(written)
     return strings if strings is not None and all(strings) else None
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -26,6 +27,9 @@ from dragoman.events import (
 #: Events with which a part first shows.
 OPENING: Final = frozenset({TextStart, ThinkingStart, ToolCallStart, ToolCallFailed, PartEvent})
 _OF_PARTS: Final = OPENING | {TextDelta, TextEnd, ThinkingDelta, ThinkingEnd, ToolCallDelta, ToolCallEnd}
+#: The index of an event that belongs to a part; the text of one that lets a part grow.
+index_of: Final[Callable[[Event], int]] = attrgetter("index")
+_text: Final[Callable[[Event], str]] = attrgetter("text")
 
 
 class PartIndices:
@@ -94,12 +98,6 @@ def before(events: list[Event], kinds: frozenset[type]) -> list[Event]:
     return events[: events.index(next(of_kinds(events, kinds)))]
 
 
-def index_of(event: Event) -> int:
-    """The index of an event that belongs to a part."""
-    index: int = event.index  # type: ignore[union-attr]
-    return index
-
-
 def text_of(events: Sequence[Event], kind: type[TextDelta] | type[ThinkingDelta] | type[ToolCallDelta]) -> str | None:
     """The text of events that only let one part grow, which most are; None when they are anything but such deltas."""
     first = events[0] if events else None
@@ -107,6 +105,6 @@ def text_of(events: Sequence[Event], kind: type[TextDelta] | type[ThinkingDelta]
         return None
     if len(events) == 1:
         return first.text
-    index = first.index
-    texts = [event.text for event in events if type(event) is kind and event.index == index]
-    return "".join(texts) if len(texts) == len(events) else None
+    if len({*map(type, events)}) > 1 or len({*map(index_of, events)}) > 1:
+        return None
+    return "".join(map(_text, events))

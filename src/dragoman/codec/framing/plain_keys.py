@@ -14,6 +14,7 @@ _BACKSLASH: Final = 0x5C
 LONG: Final = 4096
 _FEW: Final = 16
 _SPARSE: Final = 256  # bytes a backslash, where they are looked for one by one
+_AT_ONCE: Final = 8  # backslashes that may stand closer, as those around the first keys of arguments do
 #: A letter or `_`, of which keys are made, escaped. Usually `<` is escaped, and what is no ASCII.
 _LETTER: Final = re.compile(rb"\\u00[4-7]")
 #: Strings, each up to its end or that of the text, so that each begins where one begins; a key with its colon.
@@ -31,7 +32,7 @@ def may_have_escapes(data: bytes) -> bool:
                 return False
             if data.startswith(b"\\u00", place):
                 return True
-            if place < number * _SPARSE:
+            if place < (number - _AT_ONCE) * _SPARSE:
                 break
     return _BACKSLASH in data and data.rfind(b"\\u00") >= 0  # half of what `in` takes
 

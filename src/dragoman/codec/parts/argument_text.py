@@ -216,11 +216,12 @@ class ArgumentText(msgspec.Struct, eq=False):
 
     def _add_live(self, text: str) -> str:
         before = "".join(self._pieces[self._scanned :])
-        end = -1
-        flat = None if self._scanned else _FLAT.match(before + text)
-        if flat is not None:
+        whole, end = before + text, -1
+        if not self._scanned and whole.find("}") == len(whole) - 1 and _json.is_json(whole):
+            end = len(text)  # its only closing brace
+        elif not self._scanned and (flat := _FLAT.match(whole)) is not None:
             end = flat.end() - len(before)
-        elif len(before) + len(text) < _SHORT or not self._stays_open(before + text):
+        elif len(whole) < _SHORT or not self._stays_open(whole):
             self._scan(before)
             end = self._scan(text)
         if end < 0:

@@ -130,6 +130,32 @@ def test_what_only_anthropic_knows_is_read_as_text(target: str) -> None:
     assert "messages[0].parts[3].<compaction>" in named
 
 
+def test_what_stands_beside_the_texts_of_a_document_is_named() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+    content = [{"type": "text", "text": "mark1", "cache_control": {"type": "ephemeral"}}, image]
+    document = {"type": "document", "source": {"type": "content", "content": content}}
+    asked = LEAST["anthropic-messages"] | {"messages": [{"role": "user", "content": [document]}]}
+    for target in ("openai-chat", "openai-responses", "gemini-generate", "ollama-chat"):
+        _, named = send(asked, "anthropic-messages", target, PLAIN)
+        at = "messages[0].parts[0].<document>.source.content"
+        assert {f"{at}[0].cache_control", f"{at}[1].<image>"} <= set(named)
+
+
+@pytest.mark.parametrize("target", list(LEAST))
+@pytest.mark.parametrize(
+    "part", [Opaque("other", Raw(b'{"type":"web_search_call"}')), Media("image", "image/png", "iVBORw0KGgo=")]
+)
+def test_a_turn_of_the_model_of_which_nothing_can_be_said_is_left_out(target: str, part: Opaque | Media) -> None:
+    """An empty one is not what the model said, and some servers refuse it."""
+    turns = (Message("user", (Text("ask"),)), Message("assistant", (part,)), Message("user", (Text("more"),)))
+    rendered = PROTOCOLS[target].render_request(Request("m", turns))
+    body = json.loads(rendered.http.body)
+    [sent] = [body[name] for name in ("messages", "input", "contents") if name in body]
+    spoken = [turn for turn in sent if turn.get("role") in ("assistant", "model")]
+    assert all("iVBORw0KGgo=" in json.dumps(turn) for turn in spoken)
+    assert spoken or any(each.where.startswith("messages[1].parts[0]") for each in rendered.deviations)
+
+
 def test_a_part_in_a_result_is_read_too() -> None:
     content = [{"type": "search_result", "title": "t", "source": "s", "content": [{"type": "text", "text": "found"}]}]
     asked = LEAST["anthropic-messages"] | {

@@ -37,6 +37,7 @@ from dragoman.types import (
     Media,
     Message,
     Named,
+    Native,
     Opaque,
     Params,
     Reasoning,
@@ -383,7 +384,7 @@ def test_done_reason(reason: Any, native: Any, word: str):
 
 
 def test_pictures_and_lone_surrogates():
-    picture = Media("image", "image/png", "iVBORw0KGgo=")
+    picture = Media("image", "image/png", "iVBORw0KGgo=", native=Native("ollama-chat", {}))
     events = [Start(), TextStart(0), TextDelta(0, "a\ud800"), TextEnd(0), PartEvent(1, picture), Finish("stop")]
     wire = encoder().encode(events)
     assert lines(wire)[0]["message"]["content"] == "a\ufffd"

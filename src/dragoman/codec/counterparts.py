@@ -5,7 +5,7 @@ Only what means the same is here; all else is named as lost. Sources: the vendor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Final, final
 
 import msgspec
@@ -230,11 +230,11 @@ def as_text(part: Raw, protocol: ProtocolName) -> tuple[str, Text, tuple[str, ..
     if told is None:
         return None
     words = [read_text(fields.get(name)) for name in told[:-1]]
-    content = _content(fields.get(told[-1]))
+    unsaid = [name for name in fields if name != "type" and name not in told]
+    content = _content(fields.get(told[-1]), told[-1], unsaid)
     if not content:
         return None
-    text = "\n".join([*filter(None, words), content])
-    return kind, Text(text), tuple(name for name in fields if name != "type" and name not in told)
+    return kind, Text("\n".join([*filter(None, words), content])), tuple(unsaid)
 
 
 def as_image(part: Raw) -> tuple[Media, tuple[str, ...]] | None:
@@ -249,12 +249,21 @@ def as_image(part: Raw) -> tuple[Media, tuple[str, ...]] | None:
     return image, tuple(name for name, value in fields.items() if name not in _OF_IMAGE and bytes(value) != b"null")
 
 
-def takes_images(protocol: ProtocolName | None) -> bool:
-    """Whether answers of a protocol hold images. Messages have none, and Ollama's clients refuse an answer with one."""
-    return protocol in _WITH_IMAGES
+def takes_media(protocol: ProtocolName | None, media: Media) -> bool:
+    """Whether answers of a protocol can hold a file. Messages hold none, and Ollama's own client refuses an answer with
+    an image, so that Ollama's clients get only what a server of their own protocol said."""
+    if media.native is not None and media.native.protocol == protocol:
+        return True
+    return (media.kind, media.data is not None) in _MEDIA.get(protocol, ())
 
 
-_WITH_IMAGES: Final = frozenset[ProtocolName | None]({"openai-chat", "openai-responses", "gemini-generate"})
+_KINDS: Final = ("image", "audio", "video", "document")
+#: Protocol → kinds of files in its answers, each with whether it stands there as data or by its address.
+_MEDIA: Final[Mapping[ProtocolName | None, Container[tuple[str, bool]]]] = {
+    "openai-chat": {("image", True), ("image", False), ("audio", True)},
+    "openai-responses": {("image", True)},
+    "gemini-generate": {(kind, is_data) for kind in _KINDS for is_data in (True, False)},
+}
 _IMAGE: Final = "image_generation_call"
 _OF_IMAGE: Final = frozenset({"type", "id", "status", "result", "output_format"})
 #: Protocol → blocks that are read as texts → their fields that make it, the last one their content.
@@ -267,15 +276,24 @@ _TEXTS: Final[Mapping[ProtocolName, Mapping[str, tuple[str, ...]]]] = {
 }
 
 
-def _content(value: Raw | None) -> str:
-    """The text of a content: a string, or a list of texts."""
+def _content(value: Raw | None, path: str, unsaid: list[str]) -> str:
+    """The text of a content: a string, or a list of texts. `unsaid` gets the paths of what else stands in it."""
     inner = read_fields(value)
     if inner is not None:
-        return _content(inner.get("content"))
+        return _content(inner.get("content"), f"{path}.content", unsaid)
     items = read_items(value)
     if items is None:
         return read_text(value)
-    return "\n".join(filter(None, (read_text((read_fields(item) or {}).get("text")) for item in items)))
+    texts = []
+    for number, item in enumerate(items):
+        fields = read_fields(item) or {}
+        text = read_text(fields.get("text"))
+        if text:
+            unsaid += [f"{path}[{number}].{name}" for name in fields if name not in ("type", "text")]
+            texts.append(text)
+        else:
+            unsaid.append(f"{path}[{number}].<{kind_of(item)}>")
+    return "\n".join(texts)
 
 
 def kinds_of(part: Raw) -> list[str]:

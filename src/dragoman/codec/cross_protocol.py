@@ -21,7 +21,7 @@ from dragoman.codec.citations import (
     take_grounding,
     take_queries,
 )
-from dragoman.codec.counterparts import OF_ANSWER, kind_of, kinds_of, take
+from dragoman.codec.counterparts import OF_ANSWER, kind_of, kinds_of, take, takes_media
 from dragoman.codec.found_files import FoundFile, take_retrieved
 from dragoman.codec.found_files import each_once as each_file_once
 from dragoman.codec.json_fields import Fields, read_fields, read_items
@@ -330,6 +330,8 @@ class CrossProtocol:
         return Native(native.protocol, {**pages.rest.fields, "candidates": _json.raw([candidate])})
 
     def _part(self, part: Text | Thinking | Media | ToolCall | ToolResult | Opaque, index: int) -> None:
+        if type(part) is Media and not takes_media(self._protocol, part):
+            self._lose(f"parts[{index}]", part.kind)
         if type(part) is not Opaque:
             if part.native is not None:
                 self._native(part.native, f"parts[{index}].")
@@ -417,10 +419,10 @@ def _is_foreign_anywhere(reply: Reply, protocol: ProtocolName | None) -> bool:
     if reply.native is not None and reply.native.protocol != protocol:
         return True
     for part in reply.parts:
-        if type(part) is Opaque:
-            if part.protocol != protocol:
-                return True
-        elif part.native is not None and part.native.protocol != protocol:
+        source = part if type(part) is Opaque else part.native
+        if source is not None and source.protocol != protocol:
+            return True
+        if type(part) is Media and not takes_media(protocol, part):
             return True
     return False
 

@@ -12,12 +12,13 @@ from typing import Final, final
 
 import msgspec
 
+from dragoman._json import Json
 from dragoman.codec.counterparts import OF_MARKED_PART, OF_PART, Counterpart, as_text, kind_of, kinds_of, of_body, take
 from dragoman.codec.json_fields import Fields, read_fields, read_items
 from dragoman.deviations import clip, part_path
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, ModelLimits, Rendered, RenderRequest
-from dragoman.types import Native, Opaque, Part, ProtocolName, Request, ToolCall, ToolResult
+from dragoman.types import Message, Native, Opaque, Part, ProtocolName, Request, Text, ToolCall, ToolResult
 
 _NOTHING: Final = frozenset({b"null", b"[]", b"{}", b'""'})
 #: Fields that say what holds without them.
@@ -68,6 +69,13 @@ def _is_at_home(request: Request, protocol: ProtocolName) -> bool:
                     elif inner.native is not None and inner.native.protocol != protocol:
                         return False
     return True
+
+
+def is_left_empty(message: Message, rendered: dict[str, Json]) -> bool:
+    """Whether nothing of what the model said in a turn can be said, so that no turn is sent: an empty one would be none
+    that it said, and some servers refuse it."""
+    is_empty = rendered.keys() == {"role", "content"} and not rendered["content"]
+    return is_empty and message.role == "assistant" and any(type(part) is not Text for part in message.parts)
 
 
 @final

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import final
 
 from dragoman.codec.citations import Citation, CitationForm
-from dragoman.codec.counterparts import as_image, kind_of, takes_images
+from dragoman.codec.counterparts import as_image, kind_of, takes_media
 from dragoman.codec.found_files import FoundFile, read_call
 from dragoman.codec.remote_calls import Begun, RemoteCall, RemoteCalls
 from dragoman.codec.searches import Searches
@@ -76,8 +76,8 @@ class ToldParts:
 
     def _image(self, event: PartEvent, part: Opaque) -> PartEvent | None:
         """An image that a tool made, as protocols tell images, where this one does."""
-        made = as_image(part.raw) if takes_images(self._protocol) else None
-        if made is None:
+        made = as_image(part.raw)
+        if made is None or not takes_media(self._protocol, made[0]):
             return None
         self._lose_all(event, part, made[1])
         return PartEvent(event.index, made[0])

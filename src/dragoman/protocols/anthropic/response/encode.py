@@ -367,9 +367,7 @@ def _block(part: Part) -> _Object | None:
         case ToolCall():
             arguments = _json.embed(_arguments(part) or "{}")
             return _call_block(part.id, part.name, arguments, part.native)
-        case Media(kind, _, _, url):
-            return {"type": "text", "text": f"[{kind}: {url}]" if url else f"[{kind}]"}
         case Opaque(protocol, raw):
             return dict(read_fields(raw) or {}) or None if protocol == NAME else None
-        case ToolResult():  # stands in requests only
+        case Media() | ToolResult():  # a result stands in requests only
             return None

@@ -11,6 +11,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
+from dragoman.codec.cross_protocol_request import is_left_empty
 from dragoman.codec.json_fields import native_fields, read
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
@@ -118,12 +119,14 @@ class _Renderer:
             for number, result in results:
                 rendered.append(self._result(result, (place, number), held))
             if not results or len(results) < len(message.parts):
-                rendered.append(self._message(message, place))
+                turn = self._message(message, place)
+                if not is_left_empty(message, turn):
+                    rendered.append(turn)
         if held:
             rendered.append({"role": "user", "content": "", "images": held})
         return rendered
 
-    def _message(self, message: Message, index: int) -> Json:
+    def _message(self, message: Message, index: int) -> dict[str, Json]:
         role = "user" if message.role == "tool" else message.role
         texts: list[str] = []
         thinking: list[str] = []

@@ -28,6 +28,7 @@ from dragoman.protocols.ollama.response.unmodelled import Kept, tell_unread_of
 from dragoman.protocols.ollama.wire import (
     ENVELOPES,
     FOREIGN_REASONS,
+    NAME,
     NOT_MODELLED,
     NOTHING,
     PLACES,
@@ -50,9 +51,11 @@ from dragoman.protocols.ollama.wire import (
     unread_in,
     with_unread,
 )
-from dragoman.types import Media, Usage
+from dragoman.types import Media, Native, Usage
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
+#: What an image has that goes back to a client of this protocol alone.
+_OWN: Final = Native(NAME, {})
 
 
 class Decoder:
@@ -243,7 +246,7 @@ class Decoder:
         elif answer.content is None:
             assembly.deviate("missing-field", "message.content")
         for image in answer.images or ():
-            assembly.whole_part(Media("image", image_type(image), image))
+            assembly.whole_part(Media("image", image_type(image), image, native=_OWN))
         told: dict[str, Json] | None = None
         for number, call in enumerate(answer.tool_calls or ()):
             if (says_nothing(call) or is_nameless(call)) and not (noted(call.unread) or lenient):

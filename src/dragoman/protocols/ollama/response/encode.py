@@ -12,6 +12,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
+from dragoman.codec.counterparts import takes_media
 from dragoman.codec.cross_protocol import CrossProtocol, crossed
 from dragoman.codec.json_fields import Fields, native_fields
 from dragoman.codec.timestamps import render_time
@@ -109,8 +110,8 @@ class Encoder:
                     out.append(self._line({"tool_calls": [rendered]}))
             case ToolCallFailed():
                 self._failed.add(event)
-            case PartEvent(_, Media("image", _, str(data))):
-                out.append(self._line({"images": [data]}))
+            case PartEvent(_, Media() as media) if takes_media(NAME, media):
+                out.append(self._line({"images": [media.data]}))
             case Finish():
                 self._flush(out)
                 failure = self._failed.failure(event)
@@ -162,7 +163,7 @@ def render_response(
     thinking = "".join(part.text for part in reply.parts if isinstance(part, Thinking))
     if thinking:
         message["thinking"] = thinking
-    images = [part.data for part in reply.parts if isinstance(part, Media) and part.kind == "image" and part.data]
+    images = [part.data for part in reply.parts if isinstance(part, Media) and takes_media(NAME, part)]
     if images:
         message["images"] = images
     calls = [part for part in reply.parts if isinstance(part, ToolCall)]

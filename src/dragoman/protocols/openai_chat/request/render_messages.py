@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dragoman._json import Json, Raw
+from dragoman.codec.cross_protocol_request import is_left_empty
 from dragoman.codec.json_fields import Fields, native_fields, read_fields
 from dragoman.codec.parts.call_ids import hashed, shape_id
 from dragoman.deviations import part_path
@@ -47,7 +48,9 @@ class Turns:
                 if held:
                     rendered.append({"role": "user", "content": held})
                     held = []
-                rendered.append(self._message(message, others, place))
+                turn = self._message(message, others, place)
+                if not is_left_empty(message, turn):
+                    rendered.append(turn)
                 continue
             for number, part in enumerate(message.parts):
                 if isinstance(part, ToolResult):

@@ -385,7 +385,10 @@ def render_part(part: Media | Opaque) -> dict[str, Json] | None:
     if part.kind == "image":
         return {"images": [{"type": "image_url", "image_url": {"url": image_url(part)}}]}
     if part.kind == "audio" and part.data is not None:
-        audio = native_fields(part.native, NAME)
+        audio: Mapping[str, Json] = native_fields(part.native, NAME)
+        if not audio:  # what the vendor's type requires, with nothing in it, and where our own reader finds the form
+            form = {"format": part.mime.removeprefix("audio/")} if part.mime else {}
+            audio = {"id": "", "expires_at": 0, "transcript": "", **form}
         return {"audio": {**audio, "data": part.data}}
     return None
 

@@ -298,12 +298,6 @@ class Encoder:
             self._item = self._part = None
         self._held = None
 
-    def _say(self, text: str, out: list[bytes]) -> None:
-        """A message of its own."""
-        self._held = TextStart(-1)
-        self._delta(text, out)
-        self._end_text(TextEnd(-1), out)
-
     def _whole_part(self, event: PartEvent, out: list[bytes]) -> None:
         part = event.part
         if isinstance(part, Opaque):
@@ -313,8 +307,6 @@ class Encoder:
             id = f"ig_{self._new_id()}"
             image = {"id": id, **image_fields(part.mime), "result": part.data}
             self._whole_item(Opaque(NAME, _json.raw(image)), out)
-        elif part.url is not None:
-            self._say(part.url, out)
 
     def _whole_item(self, part: Opaque, out: list[bytes]) -> None:
         self._close_item(out)

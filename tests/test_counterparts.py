@@ -156,6 +156,39 @@ def test_a_turn_of_the_model_of_which_nothing_can_be_said_is_left_out(target: st
     assert spoken or any(each.where.startswith("messages[1].parts[0]") for each in rendered.deviations)
 
 
+@pytest.mark.parametrize("syntax", ["lark", "regex"])
+def test_the_grammar_of_a_free_text_goes_both_ways(syntax: str) -> None:
+    inner = {"syntax": syntax, "definition": "start: x"}
+    chat = {"type": "custom", "custom": {"name": "g", "format": {"type": "grammar", "grammar": inner}}}
+    responses = {"type": "custom", "name": "g", "format": {"type": "grammar", **inner}}
+    for source, tool, target, there in (
+        ("openai-chat", chat, "openai-responses", responses),
+        ("openai-responses", responses, "openai-chat", chat),
+    ):
+        body, named = send(LEAST[source] | {"tools": [tool]}, source, target, DIALECTS[target])
+        assert body["tools"] == [there]
+        assert not any("format" in each for each in named)
+
+
+@pytest.mark.parametrize("target", [name for name in LEAST if name != "gemini-generate"])
+@pytest.mark.parametrize("answer", [{"output": {"mark1": 1}}, {"mark1": 21, "unit": "C"}, {"result": ["mark1"]}])
+def test_a_result_of_gemini_that_is_said_whole_is_not_named(target: str, answer: dict[str, Any]) -> None:
+    call = {"functionCall": {"name": "f", "args": {}}}
+    result = {"functionResponse": {"name": "f", "response": answer}}
+    contents = [{"role": "model", "parts": [call]}, {"role": "user", "parts": [result]}]
+    body, named = send(LEAST["gemini-generate"] | {"contents": contents}, "gemini-generate", target, PLAIN)
+    assert "mark1" in json.dumps(body)
+    assert not any("response" in each for each in named)
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+@pytest.mark.parametrize(("mime", "form"), [("audio/mpeg", "mp3"), ("audio/x-wav", "wav"), ("audio/wav", "wav")])
+def test_a_sound_has_the_name_that_openai_takes(target: str, mime: str, form: str) -> None:
+    contents = [{"role": "user", "parts": [{"inlineData": {"mimeType": mime, "data": "aGk="}}]}]
+    body, _ = send(LEAST["gemini-generate"] | {"contents": contents}, "gemini-generate", target, DIALECTS[target])
+    assert f'"format": "{form}"' in json.dumps(body)
+
+
 def test_a_part_in_a_result_is_read_too() -> None:
     content = [{"type": "search_result", "title": "t", "source": "s", "content": [{"type": "text", "text": "found"}]}]
     asked = LEAST["anthropic-messages"] | {

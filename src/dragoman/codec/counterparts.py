@@ -134,6 +134,14 @@ OF_PART: Final[tuple[Counterpart, ...]] = (
     ),
     _REFUSAL,
 )
+#: The form of a custom tool's free text.
+OF_TOOL: Final[tuple[Counterpart, ...]] = (
+    Counterpart({"openai-chat": ("custom", "format", "type"), "openai-responses": ("format", "type")}),
+    *(
+        Counterpart({"openai-chat": ("custom", "format", "grammar", name), "openai-responses": ("format", name)})
+        for name in ("syntax", "definition")
+    ),
+)
 _ANSWERED: Final = {f'"{word}"': word for word in ("auto", "default", "flex", "priority", "scale")}
 #: Fields of an answer. A tier that OpenAI does not have is none for its clients.
 OF_ANSWER: Final[tuple[Counterpart, ...]] = (
@@ -247,6 +255,12 @@ def as_image(part: Raw) -> tuple[Media, tuple[str, ...]] | None:
     form = read_text(fields.get("output_format")) or "png"
     image = Media("image", "image/svg+xml" if form == "svg" else f"image/{form}", data)
     return image, tuple(name for name, value in fields.items() if name not in _OF_IMAGE and bytes(value) != b"null")
+
+
+def sound_form(mime: str | None) -> str:
+    """What OpenAI's protocols call the form of a sound: `mp3`, `wav`."""
+    form = (mime or "audio/wav").partition("/")[2].removeprefix("x-")
+    return "mp3" if form == "mpeg" else form
 
 
 def takes_media(protocol: ProtocolName | None, media: Media) -> bool:

@@ -13,7 +13,17 @@ from typing import Final, final
 import msgspec
 
 from dragoman._json import Json
-from dragoman.codec.counterparts import OF_MARKED_PART, OF_PART, Counterpart, as_text, kind_of, kinds_of, of_body, take
+from dragoman.codec.counterparts import (
+    OF_MARKED_PART,
+    OF_PART,
+    OF_TOOL,
+    Counterpart,
+    as_text,
+    kind_of,
+    kinds_of,
+    of_body,
+    take,
+)
 from dragoman.codec.json_fields import Fields, read_fields, read_items
 from dragoman.deviations import clip, part_path
 from dragoman.events import Deviation
@@ -29,6 +39,8 @@ _DEFAULTS: Final = frozenset({
 #: How deep the path of a field is told.
 _DEPTH: Final = 4
 _TOOLS: Final = "tools"
+#: What the text of a result says whole.
+_SAID_AS_TEXT: Final = "ToolResult.response"
 
 
 def crossing(protocol: ProtocolName, render: RenderRequest) -> RenderRequest:
@@ -106,9 +118,13 @@ class Crossed:
             parts = self._parts(message.parts, (place,), known)
             if parts is not message.parts or own is not message.native:
                 messages[place] = msgspec.structs.replace(message, parts=parts, native=own)
+        tools = list(request.tools)
         for place, tool in enumerate(request.tools):
-            self._native(tool.native, "tools[].", f"tools[{place}].")
-        return msgspec.structs.replace(request, messages=tuple(messages), native=native)
+            known = OF_TOOL if self._is_vendor and tool.kind == "custom" else ()
+            own = self._native(tool.native, "tools[].", f"tools[{place}].", known)
+            if own is not tool.native:
+                tools[place] = msgspec.structs.replace(tool, native=own)
+        return msgspec.structs.replace(request, messages=tuple(messages), tools=tuple(tools), native=native)
 
     def deviations(self) -> list[Deviation]:
         """What was said otherwise, and what was not said."""
@@ -162,7 +178,8 @@ class Crossed:
             return native
         said, rest = take(native.fields, native.protocol, self._protocol, known)
         for path in paths(rest, _DEPTH):
-            self._add(shape + path, where + path, native.protocol)
+            if not (shape + path).startswith(_SAID_AS_TEXT):
+                self._add(shape + path, where + path, native.protocol)
         return Native(self._protocol, said) if said else native
 
     def _add(self, shape: str, where: str, protocol: str) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.citations import Citation, CitationForm
-from dragoman.codec.counterparts import is_refusal
+from dragoman.codec.counterparts import is_refusal, sound_form
 from dragoman.codec.found_files import FoundFile
 from dragoman.events import Deviation
 from dragoman.protocols.openai_responses.remote_items import render_remote
@@ -168,6 +168,5 @@ def render_media(part: Media) -> dict[str, Json] | None:
             return {"type": "input_file", "filename": _UNNAMED, "file_data": url, **rest}
         return {"type": "input_file", ("file_url" if url.startswith("http") else "file_id"): url, **rest}
     if part.kind == "audio" and part.data is not None:
-        form = (part.mime or "audio/wav").rpartition("/")[2]
-        return {"type": "input_audio", "input_audio": {"data": part.data, "format": form}, **rest}
+        return {"type": "input_audio", "input_audio": {"data": part.data, "format": sound_form(part.mime)}, **rest}
     return None

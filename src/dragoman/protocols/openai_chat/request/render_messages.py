@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dragoman._json import Json, Raw
+from dragoman.codec.counterparts import sound_form
 from dragoman.codec.cross_protocol_request import is_left_empty
 from dragoman.codec.json_fields import Fields, native_fields, read_fields
 from dragoman.codec.parts.call_ids import hashed, shape_id
@@ -225,8 +226,7 @@ class Turns:
         if media.data is None:
             self._deviate("dropped", at, "sound can be sent as data only")
             return None
-        form = (media.mime or "audio/wav").partition("/")[2]
-        return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}, **native}
+        return {"type": "input_audio", "input_audio": {"data": media.data, "format": sound_form(media.mime)}, **native}
 
 
 def mark_cache(messages: list[dict[str, Json]], mark: Json) -> None:

@@ -10,7 +10,7 @@ import streams
 from measuring import Row, exponent, fastest
 
 from dragoman._json import Raw
-from dragoman.client.partial_arguments import PartialArguments
+from dragoman.client.streaming.partial_arguments import PartialArguments
 from dragoman.events import ToolCallDelta
 from dragoman.ids import new_id
 from dragoman.pipe import Reader

@@ -14,12 +14,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from dragoman.config.quotas import Quota
-from dragoman.ledger.accounts import Need, charge_of
-from dragoman.ledger.budgets import Budgets
 from dragoman.ledger.counting import open_counters
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.journal import Journal
+from dragoman.ledger.journal.writing import Journal
 from dragoman.ledger.key_ring import KeyRing
+from dragoman.ledger.limits.accounts import Need, charge_of
+from dragoman.ledger.limits.budgets import Budgets
 from dragoman.ledger.replica.age import now
 from dragoman.ledger.replica.file import Heard, Replica
 from dragoman.secret import Secret

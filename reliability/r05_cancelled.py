@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dragoman.ledger.checking import check
 from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.reports.checking import check
 from dragoman.protocols import PROTOCOLS
 from gateway.recording import rows
 from reliability.caller import Caller, rendered, spoken

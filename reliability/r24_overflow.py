@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 
 from codec.test_context_overflow import LOOK_ALIKES, WORDINGS
-from dragoman.codec.context_overflow import Overflow, read_overflow
-from dragoman.codec.error_body import read_problem
+
+from dragoman.codec.errors.context_overflow import Overflow, read_overflow
+from dragoman.codec.errors.error_body import read_problem
 from dragoman.routing.circuit_breaker import COUNTED
 from dragoman.routing.retry import pick_delay
 from reliability.row import Result, Scale

@@ -24,9 +24,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import ClassVar
 
-from dragoman.ledger.checking import Checked, check, list_journals
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import StoreAway
+from dragoman.ledger.reports.checking import Checked, check, list_journals
 from dragoman.ledger.stores.files import month_file, months_in
 from reliability.process import Gateway
 from reliability.request_bodies import RequestBodies

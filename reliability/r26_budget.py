@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from dragoman.config.quotas import Quota
-from dragoman.ledger.accounts import charge_of
-from dragoman.ledger.checking import check
 from dragoman.ledger.counting import open_counters
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import CountersAway
-from dragoman.ledger.quotas import QuotaBook
-from dragoman.ledger.seeding import read_seed
+from dragoman.ledger.limits.accounts import charge_of
+from dragoman.ledger.limits.quotas import QuotaBook
+from dragoman.ledger.limits.seeding import read_seed
+from dragoman.ledger.reports.checking import check
 from reliability.network import Here, dial
 from reliability.process import Gateway
 from reliability.r25_ledger import count_open, is_shipper

@@ -22,11 +22,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from dragoman.ledger.checking import Checked, check, list_journals
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import StoreAway
-from dragoman.ledger.journal import Journal
-from dragoman.ledger.records import Intent, Settlement
+from dragoman.ledger.journal.records import Intent, Settlement
+from dragoman.ledger.journal.writing import Journal
+from dragoman.ledger.reports.checking import Checked, check, list_journals
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.opening import open_reading, open_store
 from dragoman.secret import Secret

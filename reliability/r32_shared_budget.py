@@ -19,12 +19,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from dragoman.config.quotas import Quota
-from dragoman.ledger.accounts import charge_of
-from dragoman.ledger.checking import check
 from dragoman.ledger.counting import read_totals, read_used
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import CountersAway, StoreAway
-from dragoman.ledger.leases import LEASE_SECONDS
+from dragoman.ledger.limits.accounts import charge_of
+from dragoman.ledger.limits.leases import LEASE_SECONDS
+from dragoman.ledger.reports.checking import check
 from dragoman.ledger.stores.opening import open_reading
 from dragoman.secret import Secret
 from reliability import engine_valkey, engines

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from dragoman.config.quotas import Quota
-from dragoman.ledger.accounts import charge_of
+from dragoman.ledger.limits.accounts import charge_of
 from reliability import engine_valkey, engines, network
 from reliability.network import Machine, serve
 from reliability.r26_budget import NANO_PER_TOKEN, TOKENS, Billing

@@ -27,9 +27,9 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-from dragoman.ledger.checking import Checked, check, list_journals
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.keys import KeyBook, VirtualKey
+from dragoman.ledger.reports.checking import Checked, check, list_journals
 from dragoman.ledger.stores.files import MAIN_FILE, month_file, months_in
 from dragoman.ledger.stores.migrating import migrate
 from dragoman.ledger.stores.opening import open_reading

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoman.config.quotas import Quota
-from dragoman.ledger.accounts import charge_of
-from dragoman.ledger.checking import check, list_journals
 from dragoman.ledger.counting import read_totals
+from dragoman.ledger.limits.accounts import charge_of
+from dragoman.ledger.reports.checking import check, list_journals
 from dragoman.ledger.stores.opening import open_reading
 from reliability import engine_valkey, engines, jumping_clock, network
 from reliability.jumping_clock import JumpingClock

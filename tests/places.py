@@ -14,9 +14,9 @@ from dragoman.agent.ui import drawing
 from dragoman.agent.ui.approval_view import show_action, show_head
 from dragoman.agent.ui.blocks import Blocks
 from dragoman.cli.terminal import clip, harmless
-from dragoman.client.partial_arguments import PartialArguments
-from dragoman.codec.context_overflow import read_overflow, says_overflow
-from dragoman.codec.error_body import read_problem
+from dragoman.client.streaming.partial_arguments import PartialArguments
+from dragoman.codec.errors.context_overflow import read_overflow, says_overflow
+from dragoman.codec.errors.error_body import read_problem
 from dragoman.codec.framing.json_array import ArrayItems
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.errors import DragomanError

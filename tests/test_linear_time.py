@@ -56,7 +56,7 @@ FEEDERS = {
     "protocol/__init__.py Stage": "stages",
     "codec/framing/body.py BodyReader": "openai-chat sends ''",
     "codec/framing/event_stream.py EventLines": "openai-chat sends 'data: '",
-    "client/partial_arguments.py PartialArguments": "arguments' text",
+    "client/streaming/partial_arguments.py PartialArguments": "arguments' text",
     "offering/restoring.py Restored": "restored calls",
     "pipe.py Pipe": "openai-chat says",
     "pipe.py Reader": "openai-chat says",

@@ -20,10 +20,10 @@ import vendor_answers
 import vendor_streams
 import vendor_types
 from dragoman import _json
-from dragoman.codec.context_overflow import read_overflow
 from dragoman.codec.cost import read_cost
+from dragoman.codec.errors.context_overflow import read_overflow
+from dragoman.codec.errors.retry_after import read_wait, wait_in_words
 from dragoman.codec.parts.settled_arguments import has_finite_numbers
-from dragoman.codec.retry_after import read_wait, wait_in_words
 from dragoman.config.quotas import read_amount
 from dragoman.errors import ConfigError
 from dragoman.events import fold

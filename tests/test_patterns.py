@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from dragoman.codec.error_body import read_problem
+from dragoman.codec.errors.error_body import read_problem
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.stages.argument_repair.string_text import _MENDINGS, _RUNS
 from growth import MOST_EXPONENT, exponent
@@ -24,9 +24,9 @@ BOUNDED = {
     "codec/parts/argument_text.py _OUTSIDE": (
         "matched at one place; a string that is not closed is looked at once in a stretch, then read inside"
     ),
-    "codec/context_overflow.py _LIMIT": "reads messages that `problems` cut to 1,000 characters",
-    "codec/error_body.py _RAW_CALL": "fails for the last quote of its kind alone; reads 16,000 characters",
-    "codec/error_body.py _TITLE": "looks 500 characters ahead, in 16,000",
+    "codec/errors/context_overflow.py _LIMIT": "reads messages that `problems` cut to 1,000 characters",
+    "codec/errors/error_body.py _RAW_CALL": "fails for the last quote of its kind alone; reads 16,000 characters",
+    "codec/errors/error_body.py _TITLE": "looks 500 characters ahead, in 16,000",
     "stages/tool_names.py _PAIR": "reads what `_PAIRS` has matched whole: every search finds its end",
     "stages/rescue/argument_tags.py _ATTRIBUTE": "reads the head of a tag, 400 characters",
     "stages/rescue/quoted.py _TAG": "reads the openers of our own families",

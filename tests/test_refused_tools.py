@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.codec.unsupported_tools import refuses_tools
+from dragoman.codec.errors.unsupported_tools import refuses_tools
 from dragoman.events import Failure
 
 REFUSALS = """

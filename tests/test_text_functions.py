@@ -36,7 +36,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "cli/demo_broken.py excerpt": {"width": 80},
     "cli/logged_request.py find_request": {"lines": [b'{"kind":"request","id":"a"}']},
     "cli/terminal.py clip": {"width": 80},
-    "client/forwarding.py with_query": {"query": "a=b"},
+    "client/request/forwarding.py with_query": {"query": "a=b"},
     "codec/containers.py straighten_object": {"place": Place(), "where": "", "deviate": take_nothing},
     "codec/parts/call_ids.py hashed": {"size": 20},
     "codec/parts/half_characters.py join_halves": {"text": "a"},

@@ -33,10 +33,10 @@ from dragoman.gateway.messages import Head
 from dragoman.gateway.process.gateway import Gateway
 from dragoman.gateway.telemetry.pricing import Pricing
 from dragoman.gateway.telemetry.record import Observer, begin_record
-from dragoman.ledger.checking import check
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.journal import Journal
-from dragoman.ledger.records import Intent, Settlement
+from dragoman.ledger.journal.records import Intent, Settlement
+from dragoman.ledger.journal.writing import Journal
+from dragoman.ledger.reports.checking import check
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.sqlite import SqliteStore
 from dragoman.ledger.waking import Sleeper

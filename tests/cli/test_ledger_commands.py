@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.cli.main import main
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.records import AttemptIds, Row
+from dragoman.ledger.journal.records import AttemptIds, Row
 from dragoman.ledger.stores.files import MAIN_FILE, month_file, month_of
 from dragoman.ledger.stores.sqlite import SqliteStore
 from ledger.histories import HOLDER, intent, settlement

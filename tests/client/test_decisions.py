@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from dragoman.codec.error_body import read_problem
+from dragoman.codec.errors.error_body import read_problem
 from dragoman.events import Failure, FailureKind
 from dragoman.routing.circuit_breaker import COUNTED, IN_A_ROW, OPEN_SECONDS, CircuitBreaker
 from dragoman.routing.fallback import Candidate, Move, Stop, Wait, decide, pick_first

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.client.mcp_tools import McpFailed
+from dragoman.client.mcp.tools import McpFailed
 from dragoman.testing import FakeModel, call
 
 PAIR = r"a role goes into a dict: \{'role': 'user', 'content': '…'\}"

@@ -199,7 +199,7 @@ def test_mypy_infers_outputs() -> None:
     revealed = [line.partition('"')[2].rstrip('"') for line in run.stdout.splitlines() if "Revealed" in line]
     assert revealed == [
         "typed_outputs.City", "typed_outputs.City", "str", "typed_outputs.City", "list[typed_outputs.City]", "None",
-        "typed_outputs.City", "typed_outputs.City", "dragoman.client.tool_loop.Answer[None]",
+        "typed_outputs.City", "typed_outputs.City", "dragoman.client.runs.loop.Answer[None]",
     ], run.stdout  # fmt: skip
     assert run.returncode == 0, run.stdout
 

@@ -17,9 +17,9 @@ from dragoman import _json
 from dragoman.agent.tools.pins import Pins
 from dragoman.agent.tools.remote import Remote, RemoteError
 from dragoman.agent.tools.toolbox import Toolbox
-from dragoman.client import mcp_stdio
-from dragoman.client.mcp_session import read_result
-from dragoman.client.mcp_tools import McpFailed
+from dragoman.client.mcp import stdio as mcp_stdio
+from dragoman.client.mcp.session import read_result
+from dragoman.client.mcp.tools import McpFailed
 from dragoman.config import McpServer
 from dragoman.testing import FakeModel, call
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.client.pouring import count_text
+from dragoman.client.streaming.pouring import count_text
 from dragoman.events import Event, TextDelta, TextStart, ThinkingDelta, ToolCallDelta, UsageUpdate
 from dragoman.types import Usage
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from cases import counter
-from dragoman.client import apart as apart_module
-from dragoman.client.apart import LONGEST, Apart
 from dragoman.client.exchange import Exchange
 from dragoman.client.passthrough.exchange import PassthroughExchange
+from dragoman.client.streaming import apart as apart_module
+from dragoman.client.streaming.apart import LONGEST, Apart
 from dragoman.events import Event, Finish, Reply, TextDelta, TextStart, fold, unfold
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import NO_USAGE, Text

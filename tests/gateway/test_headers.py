@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import reply
-from dragoman.client.forwarding import ClientHead, as_client, may_pass
+from dragoman.client.request.forwarding import ClientHead, as_client, may_pass
 from dragoman.config import load_config
 from dragoman.errors import ConfigError
 from dragoman.gateway.auth import Guard

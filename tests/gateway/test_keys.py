@@ -16,10 +16,10 @@ from conversations import reply
 from dragoman.cli.main import main
 from dragoman.gateway.accounting import Ledger
 from dragoman.gateway.server import client_addresses
-from dragoman.ledger.checking import check
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.key_ring import KeyRing
 from dragoman.ledger.keys import VirtualKey
+from dragoman.ledger.reports.checking import check
 from gateway.recording import Recording, recording, rows
 from gateway.running import Running, stream_of
 

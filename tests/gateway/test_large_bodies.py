@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dragoman import _json
-from dragoman.client.splicing import splice_sized
+from dragoman.client.request.splicing import splice_sized
 from dragoman.gateway.request_bodies import check_shape
 from dragoman.protocols import PROTOCOLS
 

@@ -17,9 +17,9 @@ import pytest
 from reliability.caller import rendered, spoken
 
 from conversations import reply
-from dragoman.ledger.checking import check
-from dragoman.ledger.exporting import export_csv
 from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.reports.checking import check
+from dragoman.ledger.reports.exporting import export_csv
 from dragoman.protocols import PROTOCOLS
 from gateway.recording import Recording, recording, rows
 from gateway.running import Running, stream_of, whole_of, wire
@@ -322,7 +322,7 @@ def test_a_full_disk_is_said_and_recovers(tmp_path: Path, monkeypatch: pytest.Mo
             headers = {"authorization": f"Bearer {key}"} if needs else {}
             for function in ("posix_fallocate", "write"):  # no room for a segment; where none is set apart, none for it
                 with monkeypatch.context() as patched:
-                    patched.setattr(f"dragoman.ledger.journal.os.{function}", full)
+                    patched.setattr(f"dragoman.ledger.journal.writing.os.{function}", full)
                     status, _, data = running.request("POST", path, body, headers)
                 if needs:
                     assert status == 503 and b"ledger" in data and running.provider.requests == []
@@ -405,7 +405,7 @@ def test_an_intent_that_is_not_on_the_disk_is_not_sent_where_it_must_be(
             raise OSError(errno.EIO, "the disk is broken")
 
         with monkeypatch.context() as patch:
-            patch.setattr("dragoman.ledger.journal.os.fdatasync", broken_disk)
+            patch.setattr("dragoman.ledger.journal.writing.os.fdatasync", broken_disk)
             ask(running, CHAT, f"{CHAT}/model-1", stream=stream)
         assert len(threads) == 1 and running.run(_thread()) not in threads
         assert len(running.provider.requests) == asked + (not needs)

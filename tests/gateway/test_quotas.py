@@ -14,9 +14,9 @@ import pytest
 from reliability.caller import spoken
 
 from conversations import reply
-from dragoman.ledger.accounts import Scopes
-from dragoman.ledger.checking import check
 from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.limits.accounts import Scopes
+from dragoman.ledger.reports.checking import check
 from dragoman.protocols import PROTOCOLS
 from gateway.recording import recording, rows
 from gateway.running import Running, stream_of, whole_of, wire

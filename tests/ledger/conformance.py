@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.records import Intent, Row, Settlement
+from dragoman.ledger.journal.records import Intent, Row, Settlement
 from dragoman.ledger.stores.files import MAIN_FILE, month_file, months_in
 from ledger.histories import HOLDER
 

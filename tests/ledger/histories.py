@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from dragoman.ledger.records import STATES, AttemptIds, Intent, Settlement
+from dragoman.ledger.journal.records import STATES, AttemptIds, Intent, Settlement
 
 START = 1_795_305_600_000_000  # 2026-11-22 00:00 UTC, in microseconds
 HOLDER = "00000000000000ab"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from dragoman.ledger.interfaces import Claim, Facts, Lease, Seed
-from dragoman.ledger.leases import LEASE_SECONDS, SILENT_SECONDS, Balance, share
+from dragoman.ledger.limits.leases import LEASE_SECONDS, SILENT_SECONDS, Balance, share
 
 Fault: TypeAlias = Literal[
     "late messages count", "facts are asked for", "leases never end", "epoch outlives its server",

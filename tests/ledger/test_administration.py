@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dragoman.ledger.checking import check
+from dragoman.ledger.reports.checking import check
 from gateway.administration.desks import ALL, TEAM, Office, Told
 from ledger.engines import KINDS, Engines
 

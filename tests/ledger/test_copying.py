@@ -14,20 +14,20 @@ from hypothesis import strategies as st
 
 from dragoman.cli.main import main
 from dragoman.config.quotas import Quota
-from dragoman.ledger.checking import check
 from dragoman.ledger.copying import copy_ledger
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import StoreAway
+from dragoman.ledger.journal.records import AttemptIds, PriceSnapshot, Row
 from dragoman.ledger.keys import KeyBook, VirtualKey
-from dragoman.ledger.quotas import QuotaBook
-from dragoman.ledger.records import AttemptIds, PriceSnapshot, Row
-from dragoman.ledger.seeding import read_spent
+from dragoman.ledger.limits.quotas import QuotaBook
+from dragoman.ledger.limits.seeding import read_spent
+from dragoman.ledger.reports.checking import check
+from dragoman.ledger.reports.usage import read_usage
 from dragoman.ledger.stores.files import MAIN_FILE, month_file, months_in
 from dragoman.ledger.stores.migrating import Migrated, migrate
 from dragoman.ledger.stores.opening import open_reading, open_store
 from dragoman.ledger.stores.schema import GROUPS, MAIN, SUMS, VERSION
 from dragoman.ledger.stores.values import read_row, row_values
-from dragoman.ledger.usage import read_usage
 from ledger.engines import KINDS, Engines, dump, now
 from ledger.histories import HOLDER, START, histories, intent
 from ledger.test_managing import change_all

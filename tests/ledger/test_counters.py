@@ -9,15 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.ledger.checking import check
 from dragoman.ledger.counters.remote import RemoteCounters
 from dragoman.ledger.counters.sqlite import SqliteCounters
 from dragoman.ledger.counting import correct_counters
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Claim, CountersAway, Facts, Lease, Seed
-from dragoman.ledger.journal import Journal
-from dragoman.ledger.leases import LEASE_SECONDS, SILENT_SECONDS
-from dragoman.ledger.seeding import leasing_holders, live_holders, read_adjusted, read_seed, read_seeds, read_spent
+from dragoman.ledger.journal.writing import Journal
+from dragoman.ledger.limits.leases import LEASE_SECONDS, SILENT_SECONDS
+from dragoman.ledger.limits.seeding import (
+    leasing_holders,
+    live_holders,
+    read_adjusted,
+    read_seed,
+    read_seeds,
+    read_spent,
+)
+from dragoman.ledger.reports.checking import check
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.sqlite import SqliteStore
 from ledger.counting_engines import KINDS, CountingEngines

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.config.quotas import Quota
-from dragoman.ledger.checking import check
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused
 from dragoman.ledger.keys import KeyBook, VirtualKey
-from dragoman.ledger.quotas import QuotaBook
+from dragoman.ledger.limits.quotas import QuotaBook
+from dragoman.ledger.reports.checking import check
 from dragoman.ledger.stores.opening import open_reading
 from ledger.engines import KINDS, Engines, alike, dump, now
 

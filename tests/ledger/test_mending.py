@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from dragoman.config.quotas import Quota
-from dragoman.ledger.checking import check
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import StoreAway, StoreDamaged
+from dragoman.ledger.journal.records import AttemptIds, Row
 from dragoman.ledger.key_ring import KeyRing
 from dragoman.ledger.keys import KeyBook, VirtualKey
-from dragoman.ledger.quotas import QuotaBook, QuotaWatch, read_stored
-from dragoman.ledger.records import AttemptIds, Row
+from dragoman.ledger.limits.quotas import QuotaBook, QuotaWatch, read_stored
+from dragoman.ledger.reports.checking import check
 from dragoman.ledger.stores.files import MAIN_FILE, month_file, month_of, months_in, serial_of
 from dragoman.ledger.stores.mending import COPY_FILE, mend
 from dragoman.ledger.stores.salvage import salvage

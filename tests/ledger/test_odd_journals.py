@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.ledger.checking import Checked, check, list_journals
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Store
-from dragoman.ledger.journal import Journal
-from dragoman.ledger.records import AttemptIds, first_id, started_of
-from dragoman.ledger.seeding import read_spent
+from dragoman.ledger.journal.records import AttemptIds, first_id, started_of
+from dragoman.ledger.journal.writing import Journal
+from dragoman.ledger.limits.seeding import read_spent
+from dragoman.ledger.reports.checking import Checked, check, list_journals
+from dragoman.ledger.reports.usage import read_usage
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.files import month_of
-from dragoman.ledger.usage import read_usage
 from ledger.engines import KINDS, Engines, now
 from ledger.histories import START, intent, settlement
 

@@ -17,16 +17,16 @@ from reliability.engines import PASSWORD, PostgreSQL
 
 from dragoman.cli.main import main
 from dragoman.config.quotas import Quota
-from dragoman.ledger.checking import check
 from dragoman.ledger.counters.apart import Database
 from dragoman.ledger.counters.roster import SharedRoster, machine_of
 from dragoman.ledger.counting import fold_ended, open_counters, read_totals
 from dragoman.ledger.folder import LedgerFolder, place_of
 from dragoman.ledger.interfaces import Claim, CountersAway, Facts, Refused, StoreAway
-from dragoman.ledger.journal import Journal
+from dragoman.ledger.journal.records import AttemptIds, Row
+from dragoman.ledger.journal.writing import Journal
 from dragoman.ledger.keys import KeyBook, VirtualKey
-from dragoman.ledger.quotas import QuotaBook, read_stored
-from dragoman.ledger.records import AttemptIds, Row
+from dragoman.ledger.limits.quotas import QuotaBook, read_stored
+from dragoman.ledger.reports.checking import check
 from dragoman.ledger.stores import postgresql_connection
 from dragoman.ledger.stores.postgresql import PostgresqlStore
 from dragoman.ledger.stores.postgresql_reading import open_postgresql

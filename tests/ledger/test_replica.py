@@ -22,7 +22,7 @@ from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway
 from dragoman.ledger.key_ring import KeyRing
 from dragoman.ledger.keys import KeyBook, VirtualKey
-from dragoman.ledger.quotas import QuotaBook, QuotaWatch, read_stored
+from dragoman.ledger.limits.quotas import QuotaBook, QuotaWatch, read_stored
 from dragoman.ledger.replica.age import Moment, seconds_between
 from dragoman.ledger.replica.refreshing import ReplicaKeeper
 from dragoman.ledger.stores.files import REPLICA_FILE

@@ -21,8 +21,6 @@ from dragoman.config.quotas import Quota
 from dragoman.gateway.accounting import Ledger
 from dragoman.gateway.telemetry.pricing import Pricing
 from dragoman.gateway.telemetry.record import Observer
-from dragoman.ledger.accounts import Charge, charge_of
-from dragoman.ledger.budgets import Budgets, Need, Refusal
 from dragoman.ledger.counters.apart import Database
 from dragoman.ledger.counters.postgresql_schema import TABLES, VERSION
 from dragoman.ledger.counters.remote import RemoteCounters
@@ -31,9 +29,11 @@ from dragoman.ledger.counters.valkey import ValkeyPlace
 from dragoman.ledger.counting import correct_counters, fold_ended, open_counters, read_totals, read_used
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Claim, CountersAway, Facts, Seed
-from dragoman.ledger.journal import Journal
-from dragoman.ledger.leases import SILENT_SECONDS
-from dragoman.ledger.quotas import QuotaBook
+from dragoman.ledger.journal.writing import Journal
+from dragoman.ledger.limits.accounts import Charge, charge_of
+from dragoman.ledger.limits.budgets import Budgets, Need, Refusal
+from dragoman.ledger.limits.leases import SILENT_SECONDS
+from dragoman.ledger.limits.quotas import QuotaBook
 from dragoman.ledger.replica.file import ReplicaWatch
 from dragoman.ledger.replica.refreshing import ReplicaKeeper
 from dragoman.ledger.shipper import Shipper

@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.ledger import waking
-from dragoman.ledger.checking import check, list_journals
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.frames import HEADER, frame
 from dragoman.ledger.interfaces import StoreAway
-from dragoman.ledger.journal import Journal, segment_path
+from dragoman.ledger.journal.frames import HEADER, frame
+from dragoman.ledger.journal.records import AttemptIds, Intent, PriceSnapshot, Row, Settlement, encode_record
+from dragoman.ledger.journal.writing import Journal, segment_path
 from dragoman.ledger.locking import FileLock
-from dragoman.ledger.records import AttemptIds, Intent, PriceSnapshot, Row, Settlement, encode_record
+from dragoman.ledger.reports.checking import check, list_journals
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.sqlite import SqliteStore
 from dragoman.ledger.waking import Ringer, Sleeper
@@ -93,7 +93,7 @@ def test_what_a_dead_writer_left_open_is_interrupted(folder: LedgerFolder) -> No
 import os, sys
 sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
 from pathlib import Path
-from dragoman.ledger.journal import Journal
+from dragoman.ledger.journal.writing import Journal
 from ledger.histories import intent, settlement
 journal = Journal(Path({str(folder.journals)!r}))
 first, second = intent(journal.ids), intent(journal.ids, 1)

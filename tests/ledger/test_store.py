@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.ledger.checking import check
-from dragoman.ledger.exporting import export_csv
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway, StoreDamaged
-from dragoman.ledger.records import AttemptIds, PriceSnapshot, Row
-from dragoman.ledger.seeding import read_spent
+from dragoman.ledger.journal.records import AttemptIds, PriceSnapshot, Row
+from dragoman.ledger.limits.seeding import read_spent
+from dragoman.ledger.reports.checking import check
+from dragoman.ledger.reports.exporting import export_csv
+from dragoman.ledger.reports.usage import read_usage
 from dragoman.ledger.stores.files import MAIN_FILE, month_file, month_of
 from dragoman.ledger.stores.schema import CHARGES
 from dragoman.ledger.stores.sqlite import SqliteStore
-from dragoman.ledger.usage import read_usage
 from ledger.conformance import dump, rows_of, sums
 from ledger.histories import HOLDER, START, History, histories, intent, settlement
 

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.ledger.checking import check
-from dragoman.ledger.exporting import export_csv
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, Store
-from dragoman.ledger.records import STATES, AttemptIds, Intent, PriceSnapshot, Row
+from dragoman.ledger.journal.records import STATES, AttemptIds, Intent, PriceSnapshot, Row
+from dragoman.ledger.reports.checking import check
+from dragoman.ledger.reports.exporting import export_csv
+from dragoman.ledger.reports.usage import GROUPINGS, read_usage
 from dragoman.ledger.stores.opening import open_store
 from dragoman.ledger.stores.schema import COLUMNS
-from dragoman.ledger.usage import GROUPINGS, read_usage
 from ledger.engines import KINDS, Engines, alike, dump
 from ledger.histories import HOLDER, START, intent, settlement
 

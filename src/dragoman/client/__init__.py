@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from dragoman.client.asynchronous import AsyncClient
     from dragoman.client.embed import Embeddings
-    from dragoman.client.runs import AsyncRun, Run
-    from dragoman.client.streams import AsyncStream, Stream, StreamedCall
+    from dragoman.client.runs.loop import Answer
+    from dragoman.client.runs.run import AsyncRun, Run
+    from dragoman.client.runs.state import ToolFinished, ToolStarted
+    from dragoman.client.streaming.streams import AsyncStream, Stream, StreamedCall
     from dragoman.client.synchronous import Client
-    from dragoman.client.tool_loop import Answer
-    from dragoman.client.tool_run import ToolFinished, ToolStarted
     from dragoman.discovery.model_facts import ModelFacts
     from dragoman.types import Attempt
 
@@ -22,19 +22,19 @@ __all__ = [
 ]  # fmt: skip
 
 _PLACES: Final = {
-    "Answer": "dragoman.client.tool_loop",
+    "Answer": "dragoman.client.runs.loop",
     "AsyncClient": "dragoman.client.asynchronous",
-    "AsyncRun": "dragoman.client.runs",
-    "AsyncStream": "dragoman.client.streams",
+    "AsyncRun": "dragoman.client.runs.run",
+    "AsyncStream": "dragoman.client.streaming.streams",
     "Attempt": "dragoman.types",
     "Client": "dragoman.client.synchronous",
     "Embeddings": "dragoman.client.embed",
     "ModelFacts": "dragoman.discovery.model_facts",
-    "Run": "dragoman.client.runs",
-    "Stream": "dragoman.client.streams",
-    "StreamedCall": "dragoman.client.streams",
-    "ToolFinished": "dragoman.client.tool_run",
-    "ToolStarted": "dragoman.client.tool_run",
+    "Run": "dragoman.client.runs.run",
+    "Stream": "dragoman.client.streaming.streams",
+    "StreamedCall": "dragoman.client.streaming.streams",
+    "ToolFinished": "dragoman.client.runs.state",
+    "ToolStarted": "dragoman.client.runs.state",
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 import msgspec
 
 from dragoman.client.prepare import Adapt
-from dragoman.client.streams import check_reply
+from dragoman.client.streaming.streams import check_reply
 from dragoman.errors import CallFailed, OutputInvalid
 from dragoman.events import Failure, Reply, ToolCallFailed
 from dragoman.inputs.conversation import Messages, Tools, read_messages, read_tools

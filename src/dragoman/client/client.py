@@ -15,13 +15,13 @@ from typing import Final
 import msgspec
 
 from dragoman.client.exchange import OnDeviation, OnWire
-from dragoman.client.forwarding import ClientHead, as_client
-from dragoman.client.images import Images
 from dragoman.client.passthrough.exchange import EndpointCache, RawRequest
 from dragoman.client.passthrough.whole import WholePassthrough
 from dragoman.client.prepare import Adapt, Means, Preparation
+from dragoman.client.request.forwarding import ClientHead, as_client
+from dragoman.client.request.images import Images
 from dragoman.client.started_servers import LocalServers
-from dragoman.client.stream import ResponseStream
+from dragoman.client.streaming.stream import ResponseStream
 from dragoman.client.target_state import LOG, TargetStates
 from dragoman.config import Config, HttpConfig, ToolsMode, load_config
 from dragoman.discovery.list_models import take_stock

@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 import msgspec
 
 from dragoman.client.failure_words import explained
-from dragoman.client.forwarding import ClientHead, addressed
-from dragoman.client.tool_mode import Asked, first_attempt, next_attempt, offer_tools
+from dragoman.client.request.forwarding import ClientHead, addressed
+from dragoman.client.request.tool_mode import Asked, first_attempt, next_attempt, offer_tools
 from dragoman.deviations import clip
 from dragoman.errors import failure_kind
 from dragoman.events import GROWTH, SEMANTIC, Deviation, Event, Failure, Finish, Start, UsageUpdate

@@ -9,13 +9,13 @@ from typing import TypeAlias, final
 import msgspec
 
 from dragoman.client.exchange import Exchange, OnDeviation, OnWire
-from dragoman.client.forwarding import ClientHead, as_client
-from dragoman.client.images import Images
 from dragoman.client.offload import LARGE, run_sized
 from dragoman.client.passthrough.exchange import EndpointCache, PassthroughExchange, RawRequest
+from dragoman.client.request.forwarding import ClientHead, as_client
+from dragoman.client.request.images import Images
+from dragoman.client.request.tool_mode import offer_tools
 from dragoman.client.started_servers import LocalServers
 from dragoman.client.target_state import TargetStates
-from dragoman.client.tool_mode import offer_tools
 from dragoman.events import Deviation
 from dragoman.history import SignatureWatch, Vault
 from dragoman.http.timeouts import Timeouts

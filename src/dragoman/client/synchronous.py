@@ -24,12 +24,12 @@ from dragoman.client.configured import configured
 from dragoman.client.embed import Embeddings, embed, read_texts
 from dragoman.client.exchange import OnDeviation
 from dragoman.client.model_list import listed_models
-from dragoman.client.prepare_run import read_run
-from dragoman.client.runs import Run
-from dragoman.client.streams import Stream
-from dragoman.client.tool_loop import Answer
-from dragoman.client.tool_run import Approve, OnToolError
-from dragoman.client.turns import open_stream, whole_reply
+from dragoman.client.runs.loop import Answer
+from dragoman.client.runs.prepare import read_run
+from dragoman.client.runs.run import Run
+from dragoman.client.runs.state import Approve, OnToolError
+from dragoman.client.runs.turns import open_stream, whole_reply
+from dragoman.client.streaming.streams import Stream
 from dragoman.config import Config, ToolsMode
 from dragoman.discovery.model_facts import ModelFacts
 from dragoman.events import Reply

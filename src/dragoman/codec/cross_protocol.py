@@ -13,7 +13,8 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.citations import (
+from dragoman.codec.counterparts import OF_ANSWER, kind_of, kinds_of, take, takes_media
+from dragoman.codec.hosted.citations import (
     Citation,
     CitationForm,
     render_grounding,
@@ -21,13 +22,12 @@ from dragoman.codec.citations import (
     take_grounding,
     take_queries,
 )
-from dragoman.codec.counterparts import OF_ANSWER, kind_of, kinds_of, take, takes_media
-from dragoman.codec.found_files import FoundFile, take_retrieved
-from dragoman.codec.found_files import each_once as each_file_once
+from dragoman.codec.hosted.found_files import FoundFile, take_retrieved
+from dragoman.codec.hosted.found_files import each_once as each_file_once
+from dragoman.codec.hosted.searches import each_once
+from dragoman.codec.hosted.told_parts import ToldParts
 from dragoman.codec.json_fields import Fields, read_fields, read_items
-from dragoman.codec.searches import each_once
 from dragoman.codec.token_odds import OddsForm, take_odds
-from dragoman.codec.told_parts import ToldParts
 from dragoman.deviations import clip
 from dragoman.events import (
     Deviation,

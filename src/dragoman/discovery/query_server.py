@@ -9,7 +9,7 @@ from typing import Any, Final, final, get_args
 import msgspec
 
 from dragoman import _json
-from dragoman.codec.error_body import read_problem
+from dragoman.codec.errors.error_body import read_problem
 from dragoman.events import Failure
 from dragoman.gathered import Gathered
 from dragoman.http.timeouts import Timeouts

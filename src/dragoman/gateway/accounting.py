@@ -22,27 +22,27 @@ from dragoman.gateway.telemetry.metrics import LEDGER_ATTEMPTS, LEDGER_PROBLEM, 
 from dragoman.gateway.telemetry.pricing import Pricing
 from dragoman.gateway.telemetry.record import Observer, Record
 from dragoman.http.response import TransportFailed
-from dragoman.ledger.accounts import Scopes
-from dragoman.ledger.budgets import Budgets
 from dragoman.ledger.counters.remote import RemoteCounters
 from dragoman.ledger.counters.sqlite import SqliteCounters
 from dragoman.ledger.counting import MUCH_PATIENCE, PATIENCE, fold_ended, open_counters
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import CountersAway
-from dragoman.ledger.journal import Journal, JournalFailed
-from dragoman.ledger.leases import GONE_SECONDS
-from dragoman.ledger.quotas import QuotaWatch, merged
-from dragoman.ledger.records import (
+from dragoman.ledger.journal.records import (
     Intent,
     PriceSnapshot,
     Settlement,
 )
+from dragoman.ledger.journal.syncing import GroupSync
+from dragoman.ledger.journal.writing import Journal, JournalFailed
+from dragoman.ledger.limits.accounts import Scopes
+from dragoman.ledger.limits.budgets import Budgets
+from dragoman.ledger.limits.leases import GONE_SECONDS
+from dragoman.ledger.limits.quotas import QuotaWatch, merged
+from dragoman.ledger.limits.seeding import leasing_holders
 from dragoman.ledger.replica.age import Moment, now, seconds_between
 from dragoman.ledger.replica.file import ReplicaWatch
-from dragoman.ledger.seeding import leasing_holders
 from dragoman.ledger.shipper import Shipped, Shipper
 from dragoman.ledger.stores.opening import open_store
-from dragoman.ledger.syncing import GroupSync
 from dragoman.ledger.waking import Ringer
 
 _LOG: Final = logging.getLogger("dragoman.gateway")

@@ -12,8 +12,8 @@ from dragoman.events import Failure
 from dragoman.gateway.attempt_bounds import bound_of, expected_of
 from dragoman.gateway.telemetry.pricing import Pricing
 from dragoman.http.response import TransportFailed
-from dragoman.ledger.accounts import Accounts, Charge, Charges, Need, Scopes
-from dragoman.ledger.budgets import Budgets, Refusal
+from dragoman.ledger.limits.accounts import Accounts, Charge, Charges, Need, Scopes
+from dragoman.ledger.limits.budgets import Budgets, Refusal
 from dragoman.providers.endpoint import Outgoing
 from dragoman.routing.target import Target
 from dragoman.types import Usage

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from dragoman.codec.unsupported_tools import refuses_tools
+from dragoman.codec.errors.unsupported_tools import refuses_tools
 from dragoman.config import Config
 from dragoman.discovery.model_facts import gather, pick_default
 from dragoman.embedded import EMBEDDED, has_embedded

@@ -15,11 +15,11 @@ import msgspec
 
 from dragoman._json import Raw
 from dragoman.client.client import Requester
-from dragoman.client.forwarding import ClientHead
 from dragoman.client.offload import LARGE, run_sized
 from dragoman.client.passthrough.exchange import RawRequest
 from dragoman.client.passthrough.whole import WholePassthrough
-from dragoman.client.stream import ResponseStream
+from dragoman.client.request.forwarding import ClientHead
+from dragoman.client.streaming.stream import ResponseStream
 from dragoman.codec.json_fields import read_fields
 from dragoman.errors import DragomanError, WireError, call_failure, failure_kind, is_unusable
 from dragoman.events import Deviation, Event, Failure, fold

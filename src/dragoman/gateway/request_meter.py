@@ -13,7 +13,7 @@ from dragoman.gateway.telemetry.pricing import Pricing
 from dragoman.gateway.telemetry.rate_limits import provider_request_id
 from dragoman.gateway.telemetry.record import Record
 from dragoman.http.response import TransportFailed
-from dragoman.ledger.records import (
+from dragoman.ledger.journal.records import (
     Intent,
     PriceSnapshot,
     Settlement,

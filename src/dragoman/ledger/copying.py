@@ -18,8 +18,8 @@ import msgspec
 
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, Store, StoreAway
+from dragoman.ledger.journal.records import PriceSnapshot, Row
 from dragoman.ledger.keys import KEY_FIELDS
-from dragoman.ledger.records import PriceSnapshot, Row
 from dragoman.ledger.stores.files import month_file, months_in, renew_month
 from dragoman.ledger.stores.managing import Change, open_managed
 from dragoman.ledger.stores.opening import StoreReading, open_reading, open_store

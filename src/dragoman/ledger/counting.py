@@ -10,7 +10,7 @@ from dragoman.ledger.counters.remote import RemoteCounters
 from dragoman.ledger.counters.sqlite import COUNTERS_FILE, SqliteCounters
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Account
-from dragoman.ledger.seeding import leasing_holders, live_holders, read_adjusted, read_seeds, read_spent
+from dragoman.ledger.limits.seeding import leasing_holders, live_holders, read_adjusted, read_seeds, read_spent
 
 if TYPE_CHECKING:
     from dragoman.ledger.counters.roster import SharedRoster

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, TypeAlias, final
 
 import msgspec
 
-from dragoman.ledger.records import PriceSnapshot, Row, Settlement
+from dragoman.ledger.journal.records import PriceSnapshot, Row, Settlement
 
 
 class StoreAway(Exception):

@@ -9,7 +9,7 @@ from typing import Literal, final
 import msgspec
 
 from dragoman import _json
-from dragoman.ledger.records import PriceSnapshot, clip_name
+from dragoman.ledger.journal.records import PriceSnapshot, clip_name
 from dragoman.money import Rates, make_rates
 
 

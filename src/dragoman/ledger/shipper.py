@@ -18,10 +18,10 @@ import msgspec
 
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import CountersAway, Refused, Store, StoreAway, StoreDamaged
-from dragoman.ledger.journal import segments_of
+from dragoman.ledger.journal.reading import JournalReader, Look
+from dragoman.ledger.journal.records import PriceSnapshot, Row, encode_record, first_id
+from dragoman.ledger.journal.writing import segments_of
 from dragoman.ledger.locking import FileLock
-from dragoman.ledger.reading import JournalReader, Look
-from dragoman.ledger.records import PriceSnapshot, Row, encode_record, first_id
 from dragoman.ledger.waking import Sleeper
 
 #: Seconds between two rounds while records come: what comes meanwhile is delivered together.

@@ -10,10 +10,10 @@ import msgspec
 
 from dragoman.config.quotas import EACH, Quota, quota_fields, read_scope, render_amount
 from dragoman.errors import ConfigError
-from dragoman.ledger.accounts import Accounts, Charge, Scopes
 from dragoman.ledger.counting import read_totals, read_used
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import CountersAway, StoreAway
+from dragoman.ledger.limits.accounts import Accounts, Charge, Scopes
 from dragoman.money import render_usd
 
 

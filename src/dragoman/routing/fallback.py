@@ -11,8 +11,8 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
-from dragoman.codec.context_overflow import read_overflow
-from dragoman.codec.unsupported_tools import refuses_tools
+from dragoman.codec.errors.context_overflow import read_overflow
+from dragoman.codec.errors.unsupported_tools import refuses_tools
 from dragoman.events import Failure
 from dragoman.routing.retry import MOST_ATTEMPTS, pick_delay
 from dragoman.types import FailureKind

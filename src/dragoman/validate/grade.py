@@ -14,7 +14,7 @@ from typing import Any, Final, final
 import msgspec
 
 from dragoman import _json
-from dragoman.codec.unsupported_tools import refuses_tools
+from dragoman.codec.errors.unsupported_tools import refuses_tools
 from dragoman.events import Deviation, Event, Failure, FailureKind, Reply, TextDelta
 from dragoman.proofs import Verdict
 from dragoman.types import ToolCall

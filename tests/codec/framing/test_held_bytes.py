@@ -124,7 +124,7 @@ def seconds(data: bytes) -> float:
 
 #: Lists of bytes and texts of ours in which pieces of what others sent may wait, and why small pieces do not fill them.
 LISTS = {
-    "client/apart.py _kept": "of one read: the response is paused meanwhile",
+    "client/streaming/apart.py _kept": "of one read: the response is paused meanwhile",
     "client/passthrough/exchange.py _kept_back": "the last frames of an answer, whole ones",
     "client/passthrough/read_along.py _kept": "of some milliseconds, 32 KiB at most",
     "codec/framing/event_stream.py alike": "data of events in one read",
@@ -136,7 +136,7 @@ LISTS = {
     "gathered.py _pieces": "1 KiB each at least",
     "http/connection.py _lines": "fields of a head, whose bytes are bounded",
     "http/connection.py _pieces": "of one read; of a response that waits, joined from 64 on",
-    "ledger/seeding.py by_month": "of our own ledger",
+    "ledger/limits/seeding.py by_month": "of our own ledger",
     "protocols/anthropic/response/encode.py out": "written by us, for the events of one read",
     "protocols/gemini/response/encode.py out": "written by us, for the events of one read",
     "protocols/gemini/response/unmodelled.py _others": "frames without a candidate, each longer than its object",

@@ -13,8 +13,8 @@ from dragoman.gateway.administration.desk import Desk
 from dragoman.gateway.administration.granters import Granters
 from dragoman.gateway.messages import Head
 from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.journal.records import AttemptIds, Row
 from dragoman.ledger.keys import VirtualKey
-from dragoman.ledger.records import AttemptIds, Row
 from dragoman.ledger.stores.opening import open_store
 from dragoman.secret import Secret
 from ledger.histories import HOLDER, intent, settlement

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.ledger.checking import check
 from dragoman.ledger.key_ring import KeyRing
+from dragoman.ledger.reports.checking import check
 from gateway.administration.desks import ALL, READ, TEAM, Office, files
 
 

@@ -18,10 +18,10 @@ import msgspec
 import pytest
 
 from dragoman.gateway.administration.api import MOST_BODY, PREFIX, ROUTES, Route
-from dragoman.ledger.checking import check
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.keys import KeyBook, VirtualKey
-from dragoman.ledger.quotas import QuotaBook
+from dragoman.ledger.limits.quotas import QuotaBook
+from dragoman.ledger.reports.checking import check
 from gateway.administration.desks import ADJUST, ADMINS, ALL, FILE_KEY, KEYS, NOTHING, READ, TEAM, Office, files
 from profiles import IS_SOAK
 

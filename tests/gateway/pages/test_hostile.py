@@ -22,7 +22,7 @@ from dragoman.gateway.pages import key
 from dragoman.gateway.pages import responses as pages
 from dragoman.gateway.server import client_addresses
 from dragoman.gateway.storage.responses import LONGEST, size_of
-from dragoman.ledger.usage import Used
+from dragoman.ledger.reports.usage import Used
 from dragoman.types import NO_USAGE, Text
 from gateway.recording import recording
 from gateway.running import Running, gateway, whole_of

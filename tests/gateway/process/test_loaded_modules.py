@@ -32,7 +32,7 @@ protocol = "openai-chat"
 base_url = "http://127.0.0.1:9/v1"
 """
 _RARE = {
-    "of the library": {"dragoman.client.asynchronous", "dragoman.client.runs", "dragoman.inputs", "dataclasses"},
+    "of the library": {"dragoman.client.asynchronous", "dragoman.client.runs.run", "dragoman.inputs", "dataclasses"},
     "of the admin API": {"dragoman.gateway.admin", "dragoman.gateway.administration", "csv"},
     "of several workers": {"dragoman.gateway.process.workers"},
     "of unusual answers and names": {"html", "difflib"},

@@ -36,7 +36,7 @@ from dragoman.errors import ConfigError, DragomanError, UsageError
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway
 from dragoman.ledger.keys import KeyBook
-from dragoman.ledger.quotas import QuotaBook, merged
+from dragoman.ledger.limits.quotas import QuotaBook, merged
 from dragoman.ledger.standing import read_scope_standings, standing_fields
 
 EXAMPLE = "  dragoman budget set team:research 500/month --zone Europe/Berlin"

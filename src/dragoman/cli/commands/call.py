@@ -23,7 +23,7 @@ from dragoman.cli.option_values import read_count
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, paint_for, say
 from dragoman.client import AsyncClient
-from dragoman.codec.unsupported_tools import refuses_tools
+from dragoman.codec.errors.unsupported_tools import refuses_tools
 from dragoman.config import Config
 from dragoman.discovery.model_facts import check_model, pick_default
 from dragoman.errors import UsageError

@@ -22,7 +22,7 @@ from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import harmless
 from dragoman.client.exchange import Exchange
-from dragoman.client.forwarding import ClientHead
+from dragoman.client.request.forwarding import ClientHead
 from dragoman.config import Config
 from dragoman.errors import DragomanError, UsageError, WireError
 from dragoman.events import Deviation, Failure

@@ -25,14 +25,14 @@ from dragoman.cli.main import DONE, FAILED
 from dragoman.cli.settings import add_config
 from dragoman.cli.terminal import hint, say
 from dragoman.errors import DragomanError, UsageError
-from dragoman.ledger.checking import check, list_journals
 from dragoman.ledger.copying import copy_ledger
 from dragoman.ledger.counting import correct_counters
-from dragoman.ledger.exporting import export_csv
 from dragoman.ledger.folder import LedgerFolder, place_of
 from dragoman.ledger.interfaces import CountersAway, Refused, StoreAway
 from dragoman.ledger.replica.age import age_words
 from dragoman.ledger.replica.file import read_age
+from dragoman.ledger.reports.checking import check, list_journals
+from dragoman.ledger.reports.exporting import export_csv
 from dragoman.ledger.stores.migrating import migrate
 from dragoman.ledger.stores.opening import open_reading, open_store
 from dragoman.money import correction_from_usd, render_usd
@@ -138,7 +138,7 @@ def _export(folder: LedgerFolder, name: str | None, since: float) -> int:
         sys.stdout.writelines(export_csv(folder, since=since))
         return DONE
     if name.endswith(".parquet"):
-        from dragoman.ledger.parquet import export_parquet
+        from dragoman.ledger.reports.parquet import export_parquet
 
         hint(f"{export_parquet(folder, Path(name), since=since)} attempts\n")
         return DONE

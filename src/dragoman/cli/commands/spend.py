@@ -16,7 +16,7 @@ from dragoman.cli.settings import add_config
 from dragoman.cli.terminal import hint, say
 from dragoman.errors import DragomanError, UsageError
 from dragoman.ledger.interfaces import StoreAway
-from dragoman.ledger.usage import GROUPINGS, Used, read_usage
+from dragoman.ledger.reports.usage import GROUPINGS, Used, read_usage
 from dragoman.money import render_usd
 
 EXAMPLE = "  dragoman spend --by team,target --since 7d"

@@ -15,8 +15,8 @@ import msgspec
 from dragoman._json import Raw
 from dragoman.client.exchange import Exchange, OnDeviation
 from dragoman.client.failure_words import explained
-from dragoman.client.forwarding import ClientHead, with_query
-from dragoman.client.splicing import splice_sized
+from dragoman.client.request.forwarding import ClientHead, with_query
+from dragoman.client.request.splicing import splice_sized
 from dragoman.deviations import HARMLESS_TO_CALLS
 from dragoman.errors import call_failure
 from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed

@@ -13,7 +13,7 @@ from dragoman.gateway.administration.asking import AdminRefusal, Asked
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway
 from dragoman.ledger.keys import KeyBook, VirtualKey
-from dragoman.ledger.quotas import QuotaBook
+from dragoman.ledger.limits.quotas import QuotaBook
 
 #: Seconds that a store may take to answer: of one who waits here, none of whose requests goes on meanwhile.
 PATIENCE: Final = 10.0

@@ -15,7 +15,7 @@ from dragoman.gateway.administration.asking import AdminRefusal, Asked, NoFields
 from dragoman.gateway.administration.desk import Desk, no_such, told
 from dragoman.gateway.administration.keys import seen_names
 from dragoman.gateway.messages import Answer
-from dragoman.ledger.quotas import merged
+from dragoman.ledger.limits.quotas import merged
 from dragoman.ledger.standing import read_scope_standings, standing_fields
 
 

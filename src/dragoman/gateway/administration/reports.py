@@ -13,16 +13,16 @@ from dragoman import _json
 from dragoman.gateway.administration.asking import AdminRefusal, Asked, NoFields, answer
 from dragoman.gateway.administration.desk import PATIENCE, Desk, actor, no_such, told
 from dragoman.gateway.messages import Answer
-from dragoman.ledger.checking import list_journals
 from dragoman.ledger.counting import correct_counters
-from dragoman.ledger.exporting import csv_line
 from dragoman.ledger.folder import place_of
 from dragoman.ledger.interfaces import CountersAway
-from dragoman.ledger.listing import PICKED_BY, list_attempts, list_audit, team_of
+from dragoman.ledger.reports.checking import list_journals
+from dragoman.ledger.reports.exporting import csv_line
+from dragoman.ledger.reports.listing import PICKED_BY, list_attempts, list_audit, team_of
+from dragoman.ledger.reports.usage import GROUPINGS, read_usage
 from dragoman.ledger.stores.opening import open_reading, open_store
 from dragoman.ledger.stores.schema import SUMS
 from dragoman.ledger.times import read_moment
-from dragoman.ledger.usage import GROUPINGS, read_usage
 from dragoman.money import correction_from_usd
 
 _MOST: Final = 1_000

@@ -17,13 +17,13 @@ from dragoman.events import Failure
 from dragoman.gateway.endpoint import Call, Endpoint, Refused
 from dragoman.gateway.messages import Answer
 from dragoman.gateway.telemetry.record import Record
-from dragoman.ledger.accounts import Scopes
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import StoreAway
 from dragoman.ledger.keys import VirtualKey
-from dragoman.ledger.quotas import merged, read_stored
+from dragoman.ledger.limits.accounts import Scopes
+from dragoman.ledger.limits.quotas import merged, read_stored
+from dragoman.ledger.reports.usage import Used, read_usage
 from dragoman.ledger.standing import Standing, read_standings
-from dragoman.ledger.usage import Used, read_usage
 from dragoman.types import ProtocolName
 
 _NANO: Final = 1_000_000_000

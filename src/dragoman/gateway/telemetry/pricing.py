@@ -16,8 +16,8 @@ from typing import Final, final
 import msgspec
 
 from dragoman.config import Config, Price
+from dragoman.ledger.journal.records import PriceSnapshot
 from dragoman.ledger.prices import Priced, make_priced
-from dragoman.ledger.records import PriceSnapshot
 from dragoman.money import nano_from_usd
 from dragoman.routing.prices import Prices
 from dragoman.types import Cost, Usage

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from dragoman.ledger.accounts import is_recorded
 from dragoman.ledger.counters.apart import Database
 from dragoman.ledger.counters.remote import Listing, Share
 from dragoman.ledger.interfaces import Account, Claim, Lease, Seed
+from dragoman.ledger.limits.accounts import is_recorded
 
 #: Seconds for which an ended holder is remembered, and after the end of its period for which an account is kept.
 _REMEMBERED: Final = 86_400.0

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.ledger.accounts import TOKENS
-from dragoman.ledger.leases import LEASE_SECONDS, SILENT_SECONDS
+from dragoman.ledger.limits.accounts import TOKENS
+from dragoman.ledger.limits.leases import LEASE_SECONDS, SILENT_SECONDS
 from dragoman.ledger.stores.schema import ADJUSTED
 
 #: Of what stands here; a database of a later one is used as it is.

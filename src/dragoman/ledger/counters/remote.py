@@ -14,9 +14,9 @@ from typing import Final, Protocol, TypeAlias, final
 
 import msgspec
 
-from dragoman.ledger.accounts import is_concurrent, is_recorded
 from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed
-from dragoman.ledger.leases import SILENT_SECONDS
+from dragoman.ledger.limits.accounts import is_concurrent, is_recorded
+from dragoman.ledger.limits.leases import SILENT_SECONDS
 from dragoman.ledger.stores.schema import ADJUSTED
 
 #: By account, what each holder spent.

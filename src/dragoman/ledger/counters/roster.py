@@ -9,15 +9,15 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from dragoman.ledger.accounts import is_of_tokens
 from dragoman.ledger.counters.apart import Database
 from dragoman.ledger.counters.remote import Spent
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Account, CountersAway, Seed
-from dragoman.ledger.journal import sync_folder
-from dragoman.ledger.leases import GONE_SECONDS, LEASE_SECONDS
+from dragoman.ledger.journal.writing import sync_folder
+from dragoman.ledger.limits.accounts import is_of_tokens
+from dragoman.ledger.limits.leases import GONE_SECONDS, LEASE_SECONDS
+from dragoman.ledger.limits.seeding import live_holders
 from dragoman.ledger.locking import FileLock
-from dragoman.ledger.seeding import live_holders
 from dragoman.ledger.stores.postgresql_connection import Connection
 from dragoman.ledger.stores.schema import ADJUSTED
 

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from dragoman.ledger.accounts import is_concurrent, is_recorded
 from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed, StoreAway
-from dragoman.ledger.leases import LEASE_SECONDS, SILENT_SECONDS, share
+from dragoman.ledger.limits.accounts import is_concurrent, is_recorded
+from dragoman.ledger.limits.leases import LEASE_SECONDS, SILENT_SECONDS, share
 from dragoman.ledger.stores.files import Serial, is_busy, is_damage, serial_of
 from dragoman.ledger.stores.schema import ADJUSTED
 

@@ -18,11 +18,11 @@ from typing import Any, Final, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
 from dragoman.errors import MissingExtra
-from dragoman.ledger.accounts import is_recorded
 from dragoman.ledger.counters import valkey_scripts as scripts
 from dragoman.ledger.counters.aside import Aside
 from dragoman.ledger.counters.remote import Listing, Share
 from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed
+from dragoman.ledger.limits.accounts import is_recorded
 from dragoman.secret import Secret, masked
 
 try:

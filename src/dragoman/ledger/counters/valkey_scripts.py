@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.ledger.leases import LEASE_SECONDS, SILENT_SECONDS
+from dragoman.ledger.limits.leases import LEASE_SECONDS, SILENT_SECONDS
 
 _HEAD: Final = """
 local life_key, awaited_key, account_key, listed_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from dragoman.ledger.interfaces import StoreAway, StoreDamaged
-from dragoman.ledger.records import started_of
+from dragoman.ledger.journal.records import started_of
 from dragoman.ledger.stores.schema import MONTH, MONTH_STEPS, VERSION
 
 MAIN_FILE: Final = "ledger.sqlite"

@@ -9,7 +9,7 @@ from typing import Any, Final, final
 
 from dragoman import _json
 from dragoman.ledger.interfaces import Refused, StoreAway
-from dragoman.ledger.records import PriceSnapshot, Row, Settlement
+from dragoman.ledger.journal.records import PriceSnapshot, Row, Settlement
 from dragoman.ledger.stores.files import month_of
 from dragoman.ledger.stores.postgresql_connection import Connection, StoreCollided, numbered
 from dragoman.ledger.stores.postgresql_schema import (

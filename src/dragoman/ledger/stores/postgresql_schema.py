@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.ledger.records import REASONS, STATES, first_id
+from dragoman.ledger.journal.records import REASONS, STATES, first_id
 from dragoman.ledger.stores.schema import ADJUSTED, COLUMNS, GROUPS, SUMS, listed, tokens_of
 
 SCHEMA: Final = "dragoman"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.ledger.records import REASONS, STATES
+from dragoman.ledger.journal.records import REASONS, STATES
 
 #: Of the tables of both kinds of files; a file of a later one is left alone. Tables are added to and never changed: a
 #: process of the version before goes on with the connection that it has.

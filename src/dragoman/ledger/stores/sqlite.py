@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dragoman import _json
 from dragoman.ledger.interfaces import Refused, StoreAway, StoreDamaged
-from dragoman.ledger.records import PriceSnapshot, Row, Settlement
+from dragoman.ledger.journal.records import PriceSnapshot, Row, Settlement
 from dragoman.ledger.stores.files import (
     MAIN_FILE,
     Serial,

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from dragoman import _json
 from dragoman.ledger.interfaces import Refused
-from dragoman.ledger.records import Intent, Row, Settlement
+from dragoman.ledger.journal.records import Intent, Row, Settlement
 from dragoman.money import render_usd
 
 #: What somebody did: when (microseconds), who, what, to whom, and the change in JSON.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dragoman import _json
 from dragoman._json import Raw
-from dragoman.codec.remote_calls import Remote, RemoteListing, id_in_form
+from dragoman.codec.hosted.remote_calls import Remote, RemoteListing, id_in_form
 
 
 def render_remote(remote: Remote) -> list[Raw]:

@@ -12,9 +12,9 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.citations import Citation, CitationForm
 from dragoman.codec.counterparts import is_refusal, sound_form
-from dragoman.codec.found_files import FoundFile
+from dragoman.codec.hosted.citations import Citation, CitationForm
+from dragoman.codec.hosted.found_files import FoundFile
 from dragoman.events import Deviation
 from dragoman.protocols.openai_responses.remote_items import render_remote
 from dragoman.protocols.openai_responses.wire import NAME, make_native, text_of

@@ -9,7 +9,7 @@ import hashlib
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.remote_calls import Remote, RemoteListing, id_in_form
+from dragoman.codec.hosted.remote_calls import Remote, RemoteListing, id_in_form
 
 _DIGITS = 24
 

@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.hosted_history import with_remotes
+from dragoman.codec.hosted.earlier_calls import with_remotes
 from dragoman.codec.json_fields import native_fields, read, read_fields, read_items, read_text
 from dragoman.deviations import clip
 from dragoman.events import Deviation

@@ -9,7 +9,7 @@ from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.delta_batch import LastFrame
-from dragoman.codec.error_body import holds_error, read_problem
+from dragoman.codec.errors.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_by_many

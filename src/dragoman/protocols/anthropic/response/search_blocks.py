@@ -14,7 +14,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.citations import Citation, CitationForm
+from dragoman.codec.hosted.citations import Citation, CitationForm
 from dragoman.protocol import ReplyStyle
 from dragoman.protocols.anthropic.remote_blocks import render_remote
 from dragoman.protocols.anthropic.wire import MADE_SEARCH

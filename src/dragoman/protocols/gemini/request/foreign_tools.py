@@ -12,8 +12,8 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.file_filters import read_filter
-from dragoman.codec.hosted_history import with_images
+from dragoman.codec.hosted.earlier_calls import with_images
+from dragoman.codec.hosted.file_filters import read_filter
 from dragoman.codec.json_fields import native_fields, read
 from dragoman.deviations import clip
 from dragoman.events import Deviation

@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
-from dragoman.codec.error_body import holds_error, read_problem
+from dragoman.codec.errors.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import Fields, make_native
 from dragoman.codec.parts import torn_frames

@@ -13,7 +13,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.containers import is_container, straighten
-from dragoman.codec.error_body import holds_error, read_problem
+from dragoman.codec.errors.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts import torn_frames

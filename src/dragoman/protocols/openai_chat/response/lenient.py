@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.containers import Place, is_container, straighten
-from dragoman.codec.error_body import holds_error
+from dragoman.codec.errors.error_body import holds_error
 from dragoman.codec.nan import tells_nan, without_nan
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.citations import Citation, CitationForm
+from dragoman.codec.hosted.citations import Citation, CitationForm
 from dragoman.codec.json_fields import Fields
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import tell_unread, unread_arguments, unread_name

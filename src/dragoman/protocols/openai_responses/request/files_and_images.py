@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.codec.file_filters import filter_text, read_filter
+from dragoman.codec.hosted.file_filters import filter_text, read_filter
 from dragoman.deviations import clip
 from dragoman.protocol.native_tools import NativeTool, Written
 

@@ -1,0 +1,91 @@
+"""In which way a target is asked for tools, and which way comes next when it refuses them."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import msgspec
+
+from dragoman.codec.errors.unsupported_tools import refuses_tools
+from dragoman.events import Deviation, Failure
+from dragoman.offering import Offer, offer
+from dragoman.protocol import ToolMode
+from dragoman.protocols import PROTOCOLS
+from dragoman.response_stages import Policy
+from dragoman.routing.target import Target
+from dragoman.tool_emulation import ask, reading_mode, without_tools
+from dragoman.types import ProtocolName, Request, Tool
+
+_CODE: Final = "tools-way"
+
+
+@final
+class Asked(msgspec.Struct, frozen=True):
+    """A request as it is sent, and how its answer is read. `way` None: the tools were left out."""
+
+    request: Request
+    way: ToolMode | None
+    tools: tuple[Tool, ...]
+    policy: Policy
+    deviations: tuple[Deviation, ...] = ()
+
+
+def offer_tools(target: Target, request: Request, client: ProtocolName | None) -> Offer:
+    """The request with its tools as the target may be offered them. `client`: the protocol that it came in.
+
+    Raises:
+        UsageError: it is for a tool that the target does not have, or one that the configuration refuses.
+    """
+    return offer(
+        request,
+        target.protocol,
+        name=target.name,
+        dialect=target.dialect,
+        policies=target.tool_policy,
+        protocols=PROTOCOLS.__getitem__,
+        client=client,
+    )
+
+
+def first_attempt(target: Target, request: Request) -> Asked:
+    """The first try: as configured; "auto" is native, unless the model is known to refuse tools."""
+    if target.refuses_tools and request.tools and target.tools in ("auto", "native"):
+        other = _otherwise(target, request, "native is known to be refused")
+        if other is not None:
+            return other
+    return _asked(target, request, "native" if target.tools == "auto" else target.tools)
+
+
+def next_attempt(target: Target, request: Request, first: Asked, failure: Failure) -> Asked | None:
+    """The second and last try, when the first was native and the server refuses tools; else None."""
+    if first.way != "native" or not request.tools or not refuses_tools(failure):
+        return None
+    return _otherwise(target, request, "native refused")
+
+
+def _otherwise(target: Target, request: Request, reason: str) -> Asked | None:
+    """The next way, or no tools; None when neither is allowed.
+
+    In words, in which models invent the fewest calls (docs/reference/ways.md), or by a schema where a call is wanted at
+    all events: a schema can force one.
+    """
+    if target.tools == "auto":
+        is_forced = request.tool_choice not in ("auto", "none")
+        way: ToolMode = "schema" if is_forced and target.dialect.supports_response_schema else "prompted"
+        asked = _asked(target, request, way)
+        said = Deviation(_CODE, "tools", f"{reason}, asked as {way}")
+        return msgspec.structs.replace(asked, deviations=(said, *asked.deviations))
+    if not target.tools_required:
+        said = Deviation(_CODE, "tools", f"{reason}, asked without tools")
+        return Asked(without_tools(request), None, (), target.policy, (said,))
+    return None
+
+
+def _asked(target: Target, request: Request, way: ToolMode) -> Asked:
+    if way == "native" and target.policy.way == "native":  # as most targets are asked
+        return Asked(request, way, request.tools, target.policy)
+    asked, lost = ask(request, way)
+    policy, read_as = target.policy, reading_mode(request, way)
+    if policy.way != read_as:
+        policy = msgspec.structs.replace(policy, way=read_as)
+    return Asked(asked, way, request.tools, policy, lost)

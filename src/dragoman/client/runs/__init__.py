@@ -1,0 +1,1 @@
+"""Runs: the turns of a model and the tools between, until the answer fits."""

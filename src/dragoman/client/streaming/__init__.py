@@ -1,0 +1,1 @@
+"""An answer while it comes."""

@@ -1,0 +1,1 @@
+"""What a provider's error says, and what it means."""

@@ -1,0 +1,1 @@
+"""A worker's journal: its records, written before anything is sent, and read by the shipper."""

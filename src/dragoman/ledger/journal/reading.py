@@ -1,0 +1,184 @@
+"""One holder's journal as the shipper reads it: segment after segment, and up to where it was delivered."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, final
+
+import msgspec
+
+from dragoman.ledger.journal.frames import HEADER, Bytes, read_frames
+from dragoman.ledger.journal.merging import Merging, Place
+from dragoman.ledger.journal.records import Row, decode_record
+from dragoman.ledger.journal.writing import position_file, read_position, segment_path
+from dragoman.ledger.locking import FileLock
+
+#: Records of one look.
+_MOST: Final = 2_048
+
+
+@final
+class Odd(msgspec.Struct, frozen=True):
+    """What stands in a journal and is no record. `name`: of the journal, the segment and the place."""
+
+    name: str
+    reason: str
+    data: bytes
+
+
+@final
+class Look(msgspec.Struct):
+    """What one look found. `is_more`: another look now finds more."""
+
+    rows: list[Row] = []
+    odd: list[Odd] = []
+    count: int = 0
+    is_more: bool = False
+
+
+@final
+class JournalReader:
+    """Reads one journal from where it was delivered.
+
+    Attributes:
+        merging: what is open.
+        is_finished: its writer is dead, and all of it is delivered.
+    """
+
+    __slots__ = ("_delivered", "_folder", "_lock", "_position_file", "holder", "is_finished", "merging")
+
+    def __init__(self, folder: Path, holder: str) -> None:
+        self.holder = holder
+        self._folder = folder
+        self._lock = FileLock(folder / f"{holder}.lock")
+        self._position_file = position_file(folder, holder)
+        position = read_position(folder, holder)
+        place, self.is_finished = (position.segment, position.place), position.is_finished
+        self._delivered = place, self.is_finished
+        self.merging = Merging(holder, place)
+
+    def is_dead(self) -> bool:
+        """Whether nobody writes it any more; then nobody can from now on. Ask before reading to the end.
+
+        Raises:
+            OSError: the lock cannot be looked at.
+        """
+        if not self._lock.take():
+            return False
+        with contextlib.suppress(OSError):
+            os.truncate(self._lock.path, 0)  # whoever is dead uses no lease: nobody waits for it
+        return True
+
+    def look(self, numbers: list[int], *, is_dead: bool) -> Look:
+        """Read on. `numbers`: of its segments, as they were listed before; while there is a later one nobody writes
+        an earlier one.
+
+        Raises:
+            OSError: a segment cannot be read.
+        """
+        found = Look()
+        number, place = self.merging.is_at
+        for segment in numbers:
+            if segment < number:
+                continue
+            if segment > number:
+                number, place = segment, len(HEADER)
+            self._read(found, segment, max(place, len(HEADER)), is_closed=is_dead or segment != numbers[-1])
+            if found.is_more:
+                break
+        return found
+
+    def _read(self, found: Look, segment: int, start: int, *, is_closed: bool) -> None:
+        with _mapped(segment_path(self._folder, self.holder, segment)) as mapped:
+            if mapped[: len(HEADER)] != HEADER:
+                if is_closed and mapped[:].strip(b"\0"):
+                    found.odd.append(Odd(self._name(segment, 0), "not a journal of this version", b""))
+                return  # it is being made, or its maker died over it
+            frames = read_frames(mapped, start, is_closed=is_closed, most=_MOST)
+        take, rows = self.merging.take, found.rows
+        found.count += len(frames.records)
+        for place, data in frames.records:
+            record = decode_record(data)
+            if record is None:
+                found.odd.append(Odd(self._name(segment, place), "not a record of this version", data))
+            elif (row := take((segment, place), record)) is not None:
+                rows.append(row)
+        if frames.damaged:
+            found.odd.append(Odd(self._name(segment, start), f"damaged: {frames.damaged} bytes", b""))
+        found.is_more = frames.is_more
+        self.merging.is_at = segment, frames.end
+
+    def _name(self, segment: int, place: int) -> str:
+        return f"{self.holder}.{segment}.{place}"
+
+    # ------------------------------------------------------------ how far it is delivered
+
+    def delivered(self, *, is_finished: bool = False) -> None:
+        """All rows that were given so far are in the store. Losing this costs a second delivery, which changes
+        nothing."""
+        self.is_finished = is_finished
+        state = (self.merging.is_at if is_finished else self.merging.oldest()), is_finished
+        if state != self._delivered:
+            _write_position(self._position_file, *state)
+            self._delivered = state
+
+    def forget(self) -> None:
+        """The store lost what it had: all that is kept is to be read again."""
+        with contextlib.suppress(OSError):
+            self._position_file.unlink(missing_ok=True)
+        self._delivered = ((0, 0), False)
+        self.is_finished = False
+        self.merging = Merging(self.holder)
+
+    def tidy(self, numbers: list[int], keep_seconds: float) -> bool:
+        """Drop segments that were delivered so long ago; whether nothing is left of the journal."""
+        (oldest, _), is_finished = self._delivered
+        before = time.time() - keep_seconds
+        left = []
+        for number in numbers:
+            path = segment_path(self._folder, self.holder, number)
+            if (is_finished or number < oldest) and _is_older(path, before):
+                path.unlink(missing_ok=True)
+            else:
+                left.append(number)
+        if left or not is_finished:
+            return False
+        self._position_file.unlink(missing_ok=True)
+        self._lock.path.unlink(missing_ok=True)
+        self.close()
+        return True
+
+    def close(self) -> None:
+        """Give the lock back, if it is ours."""
+        self._lock.give_back()
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[Bytes]:
+    """Raises OSError."""
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            yield b""
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            yield data
+
+
+def _is_older(path: Path, before: float) -> bool:
+    try:
+        return path.stat().st_mtime < before
+    except OSError:
+        return True
+
+
+def _write_position(path: Path, place: Place, is_finished: bool) -> None:
+    """Raises OSError."""
+    new = path.with_suffix(".new")
+    new.write_text(f"{place[0]} {place[1]} {'finished' if is_finished else 'open'}\n", encoding="ascii")
+    os.replace(new, path)

@@ -1,0 +1,307 @@
+"""A worker's journal: what it is about to ask and with what result, written inline before anything is sent.
+
+A journal belongs to one holder, which is one life of one worker, and is locked by it: a lock that can be taken means
+that its writer is dead. It is a row of segments `HOLDER.NUMBER.journal` in one folder, beside `HOLDER.lock`. `write(2)`
+returns when the system has the bytes, so they survive the end of this process, however it comes, and not a power cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Final, final
+
+import msgspec
+
+from dragoman.ledger.journal.frames import HEADER, LARGEST, frame
+from dragoman.ledger.journal.records import AttemptIds, Intent, PriceSnapshot, Settlement, encode_record
+from dragoman.ledger.locking import FileLock
+
+SEGMENT_SIZE: Final = 4 * 1024 * 1024
+#: Bytes that a settlement may take, with its frame: an attempt that is open has so many set apart.
+SETTLEMENT_SIZE: Final = 384
+#: Seconds without another try after a segment could not be made, and between two looks whether the file is still there.
+_PAUSE: Final = 1.0
+_SEGMENT: Final = re.compile(r"([0-9a-f]{16})\.(\d{8})\.journal")
+_HOLDER_BYTES: Final = 8
+_LEASING: Final = b"has leases\n"
+#: Bytes that the attempts of a request have room in, at least.
+_READY: Final = 16 * (LARGEST + SETTLEMENT_SIZE)
+
+
+class JournalFailed(Exception):
+    """Nothing can be recorded now: the disk is full, the folder cannot be written. Nothing was written."""
+
+
+class Journal:
+    """Writes. For one thread of one process.
+
+    Attributes:
+        holder: 16 hexadecimal digits.
+        open_attempts: intents without a settlement so far.
+        problem: why nothing could be recorded last time; "" when it could.
+    """
+
+    __slots__ = (
+        "_begun", "_descriptor", "_folder", "_is_synced", "_left", "_lock", "_look_at", "_most", "_next_try", "_now",
+        "_number", "_path", "_segment_size", "_snapshots", "_syncs", "holder", "ids", "open_attempts", "problem",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        segment_size: int = SEGMENT_SIZE,
+        syncs: bool = False,
+        most: int | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`folder`: made when the first record comes; nothing happens before. `syncs`: who sends waits until an intent
+        is on the disk (`to_sync`). `most`: bytes of journals that may wait for the store, of all writers."""
+        self.holder = secrets.token_hex(_HOLDER_BYTES)
+        self.ids = AttemptIds(int(self.holder, 16))
+        self.open_attempts = 0
+        self.problem = ""
+        self._folder = folder
+        self._segment_size = segment_size
+        self._syncs = syncs
+        self._is_synced = True
+        self._most = most
+        self._now = now
+        self._lock = FileLock(folder / f"{self.holder}.lock")
+        self._path = folder
+        self._descriptor = -1
+        self._left = 0  # bytes of the segment that nothing stands in
+        self._number = 0
+        self._next_try = self._look_at = 0.0
+        self._snapshots: set[int] = set()  # that stand in this segment
+
+    def intend(self, intent: Intent) -> None:
+        """Record an intent. Its settlement has room from then on.
+
+        Raises:
+            JournalFailed: it is not recorded, so nothing may be sent.
+        """
+        try:
+            record = frame(encode_record(intent))
+        except ValueError:  # of more quotas than anybody has
+            raise JournalFailed("an attempt is charged to more accounts than its record has room for") from None
+        needed = len(record) + (self.open_attempts + 1) * SETTLEMENT_SIZE
+        if needed > self._left or self._now() >= self._look_at:
+            self._make_room(needed)
+        self._write(record)
+        self._is_synced = False
+        self.open_attempts += 1
+
+    def make_ready(self) -> None:
+        """Make sure that some intents have room.
+
+        Raises:
+            JournalFailed: they have none.
+        """
+        if self._left < _READY + self.open_attempts * SETTLEMENT_SIZE or self._now() >= self._look_at:
+            self._make_room(_READY + self.open_attempts * SETTLEMENT_SIZE)
+
+    def settle(self, settlement: Settlement, snapshot: PriceSnapshot | None = None) -> None:
+        """Record how an attempt ended. `snapshot`: the prices by which it was counted.
+
+        Raises:
+            JournalFailed: the disk failed; the attempt will be closed as `interrupted`.
+        """
+        record = frame(encode_record(settlement))
+        if snapshot is not None and snapshot.id not in self._snapshots:
+            with contextlib.suppress(JournalFailed):  # then the prices are left out; the settlement has its room
+                record = self._with_prices(snapshot) + record
+        self.open_attempts -= 1
+        if self._descriptor < 0:
+            self._make_room(len(record) + self.open_attempts * SETTLEMENT_SIZE)
+        self._write(record)
+
+    def say_leasing(self) -> None:
+        """Say beside the journal that its writer may have leases: if the counters forget them, they wait for it.
+
+        Raises:
+            JournalFailed: the journal cannot be begun.
+        """
+        self.make_ready()
+        try:
+            self._lock.path.write_bytes(_LEASING)
+        except OSError as problem:
+            raise self._failed(problem) from None
+
+    def close(self) -> None:
+        """Nothing more is written, and the shipper may take the lock."""
+        self._end_segment()
+        self._lock.give_back()
+
+    # ------------------------------------------------------------ inside
+
+    def _with_prices(self, snapshot: PriceSnapshot) -> bytes:
+        prices = frame(encode_record(snapshot))
+        needed = len(prices) + self.open_attempts * SETTLEMENT_SIZE
+        if needed > self._left:
+            self._make_room(needed)
+        self._snapshots.add(snapshot.id)
+        return prices
+
+    def _write(self, data: bytes) -> None:
+        try:
+            written = os.write(self._descriptor, data)
+            if written < len(data):  # only where the system does not keep what was set apart
+                raise OSError("the disk took half a record")
+        except OSError as problem:
+            self._end_segment()  # what stands there now is not known: the next record begins a segment
+            raise self._failed(problem) from None
+        self._left -= written
+
+    def to_sync(self) -> Callable[[], None]:
+        """What puts all that is recorded so far on the disk, in any thread; it raises OSError."""
+        if self._is_synced or self._descriptor < 0:
+            return lambda: None
+        self._is_synced = True
+        return partial(_sync_and_close, os.dup(self._descriptor))
+
+    def _failed(self, problem: OSError) -> JournalFailed:
+        self._next_try = self._now() + _PAUSE
+        self.problem = problem.strerror or str(problem) or type(problem).__name__
+        return JournalFailed(self.problem)
+
+    def _make_room(self, needed: int) -> None:
+        """Make sure that so many bytes have room in a segment that is still where the shipper looks for it."""
+        now = self._now()
+        if self._descriptor >= 0 and needed <= self._left and os.fstat(self._descriptor).st_nlink:
+            self._look_at = now + _PAUSE
+            return
+        if now < self._next_try:
+            raise JournalFailed(self.problem)
+        size = max(self._segment_size, 2 * (needed + len(HEADER)))
+        try:
+            self._sync_before_the_next()
+            descriptor, path = self._made(size)
+        except OSError as problem:
+            raise self._failed(problem) from None
+        self._end_segment()
+        self._descriptor, self._path = descriptor, path
+        self._left = size - len(HEADER)
+        self._look_at = now + _PAUSE
+        self._snapshots.clear()
+        self.problem = ""
+
+    def _sync_before_the_next(self) -> None:
+        """What stands in a segment that is closed can be put on the disk no more. Raises OSError."""
+        if self._syncs and not self._is_synced:
+            sync = self.to_sync()
+            self._is_synced = False
+            sync()
+            self._is_synced = True
+
+    def _made(self, size: int) -> tuple[int, Path]:
+        """The next segment, with all its bytes. The lock is taken before the first one has its name."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._most is not None and waiting_bytes(self._folder) + size > self._most:
+            raise OSError(f"{self._most >> 20} MiB of journals wait for the store, which is all that may")
+        if not self._lock.path.exists():
+            self._lock.give_back()
+        if not self._lock.take():
+            raise OSError("somebody else has the journal")
+        self._number += 1
+        path = self._folder / f"{self.holder}.{self._number:08d}.journal"
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(descriptor, 0, size)
+            if os.write(descriptor, HEADER) < len(HEADER):
+                raise OSError("the disk took half a header")
+            if self._syncs:
+                sync_folder(self._folder)
+        except OSError:
+            os.close(descriptor)
+            with contextlib.suppress(OSError):
+                path.unlink()
+            raise
+        return descriptor, path
+
+    def _end_segment(self) -> None:
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            self._left = 0
+            os.close(descriptor)
+
+
+def _sync_and_close(descriptor: int) -> None:
+    try:
+        getattr(os, "fdatasync", os.fsync)(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a new file's name durable. Raises OSError."""
+    if os.name == "nt":  # its folders cannot be opened
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def segments_of(names: Iterable[str]) -> dict[str, list[int]]:
+    """The names of a folder → the numbers of each holder's segments, in order."""
+    found: dict[str, list[int]] = {}
+    for name in names:
+        if matched := _SEGMENT.fullmatch(name):
+            found.setdefault(matched[1], []).append(int(matched[2]))
+    for numbers in found.values():
+        numbers.sort()
+    return found
+
+
+def waiting_bytes(folder: Path) -> int:
+    """Bytes of all segments that are written to their end and not all in the store.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    total = 0
+    for holder, numbers in segments_of(os.listdir(folder)).items():
+        place = read_position(folder, holder)
+        for number in numbers[:-1]:
+            if not place.is_finished and number >= place.segment:
+                with contextlib.suppress(FileNotFoundError):
+                    total += segment_path(folder, holder, number).stat().st_size
+    return total
+
+
+@final
+class Position(msgspec.Struct, frozen=True):
+    """Up to where a journal is delivered. `is_finished`: its writer is dead, and all of it is."""
+
+    segment: int = 0
+    place: int = 0
+    is_finished: bool = False
+
+
+def position_file(folder: Path, holder: str) -> Path:
+    """Where the position of a journal stands."""
+    return folder / f"{holder}.delivered"
+
+
+def read_position(folder: Path, holder: str) -> Position:
+    """The position of a journal; its beginning, where there is none that can be read."""
+    try:
+        words = position_file(folder, holder).read_text(encoding="ascii").split()
+        return Position(int(words[0]), int(words[1]), words[2] == "finished")
+    except (OSError, ValueError, IndexError):
+        return Position()
+
+
+def segment_path(folder: Path, holder: str, number: int) -> Path:
+    """Where a segment stands."""
+    return folder / f"{holder}.{number:08d}.journal"

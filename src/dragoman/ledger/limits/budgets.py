@@ -1,0 +1,327 @@
+"""What one worker may admit: its leases of all accounts, taken from the counters and given back.
+
+A request is admitted within the leases, without a call; where they do not cover it the counters are called once, on the
+spot: a transaction of a tenth of a millisecond, which a lease of ten seconds' need makes rare. For one thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, Literal, Protocol, TypeAlias, final
+
+import msgspec
+
+from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease
+from dragoman.ledger.limits.accounts import Charge, Need
+from dragoman.ledger.limits.leases import Balance
+
+#: Seconds of its need that a worker leases ahead, and the part of a limit that it leases ahead at most.
+_AUTONOMY: Final = 10.0
+_MOST_AHEAD: Final = 16
+#: The same of what stands in no row, and not for an hour at most: what a worker holds when it is killed is lost of it.
+_MOST_LOST: Final = 1_024
+#: Seconds for which a refusal holds, so that a storm of refused requests is none of calls.
+_REFUSED_FOR: Final = 0.1
+#: Seconds between two calls to counters that are away.
+_AWAY_FOR: Final = 0.5
+#: Seconds for which it is remembered who leases.
+_SEEN_FOR: Final = 1.0
+#: Why something was not admitted.
+Cause: TypeAlias = Literal["spent", "away", "settling"]
+
+
+class SharedCounters(Protocol):
+    """What is asked of the counters here."""
+
+    epoch: str
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other machines use them, so that what was used must be told in each life of theirs."""
+        ...
+
+    def take(self, claim: Claim) -> Lease:
+        """As `Counters.take`."""
+        ...
+
+    def look(self) -> str:
+        """The epoch of the life that goes on. Raises CountersAway."""
+        ...
+
+    def greet(self, holder: str, claims: Sequence[Claim] = ()) -> str:
+        """No lease of an earlier life is used, and what was is in the claims; gives the epoch. Raises CountersAway."""
+        ...
+
+
+@final
+class Refusal(msgspec.Struct, frozen=True):
+    """What was not admitted, and why."""
+
+    charge: Charge
+    cause: Cause
+
+
+@final
+class _Line(msgspec.Struct):
+    """An account as this worker uses it. `asked`, `used`: when the counters were called last, and what was used then.
+    `others`, `told`: what all others had, and this worker had told, when they answered last. `leased`: what was used
+    within leases before something was set apart beyond them; None: nothing is since that answer.
+    `refused`, `refused_until`: what did not fit, and how long that holds. `is_idle`: nothing was admitted since the
+    last tick."""
+
+    charge: Charge
+    balance: Balance
+    asked: float = 0.0
+    used: int = 0
+    others: int = 0
+    told: int = 0
+    leased: int | None = None
+    refused: int = 0
+    refused_until: float = 0.0
+    is_idle: bool = False
+
+
+class Budgets:
+    """Of one holder.
+
+    Attributes:
+        exchanges: calls that were made so far.
+        has_ended: for the others this worker is one that has ended, or soon will be: it uses no lease.
+    """
+
+    __slots__ = (
+        "_away_until", "_begin", "_counters", "_epoch", "_has_begun", "_holder", "_holders", "_lines", "_now", "_seen",
+        "_seen_at", "exchanges", "has_ended",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        counters: SharedCounters,
+        holder: str,
+        *,
+        begin: Callable[[], None] = lambda: None,
+        holders: Callable[[], Collection[str]] = lambda: (),
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`begin`: is called before the first lease. `holders`: who may have leases, as it was known last."""
+        self._counters = counters
+        self._holder = holder
+        self._begin = begin
+        self._holders = holders
+        self._seen: Collection[str] = ()
+        self._seen_at = float("-inf")
+        self._now = now
+        self._epoch = ""
+        self._lines: dict[Account, _Line] = {}
+        self._away_until = 0.0
+        self._has_begun = False
+        self.exchanges = 0
+        self.has_ended = False
+
+    def admit(self, needs: Sequence[Need]) -> Refusal | None:
+        """Set all of it apart, or nothing. While the counters are away or begin anew, what a quota says is served then
+        is set apart beyond every lease, within this worker's part of the overdraft, and told later."""
+        now, epoch = self._now(), self._epoch
+        balances = []
+        lines = self._lines
+        for need in needs:
+            charge = need.charge
+            line = lines.get(charge.account)
+            if line is None or line.charge is not charge:
+                line = self._line(charge)
+            line.is_idle = False
+            balance = line.balance
+            if self.has_ended or not balance.fits(need.amount, now):
+                cause = "away" if self.has_ended else self._call(line, need.amount, now)
+                if cause is not None and (cause == "spent" or not self._may_overdraw(line, need.amount, now)):
+                    return Refusal(charge, cause)
+            balances.append(balance)
+        if self._epoch != epoch:  # a life of the counters ended meanwhile, and so did what fitted its leases
+            return self.admit(needs)
+        for need, balance in zip(needs, balances, strict=True):
+            balance.reserved += need.amount
+        return None
+
+    def settle(self, need: Need, actual: int) -> None:
+        """What was set apart is over, and cost so much."""
+        charge = need.charge
+        line = self._lines.get(charge.account)
+        if line is None or line.charge is not charge:
+            line = self._line(charge)
+        balance = line.balance
+        balance.settle(need.amount, actual)
+        used, held = balance.spent + balance.reserved, balance.held
+        if used > held or (balance.is_tight and used < held):
+            # Others must know at once of what was spent beyond a lease, and where little is left of what was not.
+            self._tell(line)
+
+    def tick(self, wall: float) -> None:
+        """Once a second: what nobody needs goes back, what was used beyond a lease is told; others who wait for this
+        worker in a new life of the counters need not. `wall`: Unix seconds."""
+        if self._counters.is_shared and self._now() >= self._away_until:
+            self._look()
+        for account, line in tuple(self._lines.items()):
+            balance = line.balance
+            if not balance.is_exact and (line.is_idle or balance.is_tight or balance.used > balance.held):
+                self._tell(line)
+            line.is_idle = True
+            if line.charge.until <= wall and balance.is_exact and not balance.reserved:
+                del self._lines[account]
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether this worker may have leases, as the others know."""
+        return self._has_begun
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the counters did not answer when they were asked last."""
+        return self._now() < self._away_until
+
+    def greet(self) -> None:
+        """Say to the counters that this worker is there, and has nothing of a life of theirs before."""
+        self._epoch = ""
+        try:
+            self._make_ready()
+        except CountersAway:
+            self._away_until = self._now() + _AWAY_FOR
+
+    def used(self, charge: Charge) -> tuple[int, int]:
+        """What this worker has spent of an account and set apart."""
+        line = self._lines.get(charge.account)
+        return (0, 0) if line is None else (line.balance.spent, line.balance.reserved)
+
+    def total(self, charge: Charge) -> int:
+        """What all have used of an account, as far as this worker has heard."""
+        line = self._lines.get(charge.account)
+        return 0 if line is None else line.others + line.balance.spent + line.balance.reserved
+
+    def close(self) -> None:
+        """Give back what is leased and was not used."""
+        for line in self._lines.values():
+            if not line.balance.is_exact:
+                self._tell(line)
+
+    # ------------------------------------------------------------ inside
+
+    def _line(self, charge: Charge) -> _Line:
+        """Of an account, by its charge as it is now."""
+        line = self._lines.get(charge.account)
+        if line is None:
+            line = self._lines[charge.account] = _Line(charge, Balance())
+        else:
+            line.charge = charge  # its limit was changed
+            line.refused_until = 0.0
+        return line
+
+    def _may_overdraw(self, line: _Line, amount: int, now: float) -> bool:
+        """Whether so much is within this worker's part of what is served while nobody counts: of those who may have
+        leases each has the same. Who was not among them when they were known last, since it began later, has none."""
+        charge = line.charge
+        if charge.quota.on_outage != "serve" or not self._has_begun:
+            return False
+        if not 0 <= now - self._seen_at < _SEEN_FOR:
+            self._seen, self._seen_at = self._holders(), now
+        if self._holder not in self._seen:
+            return False
+        left = min(charge.overdraft, max(0, charge.limit + charge.overdraft - line.others - line.told))
+        used = line.balance.used
+        leased = used if line.leased is None else line.leased
+        if used + amount > leased + left // len(self._seen):
+            return False
+        line.leased = leased
+        return True
+
+    def _call(self, line: _Line, amount: int, now: float) -> Cause | None:
+        """Lease what is needed and a little ahead; None when it fits now."""
+        if now < line.refused_until and amount >= line.refused:
+            return "spent"
+        elapsed = max(now - line.asked, 0.1)
+        ahead = int((line.balance.used - line.used) / elapsed * _AUTONOMY) if line.asked else 0
+        most = line.charge.limit // _MOST_AHEAD
+        if not line.charge.quota.is_recorded and line.charge.quota.per not in ("minute", "hour"):
+            most = most if line.charge.quota.unit == "concurrent" else line.charge.limit // _MOST_LOST
+        if line.charge.quota.reserve == "expected":
+            most = 0  # what another worker's attempts cost beyond what was expected is to be felt here at once
+        lease = self._exchange(line, want=amount + max(0, min(ahead, most)), least=amount)
+        if lease is None:
+            return "away"
+        if lease.outcome == "refused":
+            line.refused, line.refused_until = amount, now + _REFUSED_FOR
+            return "spent"
+        if lease.outcome == "granted" and line.balance.fits(amount, now):
+            return None
+        return "settling"
+
+    def _tell(self, line: _Line) -> None:
+        self._exchange(line, want=0, least=0)
+
+    def _exchange(self, line: _Line, *, want: int, least: int) -> Lease | None:
+        """One call, once more where the counters are of another life; None: they are away."""
+        now = self._now()
+        if now < self._away_until:
+            return None
+        told = line.balance.used
+        try:
+            self._make_ready()
+            lease = self._take(line, want, least, now)
+            if lease.outcome == "lost":
+                self._meet()
+                lease = self._take(line, want, least, now)
+        except CountersAway:
+            self._away_until = now + _AWAY_FOR
+            return None
+        line.asked, line.used = now, line.balance.used
+        if lease.outcome in ("granted", "refused"):
+            line.others, line.told, line.leased = lease.others, told, None
+        return lease
+
+    def _take(self, line: _Line, want: int, least: int, now: float) -> Lease:
+        claim = self._claim(line, want, least)
+        self.exchanges += 1
+        lease = self._counters.take(claim)
+        line.balance.hear(lease, number=claim.number, made=now)
+        return lease
+
+    def _claim(self, line: _Line, want: int, least: int) -> Claim:
+        """Nothing more is admitted until it is answered."""
+        charge, balance = line.charge, line.balance
+        number = balance.call()
+        return Claim(
+            charge.account,
+            self._holder,
+            number,
+            balance.facts,
+            want,
+            least,
+            charge.limit,
+            charge.quota.generation,
+            self._epoch,
+            charge.until,
+        )
+
+    def _look(self) -> None:
+        try:
+            if self._counters.look() != self._epoch:
+                self._epoch = ""
+            self._make_ready()
+        except CountersAway:
+            self._away_until = self._now() + _AWAY_FOR
+
+    def _make_ready(self) -> None:
+        """Before the first lease. Raises CountersAway."""
+        if not self._epoch:
+            self._meet()
+        if not self._has_begun:
+            # After the greeting: a life that begins after `_begin` waits for whoever has not greeted it.
+            self._begin()
+            self._has_begun = True
+
+    def _meet(self) -> None:
+        """The counters are of another life, perhaps: nothing is held of one before. Raises CountersAway."""
+        self._epoch = ""  # until all is told
+        for line in self._lines.values():
+            line.balance.call()
+        used = [self._claim(line, 0, 0) for line in self._lines.values() if line.balance.used]
+        self._epoch = self._counters.greet(self._holder, used)

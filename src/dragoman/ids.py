@@ -11,6 +11,33 @@ _ALPHABET: Final = (string.ascii_letters + string.digits).encode()
 _LETTERS: Final = bytes(_ALPHABET[byte % len(_ALPHABET)] for byte in range(256))
 
 
+_LENGTH: Final = 24
+_MANY: Final = 64
+
+
+class _Drawn:
+    """Identifiers for later, so that the system is asked for chance once for many. A forked process draws its own."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: list[str] = []
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._kept.clear)
+
+    def next(self) -> str:
+        try:
+            return self._kept.pop()
+        except IndexError:
+            letters = os.urandom(_LENGTH * _MANY).translate(_LETTERS).decode()
+            first, *rest = [letters[place : place + _LENGTH] for place in range(0, len(letters), _LENGTH)]
+            self._kept += rest
+            return first
+
+
+_DRAWN: Final = _Drawn()
+
+
 def new_id() -> str:
     """24 letters and digits that nobody has used (142 bits of chance)."""
-    return os.urandom(24).translate(_LETTERS).decode()
+    return _DRAWN.next()

@@ -136,7 +136,8 @@ class Exchange:
     def release(self) -> None:
         """The answer has begun: the request is not sent again, so it need not be held, but for who sees the bytes."""
         if self._on_wire is None:
-            self.outgoing = msgspec.structs.replace(self.outgoing, body=b"")
+            sent = self.outgoing
+            self.outgoing = Outgoing(sent.method, sent.url, sent.headers, b"", sent.has_login)
         del self._request, self._asked
         self._head = None
 

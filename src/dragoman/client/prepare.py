@@ -104,7 +104,8 @@ class Preparation(msgspec.Struct, frozen=True, eq=False):
         restored = await means.vault.restored(made.request, self.owner)
         if restored is not made.request:
             made = msgspec.structs.replace(made, request=restored)
-        is_as_came = self.adapt is None and restored is wanted and read is self.request
+        is_as_came = restored is wanted and read is self.request and self.adapt is None
+        is_as_came = is_as_came and protocol == ready.protocol.name
         if is_as_came and wanted.params is not read.params:
             is_as_came = msgspec.structs.replace(wanted.params, cache=read.params.cache) == read.params
         if self.size <= LARGE:

@@ -226,6 +226,7 @@ def last_frames_that_stay() -> Iterator[Mutant]:
     batch, growth = "dragoman/codec/delta_batch.py", f"{FOLDER}/openai_chat/response/delta_batch.py"
     messages, keys = f"{FOLDER}/anthropic/response/decode.py", "dragoman/codec/repeated_keys.py"
     alike = ("tests/codec/test_delta_batch.py", "tests/protocols/test_delta_batches.py")
+    events, at_once = f"{FOLDER}/openai_responses/response/call_events.py", ("tests/protocols/test_call_events.py",)
     told_once, unread = ("tests/test_repeated_arguments.py",), "dragoman/codec/parts/unread_arguments.py"
     settled, odd_numbers = "dragoman/codec/parts/settled_arguments.py", ("tests/test_odd_numbers.py",)
     for path, old, new, tests in (
@@ -255,6 +256,9 @@ def last_frames_that_stay() -> Iterator[Mutant]:
             "if True else is_plain_object",
             odd_numbers,
         ),
+        (events, "if is_usual and _json.encode(event) == data", "if is_usual", at_once),
+        (events, ' and "content" not in event.item', "", at_once),
+        (events, '{"item_id": event.item_id, ', "{", at_once),
         (settled, 'plain.rfind(b"e000") < 0 and ', "", odd_numbers),
         (settled, " and plain.find(_MANY_DIGITS) < 0", "", odd_numbers),
     ):

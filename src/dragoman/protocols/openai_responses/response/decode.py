@@ -18,15 +18,17 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_while_open
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import (
-    note_astray,
-    note_unread_piece,
-    tell_unread_event,
-    unread_arguments,
-)
+from dragoman.codec.parts.unread_arguments import note_astray, tell_unread_event, unread_arguments
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
+from dragoman.protocols.openai_responses.response.call_events import (
+    Added,
+    ArgumentsDone,
+    read_call_event,
+    take_arguments,
+    take_done,
+)
 from dragoman.protocols.openai_responses.response.delta_batch import read_burst
 from dragoman.protocols.openai_responses.response.hosted_items import tell_live
 from dragoman.protocols.openai_responses.response.items import Item, Items
@@ -55,7 +57,6 @@ from dragoman.protocols.openai_responses.wire import (
     ItemKind,
     Place,
     PlainDelta,
-    argument_text,
     as_list,
     decode_delta,
     holds_refusal,
@@ -74,8 +75,6 @@ from dragoman.protocols.openai_responses.wire import (
 )
 from dragoman.types import StopReason
 
-#: The keys that tell arguments in an event about them.
-_ARGUMENTS_OF_STEP: Final[dict[str, tuple[str, ...]]] = {"delta": ("delta",), "done": ("arguments", "input")}
 _LAST_STATUSES: Final = ("completed", "incomplete", "failed", "cancelled")
 _WRAPPERS: Final = ("response", "data", "result", "body", "event")
 _NO_HEADERS: Final[Mapping[str, str]] = {}
@@ -145,7 +144,7 @@ class Decoder:
         """Plain deltas of open items take a short cut; all else is rare."""
         assembly, live, are_own = self._assembly, self._items.live, self._items.places.are_own
         for data, name in frames:
-            event = decode_delta(data)
+            event = decode_delta(data) if not name or name.endswith(b"delta") else None
             if type(event) is PlainDelta and (delta := event.delta) and (item := live.get(event.output_index)):
                 call = item.call
                 if call is None:
@@ -164,7 +163,8 @@ class Decoder:
                 ):
                     assembly.add_arguments(call, delta)
                     continue
-            self._rare_frame(data, name)
+            if not (data.find(b"function_call") >= 0 and self._call_event(data)):
+                self._rare_frame(data, name)
             if assembly.phase != "open":
                 live.clear()
 
@@ -185,6 +185,21 @@ class Decoder:
             self._assembly.add_many(item.part, burst.texts)
         else:
             return False
+        return True
+
+    def _call_event(self, data: bytes) -> bool:
+        """Take a usual event about a call; False, and nothing is done, where it may tell more."""
+        assembly = self._assembly
+        is_open = assembly.started and assembly.phase == "open"
+        if not is_open or isinstance(event := read_call_event(data), Malformed):
+            return False
+        self._running = ""
+        if isinstance(event, ArgumentsDone):
+            take_done(event, data, items=self._items, assembly=assembly)
+        elif isinstance(event, Added):
+            self._items.open(event.output_index, event.item, (data, ("item",)))
+        else:
+            self._item_done(event.output_index, event.item, {}, (data, ("item",)))
         return True
 
     def _rare_frame(self, data: bytes, name: bytes) -> None:
@@ -384,14 +399,18 @@ class Decoder:
             elif opened.call is not None:
                 note_beside(opened.call, value, kind, self._assembly)
             return
-        item = self._items.places.find_whole(event.output_index, fields)
+        self._item_done(event.output_index, fields, value, inner)
+
+    def _item_done(self, index: int, fields: dict[str, Json], value: dict[str, Json], place: Place) -> None:
+        """An item is whole. `value`: the event that tells it, or {} where nothing stands beside the item."""
+        item = self._items.places.find_whole(index, fields)
         told = item_kind(fields, ignore, "")
         if item is None or (item.kind != told and (item.done or "opaque" in (item.kind, told))):
-            item = self._items.open(event.output_index, fields, inner)
+            item = self._items.open(index, fields, place)
         self._refused = self._refused or holds_refusal([fields])
-        if item.call is not None and fields.get("arguments") in (None, "", "{}"):
-            note_beside(item.call, value, kind, self._assembly)
-        self._items.finish(item, fields, inner)
+        if value and item.call is not None and fields.get("arguments") in (None, "", "{}"):
+            note_beside(item.call, value, "response.output_item.done", self._assembly)
+        self._items.finish(item, fields, place)
 
     def _text_event(self, kind: str, event: EventPlace, value: dict[str, Json], place: Place) -> bool:
         """A delta or the whole text of a part; False when the event is none."""
@@ -399,9 +418,9 @@ class Decoder:
         if step != "delta" and step != "done":
             return False
         if name == "function_call_arguments":
-            self._arguments_event(event, value, step, "function_call", place)
+            take_arguments(event, value, step, "function_call", place, items=self._items, assembly=self._assembly)
         elif name == "custom_tool_call_input":
-            self._arguments_event(event, value, step, "custom_tool_call", place)
+            take_arguments(event, value, step, "custom_tool_call", place, items=self._items, assembly=self._assembly)
         else:
             key, owner = place_of_text(name, event)
             if not key[0]:
@@ -418,26 +437,6 @@ class Decoder:
             if (odds := value.get("logprobs")) and key[0] == "text":
                 self._items.tell(item, key[1], "logprobs", as_list(odds), is_whole=step == "done")
         return True
-
-    def _arguments_event(
-        self, event: EventPlace, value: dict[str, Json], step: str, kind: ItemKind, place: Place
-    ) -> None:
-        name = step if step == "delta" else "arguments" if "arguments" in value else "input"
-        text = argument_text(value, name, place, self._assembly.deviate)
-        labels = (event.output_index, event.item_id, event.call_id)
-        item = self._items.find_told(*labels, text) if step == "done" else None
-        item = item or self._items.find_call(*labels, kind)
-        if item is None or item.call is None:
-            return
-        if item.kind != kind:  # free text for a call of JSON, or the other way round
-            return self._assembly.contradict(item.call, f"type {value.get('type')}")
-        note_unread_piece(item.call, value, *_ARGUMENTS_OF_STEP[step], arguments=text)
-        if step == "delta":
-            if not (self._items.is_surplus(item, text) or item.is_doubtful):
-                self._assembly.add_arguments(item.call, text)
-        else:
-            self._items.name_call(item, value)
-            self._items.final_arguments(item, text)
 
     def _find(self, event: EventPlace, kind: ItemKind) -> Item:
         item = self._items.find(event.output_index, event.item_id)

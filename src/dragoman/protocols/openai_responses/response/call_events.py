@@ -1,0 +1,109 @@
+"""Events about calls: the usual ones by their shape, told by the JSON reader itself, and arguments of any form.
+
+What does not fit these Structs is read member by member (`decode.py`), which gives the same events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from dragoman import _json
+from dragoman._json import Json, Malformed
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.unread_arguments import note_unread_piece
+from dragoman.protocols.openai_responses.response.items import Items
+from dragoman.protocols.openai_responses.wire import EventPlace, ItemKind, Place, argument_text
+
+#: The keys that tell arguments in an event about them.
+_ARGUMENTS_OF_STEP: Final[dict[str, tuple[str, ...]]] = {"delta": ("delta",), "done": ("arguments", "input")}
+
+
+class Added(msgspec.Struct, tag="response.output_item.added", tag_field="type", gc=False, forbid_unknown_fields=True):
+    """An item begins, all of whose fields are texts."""
+
+    sequence_number: int
+    output_index: int
+    item: dict[str, str]
+
+
+class Done(msgspec.Struct, tag="response.output_item.done", tag_field="type", gc=False, forbid_unknown_fields=True):
+    """The same for an item that ends."""
+
+    sequence_number: int
+    output_index: int
+    item: dict[str, str]
+
+
+class ArgumentsDone(
+    msgspec.Struct,
+    tag="response.function_call_arguments.done",
+    tag_field="type",
+    gc=False,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+):
+    """The whole arguments of a call."""
+
+    sequence_number: int
+    item_id: str
+    output_index: int
+    arguments: str
+    name: str | UnsetType = UNSET
+
+
+_UNUSUAL: Final = Malformed("it is no usual event about a call")
+CallEvent: TypeAlias = Added | Done | ArgumentsDone
+_decode: Final[Callable[[bytes], CallEvent | Malformed]] = _json.typed_decoder(CallEvent)  # type: ignore[arg-type]
+
+
+def read_call_event(data: bytes) -> CallEvent | Malformed:
+    """A usual event about a call, which tells no more than that, and no key twice."""
+    event = _decode(data)
+    if isinstance(event, Malformed):
+        return event
+    is_usual = isinstance(event, ArgumentsDone) or (
+        event.item.get("type") == "function_call" and "content" not in event.item
+    )
+    return event if is_usual and _json.encode(event) == data else _UNUSUAL
+
+
+def take_done(event: ArgumentsDone, data: bytes, *, items: Items, assembly: Assembly) -> None:
+    """Take the whole arguments of a call."""
+    told: dict[str, Json] = {"item_id": event.item_id, "arguments": event.arguments}
+    if event.name is not UNSET:
+        told["name"] = event.name
+    place = EventPlace(output_index=event.output_index, item_id=event.item_id)
+    take_arguments(place, told, "done", "function_call", (data, ()), items=items, assembly=assembly)
+
+
+def take_arguments(
+    event: EventPlace,
+    value: dict[str, Json],
+    step: str,
+    kind: ItemKind,
+    place: Place,
+    *,
+    items: Items,
+    assembly: Assembly,
+) -> None:
+    """Take a piece of a call's arguments, or all of them. `value`: the event's fields."""
+    name = step if step == "delta" else "arguments" if "arguments" in value else "input"
+    text = argument_text(value, name, place, assembly.deviate)
+    labels = (event.output_index, event.item_id, event.call_id)
+    item = items.find_told(*labels, text) if step == "done" else None
+    item = item or items.find_call(*labels, kind)
+    if item is None or item.call is None:
+        return
+    if item.kind != kind:  # free text for a call of JSON, or the other way round
+        return assembly.contradict(item.call, f"type {value.get('type')}")
+    note_unread_piece(item.call, value, *_ARGUMENTS_OF_STEP[step], arguments=text)
+    if step == "delta":
+        if not (items.is_surplus(item, text) or item.is_doubtful):
+            assembly.add_arguments(item.call, text)
+    else:
+        items.name_call(item, value)
+        items.final_arguments(item, text)

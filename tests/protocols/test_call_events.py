@@ -1,0 +1,100 @@
+"""Usual events of Responses about calls, which are read at once: as every other event is read."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dragoman._json import Malformed
+from dragoman.events import Event
+from dragoman.protocols import PROTOCOLS
+from dragoman.protocols.openai_responses.response import call_events
+from dragoman.protocols.openai_responses.response import decode as decoder
+
+ARGUMENTS = '{"path":"a"}'
+VALUES = ("", "x", "{}", ARGUMENTS, '{"path":"b"}', "function_call", "mcp_call", "message", "completed", "incomplete",
+          0, 1, 7, None, True, 1.5, {}, {"path": "a"}, [], [1])  # fmt: skip
+KEYS = ("arguments", "input", "parameters", "name", "tool", "content", "call_id", "item_id", "id", "namespace", "error",
+        "item", "output", "response", "delta", "text", "type", "status", "caller", "sequence_number")  # fmt: skip
+
+
+def call(index: int, arguments: str, *, has_deltas: bool) -> list[dict[str, Any]]:
+    item = {"id": f"fc_{index}", "type": "function_call", "status": "in_progress", "call_id": f"call_{index}",
+            "name": "note", "arguments": ""}  # fmt: skip
+    place = {"item_id": f"fc_{index}", "output_index": index}
+    head = "response.function_call_arguments"
+    deltas = [{"type": f"{head}.delta", "sequence_number": 1, **place, "delta": arguments}] if has_deltas else []
+    return [
+        {"type": "response.output_item.added", "sequence_number": 1, "output_index": index, "item": item},
+        *deltas,
+        {"type": f"{head}.done", "sequence_number": 2, **place, "arguments": arguments, "name": "note"},
+        {"type": "response.output_item.done", "sequence_number": 3, "output_index": index,
+         "item": {**item, "status": "completed", "arguments": arguments}},
+    ]  # fmt: skip
+
+
+def written(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def changed(event: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The event with one member otherwise, gone, or told twice, in each of its objects; before it the member's key."""
+    for place in ((), ("item",)) if "item" in event else ((),):
+        told = event["item"] if place else event
+        for key in dict.fromkeys((*told, *KEYS)):
+            for value in VALUES:
+                odd = copy.deepcopy(event)
+                (odd["item"] if place else odd)[key] = value
+                yield key, written(odd)
+                own = written(told)
+                yield key, written(event).replace(own, f'{own[:-1]},"{key}":{written(value)}}}')
+            if key in told:
+                odd = copy.deepcopy(event)
+                del (odd["item"] if place else odd)[key]
+                yield key, written(odd)
+
+
+def read(frames: list[str], *, names: bool) -> list[Event]:
+    numbers = iter(range(1000))
+    made = PROTOCOLS["openai-responses"].decoder(
+        new_id=lambda: f"{next(numbers):024}", offered_names=frozenset({"note"})
+    )
+    events: list[Event] = []
+    for frame in frames:
+        kind = json.loads(frame).get("type") if names else None
+        name = f"event: {kind}\n" if isinstance(kind, str) else ""
+        events += made.feed(f"{name}data: {frame}\n\n".encode())
+    return events + made.close()
+
+
+@pytest.mark.parametrize("arguments", [ARGUMENTS, "{}"])
+@pytest.mark.parametrize("has_deltas", [True, False])
+@pytest.mark.parametrize("is_begun", [True, False])
+@pytest.mark.parametrize("step", [pytest.param(9, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")])
+def test_a_usual_event_is_read_as_any_other(
+    step: int, arguments: str, has_deltas: bool, is_begun: bool, monkeypatch: pytest.MonkeyPatch
+):
+    response = {"id": "resp_1", "object": "response", "status": "in_progress", "model": "m", "output": []}
+    begin = [{"type": "response.created", "sequence_number": 0, "response": response}] if is_begun else []
+    calls = [*call(0, arguments, has_deltas=has_deltas), *call(1, ARGUMENTS, has_deltas=True)]
+    output = [event["item"] for event in calls if event["type"] == "response.output_item.done"]
+    end = {"type": "response.completed", "response": {**response, "status": "completed", "output": output}}
+    frames = [written(event) for event in (*begin, *calls, end)]
+    usual = 0
+    for place, event in enumerate(calls, start=len(begin)):
+        if event["type"].endswith("delta"):
+            continue
+        for number, (key, odd) in enumerate([("", written(event)), *changed(event)]):
+            if number % step and key not in ("type", "item_id", "content"):
+                continue
+            usual += type(call_events.read_call_event(odd.encode())) is not Malformed
+            told = [*frames[:place], odd, *frames[place + 1 :]]
+            quick = read(told, names=number % 2 == 0)
+            with monkeypatch.context() as patch:
+                patch.setattr(decoder, "read_call_event", lambda data: Malformed("not read at once"))
+                assert quick == read(told, names=number % 2 == 0), odd
+    assert usual > 10

@@ -77,8 +77,8 @@ def _write_rows(account: int, spent: dict[str, int], live: list[str], ended: lis
             account, list(spent), list(spent.values()),
         )  # fmt: skip
         connection.execute(
-            "INSERT INTO holder(id, machine, ended) SELECT id, 'one', NULL FROM unnest($1::text[]) AS one(id) UNION ALL "
-            "SELECT id, 'one', clock_timestamp() FROM unnest($2::text[]) AS one(id)",
+            "INSERT INTO holder(id, machine, ended) SELECT id, 'one', NULL FROM unnest($1::text[]) AS one(id) UNION "
+            "ALL SELECT id, 'one', clock_timestamp() FROM unnest($2::text[]) AS one(id)",
             live, ended,
         )  # fmt: skip
 

@@ -12,7 +12,17 @@ from dragoman.events import Failure
 from dragoman.gateway.attempt_bounds import bound_of, expected_of
 from dragoman.gateway.telemetry.pricing import Pricing
 from dragoman.http.response import TransportFailed
-from dragoman.ledger.limits.accounts import Accounts, Charge, Charges, Need, Scopes
+from dragoman.ledger.limits.accounts import (
+    LIKELY_COST,
+    LIKELY_TOKENS,
+    MOST_COST,
+    MOST_TOKENS,
+    Accounts,
+    Charge,
+    Charges,
+    Need,
+    Scopes,
+)
 from dragoman.ledger.limits.budgets import Budgets, Refusal
 from dragoman.providers.endpoint import Outgoing
 from dragoman.routing.target import Target
@@ -105,54 +115,46 @@ class RequestLimits:
         self.reserved = self.expected = self.reserved_tokens = self.most = self.most_tokens = None
         self.accounts, self._bounds_usd, self._bounds_tokens = (), False, False
         needs = [need for need in charges.once if not begun or need.charge.account not in begun]
-        first = len(needs)
-        if charges.costly:
-            needs += self._costs(charges, target, outgoing)
-        if not needs:
-            return
+        costs = self._costs(charges, target, outgoing) if charges.costly else []
         budgets = admission.budgets
-        refusal = budgets.admit(needs)
+        refusal = budgets.admit([*needs, *costs])
         if refusal is not None:
             raise TransportFailed(told(refusal))
-        for need in needs[:first]:
+        for need in needs:
             begun[need.charge.account] = need
             if need.charge.quota.unit == "requests":
                 budgets.settle(need, 1)
-        self._needs = needs[first:]
-        for need in needs:
-            charge = need.charge
-            if charge.alerts and (total := budgets.total(charge)) >= charge.alerts[0]:
-                admission.alert(charge, total)
+        self._needs = costs
+        while budgets.reached:
+            charge = budgets.reached.pop()
+            admission.alert(charge, budgets.total(charge))
 
     def _costs(self, charges: Charges, target: Target, outgoing: Outgoing) -> list[Need]:
         answers = _EMBEDS not in outgoing.url.partition("?")[0].rpartition("/")[2].lower()
         limits = target.protocol.output_limits
         known = target.limits
         bound = bound_of(outgoing.body, limits, max_output=known.max_output, context=known.context, answers=answers)
-        usual = expected_of(outgoing.body, bound) if charges.expects else bound
-        most = self.most = self._admission.bound(target, bound)
-        self.most_tokens = (bound.input or 0) + (bound.output or 0)
-        likely = self._admission.bound(target, usual) if charges.expects else most
-        needs = []
-        for charge in charges.costly:
-            is_bound = charge.quota.reserve == "bound"
-            if charge.quota.unit == "tokens":
-                usage = bound if is_bound else usual
-                tokens = (usage.input or 0) + (usage.output or 0)
-                needs.append(Need(charge, tokens))
-                self.reserved_tokens = max(self.reserved_tokens or 0, tokens)
-                self._bounds_tokens = self._bounds_tokens or is_bound
-                continue
-            cost = most if is_bound else likely
-            if cost is None and charge.quota.unpriced == "refuse":
-                raise TransportFailed(_unpriced(charge, target))
-            needs.append(Need(charge, cost or 0))
-            self.reserved = max(self.reserved or 0, cost or 0)
-            self._bounds_usd = self._bounds_usd or is_bound
-        if self.reserved is not None:
+        parts = charges.parts
+        most = likely = self.most = self._admission.bound(target, bound)
+        tokens = usual_tokens = self.most_tokens = (bound.input or 0) + (bound.output or 0)
+        if LIKELY_COST in parts or LIKELY_TOKENS in parts:
+            usual = expected_of(outgoing.body, bound)
+            likely = self._admission.bound(target, usual)
+            usual_tokens = (usual.input or 0) + (usual.output or 0)
+        if most is None or likely is None:
+            for charge, part in charges.costly:
+                is_unpriced = (part == MOST_COST and most is None) or (part == LIKELY_COST and likely is None)
+                if is_unpriced and charge.quota.unpriced == "refuse":
+                    raise TransportFailed(_unpriced(charge, target))
+        amounts = (most or 0, likely or 0, tokens, usual_tokens)
+        self._bounds_usd, self._bounds_tokens = MOST_COST in parts, MOST_TOKENS in parts
+        if self._bounds_usd or LIKELY_COST in parts:
+            self.reserved = max([amounts[part] for part in parts if part <= LIKELY_COST])
             self.expected = most if self._bounds_usd else likely
+        if self._bounds_tokens or LIKELY_TOKENS in parts:
+            self.reserved_tokens = max([amounts[part] for part in parts if part > LIKELY_COST])
         self.accounts = charges.recorded
-        return needs
+        return [Need(charge, amounts[part]) for charge, part in charges.costly]
 
     def charged(self, nano: int | None, tokens: int, *, may_go_on: bool) -> tuple[int | None, int]:
         """What an attempt that was answered is charged: what is known of it; where a quota bounds it its bound, if its
@@ -169,8 +171,9 @@ class RequestLimits:
     def settle(self, nano: int | None, tokens: int) -> None:
         """The attempt has ended; nothing when none is under way."""
         needs, self._needs = self._needs, []
+        settle = self._admission.budgets.settle
         for need in needs:
-            self._admission.budgets.settle(need, (nano or 0) if need.charge.quota.unit == "usd" else tokens)
+            settle(need, (nano or 0) if need.charge.quota.unit == "usd" else tokens)
 
     @property
     def is_admitted(self) -> bool:
@@ -179,7 +182,8 @@ class RequestLimits:
 
     def close(self) -> None:
         """The client's request is over."""
-        self.settle(0, 0)
+        if self._needs:
+            self.settle(0, 0)
         for need in self._begun.values():
             if need.charge.quota.unit == "concurrent":
                 self._admission.budgets.settle(need, 0)

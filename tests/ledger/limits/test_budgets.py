@@ -343,13 +343,16 @@ def test_what_is_remembered_of_a_request_is_what_holds(asked: list[tuple[Scopes,
         found = accounts.of_request(scopes, scopes.route, scopes.target, now)
         held = Accounts(quotas).charges(scopes, now)
         once = tuple(need.charge for need in found.once)
-        assert sorted(once + found.costly, key=lambda charge: charge.account) == sorted(
+        costly = tuple(charge for charge, _ in found.costly)
+        assert sorted(once + costly, key=lambda charge: charge.account) == sorted(
             held, key=lambda charge: charge.account
         )
         assert all(charge.quota.unit in ("requests", "concurrent") for charge in once)
         assert {need.amount for need in found.once} <= {1}
         assert set(found.recorded) == {charge.account for charge in held if charge.quota.is_recorded}
-        assert found.expects == any(charge.quota.reserve == "expected" for charge in held)
+        parts = {("usd", "bound"): 0, ("usd", "expected"): 1, ("tokens", "bound"): 2, ("tokens", "expected"): 3}
+        assert all(part == parts[charge.quota.unit, charge.quota.reserve] for charge, part in found.costly)
+        assert found.parts == {part for _, part in found.costly}
 
 
 @pytest.mark.parametrize("per", ["minute", "hour", "day", "week", "month"])

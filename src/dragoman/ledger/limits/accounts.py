@@ -44,16 +44,20 @@ class Need(msgspec.Struct, frozen=True, gc=False):
     amount: int
 
 
+#: What an attempt sets apart of an account: the most that it may cost, what it will likely cost; the same of tokens.
+MOST_COST, LIKELY_COST, MOST_TOKENS, LIKELY_TOKENS = range(4)
+
+
 @final
 class Charges(msgspec.Struct, frozen=True):
     """All quotas that hold for a request until one of their periods ends. `once`: what counts the client's request;
-    `costly`: each of its attempts. `recorded`: the accounts of those that the ledger's rows tell. `expects`: one of
-    them sets apart what is expected. `since`, `until`: Unix seconds."""
+    `costly`: each of its attempts, and what that sets apart; `parts`: which of the four that are. `recorded`: the
+    accounts of those that the ledger's rows tell. `since`, `until`: Unix seconds."""
 
     once: tuple[Need, ...]
-    costly: tuple[Charge, ...]
+    costly: tuple[tuple[Charge, int], ...]
+    parts: frozenset[int]
     recorded: tuple[Account, ...]
-    expects: bool
     since: float
     until: float
 
@@ -134,15 +138,21 @@ class Accounts:
 
 
 def _sorted_out(charges: list[Charge]) -> Charges:
-    costly = tuple([charge for charge in charges if charge.quota.unit in ("usd", "tokens")])
+    costly = tuple([(charge, _part(charge.quota)) for charge in charges if charge.quota.unit in ("usd", "tokens")])
     return Charges(
         tuple([Need(charge, 1) for charge in charges if charge.quota.unit in ("requests", "concurrent")]),
         costly,
-        tuple([charge.account for charge in costly if charge.quota.is_recorded]),
-        any(charge.quota.reserve == "expected" for charge in costly),
+        frozenset([part for _, part in costly]),
+        tuple([charge.account for charge, _ in costly if charge.quota.is_recorded]),
         max((charge.since for charge in charges), default=float("-inf")),
         min((charge.until for charge in charges), default=float("inf")),
     )
+
+
+def _part(quota: Quota) -> int:
+    if quota.unit == "usd":
+        return MOST_COST if quota.reserve == "bound" else LIKELY_COST
+    return MOST_TOKENS if quota.reserve == "bound" else LIKELY_TOKENS
 
 
 def charge_of(quota: Quota, value: str, now: float) -> Charge:

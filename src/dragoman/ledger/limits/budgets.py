@@ -6,6 +6,7 @@ spot: a transaction of a tenth of a millisecond, which a lease of ten seconds' n
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, Literal, Protocol, TypeAlias, final
@@ -66,12 +67,14 @@ class Refusal(msgspec.Struct, frozen=True):
 class _Line(msgspec.Struct):
     """An account as this worker uses it. `asked`, `used`: when the counters were called last, and what was used then.
     `others`, `told`: what all others had, and this worker had told, when they answered last. `leased`: what was used
-    within leases before something was set apart beyond them; None: nothing is since that answer.
+    within leases before something was set apart beyond them; None: nothing is since that answer. `alert_at`: what is so
+    much of it that a line is written.
     `refused`, `refused_until`: what did not fit, and how long that holds. `is_idle`: nothing was admitted since the
     last tick."""
 
     charge: Charge
     balance: Balance
+    alert_at: float
     asked: float = 0.0
     used: int = 0
     others: int = 0
@@ -87,12 +90,13 @@ class Budgets:
 
     Attributes:
         exchanges: calls that were made so far.
+        reached: of what was admitted, that whose first alert is reached, until somebody takes it from here.
         has_ended: for the others this worker is one that has ended, or soon will be: it uses no lease.
     """
 
     __slots__ = (
         "_away_until", "_begin", "_counters", "_epoch", "_has_begun", "_holder", "_holders", "_lines", "_now", "_seen",
-        "_seen_at", "exchanges", "has_ended",
+        "_seen_at", "exchanges", "has_ended", "reached",
     )  # fmt: skip
 
     def __init__(
@@ -118,12 +122,13 @@ class Budgets:
         self._has_begun = False
         self.exchanges = 0
         self.has_ended = False
+        self.reached: list[Charge] = []
 
     def admit(self, needs: Sequence[Need]) -> Refusal | None:
         """Set all of it apart, or nothing. While the counters are away or begin anew, what a quota says is served then
         is set apart beyond every lease, within this worker's part of the overdraft, and told later."""
         now, epoch = self._now(), self._epoch
-        balances = []
+        asked = []
         lines = self._lines
         for need in needs:
             charge = need.charge
@@ -136,11 +141,14 @@ class Budgets:
                 cause = "away" if self.has_ended else self._call(line, need.amount, now)
                 if cause is not None and (cause == "spent" or not self._may_overdraw(line, need.amount, now)):
                     return Refusal(charge, cause)
-            balances.append(balance)
+            asked.append(line)
         if self._epoch != epoch:  # a life of the counters ended meanwhile, and so did what fitted its leases
             return self.admit(needs)
-        for need, balance in zip(needs, balances, strict=True):
+        for need, line in zip(needs, asked, strict=True):
+            balance = line.balance
             balance.reserved += need.amount
+            if line.others + balance.spent + balance.reserved >= line.alert_at:
+                self.reached.append(line.charge)
         return None
 
     def settle(self, need: Need, actual: int) -> None:
@@ -150,7 +158,8 @@ class Budgets:
         if line is None or line.charge is not charge:
             line = self._line(charge)
         balance = line.balance
-        balance.settle(need.amount, actual)
+        balance.reserved -= need.amount
+        balance.spent += actual
         used, held = balance.spent + balance.reserved, balance.held
         if used > held or (balance.is_tight and used < held):
             # Others must know at once of what was spent beyond a lease, and where little is left of what was not.
@@ -209,10 +218,10 @@ class Budgets:
         """Of an account, by its charge as it is now."""
         line = self._lines.get(charge.account)
         if line is None:
-            line = self._lines[charge.account] = _Line(charge, Balance())
-        else:
-            line.charge = charge  # its limit was changed
-            line.refused_until = 0.0
+            line = self._lines[charge.account] = _Line(charge, Balance(), 0.0)
+        line.charge = charge
+        line.alert_at = charge.alerts[0] if charge.alerts else math.inf
+        line.refused_until = 0.0  # its limit may have changed
         return line
 
     def _may_overdraw(self, line: _Line, amount: int, now: float) -> bool:

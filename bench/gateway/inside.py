@@ -68,10 +68,11 @@ def chunk(delta: dict[str, object], finish: str | None = None) -> bytes:
     return b"data: " + compact({**head, "choices": [choice]}) + b"\n\n"
 
 
-def events() -> list[bytes]:
-    """A stream: one call whose arguments come in many pieces."""
+def events(times: int = 1) -> list[bytes]:
+    """A stream: one call whose arguments come in many pieces, or so many times as many."""
+    text = json.dumps({"path": "a.py", "text": "word " * EVENTS * 3 * times})
     size = -(-len(_TEXT) // (EVENTS - 4))
-    pieces = [_TEXT[start : start + size] for start in range(0, len(_TEXT), size)]
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
     first = chunk({"role": "assistant", "content": None, "tool_calls": [call("", id="call_1", type="function")]})
     usage = compact({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [],
                      "usage": {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}})  # fmt: skip
@@ -92,9 +93,7 @@ _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: "
 
 def streamed(times: int = 1) -> bytes:
     """A stream whose pieces of arguments come so many times over."""
-    [first, *grown, finish, usage, done] = events()
-    sent = [first, *grown * times, finish, usage, done]
-    chunks = b"".join(b"%x\r\n%b\r\n" % (len(event), event) for event in sent)
+    chunks = b"".join(b"%x\r\n%b\r\n" % (len(event), event) for event in events(times))
     return _HEAD + b"text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
 
 

@@ -136,28 +136,28 @@ class RemoteCounters:
         epoch: of this life of the counters, as far as is known; "" before the first call.
     """
 
-    __slots__ = ("_place", "_reads_first", "_roster", "epoch")
+    __slots__ = ("_cold_in", "_place", "_roster", "epoch")
     #: Others than the processes of this machine use them.
     is_shared: Final = True
 
     def __init__(self, place: Place, roster: Roster) -> None:
         self._place = place
         self._roster = roster
-        self._reads_first = (
-            False  # the account of the last first call was cold, so the next one's rows are read at once
-        )
+        #: The life in which the account that was asked for first the last time was cold, as the next one may be.
+        self._cold_in: str | None = None
         self.epoch = ""
 
     def take(self, claim: Claim) -> Lease:
         is_first = claim.number == 1
-        seed = self._seed(claim.account) if is_first and self._reads_first else None
+        # In a life that was settling yet, others might end between the reading and the call, with rows that it misses.
+        seed = self._seed(claim.account) if is_first and self._cold_in == claim.epoch else None
         lease = self._place.take(claim, announces=False, seed=seed)
         if lease is None:
             lease = self._place.take(claim, announces=False, seed=self._seed(claim.account))
         if lease is None:
             raise CountersAway("an account was not filled")
         if is_first and is_recorded(claim.account):
-            self._reads_first = lease.was_cold
+            self._cold_in = claim.epoch if lease.was_cold else None
         return Lease("lost", epoch=self.look()) if lease.outcome == "lost" else lease
 
     def fold(self, account: Account, holder: str, spent: int) -> None:

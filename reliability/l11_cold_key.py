@@ -1,15 +1,17 @@
 """L11 in a fleet: the first request of a key on a worker, which has to ask its copy and the counters: the look for the
 key, and what its budget of a month costs, where the counters know the account, and where nobody has asked for it yet.
+Beside it what the bare drivers take for nothing, asked in turn, each in its usual way.
 
     .venv/bin/python -m reliability.l11_cold_key [--keys 3000]
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -78,11 +80,42 @@ def _digest(number: int) -> bytes:
     return hashlib.sha256(b"%d" % number).digest()
 
 
+def bare(server: PostgreSQL, valkey: Valkey | None) -> str:
+    """Microseconds of CPU of a statement and of a script of the drivers that do nothing, the least of some blocks."""
+    import asyncpg
+    import valkey as driver
+
+    loop = asyncio.new_event_loop()
+    postgresql = loop.run_until_complete(asyncpg.connect(server.address))
+    asks: dict[str, Callable[[], object]] = {
+        "a statement": lambda: loop.run_until_complete(postgresql.fetch("SELECT 1"))
+    }
+    if valkey is not None:
+        client = driver.Valkey.from_url(valkey.address)
+        digest = client.script_load("return 1")
+        asks["a script"] = lambda: client.evalsha(digest, 0)
+        statement, script = asks["a statement"], asks["a script"]
+        asks["both in turn"] = lambda: (statement(), script())
+    found: dict[str, list[float]] = {name: [] for name in asks}
+    for _ in range(20):
+        for name, ask in asks.items():
+            began = time.process_time()
+            for _ in range(_BLOCK):
+                ask()
+            found[name].append((time.process_time() - began) / _BLOCK * 1e6)
+    loop.run_until_complete(postgresql.close())
+    loop.close()
+    if valkey is not None:
+        client.close()
+    return ", ".join(f"{name} {min(micros):.0f} µs" for name, micros in found.items())
+
+
 def drill(kind: str, keys: int) -> Iterator[Result]:
     """The first worker asks for accounts that nobody has asked for, the second one for the same ones."""
     with ExitStack() as stack:
         server = stack.enter_context(PostgreSQL(is_durable=True))
-        counters = Secret(stack.enter_context(Valkey()).address) if kind == "Valkey" else None
+        valkey = stack.enter_context(Valkey()) if kind == "Valkey" else None
+        counters = None if valkey is None else Secret(valkey.address)
         folders = [Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-"))) for _ in "12"]
         workers = [Worker(LedgerFolder(each, Secret(server.address), counters), keys, stack) for each in folders]
         for worker, what in zip(workers, ("nobody has asked for it", "the counters know it"), strict=True):
@@ -94,6 +127,7 @@ def drill(kind: str, keys: int) -> Iterator[Result]:
                 f"{percentile(blocks, 0.5):.0f}), by the clock {percentile(seconds, 0.5) * 1000:.2f} ms (median), "
                 f"{p99:.2f} ms (p99); {keys} keys"
             )
+            words += f"; the bare drivers: {bare(server, valkey)}"
             goal = f"counters in {kind}, {what}: ≤ {_CPU_MICROS} µs CPU, p99 ≤ {_P99_MS:g} ms"
             yield Result("L11", goal, words, cpu <= _CPU_MICROS and p99 <= _P99_MS)
 

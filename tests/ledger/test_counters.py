@@ -283,7 +283,7 @@ class _Lost:
     def epoch(self) -> str:
         return "one"
 
-    def take(self, claim: Claim, *, announces: bool) -> Lease | None:
+    def take(self, claim: Claim, *, announces: bool, seed: Seed | None = None) -> Lease | None:
         return Lease("lost", epoch="")
 
     def heard(self, *holders: str) -> None:
@@ -296,3 +296,30 @@ def test_who_could_not_tell_what_it_used_is_awaited_still() -> None:
     with pytest.raises(CountersAway):
         counters.greet("a", [Claim(4, "a", 1, Facts(7), 0, 0, 100, 1, "")])
     assert place.known == []
+
+
+class _Cold:
+    """Counters whose accounts are all cold, and a ledger with nothing; of `Place` and `Roster` what that needs."""
+
+    def __init__(self) -> None:
+        self.had_rows: list[bool] = []
+
+    def seeds(self, accounts: Collection[int]) -> dict[int, Seed]:
+        return {account: Seed() for account in accounts}
+
+    def take(self, claim: Claim, *, announces: bool, seed: Seed | None = None) -> Lease | None:
+        self.had_rows.append(seed is not None)
+        return None if seed is None else Lease("granted", epoch=claim.epoch, was_cold=True)
+
+
+def test_rows_are_read_ahead_only_in_a_life_in_which_one_was_cold() -> None:
+    """Before that it may settle yet: who ends between the reading and the call has rows that were not read."""
+    place = _Cold()
+    counters = RemoteCounters(place, place)  # type: ignore[arg-type]
+    for account, number, epoch, expected in (
+        (4, 1, "one", [False, True]), (8, 1, "one", [True]), (8, 2, "one", [False, True]), (12, 1, "one", [True]),
+        (16, 1, "two", [False, True]), (20, 1, "two", [True]), (24, 1, "three", [False, True]),
+    ):  # fmt: skip
+        place.had_rows.clear()
+        assert counters.take(Claim(account, "a", number, Facts(), 1, 1, 100, 1, epoch)).outcome == "granted"
+        assert place.had_rows == expected

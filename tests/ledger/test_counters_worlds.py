@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from ledger.test_leases import made_up
 
 from dragoman.ledger.interfaces import Claim, Lease, Seed
 from ledger.counting_engines import KINDS, CountingEngines
 from ledger.leases_model import World, Wrong
+from ledger.limits.test_leases import made_up
 
 HISTORIES = 1_000 if os.environ.get("DRAGOMAN_SOAK") else 60
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from codec.test_context_overflow import LOOK_ALIKES, WORDINGS
-
+from codec.errors.test_context_overflow import LOOK_ALIKES, WORDINGS
 from dragoman.codec.errors.context_overflow import Overflow, read_overflow
 from dragoman.codec.errors.error_body import read_problem
 from dragoman.routing.circuit_breaker import COUNTED

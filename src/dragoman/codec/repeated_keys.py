@@ -8,7 +8,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 
-_SHORT: Final = 128  # bytes of a value that are read at once sooner than apart
+_SHORT: Final = 1024  # bytes of a value that are read at once sooner than apart
 _decode_members: Final = _json.typed_decoder(dict[str, Raw])
 
 

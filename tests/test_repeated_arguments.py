@@ -193,3 +193,24 @@ def test_a_call_in_json_that_names_two_tools(second: str, place: str):
 
     assert calls(second) == []
     assert calls('"name": "show"') == calls('"tool": "something else"') == ["show"]
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+@pytest.mark.parametrize(
+    "second", ['"name":"remove",', '"arguments":"{}",', '"arguments":%s,', '"id":"b",', '"function":{"name":"remove"},']
+)
+def test_a_whole_call_around_long_arguments(second: str, blank: str):
+    """What stands around a long text of arguments is looked at without it; the same text again says nothing new."""
+    arguments = json.dumps(json.dumps({"path": "a", "text": '"words" ' * 100}))
+    second = second.replace("%s", arguments)
+    function = f'"name":"show","arguments":{blank}{arguments}'
+    entry = '"id":"a","type":"function"'
+    if second.startswith(('"id"', '"function"')):
+        call = "{" + f'{second}{entry},"function":' + "{" + function + "}}"
+    else:
+        call = "{" + f'{entry},"function":' + "{" + second + function + "}}"
+    message = '{"role":"assistant","content":null,"tool_calls":[' + call + "]}"
+    choice = '{"index":0,"message":' + message + ',"finish_reason":"tool_calls"}'
+    wire = '{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[' + choice + "]}"
+    names = [call.name for call in decode(wire.encode(), "openai-chat").tool_calls]
+    assert names == (["show"] if arguments in second else [])

@@ -13,7 +13,7 @@ from dragoman.codec.parts.call_matching import OUTSIDE, CallSlots
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
 from dragoman.codec.parts.unread_arguments import fields_at, mark_unread, note_astray, noted, refuse_unread
-from dragoman.codec.repeated_keys import repeats_key
+from dragoman.codec.repeated_keys import repeats_key, without_value
 from dragoman.protocols.openai_chat.response.unmodelled import tell_unread_beside
 from dragoman.protocols.openai_chat.wire import (
     NAME,
@@ -119,7 +119,7 @@ class CallReader:
 
     def judge(self, said: Delta, frame: bytes) -> None:
         """Take the calls out of a frame that tells a key twice: whose they are, and what they say, has two readings."""
-        if frame.find(b"_call") >= 0 and repeats_key(frame):
+        if frame.find(b"_call") >= 0 and repeats_key(_around_arguments(said, frame)) and repeats_key(frame):
             self._refuse(said.tool_calls or [CallPiece()], frame)
             said.tool_calls = said.function_call = None
 
@@ -276,6 +276,13 @@ def _is_told_among(name: str, arguments: str, told: Iterable[tuple[str, str]]) -
 def _adds_nothing(arguments: str, told: str) -> bool:
     """Whether arguments of a call say nothing beside those that were told."""
     return is_placeholder(arguments) or is_same(arguments.strip(), told.strip())
+
+
+def _around_arguments(said: Delta, frame: bytes) -> bytes:
+    """A frame without the long text of its first call's arguments, which cannot tell a key twice."""
+    function = said.tool_calls[0].function if said.tool_calls else None
+    text = function.arguments if function is not None else None
+    return without_value(frame, b'"arguments":', _json.raw(text)) if text else frame
 
 
 def _is_told_once(piece: CallPiece) -> bool:

@@ -48,7 +48,7 @@ def parse_rule(text: str) -> Rule:
     """`TOOL[:PATTERN]`.
 
     Raises:
-        UsageError: it is none, or allows everything of a tool that may do anything.
+        UsageError: the text is not a rule, or allows everything of a tool that may do anything.
     """
     tool, separator, pattern = text.partition(":")
     if not _NAME.fullmatch(tool) or hidden_character(text) is not None:

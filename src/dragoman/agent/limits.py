@@ -1,4 +1,4 @@
-"""How far a run may go before someone is asked: steps, time, money, tokens, and going round in circles."""
+"""How far a run may go before someone is asked: steps, time, money, tokens, and calls that repeat."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class GrowingCall:
 
 @final
 class BytesBesideEvents:
-    """Writes every data line as it arrives, and beside it the events that came of it."""
+    """Writes every data line as it arrives, and beside it the events that it became."""
 
     __slots__ = ("_paint", "_width")
 

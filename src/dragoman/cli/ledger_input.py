@@ -33,7 +33,7 @@ def other_ledger(folder: LedgerFolder, word: str, option: str) -> LedgerFolder:
     """The ledger of the same state folder in another store. `word`: as `ledger.store` in the configuration.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the text is not a time.
         ConfigError: a variable or file that it names cannot be read.
     """
     if word == "sqlite":

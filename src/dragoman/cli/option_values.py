@@ -1,4 +1,4 @@
-"""Values of options: each reader takes the word of the command line, and raises ArgumentTypeError where it is none."""
+"""Values of options: a reader takes the word of the command line. It raises ArgumentTypeError where that is wrong."""
 
 from __future__ import annotations
 

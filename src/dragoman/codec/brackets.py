@@ -1,4 +1,4 @@
-"""The brackets of JSON text, and the strings in which none count."""
+"""Finds the brackets of JSON text; those within strings do not count."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def straighten(fields: dict[str, Json], places: Mapping[str, Place], deviate: De
 
 
 def straighten_object(value: Json, place: Place, where: str, deviate: Deviate) -> dict[str, Json] | None:
-    """The object that a value is; None when it is none."""
+    """A value as an object; None when it is not an object."""
     straight = _object_at(value, place, where, deviate)
     return straight if isinstance(straight, dict) else None
 

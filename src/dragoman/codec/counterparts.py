@@ -1,4 +1,4 @@
-"""Fields that several protocols have under names of their own: what of a request is said again in another one's words.
+"""Fields that several protocols have under different names, and how a request's are translated.
 
 Only what means the same is here; all else is named as lost. Sources: the vendors' API references (read 2026-11-22).
 """

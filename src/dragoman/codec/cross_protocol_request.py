@@ -1,4 +1,4 @@
-"""A request in the words of another protocol, and what of it that one cannot say.
+"""A request translated to another protocol, and the fields that this one cannot express.
 
 Every `render_request` goes through here, so that nothing a client asks for is lost without a word: what a parser did
 not model stands in `native` records and opaque parts. What another protocol calls otherwise is renamed, what a reader

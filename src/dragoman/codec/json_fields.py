@@ -33,7 +33,7 @@ def read_body(body: bytes, fields: Fields | None = None) -> Fields:
 
 
 def read_fields(value: Raw | None) -> Fields | None:
-    """The fields of an object, without those that are null; None when it is none."""
+    """The fields of an object, without those that are null; None when the value is not an object."""
     if value is None:
         return None
     fields = _decode_fields(value)
@@ -41,7 +41,7 @@ def read_fields(value: Raw | None) -> Fields | None:
 
 
 def read_items(value: Raw | None) -> list[Raw] | None:
-    """The items of a list; None when it is none."""
+    """The items of a list; None when the value is not a list."""
     if value is None or bytes(memoryview(value)[:1]) == b'"':  # a long text would be read before it is found to be none
         return None
     items = _decode_items(value)
@@ -57,12 +57,12 @@ def read(value: Raw | None) -> Json:
 
 
 def read_text(value: Raw | None) -> str:
-    """A string; "" when it is none."""
+    """A string; "" when the value is not a string."""
     return "" if value is None else read_string(value) or ""
 
 
 def read_string(value: Raw | None) -> str | None:
-    """A string; None when it is none."""
+    """A string; None when the value is not a string."""
     if value is None or bytes(memoryview(value)[:1]) != b'"':
         return None
     text = _decode_text(value)
@@ -70,7 +70,7 @@ def read_string(value: Raw | None) -> str | None:
 
 
 def read_number(value: Raw | None) -> float | None:
-    """A number, also one in a string; None when it is none."""
+    """A number, also one in a string; None when the value is not a number."""
     if value is None:
         return None
     decoded = _json.decode(value)
@@ -85,7 +85,7 @@ def read_number(value: Raw | None) -> float | None:
 
 
 def read_count(value: Raw | None) -> int | None:
-    """A whole number; None when it is none."""
+    """A whole number; None when the value is not a whole number."""
     number = read_number(value)
     return int(number) if number is not None and number.is_integer() else None
 
@@ -98,7 +98,7 @@ def read_texts(value: Raw | None) -> tuple[str, ...]:
 
 
 def without_nulls(fields: Fields) -> Fields:
-    """The fields that say something. A long value is not copied only to see that it is none of four bytes."""
+    """The fields that are not null. A long value is not copied for the comparison."""
     return {key: value for key, value in fields.items() if len(value) != 4 or bytes(value) != b"null"}
 
 

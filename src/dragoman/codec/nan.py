@@ -1,4 +1,4 @@
-"""`NaN`, `Infinity` and numbers that no float holds: no JSON (RFC 8259, section 6), and servers write them."""
+"""`NaN`, `Infinity` and numbers that no float holds: servers write them, though JSON has none (RFC 8259, section 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that tell a key twice: a cheap look before each member is read."""
+"""Objects that have a key twice: a cheap look before each member is read."""
 
 from __future__ import annotations
 

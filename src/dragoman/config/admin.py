@@ -52,7 +52,7 @@ def check_admin_names(keys: Sequence[str | AdminKey]) -> None:
     """What admin keys and their teams are called.
 
     Raises:
-        ConfigError: a name is none, or two keys have it.
+        ConfigError: a name has the wrong form, or two keys have it.
     """
     named: dict[str, int] = {}
     for place, key in enumerate(keys):

@@ -51,7 +51,7 @@ class LedgerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @final
 class KeyConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A virtual key. `digests`: `sha256:HEX` of what its client shows, two while it is being replaced. `expires`: the
-    first day, in UTC, on which it is none."""
+    first day, in UTC, on which it no longer holds."""
 
     digests: tuple[str, ...]
     owner: str = ""
@@ -67,7 +67,7 @@ def check_keys(keys: dict[str, KeyConfig]) -> dict[str, KeyConfig]:
     """The keys of a file, by name.
 
     Raises:
-        ConfigError: a name or a digest is none, or two keys have one digest.
+        ConfigError: a name or a digest has the wrong form, or two keys have one digest.
     """
     named: dict[str, str] = {}
     for name, key in keys.items():
@@ -88,7 +88,7 @@ def check_store(address: Secret, where: str = "ledger.store") -> None:
     """The address of a PostgreSQL. `where`: where it stands, for messages.
 
     Raises:
-        ConfigError: it is none; what it is instead is not shown.
+        ConfigError: the text is not an address; the text itself is not shown.
     """
     words = where + ": expected sqlite, or postgresql://USER:PASSWORD@HOST:PORT/DATABASE, got {} (not shown)"
     try:
@@ -107,7 +107,7 @@ def check_counters(address: Secret) -> None:
     """The address of a Valkey.
 
     Raises:
-        ConfigError: it is none, or asks for no TLS beyond this machine; what it is instead is not shown.
+        ConfigError: the text is not an address, or asks for no TLS beyond this machine; the text itself is not shown.
     """
     words = "ledger.counters: expected store, or valkeys://USER:PASSWORD@HOST:PORT/NUMBER, got {} (not shown)"
     try:

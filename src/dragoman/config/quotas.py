@@ -105,7 +105,7 @@ def read_quota(table: QuotaConfig, where: str, *, generation: int = 0) -> Quota:
     """A quota of a table.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the table is not a quota.
     """
     given = [name for name in _UNITS if getattr(table, name) is not None]
     if len(given) != 1:
@@ -142,7 +142,7 @@ def read_quotas(tables: Sequence[QuotaConfig], *, generation: int) -> tuple[Quot
     """All of a file. `generation`: of the file.
 
     Raises:
-        ConfigError: one is none, or two are the same.
+        ConfigError: a table is not a quota, or two quotas are the same.
     """
     quotas = tuple(read_quota(each, f"quotas[{number}]", generation=generation) for number, each in enumerate(tables))
     names = [quota.name for quota in quotas]

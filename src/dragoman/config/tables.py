@@ -55,7 +55,7 @@ def read_mcp_server(table: Mapping[str, Any], where: str) -> McpServer:
     """The table of an MCP server.
 
     Raises:
-        ConfigError: it is none: the path of the key, what was expected.
+        ConfigError: the table does not fit; it names the path of the key and what was expected.
     """
     if isinstance(table.get("command"), str):
         raise ConfigError(f'{where}.command: expected a list, as ["python", "server.py"], got a string')

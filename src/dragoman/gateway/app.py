@@ -1,4 +1,4 @@
-"""The front door: who may come in, which path is whose, and errors in the form that the client reads."""
+"""The front door: who may ask, which endpoint a path belongs to, and errors in the client's form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask: the Host and Origin of a request, and its client key."""
+"""Authentication: the Host and Origin of a request, and its client key."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class HostedPaths:
         return (path for _, path in self._paths)
 
     def find(self, head: Head) -> Hosted | None:
-        """The path that a request came to; None: it is none of a cloud's."""
+        """The path that a request came to; None: no cloud has such a path."""
         path = unquote(head.path)
         for pattern, hosted in self._paths if head.method == "POST" else ():
             found = pattern.fullmatch(path)

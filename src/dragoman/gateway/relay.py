@@ -190,7 +190,7 @@ class Relay:
 
 
 def _as_sibling(protocol: Protocol, body: bytes) -> Parsed | None:
-    """A body of another protocol that came to this one's path; None when it is none.
+    """A body of another protocol that came to this one's path; None when the body is of this protocol.
 
     Raises:
         WireError: it is one that cannot be read.

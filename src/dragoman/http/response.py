@@ -115,7 +115,7 @@ def not_connected(place: str, reason: str, hint: str = "") -> Failure:
 
 
 def no_address(place: str) -> Failure:
-    """A URL that is none."""
+    """The text is not a URL."""
     return Failure("bad_request", f"expected an address, got {place}")
 
 

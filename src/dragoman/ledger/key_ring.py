@@ -25,9 +25,9 @@ from dragoman.ledger.stores.watching import WatchedFile
 
 #: Seconds for which a look at the store holds.
 _LOOK: Final = 0.25
-#: Keys that are remembered, those that are none of ours among them.
+#: Keys that are remembered, also those that are not ours.
 _MOST_REMEMBERED: Final = 10_000
-#: Seconds without a word of the store after which its keys are none.
+#: Seconds without an answer of the store after which its keys are refused.
 MAX_AGE: Final = 86_400.0
 
 
@@ -58,7 +58,7 @@ class KeyRing:
         moment: Callable[[], Moment] = moment_now,
     ) -> None:
         """`folder` None: there is no store. `of_file`: by digest. `max_age`: seconds without a word of a PostgreSQL
-        after which its keys are none."""
+        after which its keys are refused."""
         self._now = now
         self._max_age = max_age
         self._looked = 0.0

@@ -43,7 +43,7 @@ class VirtualKey(msgspec.Struct, frozen=True, kw_only=True):
         name: of the key, unique; rows of the ledger have it.
         owner, team, labels: who it belongs to.
         models: patterns (`*` is any text) of `provider/model` that it may ask for; `routes`: of names of routes.
-        expires, disabled: Unix seconds from which it is none; None: it does not end, it is not.
+        expires, disabled: Unix seconds from which the key is refused; None: it does not expire, it is not disabled.
         created: Unix seconds; 0 for one of the file.
     """
 
@@ -71,7 +71,7 @@ def check_key(key: VirtualKey) -> VirtualKey:
     """A key that may be made.
 
     Raises:
-        ValueError: a field is none; which, and what was expected.
+        ValueError: a field has the wrong form; it names the field and what was expected.
     """
     check_name(key.name)
     for name in (key.owner, key.team):
@@ -107,7 +107,7 @@ def check_name(name: str) -> str:
     """A name for a key, an owner or a team.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a key.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"expected a name of letters, digits and . _ @ -, 64 at most, got {name[:80]!r}")

@@ -29,7 +29,7 @@ def make_priced(
     cache_read: Decimal | None = None,
     cache_write: Decimal | None = None,
 ) -> Priced | None:
-    """A snapshot of prices in US dollars a token; None when they are none. The same prices have the same id."""
+    """A snapshot of prices in US dollars a token; None when there are none. The same prices have the same id."""
     rates = make_rates(input, output, cache_read, cache_write)
     if rates is None:
         return None
@@ -48,7 +48,7 @@ def make_priced(
 
 
 def read_rates(body: str) -> Rates | None:
-    """The rates of a snapshot's body; None when it is none."""
+    """The rates of a snapshot's body; None when the body is not a snapshot."""
     fields = _json.decode(body.encode())
     if not isinstance(fields, dict):
         return None

@@ -1,4 +1,4 @@
-"""Names of tools: each its own, in a form that the target takes, and back again exactly."""
+"""Tool names: unique, in a form that the target takes, and restored exactly."""
 
 from __future__ import annotations
 

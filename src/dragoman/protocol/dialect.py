@@ -1,4 +1,4 @@
-"""The ways of a provider and a model that a protocol's codec must know: data. The defaults are the specification's."""
+"""How a provider or model differs from its protocol's specification, as data. The defaults are the specification's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells a protocol apart from the others, and what shared code must know of it before its codec is loaded."""
+"""How a protocol is recognised, and what shared code needs of it before its codec is loaded."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _NO_HOST: Final = re.compile(r"[^\w.:%-]")
 def split_url(url: str) -> tuple[SplitResult, str] | None:
     """The parts of an http:// or https:// address, and its host as name servers know it.
 
-    None where it is none: another scheme, no host, a host that cannot be, or a port that is no number up to 65535.
+    None where it is not one: another scheme, no host, an impossible host, or a port that is no number up to 65535.
     """
     try:
         parts = urlsplit(url)

@@ -68,7 +68,7 @@ class Upstream(msgspec.Struct, frozen=True):
 
 
 def upstream_at(url: str) -> Upstream:
-    """A server by its address. Raises UsageError: it is none."""
+    """A server by its address. Raises UsageError: the text is not an address."""
     found = split_url(url)
     if found is None or any((found[0].query, found[0].fragment, found[0].username, found[0].password)):
         seen = "" if "@" in url or "?" in url else f"; got {url[:80]!r}"

@@ -51,7 +51,7 @@ class Meter(Protocol):
         ...
 
     def close(self) -> None:
-        """The client's request is over, whatever became of it."""
+        """The client's request is over, however it ended."""
         ...
 
     def end(self, outcome: Outcome, told: Finish | Failure | None) -> None:

@@ -145,7 +145,7 @@ class ToolNames:
             out.append(Deviation("mangled-name", f"call {index}", name[:100]))
             out.append(msgspec.structs.replace(event, name=cleaned))
             return
-        import difflib  # for who calls a tool that is none
+        import difflib  # only when a model calls a tool that was not offered
 
         near = difflib.get_close_matches(name, self._offered, n=3, cutoff=0.4)
         seen = f"{name[:80]}; nearest: {', '.join(near)}" if near else name[:80]

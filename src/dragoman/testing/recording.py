@@ -57,7 +57,7 @@ class Recording:
         is_recording: whether requests go out.
 
     Raises:
-        UsageError: the mode is none, or there is nothing to replay.
+        UsageError: there is no such mode, or there is nothing to replay.
     """
 
     def __init__(self, folder: str | os.PathLike[str], mode: Mode = "auto") -> None:

@@ -66,7 +66,7 @@ def call(name: str, /, **arguments: Any) -> ToolCall:
     """A call of a tool: `call("get_weather", city="Paris")`.
 
     Raises:
-        UsageError: the name is none, or an argument is no JSON value.
+        UsageError: the name is not a text, or an argument is not a JSON value.
     """
     if not isinstance(name, str) or not name:
         raise UsageError(f"call: expected the name of a tool, got {kind_of(name)}")
@@ -131,7 +131,7 @@ def script_of(turn: object, where: str) -> Script:
     """A turn as it is played.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the value is not a turn.
     """
     items: Sequence[object] = turn if isinstance(turn, list | tuple) else (turn,)
     if not items:

@@ -195,7 +195,7 @@ def put_setting(path: str, content: bytes | None) -> bool:
 
 
 def _content(path: str) -> bytes | None:
-    """The first bytes of a file; None for what is none, a pipe among it."""
+    """The first bytes of a file; None where it is not a regular file, but a pipe for example."""
     if not os.path.isfile(path):
         return None
     with open(path, "rb") as file:
@@ -297,7 +297,7 @@ def links_in(place: str, *, is_after: bool, is_repository: bool = True) -> list[
 
 
 def aim_of(link: str) -> str:
-    """What a symbolic link says, and where it leads by way of all others; "" for what is none."""
+    """What a symbolic link says, and where it leads by way of all others; "" where it is not a link."""
     return f"{os.readlink(link)}\0{os.path.realpath(link)}" if os.path.islink(link) else ""
 
 

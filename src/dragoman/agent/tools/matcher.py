@@ -4,7 +4,7 @@
 
 Nothing of dragoman is imported: this file runs alone. `folder` is the handle of the folder that is searched; files are
 opened below it, step by step, and no symbolic link is followed. It writes a line for each line found, `NAME:LINE:TEXT`.
-Exit status 2 with a line on standard error: the pattern is none.
+Exit status 2 with a line on standard error: the pattern is not valid.
 """
 
 from __future__ import annotations

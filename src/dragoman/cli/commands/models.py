@@ -108,8 +108,12 @@ def _list(word: str | None, options: argparse.Namespace, config: Config) -> int:
         return complain(_failed(silent.provider, silent.failure))
     if not models and word is not None:
         near = nearest(word, (*config.catalog.providers, *(model.id for model in listed)))
-        where = "" if options.all else "; the catalogue may have some: dragoman models --all " + word[:80]
-        return complain(f"no model or provider that you can ask now has {word[:80]!r} in its name{near}{where}")
+        which, where = (
+            ("in the catalogue", "")
+            if options.all
+            else ("that you can ask now", "; the catalogue may have some: dragoman models --all " + word[:80])
+        )
+        return complain(f"no model or provider {which} has {word[:80]!r} in its name{near}{where}")
     if not options.json:
         hint(_sum(len(models), config, has_all=options.all or named is not None))
     return DONE

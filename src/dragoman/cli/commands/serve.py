@@ -256,7 +256,7 @@ def read_protocols(words: str | None, config: Config) -> tuple[ProtocolName, ...
     """The protocols to serve: the option's, else the configuration's.
 
     Raises:
-        UsageError: a name that is none.
+        UsageError: there is no protocol of that name.
     """
     everything = tuple(SHORT_NAMES.values())
     if words is None:

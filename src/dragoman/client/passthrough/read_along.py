@@ -1,4 +1,4 @@
-"""Reading along what passes: later and in larger pieces, for one by one chunks take longer to read than to pass."""
+"""Reads what passes, later and in larger pieces: to read each chunk alone takes longer than to pass it."""
 
 from __future__ import annotations
 

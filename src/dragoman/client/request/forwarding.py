@@ -55,7 +55,7 @@ _SECRET_WORDS: Final = (
 _SECRET_ENDS: Final = ("-key", "-pass", "-pin")
 #: Headers that switch on what a body asks for, by their endings; they mean nothing in another protocol.
 _SWITCHES: Final = ("-beta",)
-#: The credentials of a bearer (RFC 6750, 2.1); two headers joined by a comma are none.
+#: The credentials of a bearer (RFC 6750, 2.1); two headers joined by a comma are not credentials.
 _LOGIN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _LONGEST_NAME: Final = 128
 #: Parameters of the address that belong to what the body asks for.

@@ -135,7 +135,7 @@ class Apart:
         """Read these bytes in a thread, after those that are being read; the connection waits until that is done.
 
         Args:
-            give: is told the events, in the event loop; also that there are none.
+            give: is called with the events, in the event loop; also with an empty list.
         """
         self._kept.append(data)
         if self._task is None:

@@ -1,4 +1,4 @@
-"""What cuts a body for a decoder, asks of it."""
+"""What the reader of a body asks of its decoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Citations of pages, in the forms in which the protocols write them, and what none but its own form holds."""
+"""Citations of pages in the form of each protocol, and the fields that only one form has."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _read_entry(entry: Json, form: CitationForm, where: str, besides: dict[str, 
 
 
 def _text(said: dict[str, Json], key: str) -> str | None:
-    """Takes a text out; what is none stays."""
+    """Takes the text out of a field; a value that is no text stays."""
     value = said.get(key)
     return said.pop(key) if isinstance(value, str) and value else None
 

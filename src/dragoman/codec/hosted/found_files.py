@@ -51,7 +51,7 @@ class Found(NamedTuple):
 
 
 def read_call(part: Raw) -> Found | None:
-    """A search that Responses tells; None: it is none that has ended."""
+    """A search of files in Responses; None when the item is no search, or has not ended."""
     fields = read_fields(part) or {}
     if read_text(fields.get("type")) != _CALL or read_text(fields.get("status")) != "completed":
         return None
@@ -179,7 +179,7 @@ def each_once(files: Sequence[FoundFile]) -> list[FoundFile]:
 
 
 def _taken(said: dict[str, Json], key: str) -> str:
-    """Takes a text out; what is none stays."""
+    """Takes the text out of a field; a value that is no text stays."""
     return said.pop(key) if isinstance(said.get(key), str) else ""
 
 

@@ -157,7 +157,7 @@ class OpenCalls:
             call.pending.clear()
 
     def _glued(self, name: str) -> int:
-        """How many times an offered name a name is, where it is none itself; 0 when it is no such thing."""
+        """How often a name repeats an offered one (`ff`: `f`, twice); 0 when it does not, or was offered itself."""
         period = (name + name).find(name, 1)
         return len(name) // period if 0 < period < len(name) and name[:period] in self.offered_names else 0
 

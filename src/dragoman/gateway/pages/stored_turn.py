@@ -102,7 +102,7 @@ def _read(body: bytes) -> Fields:
     """The fields of a request.
 
     Raises:
-        WireError: it is none, or wants what is not kept here.
+        WireError: the body is not a request, or wants what is not kept here.
     """
     fields = read_body(body)
     if "conversation" in fields:
@@ -190,7 +190,7 @@ class StoredTurn:
         self._body = _json.encode({**asked, "store": False})
 
     def take(self) -> bytes:
-        """What to relay, once: whoever relays it holds it no longer than it must."""
+        """What to relay, once, so that it is held no longer than it must be."""
         body, self._body = self._body, b""
         return body
 

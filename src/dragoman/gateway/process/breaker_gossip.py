@@ -1,6 +1,6 @@
 """Tells other workers and machines which circuit breakers opened here, and hears of theirs.
 
-Advisory: whoever hears of one tries as it would itself, and where nothing is heard each learns by itself.
+Advisory: a worker that hears of one still tries as it would itself, and one that hears nothing learns by itself.
 
 Targets on this machine itself are nobody else's affair, and a target at another address is another one.
 """

@@ -1,4 +1,4 @@
-"""What SIGHUP means: the terminal went, or somebody wants the configuration to be read again."""
+"""What SIGHUP means: the terminal closed, or somebody wants the configuration read again."""
 
 import os
 import signal

@@ -262,7 +262,7 @@ class Observer:
         return record
 
     def finish(self, record: Record) -> None:
-        """The request is over, whatever became of it."""
+        """The request is over, however it ended."""
         self.metrics.add(UNDER_WAY, (), -1.0)
         seconds = time.perf_counter() - record.started
         outcome = record.outcome or "failed"

@@ -222,7 +222,7 @@ class RemoteCounters:
         """
         self.look()
         listing, awaited = self._place.listing(), self._place.awaited()
-        live, lost = self._roster.live(), self._roster.lost()  # whoever has a share has joined before
+        live, lost = self._roster.live(), self._roster.lost()  # a holder of a share has joined before
         if ended := awaited - live:
             self._place.heard(*ended)
         known = spent([account for account in listing.adjusted if is_recorded(account)])

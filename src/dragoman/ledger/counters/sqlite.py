@@ -165,7 +165,7 @@ class SqliteCounters:
             given: list[tuple[Account, str, int, float]] = shares.fetchall()
             adjusted = dict(connection.execute("SELECT id, adjusted FROM account").fetchall())
         epoch, silent_since = self.epoch, self._now() - SILENT_SECONDS
-        live = self._live()  # whoever has a share had a journal before it
+        live = self._live()  # a holder of a share had a journal before it
         known = spent([account for account in adjusted if is_recorded(account)])
         ended: _Used = [
             (account, holder, _of_ended(account, holder, amount, known))

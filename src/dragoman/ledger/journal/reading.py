@@ -72,7 +72,7 @@ class JournalReader:
         if not self._lock.take():
             return False
         with contextlib.suppress(OSError):
-            os.truncate(self._lock.path, 0)  # whoever is dead uses no lease: nobody waits for it
+            os.truncate(self._lock.path, 0)  # a dead process uses no lease: nobody waits for it
         return True
 
     def look(self, numbers: list[int], *, is_dead: bool) -> Look:

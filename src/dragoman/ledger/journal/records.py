@@ -144,7 +144,7 @@ def _fit(letter: str) -> str:
 
 
 def clip_id(text: str) -> str:
-    """An id that somebody else gave; "" for what is none."""
+    """An id that somebody else gave; "" where the text is not an id."""
     return text if _ID.fullmatch(text) else ""
 
 

@@ -323,7 +323,7 @@ class Budgets:
         if not self._epoch:
             self._meet()
         if not self._has_begun:
-            # After the greeting: a life that begins after `_begin` waits for whoever has not greeted it.
+            # After the greeting: a life that begins after `_begin` waits for those that have not greeted it.
             self._begin()
             self._has_begun = True
 

@@ -23,7 +23,7 @@ _SET: Final = "INSERT INTO quota VALUES(?,?) ON CONFLICT(name) DO UPDATE SET bod
 
 
 class QuotaBook:
-    """The store's quotas, for whoever manages them. Every change stands in the audit.
+    """The store's quotas, for those who manage them. Every change stands in the audit.
 
     Beside a PostgreSQL there may be quotas of this machine alone, made while its ledger stood in files: they hold here
     until they are removed here, where the store has none of their name.

@@ -142,7 +142,7 @@ class Replica:
     ) -> None:
         """Write what changed, in one step; nothing where another process has written since. `since`: what it knew.
         `keys`: rows of `KEY_FIELDS`; `digests`: all of these keys; `quotas`: all, None: as they are. `is_whole`: keys
-        that are not given are none any more.
+        that are not given are gone.
 
         Raises:
             StoreAway: nothing was written.

@@ -1,4 +1,4 @@
-"""Σ against Σ: whether the rows, the sums and the audit say the same; and what was set aside, is open, or waits."""
+"""Checks a ledger: whether rows, sums and audit agree, and what is set aside, open or waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells Anthropic's Messages apart."""
+"""How Anthropic's Messages is recognised."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def read_fields_leniently(value: dict[str, Json]) -> dict[str, Raw]:
 
 
 def read_object(value: Raw, place: Place, where: str, deviate: Deviate) -> dict[str, Raw] | None:
-    """The fields of an object, which may stand alone in a list or as JSON text; None when it is none."""
+    """The fields of an object, which may stand alone in a list or as JSON text; None when there is no object."""
     fields = read_fields(value)
     if fields is None and bytes(value)[:1] in (b"[", b'"'):
         found = straighten_object(read(value), place, where, deviate)

@@ -1,4 +1,4 @@
-"""What tells Gemini's generateContent apart."""
+"""How Gemini's generateContent is recognised."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     """Read a client's request.
 
     Raises:
-        WireError: it is none, or has a field that only an Ollama server can honour.
+        WireError: the body is not a request, or has a field that only an Ollama server can honour.
     """
     name = unsayable(body)
     if name:

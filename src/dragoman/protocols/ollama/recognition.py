@@ -1,4 +1,4 @@
-"""What tells Ollama's protocol apart."""
+"""How Ollama's protocol is recognised."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     """Read a client's request.
 
     Raises:
-        WireError: it is none, or has a field that only a server with this path can honour.
+        WireError: the body is not a request, or has a field that only a server with this path can honour.
     """
     name = unsayable(body)
     if name:

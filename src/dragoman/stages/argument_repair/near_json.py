@@ -348,7 +348,7 @@ class NearJson:
 
 
 def _number(word: str) -> str | None:
-    """A number as JSON writes it; None when it is none."""
+    """A number as JSON writes it; None when the text is not a number."""
     found = _HEXADECIMAL.fullmatch(word)
     if found is not None:
         value = str(int(found[2], 16))

@@ -214,7 +214,7 @@ class StringText:
                 self._note("bad escape")
             self.put_quote(mark)
         elif self._closers != '"' and mark in _FOREIGN_ESCAPES:
-            raise Unreadable("an escape that is none in JSON")
+            raise Unreadable("an escape that JSON does not have")
         else:
             self._note("bad escape")
             self.is_literal = True

@@ -249,7 +249,7 @@ def _name(value: str, tools: Tools) -> str:
 
 
 def _offered(value: str, tools: Tools) -> str | None:
-    """The offered name that a JSON text is; None: it is none."""
+    """A JSON text as an offered name; None when no such name was offered."""
     decoded = _json.decode(value)
     if isinstance(decoded, Malformed) and value[:1] == "'" == value[-1:]:
         decoded = value[1:-1]

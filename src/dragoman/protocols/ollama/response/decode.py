@@ -313,7 +313,7 @@ class Decoder:
             self._assembly.deviate("unknown-event", "line", ", ".join(fields))
 
     def _read_envelope(self, inner: dict[str, Json], frame: bytes, name: str) -> bool:
-        """Read a line that stands in another object; False when it is none."""
+        """Read a line that stands in another object; False when the object holds no line."""
         texts = decode_fields(frame)
         text = _json.encode(inner) if isinstance(texts, Malformed) else bytes(texts[name])
         line = decode_line(text)

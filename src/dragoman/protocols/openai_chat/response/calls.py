@@ -156,7 +156,7 @@ class CallReader:
             torn_frames.refuse(self._assembly, "tool_calls", frame, parts_of(piece)[0])
 
     def _lose(self, key: str) -> None:
-        """Something came in place of calls that is none: it may be those that are open, or further ones."""
+        """Something that is not a call came in place of calls: it may be those that are open, or further ones."""
         self._slots.tear()
         refuse_unread(self._assembly, None, None, key)
 

@@ -74,7 +74,7 @@ def parse_items(raw: Raw, deviations: list[Deviation], offered: frozenset[str] =
     names.
 
     Raises:
-        WireError: it is none of these, or an item is neither an object nor text.
+        WireError: it is neither of these, or an item is neither an object nor text.
     """
     value = _json.decode(raw)
     items = [value] if isinstance(value, str | dict) else value

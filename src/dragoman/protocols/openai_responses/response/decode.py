@@ -413,7 +413,7 @@ class Decoder:
         self._items.finish(item, fields, place)
 
     def _text_event(self, kind: str, event: EventPlace, value: dict[str, Json], place: Place) -> bool:
-        """A delta or the whole text of a part; False when the event is none."""
+        """A delta or the whole text of a part; False when the event is neither."""
         name, _, step = kind.removeprefix("response.").rpartition(".")
         if step != "delta" and step != "done":
             return False

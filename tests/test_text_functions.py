@@ -14,6 +14,7 @@ import pytest
 from dragoman import _json
 from dragoman._json import Raw
 from dragoman.codec.containers import Place
+from dragoman.codec.parts.assembly import Assembly
 from dragoman.secret import Secret
 from dragoman.stages.rescue.cursor import Tools
 from dragoman.types import Tool, Usage
@@ -40,6 +41,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/containers.py straighten_object": {"place": Place(), "where": "", "deviate": take_nothing},
     "codec/parts/call_ids.py hashed": {"size": 20},
     "codec/parts/half_characters.py join_halves": {"text": "a"},
+    "protocols/anthropic/response/lenient.py loose_text": {"where": "", "assembly": Assembly(lambda: "", frozenset())},
     "codec/parts/call_shapes.py is_astray": {"value": {"a": 1}},
     "codec/parts/call_shapes.py is_beside": {"value": {"a": 1}},
     "codec/parts/call_shapes.py is_call": {"value": {"arguments": "{}"}},

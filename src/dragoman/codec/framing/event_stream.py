@@ -198,6 +198,11 @@ class EventLines:
                 self._deviate("single-newline", "body", "")
                 yield from self._dispatch()
             self._append(value)
+        elif line[:6] == b"event:" and (glued := line.find(b"data:")) > 0 and line[glued + 5 :].lstrip()[:1] == b"{":
+            # quirk: name-line-glued-to-its-data: nobody knows whether more was lost between them
+            yield from self._dispatch()
+            yield line, b""
+            yield from self._line(line[glued:])
         elif line[:6] == b"event:":
             is_behind = bool(self._lines)  # Bedrock names its events behind their data
             if is_behind and self._stands_alone():

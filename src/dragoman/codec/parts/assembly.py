@@ -47,6 +47,8 @@ from dragoman.types import Cost, Media, Native, Opaque, StopReason, Usage
 
 #: Distinct deviations reported for one response; a wire that breaks more rules is reported as far as this.
 _MOST_DEVIATIONS: Final = 200
+#: Where the words of an answer stand: the last steps of places.
+_WORDS: Final = frozenset({"content", "output", "parts", "text"})
 Phase: TypeAlias = Literal["open", "ended", "closed"]
 
 
@@ -392,9 +394,10 @@ class Assembly:
             if marker:
                 self.deviate("no-end-marker", "end", f"no {marker}")
             self.end()
-        if ending.contradiction or (ending.unreadable and not self._semantic):
+        unread = "" if self._semantic else ending.unreadable or self._unread_words()
+        if ending.contradiction or unread:
             self.phase = "open"  # what ended was no response
-            self.fail("wire", ending.contradiction or f"expected a response, got {ending.unreadable}")
+            self.fail("wire", ending.contradiction or f"expected a response, got {unread}")
             return
         if not self._semantic and not self.calls.failed and not is_running:
             self.deviate("empty-response", "end", ending.native_reason or "")
@@ -404,6 +407,11 @@ class Assembly:
             self.deviate("stop-reason", "stop reason", ending.native_reason or ending.reason)
         self.phase = "closed"
         self.events.append(finish)
+
+    def _unread_words(self) -> str:
+        """What of the answer had a type in which nobody reads words."""
+        odd = sorted(where for code, where in self._reported if code == "wrong-type")
+        return next((f"another type at {where}" for where in odd if where.rpartition(".")[2] in _WORDS), "")
 
     def _close_parts(self, *, proven: bool) -> None:
         for index in sorted([*self._parts, *self.calls.by_index]):

@@ -38,7 +38,7 @@ _BESIDE: Final = frozenset({
 })  # fmt: skip
 #: What the key of calls has in it, and the types of their pieces.
 _CALLS: Final = ("toolcall", "functioncall", "tooluse")
-_CALL_TYPES: Final = frozenset({
+CALL_TYPES: Final = frozenset({
     "custom_tool_call", "function", "function_call", "input_json_delta", "tool_call", "tool_use", "toolcall", "tooluse",
 })  # fmt: skip
 #: Keys of objects that tell of tools offered, or of calls that the provider has run.
@@ -117,7 +117,7 @@ def _has_arguments(name: str, members: Mapping[str, Json]) -> bool:
         return False
     kind = members.get("type")
     names = any(isinstance(members.get(key), str) and members[key] for key in ("name", "toolname", "functionname"))
-    return names or (isinstance(kind, str) and kind in _CALL_TYPES)
+    return names or (isinstance(kind, str) and kind in CALL_TYPES)
 
 
 def _is_called(name: str, value: Json) -> bool:

@@ -93,8 +93,10 @@ def is_placeholder(text: str) -> bool:
 
 
 def contradicts(one: str, other: str) -> bool:
-    """Whether two whole argument texts cannot be those of one call."""
-    return not (is_placeholder(one) or is_placeholder(other) or is_same(one.strip(), other.strip()))
+    """Whether two whole argument texts cannot be those of one call. An empty list, as PHP writes an empty object, says
+    nothing beside an object."""
+    is_blank = is_placeholder(one) or is_placeholder(other) or "[]" in (one.strip(), other.strip())
+    return not (is_blank or is_same(one.strip(), other.strip()))
 
 
 def told_once(texts: Iterable[str]) -> tuple[str, bool]:

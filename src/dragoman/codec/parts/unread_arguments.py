@@ -52,8 +52,29 @@ def tell_unread(assembly: Assembly, fields: Mapping[str, Json], where: str) -> N
     for key, name, said in _unread_in(fields):
         if name in _ANSWERS:
             assembly.deviate("unread-field", f"{where}.{clip(key)}")
+            if name != "message" or not isinstance(said, str):  # which may be a status in words
+                ending = assembly.ending
+                ending.unreadable = ending.unreadable or f"what looks like the answer at {where}.{clip(key)}"
         if is_call(name, said):
             lose_unread(assembly, f"{where}.{clip(key)}")
+
+
+def note_words(assembly: Assembly, fields: Mapping[str, Json], where: str) -> None:
+    """See words in a part of the answer under keys that nobody reads. If nothing else comes, they may be the answer,
+    and it is not empty."""
+    if assembly.is_empty and not assembly.ending.unreadable and (key := unread_words(fields)):
+        assembly.ending.unreadable = f"what may be the answer at {where}.{key}"
+
+
+def unread_words(fields: Mapping[str, Json], *known: str) -> str:
+    """The first key that has words and is neither known nor a label; "" when there is none."""
+    said = (key for key, value in fields.items() if key not in known and key not in _LABELS and _is_words(value))
+    return clip(next(said, ""))
+
+
+def _is_words(value: Json) -> bool:
+    said = _decoded(value)
+    return isinstance(said, str) and bool(said.strip())
 
 
 def note_astray(assembly: Assembly, fields: Mapping[str, Json]) -> None:

@@ -190,6 +190,9 @@ def read_line_leniently(value: dict[str, Json], deviate: Deviate) -> Line:
         eval_count=_read_count_leniently(value.get("eval_count"), "eval_count", deviate),
     )
     message, delta = value.get("message"), value.get("delta")
+    if isinstance(message, str):
+        deviate("wrong-type", "message", "a string")
+        message = {"content": message}
     if isinstance(message, dict):
         line.message = _read_answer_leniently(message, deviate)
     if isinstance(delta, dict):

@@ -232,6 +232,9 @@ def read_place(fields: dict[str, Json], deviate: Deviate) -> EventPlace:
     elif delta is not None:
         deviate("wrong-type", "delta", type(delta).__name__)
         place.delta = text_of(delta)
+    if "delta" not in fields and isinstance(text := get("text"), str) and str(get("type")).endswith("_text.delta"):
+        deviate("sibling-key", "delta", "text")
+        place.delta = text
     return place
 
 

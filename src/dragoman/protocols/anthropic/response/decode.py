@@ -18,7 +18,7 @@ from dragoman.codec.parts.unread_arguments import tell_unread, tell_unread_event
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure, NativeEvent
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
-from dragoman.protocols.anthropic.response.blocks import Block, Blocks
+from dragoman.protocols.anthropic.response.blocks import Blocks
 from dragoman.protocols.anthropic.response.delta_batch import read_burst
 from dragoman.protocols.anthropic.response.lenient import (
     calls_in_start,
@@ -82,7 +82,7 @@ class Decoder:
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self), of_calls=CALL_EVENTS)
         self._blocks = Blocks(self._assembly)
         self._last = LastFrame()
-        self._grown: Block | None = None  # the block that it let grow
+        self._grown = self._blocks.by_index.get(-1)  # the block that it let grow: none so far
         self._counts = Counts(self._assembly)
         self._held_content = UNSET  # of `message_start`: it counts where no block says it
         self._told_at_start: frozenset[str] = frozenset()  # ids of calls with arguments in `message_start`
@@ -439,10 +439,10 @@ class Decoder:
 
     def _process_done(self) -> None:
         """OpenAI's end marker: it only confirms an end that was told."""
-        if self._assembly.phase == "open" and self._assembly.ending.reason is not None:
-            self._assembly.deviate("no-end-marker", "end", "[DONE] in place of message_stop")
+        if (assembly := self._assembly).phase == "open" and assembly.ending.reason is not None:
+            assembly.deviate("no-end-marker", "end", "[DONE] in place of message_stop")
             self._blocks.finish(is_good=True)
-            self._assembly.end()
+            assembly.end()
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:

@@ -28,7 +28,7 @@ from dragoman.protocols.anthropic.wire import (
 )
 
 if TYPE_CHECKING:
-    from dragoman.protocols.anthropic.response.blocks import Block
+    from dragoman.protocols.anthropic.response.block import Block
 
 _DEPTH: Final = 64
 #: What each event has of what only some have.
@@ -62,7 +62,7 @@ def read_event_leniently(value: dict[str, Json], frame: bytes, assembly: Assembl
         assembly.deviate(odd if _is_utf8(frame) else "invalid-utf8", "stream", "NaN" if is_nan else "")
     fields = read_fields_leniently(value)
     event = StreamEvent(
-        type=_loose_text(value.get("type"), "type", assembly),
+        type=loose_text(value.get("type"), "type", assembly),
         index=_loose_index(value.get("index"), assembly),
         delta=None if value.get("delta") is None else _loose_delta(value["delta"], assembly),
         content_block=fields.get("content_block", UNSET),
@@ -76,28 +76,29 @@ def read_event_leniently(value: dict[str, Json], frame: bytes, assembly: Assembl
 def _loose_delta(value: Json, assembly: Assembly) -> Delta:
     if not isinstance(value, dict):
         assembly.deviate("wrong-type", "delta")
-        return Delta(text=assembly.lenient_text(_loose_text(value, "delta", assembly)))
+        return Delta(text=assembly.lenient_text(loose_text(value, "delta", assembly)))
     partial = value.get("partial_json")
     if isinstance(partial, dict):
         assembly.deviate("arguments-type", "delta.partial_json", "an object")
         partial = "NaN" if _is_infinite(partial) else _json.to_text(partial)
     return Delta(
-        _loose_text(value.get("type"), "delta.type", assembly),
-        assembly.lenient_text(_loose_text(value.get("text"), "delta.text", assembly)),
-        assembly.lenient_text(_loose_text(partial, "delta.partial_json", assembly)),
-        assembly.lenient_text(_loose_text(value.get("thinking"), "delta.thinking", assembly)),
-        _loose_text(value.get("signature"), "delta.signature", assembly),
-        _loose_text(value.get("stop_reason"), "delta.stop_reason", assembly) or None,
+        loose_text(value.get("type"), "delta.type", assembly),
+        assembly.lenient_text(loose_text(value.get("text"), "delta.text", assembly)),
+        assembly.lenient_text(loose_text(partial, "delta.partial_json", assembly)),
+        assembly.lenient_text(loose_text(value.get("thinking"), "delta.thinking", assembly)),
+        loose_text(value.get("signature"), "delta.signature", assembly),
+        loose_text(value.get("stop_reason"), "delta.stop_reason", assembly) or None,
     )
 
 
-def _loose_text(value: Json, where: str, assembly: Assembly) -> str:
+def loose_text(value: Json, where: str, assembly: Assembly) -> str:
+    """A text, of any type that holds one."""
     if isinstance(value, str):
         return value
     if value is not None:
         assembly.deviate("wrong-type", where)
     if isinstance(value, list):  # content parts where a string belongs
-        return "".join(_loose_text(item, where, assembly) for item in value if not isinstance(item, list))
+        return "".join(loose_text(item, where, assembly) for item in value if not isinstance(item, list))
     if isinstance(value, dict):
         return value["text"] if isinstance(value.get("text"), str) else ""
     return "" if value is None else _json.to_text(value)
@@ -170,8 +171,9 @@ def read_blocks(content: Raw | None, assembly: Assembly) -> list[Raw] | None:
     return [_json.raw(block) for block in blocks]
 
 
-def delta_kind(delta: Delta, assembly: Assembly) -> str:
-    """The type of a delta: as it says, unless it has nothing that this type has, and what one other has."""
+def delta_kind(delta: Delta, takes: str, assembly: Assembly) -> str:
+    """The type of a delta: as it says, unless it has nothing that this type has, and what one other has. A text stands
+    under the key of another type where its block `takes` what it says that it is."""
     told = {
         "input_json_delta": delta.partial_json,
         "thinking_delta": delta.thinking,
@@ -184,7 +186,8 @@ def delta_kind(delta: Delta, assembly: Assembly) -> str:
         return kinds[0] if kinds else "text_delta"
     if len(kinds) == 1 and not told.get(delta.type, " "):
         assembly.deviate("wrong-type", "content_block_delta.delta", delta.type)
-        return kinds[0]
+        # quirk: thinking-under-the-key-of-text
+        return delta.type if delta.type == takes and kinds[0] in ("text_delta", "thinking_delta") else kinds[0]
     return delta.type
 
 
@@ -217,8 +220,10 @@ def unread_beside(frame: bytes) -> dict[str, Raw]:
 
 
 def look_around(kind: str, frame: bytes, assembly: Assembly) -> None:
-    """See what an event tells beside what is read of it, while a call has no arguments: they may be its own."""
-    if assembly.phase == "open" and assembly.calls.may_lack():
+    """See what an event tells beside what is read of it, while a call has no arguments: they may be its own. What the
+    end of an answer that said nothing tells may be all of it."""
+    is_all = kind == "message_delta" and assembly.is_empty
+    if assembly.phase == "open" and (is_all or assembly.calls.may_lack()):
         tell_unread(assembly, unread_beside(frame), kind)
         told = delta_fields(frame) if kind.endswith("_delta") else {}
         if told and bytes(told.get("type", UNSET)) != b'"input_json_delta"':  # which its call knows

@@ -307,7 +307,7 @@ class Decoder:
         around: Around | None = None  # once something says nothing
         if found is not None:
             note_astray(self._assembly, found.candidates[place] | found.contents[place])
-        if content is None or content.parts is None:
+        if content is None or not content.parts:
             tell_unread_beside(frame, self._assembly)
         if content is not None and content.parts is not None:
             for number, part in enumerate(content.parts):

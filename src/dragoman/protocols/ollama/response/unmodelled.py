@@ -11,7 +11,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import Fields, read_fields, read_items
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import tell_unread
+from dragoman.codec.parts.unread_arguments import note_words, tell_unread
 from dragoman.protocols.ollama.wire import (
     ENVELOPES,
     MODELLED,
@@ -68,7 +68,9 @@ def tell_unread_of(frame: bytes, value: dict[str, Json] | None, assembly: Assemb
         message = fields.get(name)
         inner = read_fields(message) if isinstance(message, Raw) else message
         if isinstance(inner, dict):
-            tell_unread(assembly, {key: item for key, item in inner.items() if not _is_read(key, item)}, name)
+            unread = {key: item for key, item in inner.items() if not _is_read(key, item)}
+            tell_unread(assembly, unread, name)
+            note_words(assembly, unread, name)
 
 
 def _is_read(key: str, value: Json) -> bool:

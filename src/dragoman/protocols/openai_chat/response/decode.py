@@ -15,7 +15,7 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
-from dragoman.codec.parts.unread_arguments import note_astray, tell_unread_event
+from dragoman.codec.parts.unread_arguments import note_astray, note_words, tell_unread_event
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.openai_chat.response import lenient
@@ -287,6 +287,8 @@ class Decoder:
                 tell_unread_beside(data, self._assembly)
             if self._calls.is_watching and (choice.finish_reason or not (choice.delta and choice.delta.tool_calls)):
                 self._calls.look_around(data)
+            if choice.finish_reason and self._assembly.is_empty:
+                tell_unread_beside(data, self._assembly)
             if choice.finish_reason and error is None:
                 self._finish(choice.finish_reason)
                 if not is_first:  # whose fields the start has told
@@ -323,6 +325,8 @@ class Decoder:
         if choice.text and choice.delta is None and choice.message is None:
             self._assembly.deviate("sibling-key", "choices[0].text")
             self._assembly.text(choice.text)
+        elif choice.text:
+            note_words(self._assembly, {"text": choice.text}, "choices[0]")
         if isinstance(choice.usage, dict):
             self._assembly.deviate("usage-place", "choices[0].usage")
             self._assembly.usage(read_usage(choice.usage), read_cost(choice.usage))

@@ -63,8 +63,15 @@ def is_problem(value: dict[str, Json]) -> bool:
         or any("error" in key.lower() and isinstance(text, str) and text for key, text in value.items())
         or "error" in (value.get("object"), value.get("type"), value.get("status"))
         or value.get("success") is False
+        or any(_holds_problem(inner) for inner in value.values())
         or (isinstance(state, dict) and bool(state.get("status_code")))
     )
+
+
+def _holds_problem(value: Json) -> bool:
+    """Whether an object holds an `error`, as Volcengine's `ResponseMetadata` does."""
+    # quirk: error-one-level-down
+    return isinstance(value, dict) and any(key.lower() == "error" and holds_error(told) for key, told in value.items())
 
 
 def _holds_response(value: Json) -> bool:
@@ -117,7 +124,7 @@ def _read_choice_leniently(value: dict[str, Json], deviate: Deviate, where: str)
     return Choice(
         index=_index(value.get("index"), deviate, f"{where}.index"),
         delta=_read_delta_leniently(value.get("delta"), deviate, f"{where}.delta"),
-        finish_reason=_text(value.get("finish_reason"), deviate, f"{where}.finish_reason"),
+        finish_reason=_reason(value.get("finish_reason"), deviate, f"{where}.finish_reason"),
         message=_read_delta_leniently(value.get("message"), deviate, f"{where}.message"),
         text=_text(value.get("text"), deviate, f"{where}.text"),
         usage=_clean(value.get("usage")),
@@ -148,8 +155,11 @@ def _read_delta_leniently(value: Json, deviate: Deviate, where: str) -> Delta | 
     )
     content = value.get("content")
     if isinstance(content, list | dict):
-        deviate("wrong-type", f"{where}.content", "parts")
-        delta.content_parts = _clean(content if isinstance(content, list) else [content])
+        deviate("wrong-type", f"{where}.content" if content else where, "parts" if content else "no content")
+        if isinstance(content, dict) and content and "type" not in content and not texts_in(content):
+            delta.content = _json.to_text(content)  # quirk: content-as-any-object
+        else:
+            delta.content_parts = _clean(content if isinstance(content, list) else [content])
     else:
         delta.content = _text(content, deviate, f"{where}.content")
     legacy = value.get("function_call")
@@ -243,6 +253,16 @@ def _text(value: Json, deviate: Deviate, where: str) -> str | None:
         return value
     deviate("wrong-type", where, type(value).__name__)
     return None if isinstance(value, bool | list | dict) else _json.to_text(value)
+
+
+def _reason(value: Json, deviate: Deviate, where: str) -> str | None:
+    """A stop reason; an object names it under `type`."""
+    # quirk: finish-reason-as-object
+    kind = value.get("type") if isinstance(value, dict) else None
+    if isinstance(kind, str):
+        deviate("wrong-type", where, "an object")
+        return kind
+    return _text(value, deviate, where)
 
 
 def _name(value: Json, deviate: Deviate, where: str) -> str | None:

@@ -13,7 +13,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.hosted.citations import Citation, CitationForm
 from dragoman.codec.json_fields import Fields
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import tell_unread, unread_arguments, unread_name
+from dragoman.codec.parts.unread_arguments import note_words, tell_unread, unread_arguments, unread_name
 from dragoman.protocols.openai_chat.wire import (
     CALL_FIELDS,
     CHOICE_FIELDS,
@@ -167,6 +167,7 @@ def tell_unread_of(taken: list[Unknown], assembly: Assembly) -> None:
             tell_unread(assembly, unknown.choice, f"choices[{number}]")
         if unknown.message:
             tell_unread(assembly, unknown.message, f"choices[{number}].delta")
+            note_words(assembly, unknown.message, f"choices[{number}].delta")
 
 
 def tell_unread_beside(data: bytes, assembly: Assembly) -> None:
@@ -209,6 +210,8 @@ def _known_choice(choice: dict[str, Json], unknown: Unknown) -> dict[str, Json]:
         message = known.get(key)
         if isinstance(message, dict):
             known[key] = message = _split(message, DELTA_FIELDS, unknown.message)
+            if "error" in unknown.message and known.get("error") is None:  # quirk: error-in-a-delta
+                known["error"] = unknown.message.pop("error")
             calls = message.get("tool_calls")
             if isinstance(calls, list) and all(isinstance(call, dict) for call in calls):
                 taken: list[dict[str, Json]] = [{} for _ in calls]

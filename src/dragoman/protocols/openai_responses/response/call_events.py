@@ -99,7 +99,7 @@ def take_arguments(
     if item is None or item.call is None:
         return
     if item.kind != kind:  # free text for a call of JSON, or the other way round
-        return assembly.contradict(item.call, f"type {value.get('type')}")
+        return items.doubt([item])
     note_unread_piece(item.call, value, *_ARGUMENTS_OF_STEP[step], arguments=text)
     if step == "delta":
         if not (items.is_surplus(item, text) or item.is_doubtful):

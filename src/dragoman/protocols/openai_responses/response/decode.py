@@ -31,7 +31,8 @@ from dragoman.protocols.openai_responses.response.call_events import (
 )
 from dragoman.protocols.openai_responses.response.delta_batch import read_burst
 from dragoman.protocols.openai_responses.response.hosted_items import tell_live
-from dragoman.protocols.openai_responses.response.items import Item, Items
+from dragoman.protocols.openai_responses.response.item import Item
+from dragoman.protocols.openai_responses.response.items import Items
 from dragoman.protocols.openai_responses.response.snapshot import reconcile
 from dragoman.protocols.openai_responses.response.told_apart import ANNOTATION
 from dragoman.protocols.openai_responses.response.unmodelled import (
@@ -323,7 +324,7 @@ class Decoder:
         elif output is not None:
             self._assembly.deviate("wrong-type", "response.output", type(output).__name__)
         look_in_response(response, self._assembly)
-        if self._assembly.is_empty and (text := text_of(response.get("output_text"))):
+        if self._assembly.is_empty and (text := text_of(response.get("output_text") or output)):
             self._assembly.text(self._assembly.lenient_text(text))
         self._items.close(is_good=status == "completed")
         if status == "failed" or status == "cancelled" or holds_error(response.get("error")):

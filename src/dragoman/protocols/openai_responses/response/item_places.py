@@ -15,7 +15,7 @@ from dragoman.protocols.openai_responses.request.namespaces import offered_name
 
 if TYPE_CHECKING:
     from dragoman._json import Json
-    from dragoman.protocols.openai_responses.response.items import Item
+    from dragoman.protocols.openai_responses.response.item import Item
 
     #: Takes note of calls that may own arguments that came.
     Doubt: TypeAlias = Callable[[list[Item]], None]

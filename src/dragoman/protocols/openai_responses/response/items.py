@@ -6,7 +6,7 @@ another item id with each event (Copilot), number all items 0, send only the ite
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
 from dragoman import _json
 from dragoman._json import Json, Raw
@@ -14,9 +14,10 @@ from dragoman.codec.parts.argument_growth import tell_whole
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.settled_arguments import is_placeholder, told_once
-from dragoman.codec.parts.unread_arguments import note_unread, tell_unread
+from dragoman.codec.parts.unread_arguments import note_unread, note_words, tell_unread
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.openai_responses.request.namespaces import offered_name
+from dragoman.protocols.openai_responses.response.item import NOWHERE, THINKING_GROUPS, Echo, Item, Key
 from dragoman.protocols.openai_responses.response.item_places import Places
 from dragoman.protocols.openai_responses.response.told_apart import ToldApart
 from dragoman.protocols.openai_responses.response.unmodelled import note_whole
@@ -34,65 +35,11 @@ from dragoman.protocols.openai_responses.wire import (
 )
 from dragoman.types import Opaque
 
-#: A place in an item: a group ("text", "refusal", "summary", "reasoning") and an index in it.
-Key: TypeAlias = tuple[str, int]
-
-_THINKING_GROUPS: Final = ("summary", "reasoning")
 #: Native fields that mark what a part was, where the group's usual form is another.
 _MARKS: Final[dict[str, Raw]] = {"refusal": Raw(b'"refusal"'), "reasoning": Raw(b'"reasoning_text"')}
-_NOWHERE: Final[Key] = ("", -1)
 #: The keys that tell the arguments of a call of each kind.
 _ARGUMENTS: Final = {"function": ("arguments",), "custom": ("arguments", "input")}
 _UNUSABLE: Final = ("incomplete", "failed", "cancelled", "canceled")
-
-
-class Item:
-    """One output item.
-
-    Attributes:
-        key: what its open part is; `_NOWHERE` when none is open.
-        text_index: the content index of its open part when that is plain text, else -1.
-        said: the text of each of its parts so far, in pieces.
-        pieces: those of its open part.
-        extras: native fields of its open part that came after the part's start.
-        told: what events of their own told of its texts, for their ends.
-        prefill: whole arguments that came when the item opened; they count when nothing else comes.
-        call_id: the id of its call as the wire told it first.
-        is_named: an event named it by its id, so that another id is not its own.
-        is_doubtful: arguments came that may be its own, so that only a final event can tell them.
-        is_final: its arguments were told whole.
-        done: its end was seen.
-        repeated: the final list of output has named it.
-    """
-
-    __slots__ = (
-        "call", "call_id", "done", "extras", "id", "index", "is_doubtful", "is_final", "is_named", "key", "kind",
-        "native", "part", "pieces", "prefill", "repeated", "said", "text_index", "told", "type",
-    )  # fmt: skip
-
-    def __init__(self, kind: ItemKind, index: int, *, id: str, type: str, native: dict[str, Raw]) -> None:
-        self.kind: ItemKind = kind
-        self.index = index
-        self.id = id
-        self.type = type
-        self.native = native
-        self.call: OpenCall | None = None
-        self.part: OpenPart | None = None
-        self.key = _NOWHERE
-        self.text_index = -1
-        self.said: dict[Key, list[str]] = {}
-        self.pieces: list[str] = []
-        self.extras: dict[str, Raw] = {}
-        self.told: ToldApart | None = None
-        self.prefill = ""
-        self.call_id = ""
-        self.is_named = self.is_doubtful = False
-        self.is_final = self.done = False
-        self.repeated = False
-
-    def text(self) -> str:
-        """All that its parts said."""
-        return "".join(piece for pieces in self.said.values() for piece in pieces)
 
 
 class Items:
@@ -123,10 +70,10 @@ class Items:
         """The call whose arguments an event holds; None when it may be those of several, or of none that there is."""
         if index < 0:
             self._assembly.deviate("missing-index", "output_index")
-        found = self.places.find_call(index, id, call_id, doubt=self._doubt)
+        found = self.places.find_call(index, id, call_id, doubt=self.doubt)
         is_orphan = self._assembly.ending.is_torn and not self.places.is_named(index, id, call_id)
         if is_orphan or not found.is_sure:  # its item may have begun in a frame that could not be read
-            self._doubt(found.items)
+            self.doubt(found.items)
             return None
         return found.items[0] if found.items else self.open_unannounced(index, id, kind, call_id=call_id)
 
@@ -134,9 +81,9 @@ class Items:
         """The call whose deltas came to these whole arguments, where no label names one: ids may rotate."""
         if index >= 0 or call_id or self.places.by_id(id) is not None:
             return None
-        return self.places.find_told(text, self._doubt)
+        return self.places.find_told(text, self.doubt)
 
-    def _doubt(self, items: list[Item]) -> None:
+    def doubt(self, items: list[Item]) -> None:
         """Arguments came that each of these calls may own."""
         self._assembly.deviate("lost-arguments", "output", f"{len(items)} calls may have them")
         for item in items:
@@ -147,9 +94,9 @@ class Items:
         """Whether arguments for a call that is whole may be those of another, which waits for some."""
         if item.call is None or not text.strip() or (item.call.is_open() and not item.call.text.is_closed()):
             return False
-        waiting = self.places.waiting_calls(self._doubt)
+        waiting = self.places.waiting_calls(self.doubt)
         if waiting:
-            self._doubt([*waiting, item])
+            self.doubt([*waiting, item])
         return bool(waiting)
 
     def open(self, index: int, fields: dict[str, Json], place: Place) -> Item:
@@ -206,9 +153,17 @@ class Items:
     # ------------------------------------------------------------ text and thinking
 
     def grow(self, item: Item, key: Key, text: str) -> None:
-        """Let a part of an item grow; it opens with its first text."""
+        """Let a part of an item grow; it opens with its first text. Thinking that is said twice counts once."""
         if not text:
             return
+        if key[0] in THINKING_GROUPS:
+            item.echo = item.echo or Echo()
+            for at, said in item.echo.take(key, text):
+                self._grow(item, at, said)
+        else:
+            self._grow(item, key, text)
+
+    def _grow(self, item: Item, key: Key, text: str) -> None:
         part = item.part
         if part is None or item.key != key:
             part = self._open_part(item, key)
@@ -222,7 +177,7 @@ class Items:
         fields = dict(item.native)
         if key[0] in _MARKS:
             fields["type"] = _MARKS[key[0]]
-        kind = ThinkingStart if key[0] in _THINKING_GROUPS else TextStart
+        kind = ThinkingStart if key[0] in THINKING_GROUPS else TextStart
         item.part = self._assembly.open_part(kind, native=make_native(fields))
         item.key = key
         item.text_index = key[1] if key[0] == "text" and not self._assembly.calls.may_lack() else -1
@@ -241,16 +196,16 @@ class Items:
             item.part.native = make_native(item.extras)
             self._assembly.end_part(item.part)
             self._talking = None
-        item.part, item.key, item.text_index, item.extras = None, _NOWHERE, -1, {}
+        item.part, item.key, item.text_index, item.extras = None, NOWHERE, -1, {}
 
     def final_text(self, item: Item, key: Key, text: str) -> None:
         """The whole text of a part, after its deltas or in their place."""
         pieces = item.said.get(key)
-        if pieces is None:
+        said = "".join(pieces) if pieces is not None else item.echo.said(key) if item.echo is not None else ""
+        if pieces is None and not said:
             if text and not any("".join(other) == text for other in item.said.values()):
                 self.grow(item, key, text)
             return
-        said = "".join(pieces)
         if text.startswith(said):
             self.grow(item, key, text[len(said) :])
         elif text:
@@ -263,6 +218,32 @@ class Items:
         item.told = item.told or ToldApart(f"output[{item.index}]")
         item.told.add(index, name, list(map(_json.raw, values)), is_whole=is_whole)
 
+    def end_echo(self, item: Item) -> None:
+        """The thinking of an item is whole: what was held because it seemed to be said twice, and was not, is told."""
+        if item.echo is not None:
+            rest, is_twice = item.echo.end()
+            for key, text in rest:
+                self._grow(item, key, text)
+            if is_twice:
+                self._assembly.deviate("duplicate-final", f"output[{item.index}]", "thinking", severity="note")
+
+    def _content(self, item: Item, fields: dict[str, Json], place: Place) -> None:
+        """The whole content of a message. Its texts may be divided otherwise than they came; then they are compared as
+        one."""
+        values = as_list(fields.get("content"))
+        texts = [text_of(value) for value in values]
+        said = {key[1]: "".join(pieces) for key, pieces in item.said.items()}
+        if len(item.said) + len(values) < 3 or all(
+            text.startswith(said.get(index, "")) for index, text in enumerate([*texts, *[""] * len(said)])
+        ):
+            for index, value in enumerate(values):
+                self.final_content(item, index, value, (place[0], (*place[1], "content", index)))
+            return
+        self._assembly.deviate("final-differs", f"output[{item.index}]", "in other parts")
+        whole, last = "".join(texts), next(reversed(item.said))
+        if whole.startswith(item.text()):
+            self.grow(item, last, whole[len(item.text()) :])
+
     def final_content(self, item: Item, index: int, value: Json, place: Place) -> None:
         """A whole entry of an item's `content`."""
         kind = value.get("type") if isinstance(value, dict) else "output_text"
@@ -272,6 +253,9 @@ class Items:
             text = text_of(value.get("refusal") or value)
         elif kind in (None, "output_text", "text", "input_text", "summary_text", "reasoning_text"):
             text = text_of(value)
+            if not text and isinstance(value, dict):
+                said = value | {"text": _json.to_text(value["text"])} if value.get("text") else value
+                note_words(self._assembly, said, f"output[{item.index}].content[{index}]")
         else:
             self._assembly.deviate("unknown-part", f"output[{item.index}].content[{index}]", kind)
             return self._assembly.whole_part(Opaque(NAME, _json.compact(exact(*place, value))))
@@ -375,12 +359,12 @@ class Items:
         """Add what a whole item says and its deltas did not."""
         late = {name: raw for name, raw in native_fields(fields).items() if item.native.get(name) != raw}
         if item.kind == "message":
-            for index, value in enumerate(as_list(fields.get("content"))):
-                self.final_content(item, index, value, (place[0], (*place[1], "content", index)))
+            self._content(item, fields, place)
             if not item.said or self._assembly.calls.may_lack():
                 tell_unread(self._assembly, item.native | native_fields(fields), f"output[{item.index}]")
         elif item.kind == "reasoning":
             self._complete_reasoning(item, fields, place)
+            self.end_echo(item)
         elif item.call is not None:
             self._whole_call(item, item.call, fields, place)
             self.final_arguments(item, item.prefill)
@@ -424,6 +408,7 @@ class Items:
         for item in self.all:
             if item.told is not None:
                 item.told.close(self._assembly.deviate)
+            self.end_echo(item)
             if (call := item.call) is None:
                 continue
             if is_good and not item.done:

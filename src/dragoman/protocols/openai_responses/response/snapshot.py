@@ -9,7 +9,8 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.protocols.openai_responses.response.items import Item, Items
+from dragoman.protocols.openai_responses.response.item import Item
+from dragoman.protocols.openai_responses.response.items import Items
 from dragoman.protocols.openai_responses.wire import ItemKind, Place, text_of
 
 #: Entries without a known id are compared with this many streamed items of their type.

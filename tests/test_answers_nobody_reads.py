@@ -1,0 +1,128 @@
+"""Words of an answer at a place, or of a type, that nobody reads: they are read all the same, kept as an opaque part,
+or the answer fails. It never counts as an empty answer that ended well."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from dragoman import decode
+from dragoman.types import Opaque
+
+WORDS = "The fourth shelf."
+#: A whole answer of each protocol.
+ANSWERS: dict[str, Any] = {
+    "openai-chat": {
+        "id": "c", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": WORDS}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12},
+    },
+    "anthropic-messages": {
+        "id": "m", "type": "message", "role": "assistant", "model": "m", "content": [{"type": "text", "text": WORDS}],
+        "stop_reason": "end_turn", "stop_sequence": None, "usage": {"input_tokens": 9, "output_tokens": 3},
+    },
+    "openai-responses": {
+        "id": "r", "object": "response", "created_at": 1, "status": "completed", "model": "m", "error": None,
+        "output": [{"type": "message", "id": "m1", "role": "assistant", "status": "completed",
+                    "content": [{"type": "output_text", "text": WORDS, "annotations": []}]}],
+        "usage": {"input_tokens": 9, "output_tokens": 3, "total_tokens": 12},
+    },
+    "gemini-generate": {
+        "candidates": [
+            {"content": {"parts": [{"text": WORDS}], "role": "model"}, "finishReason": "STOP", "index": 0}
+        ],
+        "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": 3, "totalTokenCount": 12},
+    },
+    "ollama-chat": {
+        "model": "m", "created_at": "2026-03-01T10:00:00Z", "message": {"role": "assistant", "content": WORDS},
+        "done": True, "done_reason": "stop", "prompt_eval_count": 9, "eval_count": 3,
+    },
+}  # fmt: skip
+NAMES = (
+    "answer", "completion", "content", "data", "delta", "message", "output", "output_text", "parts", "response",
+    "result", "text", "value",
+)  # fmt: skip
+TYPES: dict[str, Callable[[Any], Any]] = {
+    "list": lambda words: [words],
+    "text": lambda words: {"text": words},
+    "value": lambda words: {"value": words},
+    "content": lambda words: {"content": words},
+    "parts": lambda words: [{"type": "text", "text": words}],
+}
+AROUND: dict[str, Callable[[Any], Any]] = {
+    "list": lambda value: [value],
+    "json": lambda value: json.dumps(value),
+    "first": lambda value: value[0] if isinstance(value, list) else value,
+    "words": lambda value: WORDS,
+}
+#: Settings of a response have these names.
+SETTINGS = {("openai-responses", "up 4"), ("anthropic-messages", "up 2 text")}
+
+
+def path_of(value: Any, path: tuple[Any, ...] = ()) -> tuple[Any, ...] | None:
+    """The path of the words."""
+    if value == WORDS:
+        return path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return next((found for key, item in inner if (found := path_of(item, (*path, key))) is not None), None)
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    """What stands at a path."""
+    for step in path:
+        value = value[step]
+    return value
+
+
+def damaged(answer: Any) -> Iterator[tuple[str, Any]]:
+    """The answer with its words, or what is around them, under another key, of another type or at another place."""
+    path = path_of(answer)
+    assert path is not None
+    *outer, name = path
+    for other in NAMES:
+        body = copy.deepcopy(answer)
+        at(body, tuple(outer))[other] = at(body, tuple(outer)).pop(name)
+        yield f"name {other}", body
+    for kind, retype in TYPES.items():
+        body = copy.deepcopy(answer)
+        at(body, tuple(outer))[name] = retype(WORDS)
+        yield f"type {kind}", body
+    for up in range(1, len(path)):
+        for other in ("content", "text"):
+            body = copy.deepcopy(answer)
+            at(body, tuple(outer)).pop(name)
+            place = at(body, path[: len(path) - 1 - up])
+            if isinstance(place, dict) and other not in place:
+                place[other] = WORDS
+                yield f"up {up} {other}", body
+    for deep in range(1, len(path)):
+        for kind, retype in AROUND.items():
+            body = copy.deepcopy(answer)
+            at(body, path[: deep - 1])[path[deep - 1]] = retype(at(body, path[:deep]))
+            yield f"around {deep} {kind}", body
+    for other in NAMES:
+        yield f"in {other}", {other: answer}
+
+
+CASES = [(protocol, how, body) for protocol, answer in ANSWERS.items() for how, body in damaged(answer)]
+
+
+@pytest.mark.parametrize(("protocol", "how", "body"), CASES, ids=[f"{case[0]}-{case[1]}" for case in CASES])
+def test_words_are_read_or_the_answer_fails(protocol: Any, how: str, body: Any):
+    if any(protocol == name and how.startswith(setting) for name, setting in SETTINGS):
+        return
+    reply = decode(json.dumps(body).encode(), protocol)
+    is_kept = any(isinstance(part, Opaque) and WORDS.encode() in bytes(part.raw) for part in reply.parts)
+    assert WORDS in reply.text or is_kept or reply.error is not None
+
+
+@pytest.mark.parametrize("protocol", ANSWERS)
+@pytest.mark.parametrize("nothing", ["", None])
+def test_an_answer_without_words_is_empty_and_ends_well(protocol: Any, nothing: Any):
+    answer = json.loads(json.dumps(ANSWERS[protocol]).replace(json.dumps(WORDS), json.dumps(nothing)))
+    reply = decode(json.dumps(answer).encode(), protocol)
+    assert (reply.text, reply.stop_reason, reply.error) == ("", "stop", None)

@@ -144,12 +144,16 @@ else stays text, byte for byte.
 A text that only shows a call is not a call. dragoman reads no calls in:
 
 - code: fences (closed or not, and also one that opens behind words), indented blocks, inline code, and comments that
-  begin their line with `#` or `//`
+  begin their line with `#`, `//`, `--`, `;`, `%` or `REM`
+- text of several lines in three quotation marks (Python, TOML), and here-documents of a shell
+- lines further in than what announces them: a scalar of YAML (`key: |`), a directive or a literal of reStructuredText
 - quotations: after a quotation mark that is still open on its line, in quoted lines, rows of tables and lines of a diff
 - lines of a log, with a time of day and a level such as `INFO`
-- HTML comments, and HTML elements that show their text (`<pre>`, `<samp>`, `<textarea>`, `<blockquote>` …)
+- HTML comments, sections of XML (`<![CDATA[`), and HTML elements that show their text (`<pre>`, `<samp>`, `<textarea>`,
+  `<blockquote>`, `<details>` at its line's start …)
 - tags that mark an example or a tool's result (`<example>`, `<tool_response>` …)
-- what BBCode, LaTeX, Org and comments of C show
+- what BBCode, LaTeX, Org, Jira, Texinfo, roff and comments of C show, and blocks of AsciiDoc: `....`, `++++`, `////`,
+  and `----` behind a line such as `[source,xml]`
 - turns of other speakers that a model goes on to write by itself
 - text behind a backslash
 
@@ -157,10 +161,11 @@ After an open quotation mark, and in a line of a log, this holds for the whole c
 line. Every other context lasts until it is closed. One that opens within a line ends with its paragraph. Another marker
 that begins its own line counts.
 
-Outside a fence, dragoman recognises code by its indent and by such comments alone. A call in YAML counts. So does a
-call behind `--`, `;`, `*` or `##`, because prose and lists begin lines with these too.
+Outside a fence, dragoman recognises code by its indent and by such marks alone. A call behind `key: ` counts. So does a
+call behind `*` or `##`, or below a line of `----` that nothing announces, because prose and lists have these too.
 
-A call in thinking counts only if no answer follows the thinking.
+A call in thinking counts only if no answer follows the thinking. That holds too for a call right before a lone closing
+tag, such as `</think>`.
 
 ## Where a call counts
 """

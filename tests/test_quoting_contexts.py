@@ -110,6 +110,27 @@ CLOSED: dict[str, Callable[[str], str]] = {
     "MediaWiki": within("<nowiki>", "</nowiki>"),
     "MediaWiki of a language, as before": around('<source lang="xml">', "</source>"),
     "MediaWiki of a language": around('<syntaxhighlight lang="xml">', "</syntaxhighlight>"),
+    "a list that folds": lambda text: f"See:\n\n<details>\n<summary>A</summary>\n\n{text}\n\n</details>\n",
+    "a section of XML": around("<![CDATA[", "]]>"),
+    "a section of XML in a line": within("<msg><![CDATA[", "]]></msg>"),
+    "AsciiDoc's listing": around("[source,xml]\n----\nA", "----"),
+    "AsciiDoc's literal": lambda text: f"It says:\n\n....\n{text}\n\nA\n....\n",
+    "AsciiDoc's passthrough": lambda text: f"It says:\n\n++++\n{text}\n++++\n",
+    "a scalar of YAML": lambda text: f"It says:\n\n  output: |\n{lines(text, '    ')}\n\n    A\n  next: a\n",
+    "a folded scalar of YAML": lambda text: f"- name: a\n  text: >-\n{lines(text, '   ')}\n  calls: 1\n",
+    "a directive of reStructuredText": lambda text: f".. code-block:: xml\n\n{lines(text, '   ')}\n\nA\n",
+    "a literal of reStructuredText": lambda text: f"The form is::\n\n{lines(text, '  ')}\n\nA\n",
+    "a here-document": around("cat > a.txt <<'EOF'", "EOF"),
+    "a here-document that is passed on": around("cat <<-END_OF_IT | sh", "END_OF_IT"),
+    "Python's text of lines": around('text = """', '"""\nA'),
+    "TOML's text of lines": around("text = '''", "'''"),
+    "Texinfo": around("@example", "@end example"),
+    "roff": around(".nf", ".fi"),
+    "Jira": around("{code:xml}", "{code}"),
+    "Jira without a form": around("{noformat}", "{noformat}"),
+    "comments of SQL": lambda text: f"SELECT 1;\n\n{lines(text, '-- ')}\nSELECT 2;\n\n",
+    "comments of Lisp": lambda text: f"(a)\n{lines(text, ';; ')}\n(b)\n\n",
+    "comments of TeX": lambda text: f"A\n{lines(text, '% ')}\nB\n\n",
     "an element in quotation marks": lambda text: f'He wrote "<samp>\n{text}\n</samp>".\n\n',
 }
 #: What lasts up to the end of the call, so that a fence that the call leaves open stays open.
@@ -118,6 +139,8 @@ ON_SOME_LINES: dict[str, Callable[[str], str]] = {
     "LaTeX's words": lambda text: f"It writes \\texttt{{{text}}} and no more.",
     "LaTeX's literal": lambda text: f"It writes \\verb|{text}| and no more.",
     "Python's raw text": lambda text: f"text = r'{text}' + x",
+    "Python's raw text of words": lambda text: f'text = r"It is {text}" + x',
+    "C++'s raw text": lambda text: f'auto text = R"({text})";',
     "a log of lines": lambda text: f"It says:\n2026-11-23 10:00:01 INFO vllm: output={text}\n10:00:02 DEBUG done",
 }
 OPEN: dict[str, str] = {
@@ -128,6 +151,11 @@ OPEN: dict[str, str] = {
     "BBCode": "[code]\n",
     "LaTeX": "\\begin{verbatim}\n",
     "Org": "#+BEGIN_SRC xml\n",
+    "a section of XML": "<![CDATA[\n",
+    "a list that folds": "<details>\n",
+    "AsciiDoc": "[listing]\n----\n",
+    "a here-document": "cat <<EOF\n",
+    "Python's text of lines": 'text = """\n',
 }
 #: What names a context and opens none.
 NAMED = (
@@ -152,6 +180,16 @@ NAMED = (
     "/* A */\n",
     "See a/*.py and b/*/c\n",
     "C:\\a\\b [1] #+x\n",
+    "Step one.\n\n----\n\n",
+    "Plan\n====\n\n",
+    "Wait\n....\n",
+    "Here -- as asked -- it is; 5 % of it.\n",
+    "Output: |\n",
+    "Next:\n",
+    "It is a::b and <<EOF or 1 << 2.\n",
+    'He said """so""".\n',
+    "Then a[b[0]]> c ]]\n",
+    'A 5" pipe.\n',
 )
 
 

@@ -94,3 +94,32 @@ def judge(form: Form, dice: Random) -> None:
 @given(dice=st.randoms(use_true_random=False))
 def test_only_residue_is_dropped(form: Form, dice: Random):
     judge(form, dice)
+
+
+@pytest.mark.parametrize(
+    "form", [form for form in FORMS if form.where == "anywhere"], ids=lambda form: f"{form.family}: {form.name}"
+)
+def test_what_is_left_of_a_call_that_cannot_be_read_leaves_with_it(form: Form):
+    """Words stand where only the next argument or the end may: they are no words of the answer, nor are its tags."""
+    written = form.write([("run_command", {"command": "ls", "timeout": 5})])
+    ((body, closing),) = written.calls
+    for broken in (f"{body} MORE ", body.replace("5", "5 MORE", 1)):
+        text = f"{written.lead}{broken}{closing}{written.tail}\nAfter."
+        for size in (1, 7, len(text)):
+            reply = play(text, "stop", size)
+            assert not reply.failed_calls or reply.text.strip() in ("After.", text), (text, reply.text)
+
+
+@pytest.mark.parametrize(
+    "form",
+    # Not where a list of Python is open, or an object of MiniMax M3's tags.
+    [form for form in FORMS if form.where == "anywhere" and form.name != "Python" and form.family != "minimax-m3"],
+    ids=lambda form: f"{form.family}: {form.name}",
+)
+def test_what_follows_a_call_that_cannot_be_read_stays(form: Form):
+    """Without its closing marker nobody knows where it ends, so that words behind its paragraph are none of it."""
+    written = form.write([("run_command", {"command": "ls", "timeout": 5})])
+    ((body, closing),) = written.calls
+    text = f"{written.lead}{body} MORE\n\nIt stopped. {closing.strip()}"
+    for size in (1, 7, len(text)):
+        assert "It stopped." in play(text, "stop", size).text, text

@@ -67,6 +67,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "secret.py masked": {"secrets": (Secret("abc"),)},
     "stages/argument_repair/inner_quotes.py is_sure": {"inner": [3, 5], "closer": 9, "names": frozenset({"a"})},
     "stages/argument_repair/near_json.py read_inner": {"names": frozenset({"a"})},
+    "stages/rescue/contexts.py block_end": {"is_listing": True, "is_paragraph": False},
     "stages/rescue/contexts.py is_shown_line": {"kind": "```"},
     "stages/rescue/contexts.py kind_behind": {"kind": "```"},
     "stages/rescue/json_calls.py is_call": {"name": "f", "tools": Tools((Tool("f", "", Raw(b'{"type":"object"}')),))},

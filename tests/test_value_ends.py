@@ -166,3 +166,17 @@ def test_a_closing_tag_of_thinking_in_a_value_runs_nothing(form: Form):
             for size in (1, 9, 100_000):
                 calls = delivered(play(lead + text, "stop", size))
                 assert not calls or exact(calls) == exact([meant]), f"{lead + text!r}: {calls}"
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form.where == "anywhere"], ids=lambda form: form.family)
+def test_a_whole_call_right_before_a_lone_closing_tag_of_thinking_counts_if_no_answer_follows(form: Form):
+    call = ("run_command", {"command": "ls"})
+    text = f"Let me see.\n{form.write([call]).text()}\n</think>\n"
+    for size in (1, 9, 100_000):
+        assert exact(delivered(play(text, "stop", size))) == exact([call])
+        reply = play(f"{text}\nIt is done.", "stop", size)
+        assert not reply.tool_calls or not reply.failed_calls, reply
+        for behind in ("", "\nIt is done."):
+            reply = play(f"Let me see.\n</think>\n\n{form.write([call]).text()}{behind}", "stop", size)
+            assert exact(delivered(reply)) == exact([call])
+            assert form.where != "anywhere" or reply.text.strip() == behind.strip()

@@ -23,6 +23,8 @@ _QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,])(?:[fFrRbBuU]{1,2}(?=[\"']))?([\"
 _LITERAL: Final = re.compile(r"\\(?:verb\*?[^\w\s]|(?:texttt|lstinline|detokenize)[{|!+])?$")
 #: Characters of a line in which both are looked for.
 _LAST: Final = 12
+#: What may stand right before the quotation mark of a literal.
+_PREFIX: Final = re.compile(r"(?:^|[^\w])(?:[fFrRbBuU]{1,2}|u8R?|LR?)$")
 _QUOTE_ENDS: Final = {
     '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "»": "«", "„": "“", "‹": "›", "「": "」", "『": "』", "《": "》",
 }  # fmt: skip
@@ -41,14 +43,17 @@ class Code:
     """Follows text as it passes."""
 
     __slots__ = (
-        "_carry", "_depth", "_fence", "_inline", "_is_behind", "_is_blank", "_is_block", "_is_paragraph",
-        "_is_quoted", "_is_within", "_kind", "_last", "_line", "_list", "_quote", "_run", "_shown", "_shown_at",
-        "_waiting",
+        "_announced", "_carry", "_closing", "_depth", "_fence", "_inline", "_is_behind", "_is_blank", "_is_block",
+        "_is_listing", "_is_paragraph", "_is_quoted", "_is_within", "_kind", "_last", "_line", "_list", "_quote",
+        "_run", "_shown", "_shown_at", "_waiting",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._fence = ""  # the run that opened a fence
         self._is_behind = False  # it stood behind words
+        self._closing = ""  # what closes the block that is open, as `contexts.block_end` tells it
+        self._announced = -1  # how far in the line stands that says that those further in are text
+        self._is_listing = False  # the line before says that a listing follows
         self._inline = 0  # backticks that opened inline code
         self._run = 0  # backticks at the very end, which may go on
         self._shown = ""  # the context that is open: an element's name, a comment, a turn, what closes a result
@@ -102,6 +107,7 @@ class Code:
         self._read()
         return bool(
             self._fence
+            or self._closing
             or self._shown
             or self._fence_begun()
             or self._is_indented()
@@ -150,15 +156,17 @@ class Code:
         self._is_blank = self._is_blank and text.isspace()
         text, before, self._carry = self._carry + text, self._last, ""
         self._last = (before + text[-_LAST:])[-_LAST:]
-        if self._fence:
+        if self._fence or self._closing:
             return
+        if self._shown == contexts.SECTION_END and contexts.SECTION_END in before[-2:] + text[:2]:
+            self._hide()
         position = 0
         self._carry = contexts.begun(text)
         for mark in contexts.MARK.finditer(text, 0, len(text) - len(self._carry)):
             if mark.start() > position or mark.lastgroup != "ticks":
                 self._end_run()
             position = mark.end()
-            self._mark(mark, (before + text[: mark.start()])[-1:] if mark.start() < 2 else text[mark.start() - 1])
+            self._mark(mark, (before[-4:] + text[max(mark.start() - 4, 0) : mark.start()])[-4:])
         if position < len(text):
             self._end_run()
 
@@ -178,7 +186,7 @@ class Code:
                 self._quote = ""
                 if self._is_quoted:
                     self._hide()  # a tag in quotation marks is a name
-        elif mark in '"“„«»' and not before.isalnum():
+        elif mark in '"“„«»' and (not before[-1:].isalnum() or _PREFIX.search(before) is not None):
             self._quote = _QUOTE_ENDS[mark]
 
     # ------------------------------------------------------------ contexts
@@ -194,7 +202,10 @@ class Code:
                 self._depth += 1
             elif not self._shown or (name == "pre" and self._shown == "code"):
                 at = self._line.rfind(written) if len(self._line) < _KEPT else -1
-                self._show(name, is_block=at >= 0 and _TAGS_ONLY.match(self._line[:at]) is not None)
+                is_block = at >= 0 and _TAGS_ONLY.match(self._line[:at]) is not None
+                if contexts.shows_on_a_line(name) and not is_block:
+                    return
+                self._show(name, is_block=is_block)
                 self._shown_at = at + len(written)
         elif kind == "end":
             if self._shown == mark["end_name"].lower():
@@ -203,9 +214,9 @@ class Code:
                     self._hide()
         elif kind == "comment":
             if not self._shown:
-                self._show(contexts.COMMENT, is_block=True)
+                self._show(contexts.COMMENT if written == "<!--" else contexts.SECTION_END, is_block=True)
         elif kind == "comment_end":
-            if self._shown == contexts.COMMENT:
+            if self._shown == (contexts.COMMENT if written[0] == "-" else contexts.SECTION_END):
                 self._hide()
         elif opened := contexts.opened_by(written):
             if not self._shown:
@@ -231,16 +242,22 @@ class Code:
         return self._run if not self._inline else 0 if self._run == self._inline else self._inline
 
     def _is_indented(self) -> bool:
-        """Whether the line stands in an indented block, as far as it has come."""
+        """Whether the line stands in an indented block, or in one that was announced, as far as it has come."""
+        if self._is_announced():
+            return True
         if self._is_paragraph or not self._line[:1].isspace():
             return False
         line = self._line.expandtabs(_INDENTED)
         return len(line) - len(line.lstrip()) >= _INDENTED + self._list
 
+    def _is_announced(self) -> bool:
+        """Whether the line stands further in than one that says that such lines are text."""
+        return 0 <= self._announced < len(self._line) - len(self._line.lstrip())
+
     def _fence_begun(self) -> re.Match[str] | None:
         """The line as the opening of a fence, if it is one so far."""
         line = self._line
-        if self._is_within or (self._kind and contexts.is_shown_line(line, self._kind)):
+        if self._is_within or self._is_announced() or (self._kind and contexts.is_shown_line(line, self._kind)):
             return None
         if self._list and line[: self._list].isspace():
             line = line[self._list :]
@@ -267,11 +284,27 @@ class Code:
         run = begun[1] if begun is not None and not begun[2].strip() else ""
         return run[:1] == self._fence[0] and len(run) >= len(self._fence)
 
+    def _end_block_line(self) -> bool:
+        """A line of a block that another line closes, or one that opens such a block."""
+        if self._closing:
+            is_end = self._closing[1:] in self._line if self._closing[0] == " " else self._line.strip() == self._closing
+            self._closing = "" if is_end else self._closing
+            return True
+        if self._fence or self._shown or self._inline or self._is_indented():
+            return False
+        self._closing = contexts.block_end(self._line, is_listing=self._is_listing, is_paragraph=self._is_paragraph)
+        self._is_listing = contexts.has_attributes(self._line)
+        if not self._is_blank:
+            self._announced = len(self._line) - len(self._line.lstrip()) if contexts.announces(self._line) else -1
+        return bool(self._closing)
+
     def _end_line(self) -> None:
         self._end_run()
         self._end_context_line()
         found = self._fence_begun()
-        if self._fence:
+        if self._end_block_line():
+            self._inline, self._is_paragraph = 0, False
+        elif self._fence:
             self._inline = 0
             if self._is_fence_end(found):
                 self._fence = ""

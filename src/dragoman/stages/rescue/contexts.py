@@ -18,7 +18,7 @@ _ELEMENTS: Final = frozenset({
         "style", "template", "noscript", "del", "ins", "result", "results", "output", "outputs", "observation",
         "observations", "stdout", "stderr", "log", "logs", "document", "documents", "history", "conversation",
         "transcript", "human", "toolresponse", "toolresult", "tooloutput", "functionresponse", "functionresult",
-        "nowiki", "syntaxhighlight",
+        "nowiki", "syntaxhighlight", "details",
 })  # fmt: skip
 #: The same for a word of a name: `<bad_example>`, `<sample-call>`.
 _WORDS: Final = frozenset({
@@ -31,9 +31,14 @@ _ENDINGS: Final = frozenset({
         "prompt", "reminder",
 })  # fmt: skip
 _WORD: Final = re.compile(r"[a-z]+")
-#: Those in which nothing but their closing tag is markup.
-_FLAT: Final = frozenset({"pre", "code", "textarea", "xmp", "listing", "script", "style", "--"})
+#: Those that sentences name too: they show their text where they begin their line.
+_ON_A_LINE: Final = frozenset({"details"})
 COMMENT: Final = "--"
+#: What ends a section of XML in which nothing is markup.
+SECTION_END: Final = "]]>"
+_SECTION: Final = "<![CDATA["
+#: Those in which nothing but their closing tag is markup.
+_FLAT: Final = frozenset({"pre", "code", "textarea", "xmp", "listing", "script", "style", COMMENT, SECTION_END})
 #: What ends a comment of C.
 COMMENT_END: Final = "*/"
 #: Tokens that say who speaks next, in the words behind them.
@@ -99,16 +104,16 @@ _BACKSLASH: Final = chr(92)  # no f-string holds one before Python 3.12
 _OPENING, _CLOSING = (*_OTHERS, *_PAIRED), (*_TURN_ENDS, *_PAIRED.values())
 #: Every mark of a context and of quoting: its first character, then a named group for each kind.
 MARK: Final = re.compile(
-    r"[`\"“”„«»<\[\\#-](?:"
-    r"(?P<ticks>(?<=`)`*+)|(?P<quote>(?<=[\"“”„«»]))|(?P<comment_end>(?<=-)->)"
+    r"[`\"“”„«»<\[\]\\#-](?:"
+    r"(?P<ticks>(?<=`)`*+)|(?P<quote>(?<=[\"“”„«»]))|(?P<comment_end>(?<=-)->|(?<=\])\]>)"
     rf"|(?P<speaker>{_behind('<', _SPEAKERS)}(?:{'|'.join(_ASSISTANTS)})?)"
     rf"|(?P<other>{'|'.join(_behind(first, _OPENING) for first in '<[#' + _BACKSLASH)})"
     rf"|(?P<turn_end>{'|'.join(_behind(first, _CLOSING) for first in '<[#' + _BACKSLASH)})"
-    r"|(?P<comment>(?<=<)!--)"
+    r"|(?P<comment>(?<=<)!(?:--|\[CDATA\[))"
     r"|(?P<end>(?<=<)/(?P<end_name>[A-Za-z][\w.:-]{0,63})\s*+>)"
     r"|(?P<begin>(?<=<)(?P<name>[A-Za-z][\w.:-]{0,63})(?:[\s/][^<>`]*+)?>))"
 )
-_TOKENS: Final = (*_OPENING, *_CLOSING, "<!--", "-->")
+_TOKENS: Final = (*_OPENING, *_CLOSING, "<!--", "-->", _SECTION)
 #: What one of them may begin with: all but elements.
 _PARTIAL: Final = frozenset(
     token[:size]
@@ -126,6 +131,9 @@ _FIRST_OF_MARKS: Final = ("<", "[", "\\", "#")
 
 def begun(text: str) -> str:
     """The end of a text with which a mark may have begun; else ""."""
+    place = text.rfind(_SECTION[:2], -len(_SECTION))
+    if place >= 0 and _SECTION.startswith(text[place:]):
+        return text[place:] if text[place:] != _SECTION else ""
     start = max(0, len(text) - _LONGEST)
     place = max(text.rfind(first, start) for first in _FIRST_OF_MARKS)
     if place >= 0:
@@ -166,6 +174,11 @@ def shown_by(name: str) -> str:
     return name if is_shown else ""
 
 
+def shows_on_a_line(name: str) -> bool:
+    """Whether an element shows its text only where it begins its line."""
+    return name in _ON_A_LINE
+
+
 def is_named_too(mark: str) -> bool:
     """Whether sentences name a mark that opens a context: one of other markup than the models' own."""
     return mark in _SHOWING
@@ -184,11 +197,27 @@ def nests(name: str) -> bool:
 # ------------------------------------------------------------ lines
 
 #: A quoted line, a row of a table, or a comment of code that stands in no fence.
-_SHOWN_LINE: Final = re.compile(r" {0,3}[>|]|\s*+(?://|/\*|#(?![\w#]))")
+_SHOWN_LINE: Final = re.compile(r" {0,3}[>|]|\s*+(?://|/\*|#(?![\w#])|(?:--|;{1,4}|%{1,3}|REM)[ \t])")
 #: A line of a log: a time of day, and how grave it is.
 _LOG_LINE: Final = re.compile(
     r"(?=.{0,80}?\d\d:\d\d:\d\d(?!\d)).{0,80}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"
 )
+#: A line that says that those behind it, further in, are text: YAML's scalars, directives and literals of
+#: reStructuredText.
+_ANNOUNCES: Final = re.compile(
+    r"\s*+(?:(?:- )*+[\w.\"'-]++:\s*+[|>][+-]?\d?[+-]?\s*+$"
+    r"|\.\. [\w+-]++(?::[\w+-]++)*+::|[^\s:](?:[^:]|:(?!:\s*+$))*+::\s*+$)"
+)
+#: What such a line may end with, a directive's beside.
+_ANNOUNCING: Final = frozenset("|>:+-0123456789 \t\r")
+#: A line that opens what another one closes: blocks of AsciiDoc, here-documents, texts of Python and TOML in three
+#: quotation marks, templates of JavaScript, listings of Texinfo, roff and Jira.
+_DELIMITER: Final = re.compile(r"([.+/])\1{3,}+\s*+$")
+_LISTING: Final = re.compile(r"([-=.+_*])\1{3,}+\s*+$")
+_HERE: Final = re.compile(r".{0,400}?<<[-~]?\s?([\"']?)([A-Z_]{2,20})\1(?=\s*+$|[ \t]*+[|>&)])")
+_ATTRIBUTES: Final = re.compile(r"\[(?:source|listing|literal|example|quote|verse|,|%)[^\]\n]{0,200}\]\s*+$")
+_LISTED: Final = re.compile(r"@(example|verbatim|smallexample|lisp)\s*+$|\{(code|noformat)(?::[^}\n]{0,80})?\}\s*+$")
+_QUOTES: Final = ('"""', "'''")
 _DIFF_HEAD: Final = re.compile(r"@@ |diff --git |\+\+\+ |--- [^|\s]|index [0-9a-f]{4}")
 _FIRST: Final = frozenset("@di+-")
 _CHANGED: Final = re.compile(r"\+|-(?![\s-])")
@@ -200,6 +229,31 @@ def is_shown_line(line: str, kind: str) -> bool:
     if _SHOWN_LINE.match(line) is not None or kind == "rows":
         return True
     return line == "-" or _CHANGED.match(line) is not None or (kind == "diff" and line[:1] in ("-", " ", "@", "\\"))
+
+
+def announces(line: str) -> bool:
+    """Whether the lines behind this one are shown as far as they stand further in."""
+    return (line[-1:] in _ANNOUNCING or line.lstrip()[:3] == ".. ") and _ANNOUNCES.match(line) is not None
+
+
+def has_attributes(line: str) -> bool:
+    """Whether a line says what the block of AsciiDoc behind it is."""
+    return line[:1] == "[" and _ATTRIBUTES.match(line) is not None
+
+
+def block_end(line: str, *, is_listing: bool, is_paragraph: bool) -> str:
+    """The line that closes what this one opens, or, behind a blank, what closes it anywhere; else "". `is_listing`: the
+    line before says that a listing follows; `is_paragraph`: it may go on in this one."""
+    if (is_listing and _LISTING.match(line)) or (not is_paragraph and _DELIMITER.match(line)):
+        return line.rstrip()
+    for quotes in _QUOTES:
+        if line.rstrip().endswith(quotes) and line.count(quotes) % 2:
+            return f" {quotes}"
+    listed = _LISTED.match(line) if line[:1] in "@{" else None
+    if listed is not None:
+        return f"@end {listed[1]}" if listed[1] else f"{{{listed[2]}}}"
+    here = _HERE.match(line) if "<<" in line else None
+    return here[2] if here is not None else ".fi" if line.rstrip() == ".nf" else ""
 
 
 def begins_comment(line: str) -> bool:

@@ -18,6 +18,7 @@ from dragoman._json import Json
 from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.json_schema import Judge, Shape, ToolSchema
 from dragoman.stages.known_schemas import schema_of
+from dragoman.stages.rescue.quoted import closing_of
 from dragoman.stages.schema_words import describes
 from dragoman.stages.tool_names import clean_name
 from dragoman.types import Tool
@@ -84,6 +85,7 @@ _OUTSIDE: Final = re.compile(r'["{}\[\]<]')
 _INSIDE: Final = re.compile(r'["\\]')
 _SPACE: Final = re.compile(r"\s*")
 _NAME_LIMIT: Final = 200
+_MOST_LEFT: Final = 400  # characters of a call that cannot be read, before its closing marker
 _SPACE_LIMIT: Final = 1000  # before a closing tag; more is none of the markup
 #: What `closing` passes over that shows of no call that it was not cut: it may stand in a list that was.
 _PUNCTUATION: Final = frozenset({"]", ")", "}", ",", ";", "```"})
@@ -155,10 +157,11 @@ class Cursor:
         ended: no more text comes.
         marker: the last literal that was read whole.
         is_sealed: a marker came behind the last body that closed itself.
+        is_broken: the last call cannot be read, and its closing marker may be still to come.
         stops: markers that end a JSON value whose brackets were not closed, set by families that have such.
     """
 
-    __slots__ = ("_kept", "_mark", "_position", "_text", "ended", "is_sealed", "marker", "stops")
+    __slots__ = ("_kept", "_mark", "_position", "_text", "ended", "is_broken", "is_sealed", "marker", "stops")
 
     def __init__(self, text: str = "") -> None:
         self._text, self._position = text, 0
@@ -166,7 +169,7 @@ class Cursor:
         self._kept: list[str] = []  # what was read since the mark and is not in the text any more
         self.ended = False
         self.marker = ""
-        self.is_sealed = False
+        self.is_broken = self.is_sealed = False
         self.stops: tuple[str, ...] = ()
 
     def append(self, text: str) -> None:
@@ -305,6 +308,25 @@ class Cursor:
                 self._position += sure
             yield MORE
 
+    def leave(self, closing: str, openers: tuple[str, ...]) -> Generator[Action, None, None]:
+        """Pass over the rest of a call that cannot be read, up to a tag that begins so, or one of the stops; nothing,
+        when a blank line, another call or too much comes before it, or the end."""
+        closers = {closing, *self.stops}.difference(openers)
+        while True:
+            rest = self.rest()[:_MOST_LEFT]
+            paragraph = _BLANK_LINE.split(rest, maxsplit=1)[0]
+            marks = ((paragraph.find(one), one) for one in (*closers, *openers) if one in paragraph)
+            place, mark = min(marks, default=(-1, ""))
+            if mark or self.ended or len(paragraph) < len(rest) or len(rest) == _MOST_LEFT:
+                break
+            yield MORE
+        if mark not in closers:
+            return
+        self.skip(place)
+        while mark := (yield from self.closing(*closers)):
+            if mark[-1] not in "]>":
+                yield from self.until(">")
+
     def object_begins(self) -> Generator[Action, None, bool]:
         """Whether a JSON object begins here: a brace and a key or its end, or the end of the text on the way there."""
         while True:
@@ -375,6 +397,7 @@ class Cursor:
         return any(rest.startswith(stop) or stop.startswith(rest) for stop in self.stops)
 
 
+_BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
 _OBJECT: Final = re.compile(r"\{\s{0,1000}[\"'}\w]")
 _OBJECT_BEGUN: Final = re.compile(r"(?:\{\s{0,1000})?")
 _SCALAR: Final = re.compile(r"[^\s,}\]]+")
@@ -407,9 +430,12 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     value_ends: tuple[str, ...] = ()
 
     def read(self, cursor: Cursor, tools: Tools, opener: str) -> Parser:
-        """Its calls from behind the opener on, and the residue behind them. A marker may stand there twice."""
+        """Its calls from behind the opener on, what is left of the last one when it cannot be read, and the residue
+        behind them. A marker may stand there twice."""
         if self.where == "anywhere" and opener[0] == "<" and opener[-1] == ">":
             yield from cursor.closing(opener)
         yield from self.parse(cursor, tools, opener)
+        if cursor.is_broken and (end := closing_of(opener)):
+            yield from cursor.leave(end, self.openers)
         for _ in range(2 * len(self.residue)):
             yield from cursor.closing(*self.residue)

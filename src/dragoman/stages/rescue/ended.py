@@ -21,6 +21,8 @@ from dragoman.stages.rescue.parts import Call
 from dragoman.stages.rescue.typed_tags import NESTED
 
 TWO_READINGS: Final = "its closing tags come again behind it, so that a value of it may go on: two readings"
+#: Why a call is refused that stood in thinking, right before its end, while it was told.
+IS_THOUGHT: Final = "thinking ends right behind it, and an answer follows"
 #: Characters behind a call, of text and of other calls, after which it is told.
 MOST_WAITING: Final = 200
 #: Characters of text in which a tag and the beginning of the next one stand.

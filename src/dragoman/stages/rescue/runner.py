@@ -43,6 +43,10 @@ class Runner:
         self._in_call = self._in_tags = False
         self._body: Close | None = None  # the last call closed by its own brackets, until it is known what follows
 
+    def is_in_call(self) -> bool:
+        """Whether a call is open, or it is not known whether one is."""
+        return self._in_call or not self.opened
+
     def run(self) -> bool:
         """Read what has come; False when it is no call of this family."""
         try:
@@ -88,6 +92,7 @@ class Runner:
         self.is_torn = self._in_tags and not end.is_whole()
         cursor.mark()
         cursor.is_sealed = False
+        cursor.is_broken = not end.is_whole()
         if end.by == BODY and not end.problem:
             self._body = end
         else:

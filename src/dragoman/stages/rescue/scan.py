@@ -63,7 +63,9 @@ class Scanner:
 
     def is_reading(self) -> bool:
         """Whether a call is being read, or what may be one."""
-        return bool(self._race) or (self._markers.openers.match(self._hold) is not None and not self._code.inline())
+        if self._race:
+            return any(runner.is_in_call() for runner in self._race)
+        return self._markers.openers.match(self._hold) is not None and not self._code.inline()
 
     def passes(self, text: str) -> bool:
         """Whether a text is prose at first sight; then it is taken."""

@@ -34,7 +34,7 @@ from dragoman.events import (
 from dragoman.protocol import NewId
 from dragoman.stages.part_indices import OPENING, before, index_of, of_kinds, text_of
 from dragoman.stages.rescue.cursor import BODY, Close, Family, Open, Piece, Tools
-from dragoman.stages.rescue.ended import Ended, failed, failed_call
+from dragoman.stages.rescue.ended import IS_THOUGHT, Ended, failed, failed_call
 from dragoman.stages.rescue.json_calls import IS_CALL, is_call
 from dragoman.stages.rescue.markers import sort_families, value_ends
 from dragoman.stages.rescue.parts import Call, Part, Places
@@ -55,8 +55,9 @@ class Rescue:
     """The stage for one response. A `dragoman.protocol.Stage`."""
 
     __slots__ = (
-        "_ended", "_failed", "_families", "_found_calls", "_has_answer", "_held_call", "_held_events",
-        "_new_id", "_out", "_parts", "_pending", "_places", "_rescued", "_structured", "_tools", "_unproven", "handles",
+        "_ended", "_failed", "_families", "_found_calls", "_has_answer", "_held_call", "_held_events", "_new_id",
+        "_out", "_parts", "_pending", "_places", "_rescued", "_structured", "_thought", "_tools", "_unproven",
+        "handles",
     )  # fmt: skip
 
     def __init__(self, tools: Sequence[Tool], families: Sequence[Family], *, new_id: NewId) -> None:
@@ -76,6 +77,7 @@ class Rescue:
         self._held_events: list[_PartEvent] = []
         self._failed = 0
         self._ended = Ended()
+        self._thought: list[tuple[Call, Close]] | None = None  # calls right before a lone closing tag of thinking
         self._unproven: list[Call] = []  # calls that nothing but the end of the answer shows to be whole
 
     def feed(self, events: list[Event]) -> list[Event]:
@@ -137,6 +139,7 @@ class Rescue:
             case Failure():
                 self._release_pending()
                 self._release_thinking()
+                self._settle_thought(has_answer=False)
                 self._settle_unproven(is_whole=False)
                 self._settle_ended()
                 self._out.append(event)
@@ -175,8 +178,11 @@ class Rescue:
             self._pending = part
             del self._parts[event.index]
             return
-        if was_thinking and part.scanner.is_reading():
-            self._ended.refuse()
+        if was_thinking:
+            self._settle_thought(has_answer=True)
+            self._thought = []
+            if part.scanner.is_reading():
+                self._ended.refuse()
         self._scanned(part, "", part.scanner.end(is_message=False))
         if not (was_thinking or any(not other.is_ended and not other.is_thinking for other in self._parts.values())):
             self._settle_ended()
@@ -184,6 +190,7 @@ class Rescue:
         if not part.held:
             del self._parts[event.index]
         if was_thinking:
+            self._thought = self._thought or None
             self._has_answer = bool(self._found_calls)  # the message itself begins behind it
 
     def _close(self, part: Part, event: TextEnd | ThinkingEnd | None = None) -> None:
@@ -233,6 +240,8 @@ class Rescue:
     def _act(self, part: Part, action: Found) -> None:
         """A call of the text opens, grows or ends."""
         if isinstance(action, Open):
+            if part.call is None and self._thought and not part.is_ended:
+                self._settle_thought(has_answer=True)
             self._settle_unproven(is_whole=True)
             self._has_answer = True
             self._found_calls += 1
@@ -264,10 +273,19 @@ class Rescue:
             self._end_call(call, Close(BODY if is_whole else ""))
 
     def _end_call(self, call: Call, end: Close) -> None:
-        """A call ends; it waits while what follows may be the rest of a value."""
+        """A call ends; it waits while what follows may be the rest of a value, or may show that it was a thought."""
+        if self._thought is not None:
+            self._thought.append((call, end))
+            return
         if not self._ended.holds(call, end, value_ends(self._families, call.family) if end.is_whole() else ()):
             self._close_call(call, end)
         self._behind_calls("")
+
+    def _settle_thought(self, *, has_answer: bool) -> None:
+        """What became of calls that a lone closing tag made thinking: they count if no answer follows."""
+        thought, self._thought = self._thought, None
+        for call, end in thought or ():
+            self._end_call(call, Close("", IS_THOUGHT) if has_answer and end.is_whole() else end)
 
     def _behind_calls(self, text: str, *, of_call: int = 0) -> None:
         """Text that is no call comes, or characters of one: calls that waited long enough for more are told."""
@@ -335,6 +353,7 @@ class Rescue:
 
     def _answer_begins(self) -> None:
         """Text or a structured call: what thinking held was thinking, and a held message is not the whole one."""
+        self._settle_thought(has_answer=True)
         self._settle_unproven(is_whole=True)
         self._has_answer = True
         self._release_pending()
@@ -366,6 +385,7 @@ class Rescue:
 
     def _finish(self, event: Finish) -> None:
         by_itself = event.reason in ("stop", "tool_use")
+        self._settle_thought(has_answer=False)
         part, self._pending = self._pending, None
         if part is not None:
             for action in part.scanner.end(is_message=by_itself):

@@ -47,6 +47,7 @@ def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generato
     comes twice: the call is refused, and what follows up to its end belongs to it. All that follows does where the
     value holds the beginning of a call.
     """
+    cursor.stops = tags.ends
     mark = yield from cursor.closing(*tags.openers, *tags.ends)
     if not mark and cursor.rest():
         raise NotACall
@@ -72,14 +73,14 @@ def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generato
         yield Piece("}" if keys else "{}")
         yield Close(mark)
     else:
-        yield from refused(cursor, tags.ends)
+        yield from refused(cursor, tags.ends if mark else ())  # what is no tag of it may be the answer's
     return is_whole
 
 
 def refused(cursor: Cursor, ends: tuple[str, ...]) -> Parser:
     """The open call is cut, or cannot be read: then what follows up to one of its ends is passed over with it."""
     is_cut = cursor.ended and not cursor.rest()
-    if not is_cut:
+    if ends and not is_cut:
         yield from cursor.until(*ends)
     yield Close("", "" if is_cut else _BROKEN)
 

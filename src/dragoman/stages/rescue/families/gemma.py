@@ -30,7 +30,7 @@ from dragoman.stages.rescue.typed_tags import refused_to_the_end
 
 _NAME: Final = re.compile(r"[^\s{}()<>]+")
 _WORD: Final = re.compile(r"[^,{}()\[\]<\n]+")
-_KEY: Final = re.compile(r"[^\s:,{}()\[\]<\"']+")
+_KEY: Final = re.compile(r"[^\t\r\n:,{}()\[\]<\"']+")
 _QUOTES: Final = ('<|"|>', "<escape>")
 _ENDS: Final = {"{": "}", "(": ")", "[": "]"}
 #: What closes a call, now and then twice, and what the model stops at.
@@ -127,7 +127,7 @@ class _Reader:
                     raise _Cut
                 key = plain(written)
             else:
-                key = yield from cursor.word(_KEY)
+                key = (yield from cursor.word(_KEY)).strip()
             if (yield from self._next()) != ":" or not key:
                 raise _Unreadable("a key without its colon")
             cursor.skip(1)

@@ -127,14 +127,15 @@ def typed_decoder(kind: type[T]) -> Callable[[bytes | str | Raw], T | Malformed]
 
 
 def fields_decoder(kind: type[S]) -> Callable[[bytes], tuple[S, dict[str, Raw]] | Malformed]:
-    """A decoder that reads an object once: some fields as a Struct, and all of them as their JSON texts."""
+    """A decoder of some fields of an object, as a Struct, and all as their JSON texts. A short one is read twice."""
     names = frozenset([field.encode_name for field in msgspec.structs.fields(kind)])
     run = msgspec.json.Decoder(kind).decode
 
     def decode_fields(data: bytes) -> tuple[S, dict[str, Raw]] | Malformed:
         try:
             fields = _decode_fields(data)
-            return run(_encode({name: fields[name] for name in names.intersection(fields)})), fields
+            own = data if len(data) < 2048 else _encode({name: fields[name] for name in names.intersection(fields)})
+            return run(own), fields
         except _UNREADABLE as problem:
             return Malformed(_say(problem))
 

@@ -29,7 +29,7 @@ def has_plain_parts(text: bytes, read: object, parts: Iterable[Raw]) -> bool:
         read: the Struct or the object that a reader made of the text.
         parts: each text in that which is an object.
     """
-    return _json.encode(read) == text and all(has_plain_keys(bytes(part)) for part in parts)
+    return _json.is_written_of(read, text) and all(map(has_plain_keys, map(bytes, parts)))
 
 
 def without_value(text: bytes, key: bytes, value: Raw) -> bytes:

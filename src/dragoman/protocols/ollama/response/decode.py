@@ -249,7 +249,7 @@ class Decoder:
             assembly.whole_part(Media("image", image_type(image), image, native=_OWN))
         told: dict[str, Json] | None = None
         for number, call in enumerate(answer.tool_calls or ()):
-            if (says_nothing(call) or is_nameless(call)) and not (noted(call.unread) or lenient):
+            if (is_nameless(call) or says_nothing(call)) and not (noted(call.unread) or lenient):
                 told = fields_at(frame, "message") or fields_at(frame, "delta") if told is None else told
                 entries = told.get("tool_calls")
                 entry = entries[number] if isinstance(entries, list) and number < len(entries) else None

@@ -126,3 +126,11 @@ def test_an_answer_without_words_is_empty_and_ends_well(protocol: Any, nothing: 
     answer = json.loads(json.dumps(ANSWERS[protocol]).replace(json.dumps(WORDS), json.dumps(nothing)))
     reply = decode(json.dumps(answer).encode(), protocol)
     assert (reply.text, reply.stop_reason, reply.error) == ("", "stop", None)
+
+
+@pytest.mark.parametrize("key", ["padding", "encrypted_content", "provider_note"])
+def test_padding_and_seals_are_no_words(key: str):
+    answer = copy.deepcopy(ANSWERS["openai-chat"])
+    answer["choices"][0]["message"] |= {"content": "", key: "aGVsbG8gd29ybGQ="}
+    reply = decode(json.dumps(answer).encode(), "openai-chat")
+    assert (reply.text, reply.stop_reason, reply.error) == ("", "stop", None)

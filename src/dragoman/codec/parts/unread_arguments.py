@@ -73,8 +73,9 @@ def unread_words(fields: Mapping[str, Json], *known: str) -> str:
 
 
 def _is_words(value: Json) -> bool:
+    """Whether a value is a text of several words: padding, seals and ids have no white space."""
     said = _decoded(value)
-    return isinstance(said, str) and bool(said.strip())
+    return isinstance(said, str) and len(said.split(None, 1)) > 1
 
 
 def note_astray(assembly: Assembly, fields: Mapping[str, Json]) -> None:

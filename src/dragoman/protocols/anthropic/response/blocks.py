@@ -184,12 +184,17 @@ class Blocks:
 
     def _open_thinking(self, fields: dict[str, Raw]) -> Block:
         block = Block("thinking")
-        native = rest_of(fields, "type", "thinking", "signature", "data")
+        key = "thinking"
+        if read_text(fields.get("text")) and not read_text(fields.get(key)):
+            # quirk: thinking-block-with-text
+            self._assembly.deviate("sibling-key", "content_block.text", "thinking")
+            key = "text"
+        native = rest_of(fields, "type", key, "signature", "data")
         block.part = self._assembly.open_part(ThinkingStart, native=native)
         block.sealed = read_text(fields.get("signature"))
         block.part.signature = block.sealed or None
         block.part.redacted = read_text(fields.get("data")) or None
-        if text := read_text(fields.get("thinking")):
+        if text := read_text(fields.get(key)):
             self._assembly.add(block.part, self._assembly.lenient_text(text))
         return block
 

@@ -10,7 +10,7 @@ from dragoman import _json
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
 from dragoman.stages.rescue.heads import head_until, plain, plain_until
 from dragoman.stages.rescue.json_calls import named_call
-from dragoman.stages.rescue.typed_tags import refused, refused_to_the_end
+from dragoman.stages.rescue.typed_tags import BROKEN, refused, refused_to_the_end
 from dragoman.stages.rescue.xml_values import leaf, value_until
 
 _NAME: Final = re.compile(r"[^\"'<>\n]+")
@@ -113,11 +113,20 @@ def argument_pairs(
             mark = yield from _joined_pair(cursor, tools, name, written, keys, (f"<{key_tag}", *ends))
             continue
         key = plain(written) if closed == f"</{key_tag}" else ""
-        if not key or key in keys or not (yield from cursor.closing(f"<{value_tag}")):
+        stops: tuple[str, ...] = (f"</{value_tag}", f"<{key_tag}")
+        if key and key not in keys and not (yield from cursor.closing(f"<{value_tag}")):
+            stops += (f"<{value_tag}", *ends)  # GLM 4.7 leaves out what begins the value, now and then
+            first = yield from cursor.peek()
+            if not first.strip("< \t\r\n") or not tools.schema(name).has_member(key):
+                key = ""
+        if not key or key in keys:
             yield from refused(cursor, ends)
             return
         yield _key_piece(key, keys)
-        stop = yield from value_until(cursor, tools, name, key, (f"</{value_tag}", f"<{key_tag}"), trim=False)
+        stop = yield from value_until(cursor, tools, name, key, stops, trim=False)
+        if stop in stops[2:]:
+            yield Close("", BROKEN)
+            return
         if stop == f"<{key_tag}":
             yield from refused_to_the_end(cursor, stop)
             return

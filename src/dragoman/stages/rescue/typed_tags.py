@@ -13,7 +13,7 @@ from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.xml_values import SECTION, json_until, live_string, member, section_until, value_until
 
 #: Why a call whose markup does not go on is refused.
-_BROKEN: Final = "its tags do not close each other, or give an argument twice"
+BROKEN: Final = "its tags do not close each other, or give an argument twice"
 #: Why a call whose value holds another call's markup is refused, with all that stands behind it.
 NESTED: Final = "a value holds the markup of a call, so that its end and its own call's have two readings"
 
@@ -63,7 +63,7 @@ def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generato
             yield from refused_to_the_end(cursor, stop)
             return False
         if stop in tags.ends:
-            yield Close("", _BROKEN)
+            yield Close("", BROKEN)
             return False
         if stop not in tags.closers:
             break
@@ -82,7 +82,7 @@ def refused(cursor: Cursor, ends: tuple[str, ...]) -> Parser:
     is_cut = cursor.ended and not cursor.rest()
     if ends and not is_cut:
         yield from cursor.until(*ends)
-    yield Close("", "" if is_cut else _BROKEN)
+    yield Close("", "" if is_cut else BROKEN)
 
 
 def refused_to_the_end(cursor: Cursor, beginning: str = "") -> Parser:

@@ -32,10 +32,12 @@ class Pair(msgspec.Struct, frozen=True):
     stops: tuple[str, ...] = ()
 
 
+#: Who speaks in harmony; LLM-jp writes a space behind each token.
+_ASSISTANT: Final = ("<|start|>assistant", "<|start|> assistant")
 HARMONY: Final = Pair(
-    ("<|channel|>analysis<|message|>", "<|start|>assistant<|channel|>analysis<|message|>"),
+    tuple(f"{start}<|channel|>{gap}analysis<|message|>" for start in ("", *_ASSISTANT) for gap in ("", " ")),
     ("<|end|>", "<|return|>"),
-    ("<|start|>assistant", "<|channel|>"),
+    (*_ASSISTANT, "<|channel|>"),
 )
 PAIRS: Final = (
     Pair(("<think>",), ("</think>",)),
@@ -47,13 +49,10 @@ PAIRS: Final = (
 )
 #: What opens harmony's text for the user, and what ends it.
 HARMONY_TEXT: Final = tuple(
-    start + channel
-    for start in ("", "<|start|>assistant")
-    for channel in (
-        "<|channel|>final<|message|>",
-        "<|channel|>final <|constrain|>json<|message|>",
-        "<|channel|>commentary<|message|>",
-    )
+    f"{start}<|channel|>{gap}{channel}<|message|>"
+    for start in ("", *_ASSISTANT)
+    for gap in ("", " ")
+    for channel in ("final", f"final <|constrain|>{gap}json", "commentary")
 )
 #: Harmony as a whole message with its tokens taken away: how it begins, and what ends its analysis.
 UNMARKED: Final = re.compile(r"(?:assistant)?analysis(?=[^\W\d_]|[\"'“])")

@@ -1,4 +1,5 @@
-"""Small models of every kind: the whole message is one call object, or several, in a `json` fence."""
+"""Small models of every kind: the whole message is one call object, or several, in a `json` fence. Qwen2.5-Coder also
+writes them in `<tools>`, as its prompt has the tools."""
 
 from __future__ import annotations
 
@@ -14,19 +15,20 @@ _LANGUAGES: Final = frozenset({"", "json", "tool_call", "tool_calls", "tool", "t
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    is_fence = opener == "```"
     while True:
-        if (yield from cursor.word(_LANGUAGE, 16)) not in _LANGUAGES:
+        if is_fence and (yield from cursor.word(_LANGUAGE, 16)) not in _LANGUAGES:
             raise NotACall
         yield from call_objects(cursor, tools, is_message=True)
         yield from cursor.closing("}")  # one too many
-        yield from cursor.closing("```")
-        if not (yield from cursor.closing("```")):
+        yield from cursor.closing("```" if is_fence else "</tools>")
+        if not (yield from cursor.closing(opener)):
             return
 
 
 FAMILY = Family(
     name="fenced-json",
-    openers=("```",),
+    openers=("```", "<tools>"),
     parse=_parse,
     where="message",
     source="https://github.com/ollama/ollama/issues/13519",

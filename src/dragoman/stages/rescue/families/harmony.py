@@ -1,7 +1,7 @@
 """gpt-oss: `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`. The recipient may also
 come before the channel: `<|start|>assistant to=functions.NAME<|channel|>commentary json<|message|>`. Some servers strip
 the special tokens: `commentary to=functions.NAME json{…}`. The prompt ends with `<|start|>assistant`, so a whole
-message may begin with `to=functions.NAME<|channel|>`."""
+message may begin with `to=functions.NAME<|channel|>`. LLM-jp writes a space behind each token."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dragoman.stages.rescue.json_calls import named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
 _KIND: Final = re.compile(r"[A-Za-z]+")
+_STARTS: Final = ("<|channel|>", "<|start|>assistant", "<|start|> assistant")
 _CHANNELS: Final = ("commentary", "analysis")
 _BARE: Final = tuple(
     f"{role}{channel} to=functions." for role in ("", "assistant") for channel in ("commentary", "analysis")
@@ -31,7 +32,7 @@ def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if not (yield from cursor.sees("<|channel|>")):
         raise NotACall
     yield from _call(cursor, tools, written)
-    while mark := (yield from cursor.closing("<|start|>assistant", "<|channel|>")):
+    while mark := (yield from cursor.closing(*_STARTS)):
         yield from _parse(cursor, tools, mark)
 
 
@@ -42,9 +43,11 @@ def _call(cursor: Cursor, tools: Tools, written: str) -> Parser:
     if not written or (yield from cursor.take("<|channel|>")):
         if not written:
             raise NotACall
+        yield from cursor.space()
         yield from cursor.expect(*_CHANNELS)
         yield from cursor.space()
-    yield from cursor.take("<|constrain|>")
+    if (yield from cursor.take("<|constrain|>")):
+        yield from cursor.space()
     kind = yield from cursor.word(_KIND, 32)  # json, code
     yield from cursor.space()
     yield from cursor.take("<|message|>")
@@ -69,7 +72,7 @@ def _recipient(cursor: Cursor) -> Generator[Action, None, str]:
 
 FAMILY = Family(
     name="harmony",
-    openers=("<|channel|>", "<|start|>assistant", *_BARE),
+    openers=(*_STARTS, *_BARE),
     parse=_parse,
     source="https://github.com/openai/harmony (docs/format.md); https://github.com/lablup/mlxcel/issues/654",
     residue=("<|call|>", "<|end|>", "<|return|>"),

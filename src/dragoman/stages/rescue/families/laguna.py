@@ -1,5 +1,6 @@
 """Poolside Laguna: `<tool_call>NAME`, then the arguments as JSON, `{…}</tool_call>`. It also writes GLM's form. In both
-forms it sometimes writes `<user>` for `<tool_call>`, and closes it with `</user>` or with the right tag."""
+forms, and with a whole JSON call, it sometimes writes `<user>` for `<tool_call>`, and closes it with `</user>` or with
+the right tag. Step-Audio 2 writes `function` in a line of its own before the name."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Final
 
 from dragoman.stages.rescue.argument_tags import argument_pairs
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.json_calls import named_call
+from dragoman.stages.rescue.json_calls import call_objects, named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
 _SLIP: Final = "<user>"
@@ -18,7 +19,13 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     ends = ("</tool_call>", "</user>") if opener == _SLIP else ("</tool_call>",)
     cursor.stops = ends
     yield from cursor.space()
-    name = tools.offered((yield from cursor.word(_NAME)))
+    if opener == _SLIP and (yield from cursor.peek()) == "{":
+        yield from call_objects(cursor, tools)
+        yield from cursor.closing(*ends)
+        return
+    name = tools.offered(written := (yield from cursor.word(_NAME)))
+    if name is None and written == "function" and (yield from cursor.take("\n")):
+        name = tools.offered((yield from cursor.word(_NAME)))
     if name is None:
         raise NotACall
     if opener == _SLIP and (yield from cursor.sees("<arg_key>")):

@@ -252,7 +252,7 @@ def test_a_call_that_is_answered_by_a_line_without_an_end_is_told(script: str, t
 
 
 def test_lines_up_to_the_bound_pass(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_stdio, "MOST_LINE", 200_000)
+    monkeypatch.setattr(mcp_stdio, "MOST_MESSAGE", 200_000)
     fits = called(script, None, length=190_000)
     assert [len(part.text) for part in fits.parts if isinstance(part, dragoman.Text)] == [190_000]
     [words] = called(script, None, length=300_000).parts

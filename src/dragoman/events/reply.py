@@ -27,6 +27,7 @@ from dragoman.events.steps import (
     ToolCallStart,
     UsageUpdate,
 )
+from dragoman.gathered import GatheredText
 from dragoman.types import (
     NO_USAGE,
     Attempt,
@@ -117,7 +118,7 @@ class Fold:
     def __init__(self) -> None:
         self._start = Start()
         self._parts: dict[int, Part | None] = {}  # None while open
-        self._pieces: dict[int, list[str]] = {}
+        self._pieces: dict[int, GatheredText] = {}
         self._natives: dict[int, tuple[type, Native | None]] = {}
         self._calls: dict[int, ToolCallStart] = {}  # that started
         self._failed: list[ToolCallFailed] = []
@@ -129,20 +130,20 @@ class Fold:
     def add(self, event: Event) -> None:
         """Take the next event."""
         if type(event) is TextDelta or type(event) is ToolCallDelta:  # as most are
-            self._pieces[event.index].append(event.text)
+            self._pieces[event.index].add(event.text)
         else:
             _TAKES[type(event)](self, event)
 
     def _start_part(self, event: TextStart | ThinkingStart | ToolCallStart) -> None:
         index = event.index
         self._parts[index] = None
-        self._pieces[index] = []
+        self._pieces[index] = GatheredText()
         self._natives[index] = (type(event), event.native)
         if type(event) is ToolCallStart:
             self._calls[index] = event
 
     def _think(self, event: ThinkingDelta) -> None:
-        self._pieces[event.index].append(event.text)
+        self._pieces[event.index].add(event.text)
 
     def _end_call(self, event: ToolCallEnd) -> None:
         self._parts[event.index] = event.call
@@ -177,7 +178,7 @@ class Fold:
 
     def _close(self, event: TextEnd | ThinkingEnd, *, was_thinking: bool = False, redacted: str | None = None) -> None:
         index, native = event.index, event.native
-        text = "".join(self._pieces.pop(index))
+        text = self._pieces.pop(index).text()
         kind, at_start = self._natives[index]
         native = _both(at_start, native)
         if kind is TextStart and not was_thinking:
@@ -191,7 +192,8 @@ class Fold:
 
     def arguments(self, index: int) -> str:
         """The argument text of an open call so far; "" when there is none."""
-        return "".join(self._pieces.get(index, ()))
+        pieces = self._pieces.get(index)
+        return pieces.text() if pieces is not None else ""
 
     def reply(self) -> Reply:
         """The response so far. Text that is still open counts, calls that are still open do not: once the response has
@@ -206,7 +208,7 @@ class Fold:
                 failed += [self._never_ended(self._calls[index])] if self._end is not None else []
             else:
                 opened, native = self._natives[index]
-                text = "".join(self._pieces[index])
+                text = self._pieces[index].text()
                 parts.append(Text(text, None, native) if opened is TextStart else Thinking(text, None, None, native))
         end = self._end
         if failed:

@@ -28,6 +28,7 @@ from dragoman.events import (
     UsageUpdate,
     fold,
 )
+from dragoman.gathered import GatheredRuns
 from dragoman.types import Message, Origin, Part, Request, Text, Thinking, ToolCall
 
 #: Calls that are remembered, and the characters of their seals and thinking.
@@ -273,7 +274,7 @@ class SignatureWatch:
         self._vault = vault
         self._place = Place(request.messages)  # not the request, which may be large and the answer long
         self._owner = owner
-        self._events: list[Event] = []
+        self._events: GatheredRuns[Event] = GatheredRuns()
         self._seals: Mapping[str, Seal] = {}  # of the whole answer, that the vault was not given
         self._keeping: Awaitable[None] | None = None
 
@@ -293,11 +294,13 @@ class SignatureWatch:
         noted = list(compress(events, map(_is_noted, map(type, events))))
         if not noted:
             return
-        self._events += noted
+        for event in noted:
+            self._events.add(event)
         if type(noted[-1]) is Finish:
-            ends = compress(self._events, map(_ENDS.__contains__, map(type, self._events)))
+            events = self._events.items
+            ends = compress(events, map(_ENDS.__contains__, map(type, events)))
             if any(map(_is_sealed, ends)):
-                self._seals = seals_of(self._place, fold(self._events).message)
+                self._seals = seals_of(self._place, fold(events).message)
 
 
 def _is_sealed(event: Event) -> bool:

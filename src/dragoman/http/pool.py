@@ -31,8 +31,8 @@ from dragoman.providers.endpoint import Outgoing
 #: After so many seconds without a connection the host's next address is tried beside the first (RFC 8305).
 _NEXT_ADDRESS_SECONDS: Final = 0.25
 _HEADERS: Final = {"accept": "*/*", "accept-encoding": "identity", "user-agent": "dragoman"}
-#: Addresses whose parts are remembered.
-_PLACES: Final = 1024
+#: Addresses whose parts are remembered. Clients make some up: in Gemini's protocol the model is a part of them.
+_PLACES: Final = 128
 
 
 @final
@@ -176,7 +176,7 @@ class HttpPool:
     def _learn(self, url: str) -> _Place:
         place = _split(url)
         if len(self._places) >= _PLACES:
-            self._places.clear()
+            del self._places[next(iter(self._places))]
         self._places[url] = place
         return place
 

@@ -14,6 +14,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman.events import EVERY_KIND, Deviation, Event, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
+from dragoman.gathered import GatheredRuns
 from dragoman.stages.part_indices import OPENING, PartIndices, index_of, of_kinds
 from dragoman.stages.tool_names import clean_name
 from dragoman.types import ToolCall
@@ -45,7 +46,7 @@ class ParallelWrapper:
 
     def __init__(self, offered: Collection[str]) -> None:
         self._offered = frozenset(offered)
-        self._held: dict[int, list[Event]] = {}  # by part index: what came in place of a wrapper
+        self._held: dict[int, GatheredRuns[Event]] = {}  # by part index: what came in place of a wrapper
         self._indices = PartIndices()
         self._out: list[Event] = []
         self.handles: frozenset[type] = OPENING
@@ -71,13 +72,13 @@ class ParallelWrapper:
 
     def _take(self, event: Event) -> None:
         if type(event) is ToolCallStart and self._is_wrapper(event.name):
-            self._held[event.index] = [event]
+            self._held[event.index] = GatheredRuns(event)
             self.handles = EVERY_KIND
         elif self._held and isinstance(event, _OF_CALLS) and event.index in self._held:
-            self._held[event.index].append(event)
+            self._held[event.index].add(event)
             if isinstance(event, ToolCallDelta):
                 return
-            held = self._held.pop(event.index)
+            held = self._held.pop(event.index).take()
             calls = self._unpacked(event.call) if isinstance(event, ToolCallEnd) else None
             if calls is None:
                 for waiting in held:

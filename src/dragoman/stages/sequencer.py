@@ -28,6 +28,7 @@ from dragoman.events import (
     ToolCallStart,
     UsageUpdate,
 )
+from dragoman.gathered import GatheredRuns
 from dragoman.stages.part_indices import index_of
 
 #: Characters that may wait behind an open part; past them the response fails.
@@ -49,7 +50,7 @@ class Sequencer:
     def __init__(self, *, limit: int = WAITING_LIMIT) -> None:
         self._live = -1  # index of the open part
         self._start: Event | None = None  # with which it opened
-        self._waiting: dict[int, list[Event]] = {}  # by part, in order of opening
+        self._waiting: dict[int, GatheredRuns[Event]] = {}  # by part, in order of opening
         self._size = 0
         self._limit = limit
         self._failed = False
@@ -130,7 +131,7 @@ class Sequencer:
             out.append(event)
 
     def _wait(self, index: int, event: Event, out: list[Event], *, size: int = 0) -> None:
-        self._waiting.setdefault(index, []).append(event)
+        self._waiting.setdefault(index, GatheredRuns()).add(event)
         self._size += size
         if self._size > self._limit:
             self._failed = True
@@ -140,7 +141,7 @@ class Sequencer:
         """Let the parts that wait go, up to the first that is still open."""
         while self._waiting and self._live < 0:
             index = next(iter(self._waiting))
-            events = self._waiting.pop(index)
+            events = self._waiting.pop(index).take()
             for event in events:
                 out.append(event)
                 self._size -= len(event.text) if isinstance(event, TextDelta | ToolCallDelta | ThinkingDelta) else 0

@@ -27,6 +27,7 @@ from dragoman.events import (
     ToolCallStart,
     settle_reason,
 )
+from dragoman.gathered import GatheredText
 from dragoman.protocol import NewId
 from dragoman.stages.part_indices import PartIndices
 from dragoman.stages.rescue.cursor import Close, More, NotACall, Open, Piece
@@ -51,7 +52,7 @@ class _Part:
         self.index = -1  # of the text part that is open in the output
         self.has_said = False
         self.is_spoilt = False  # a call could not be read: the rest of the object cannot either
-        self.space: list[str] = []  # white space behind the object, which is text only before text
+        self.space = GatheredText()  # white space behind the object, which is text only before text
 
 
 class _Call:
@@ -167,10 +168,10 @@ class Structured:
         if part.is_spoilt:
             return
         if part.index < 0:
-            part.space.append(text)
+            part.space.add(text)
             if not text.strip():
                 return
-            text = "".join(part.space)
+            text = part.space.text()
             self._open(part)
             self._other = True
         self._out.append(TextDelta(part.index, text))

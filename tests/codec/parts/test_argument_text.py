@@ -222,7 +222,7 @@ def test_no_open_call_shows_its_arguments() -> None:
     """What an error report has of local variables is kept by others."""
     call = OpenCall(3, id="c", name="ring", kind="function")
     call.text.add('{"word": "open sesame"')
-    call.pending.append("open sesame")
+    call.pending.add("open sesame")
     call.arguments = '{"word": "open sesame"}'
     assert repr(call) == "<OpenCall 3 waiting>"
     assert repr(call.text) == "<ArgumentText live>"

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, final
 
 from dragoman import _json
+from dragoman.client.mcp.http import bounded_client
 from dragoman.client.mcp.messages import Sifted
-from dragoman.client.mcp.stdio import started
+from dragoman.client.mcp.stdio import MOST_MESSAGE, started
 from dragoman.config import McpServer
 from dragoman.deviations import clip
 from dragoman.errors import MissingExtra
@@ -72,9 +73,9 @@ class McpSession:
             from mcp.client.streamable_http import streamable_http_client
 
             timeout = httpx2.Timeout(OPEN_SECONDS, read=CALL_SECONDS)
-            client = httpx2.AsyncClient(headers=secrets, trust_env=False, follow_redirects=False, timeout=timeout)
-            await stack.enter_async_context(client)
-            streams: Any = await stack.enter_async_context(streamable_http_client(server.url, http_client=client))
+            client = await stack.enter_async_context(bounded_client(secrets, timeout, self.note_broken))
+            connected = streamable_http_client(server.url, http_client=client, max_sse_event_size=MOST_MESSAGE)
+            streams: Any = await stack.enter_async_context(connected)
         else:
             streams = await stack.enter_async_context(_started(server, {"PATH": path, **secrets}, folder, errors, self))
         self._client = await stack.enter_async_context(ClientSession(Sifted(streams[0]), streams[1]))

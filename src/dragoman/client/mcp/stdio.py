@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     Streams: TypeAlias = tuple[MemoryObjectReceiveStream[Any], MemoryObjectSendStream[Any]]
 
 _MIB: Final = 1024 * 1024
-#: Bytes of one line: a message, or a picture in it.
-MOST_LINE = 16 * _MIB
+#: Bytes of one message, with a picture in it.
+MOST_MESSAGE = 16 * _MIB
 _READ: Final = 64 * 1024
 #: Seconds that a server has to end by itself, and again after it was asked to.
 _GRACE: Final = 2.0
@@ -39,7 +39,7 @@ async def started(
 ) -> AsyncIterator[Streams]:
     """Start a server; its messages in and out, until the block ends and the server with it.
 
-    A line of more than `MOST_LINE` bytes ends the server: `broken` is told, and whoever waits for an answer sees a
+    A line of more than `MOST_MESSAGE` bytes ends the server: `broken` is told, and whoever waits for an answer sees a
     closed connection.
 
     Raises:
@@ -81,8 +81,8 @@ async def _read(process: Process, messages: MemoryObjectSendStream[Any], broken:
                     del line[: end + 1]
                     seen = 0
                     await messages.send(message)
-                if len(line) > MOST_LINE:
-                    broken(f"the server wrote a line of more than {MOST_LINE // _MIB} MiB")
+                if len(line) > MOST_MESSAGE:
+                    broken(f"the server wrote a line of more than {MOST_MESSAGE // _MIB} MiB")
                     _signal(process, by_force=True)
                     return
         with contextlib.suppress(*gone):

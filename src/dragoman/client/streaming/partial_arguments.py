@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, final, overload
 
 from dragoman import _json
+from dragoman.gathered import GatheredText
 
 #: The inside of a string as far as it needs no second look: no code points, no end.
 _INSIDE: Final = re.compile(r'[^"\\]*+(?:\\["\\/bfnrt][^"\\]*+)*+')
@@ -29,12 +30,10 @@ class _OpenString:
     __slots__ = ("pieces",)
 
     def __init__(self) -> None:
-        self.pieces: list[str] = []
+        self.pieces = GatheredText()
 
     def text(self) -> str:
-        if len(self.pieces) > 1:
-            self.pieces = ["".join(self.pieces)]
-        return self.pieces[0] if self.pieces else ""
+        return self.pieces.text()
 
 
 @final
@@ -158,7 +157,7 @@ class PartialArguments:
         """Take the next text."""
         string = self._string
         if string is not None and not self._escape and '"' not in text and "\\" not in text:  # the usual delta
-            string.pieces.append(text)
+            string.pieces.add(text)
             return
         position, end = 0, len(text)
         while position < end and self._state != "done":
@@ -254,7 +253,7 @@ class PartialArguments:
             return self._read_escape(string, text, position)
         end = _INSIDE.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing at least
         if end > position:
-            string.pieces.append(_unescaped(text[position:end]))
+            string.pieces.add(_unescaped(text[position:end]))
         if end < len(text):
             if text[end] == "\\":
                 self._escape = "\\"
@@ -279,12 +278,12 @@ class PartialArguments:
     def _read_escape(self, string: _OpenString, text: str, position: int) -> int:
         escape = self._escape + text[position]
         if len(escape) == 2 and escape[1] != "u":
-            string.pieces.append(_ESCAPES.get(escape[1], escape[1]))
+            string.pieces.add(_ESCAPES.get(escape[1], escape[1]))
             self._escape = ""
         elif len(escape) in (6, 12):
             self._escape = self._put_code(string, escape)
         elif len(escape) in (7, 8) and escape[6:] not in ("\\", "\\u"):
-            string.pieces.append("\ufffd")  # a high surrogate without its partner
+            string.pieces.add("\ufffd")  # a high surrogate without its partner
             self._escape = ""
             return position - (len(escape) - 7)
         else:
@@ -296,10 +295,10 @@ class PartialArguments:
         try:
             units = [int(part, 16) for part in escape.split("\\u")[1:]]
         except ValueError:
-            string.pieces.append("\ufffd")
+            string.pieces.add("\ufffd")
             return ""
         if len(units) == 1 and 0xD800 <= units[0] <= 0xDBFF:
             return escape
         data = b"".join(unit.to_bytes(2, "big") for unit in units)
-        string.pieces.append(data.decode("utf-16-be", "replace"))
+        string.pieces.add(data.decode("utf-16-be", "replace"))
         return ""

@@ -33,7 +33,7 @@ def grow(call: OpenCall, text: str, answer: Answer) -> None:
             answer.events.append(ToolCallDelta(call.index, text))
         call.live = call.text.live_pieces() if not call.half else None
     elif text and call.state == "waiting":
-        call.pending.append(text)
+        call.pending.add(text)
 
 
 def grow_while_open(call: OpenCall, texts: list[str], answer: Answer) -> bool:

@@ -16,6 +16,7 @@ from dragoman._json import Malformed
 from dragoman.codec.brackets import end_of, most_closed, split_strings
 from dragoman.codec.parts.argument_residue import is_residue, skip_behind
 from dragoman.codec.parts.settled_arguments import Settled, is_plain_object, is_same_value
+from dragoman.gathered import GATHERED, GatheredText
 
 #: Text outside of strings, whole strings included, up to a bracket or a string that is not closed here.
 _OUTSIDE: Final = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
@@ -29,8 +30,6 @@ _PLACEHOLDERS: Final = re.compile(r"(?:(\{\s*+\})\s*+)+(?=\{)")
 _MOST_OBJECTS: Final = 64
 _SHORT: Final = 128  # characters that are read bracket by bracket sooner than looked at as a whole
 _FEW: Final = 16  # characters that many texts begin with
-#: Fragments that are kept one by one, before they become one text.
-GATHERED: Final = 32
 Phase: TypeAlias = Literal["held", "odd", "live", "closed"]
 
 
@@ -54,10 +53,11 @@ class ArgumentText(msgspec.Struct, eq=False):
     placeholder: str = ""
     _pieces: list[str] = []
     _scanned: int = 0  # how many pieces the scanner has read
+    _joined: int = 0  # how many of them were many
     _depth: int = 0
     _in_string: bool = False
     _escaped: bool = False
-    _surplus: list[str] = []
+    _surplus: GatheredText = msgspec.field(default_factory=GatheredText)
     _restated: Restated | None = None  # while a piece may say again all that came before it, or stand in it
 
     def __repr__(self) -> str:
@@ -66,6 +66,8 @@ class ArgumentText(msgspec.Struct, eq=False):
     def add(self, text: str) -> str:
         """Take the next fragment; gives the text that may leave now ("" while nothing may)."""
         if self.phase == "live":
+            if len(self._pieces) - self._joined > GATHERED:
+                self.gather()
             if text[:1] == "{":
                 return self._add_again(text)
             if "}" not in text:
@@ -77,7 +79,12 @@ class ArgumentText(msgspec.Struct, eq=False):
             return ""
         if self.phase == "held":
             return self._add_held(text)
-        (self._pieces if self.phase == "odd" else self._surplus).append(text)
+        if self.phase == "odd":
+            self._pieces.append(text)
+            if len(self._pieces) - self._joined > GATHERED:
+                self.gather()
+        else:
+            self._surplus.add(text)
         return ""
 
     def add_many(self, texts: list[str], joined: str) -> bool:
@@ -88,19 +95,21 @@ class ArgumentText(msgspec.Struct, eq=False):
                 return False
             if _FLAT.fullmatch(joined) is None or any(text[0] == "{" for text in texts[1:]):
                 return False
-            self.phase, self._pieces, self._scanned = "closed", list(texts), len(texts)
+            self.phase, self._pieces, self._scanned = "closed", [joined], 1
             return True
         if self.phase != "live" or self._may_restate(texts, joined):
             return False
+        if len(self._pieces) - self._joined > GATHERED:
+            self.gather()
         if "}" not in joined:
-            self._pieces += texts
+            self._pieces.append(joined)
             return True
         if not self._scanned:  # its opening brace tells how deep the rest is
             self._scan(self._pieces[0])
             self._scanned = 1
         if not self._stays_open("".join(self._pieces[self._scanned :]) + joined):
             return False
-        self._pieces += texts
+        self._pieces.append(joined)
         self._scanned = len(self._pieces)
         return True
 
@@ -111,9 +120,15 @@ class ArgumentText(msgspec.Struct, eq=False):
         return beginning in joined and any(text.startswith(beginning) for text in texts)
 
     def gather(self) -> None:
-        """Make one of the last pieces: a short text takes as much memory again as fifty characters."""
-        start = max(self._scanned, len(self._pieces) - GATHERED)
-        self._pieces[start:] = ["".join(self._pieces[start:])]
+        """Make one of many pieces, those that were scanned and those that were not apart."""
+        pieces, scanned = self._pieces, self._scanned
+        if scanned - self._joined >= GATHERED:
+            pieces[self._joined : scanned] = ["".join(pieces[self._joined : scanned])]
+            self._joined = self._scanned = scanned = self._joined + 1
+        start = max(scanned, self._joined)
+        if len(pieces) - start >= GATHERED:
+            pieces[start:] = ["".join(pieces[start:])]
+            self._joined = start + 1
 
     def live_pieces(self) -> list[str] | None:
         """The list that takes fragments without a closing brace; None while each must be looked at."""
@@ -143,7 +158,7 @@ class ArgumentText(msgspec.Struct, eq=False):
         """All that came, placeholder aside."""
         if self._restated is not None:
             return self._restated.joined.raw()
-        return "".join(self._pieces) + "".join(self._surplus)
+        return "".join(self._pieces) + self._surplus.text()
 
     def _add_again(self, text: str) -> str:
         """A piece that begins with a brace: some servers say all arguments so far again with each one."""
@@ -203,7 +218,7 @@ class ArgumentText(msgspec.Struct, eq=False):
                 return ""
             if after[0] != "{":
                 self.phase = "closed"
-                self._pieces, self._surplus = ["{}"], [after]
+                self._pieces, self._surplus = ["{}"], GatheredText(after)
                 return "{}"
             self.placeholder = held[: len(held) - len(after)].strip()
             held = after
@@ -232,7 +247,7 @@ class ArgumentText(msgspec.Struct, eq=False):
         self._pieces.append(text[:end])
         self._scanned = len(self._pieces)
         if end < len(text):  # white space too: the object may not end here when it is repaired
-            self._surplus.append(text[end:])
+            self._surplus.add(text[end:])
         return text[:end]
 
     def _stays_open(self, text: str) -> bool:
@@ -340,7 +355,7 @@ class ArgumentText(msgspec.Struct, eq=False):
 
     def _settle_surplus(self, text: str, value: object, codes: list[tuple[str, str]]) -> Settled:
         """Tell what follows the closing brace: residue, the same object again, further calls, or what none may drop."""
-        surplus = "".join(self._surplus)
+        surplus = self._surplus.text()
         more: list[str] = []
         objects = [text]
         for _ in range(_MOST_OBJECTS + 1):  # each is read from the text that is left, so their number bounds the time
@@ -350,7 +365,7 @@ class ArgumentText(msgspec.Struct, eq=False):
             is_glued = not surplus[: len(surplus) - len(rest)].strip()
             further = ArgumentText()
             further.add(rest)
-            object_text, surplus = "".join(further._pieces), "".join(further._surplus)
+            object_text, surplus = "".join(further._pieces), further._surplus.text()
             if not further.is_whole():
                 if is_glued and _BEGINNING.match(rest) is not None:
                     return Settled(text, more=tuple(more), codes=tuple(codes), cut_after=True)

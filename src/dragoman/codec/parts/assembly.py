@@ -17,7 +17,6 @@ from typing import Final, Literal, TypeAlias
 from dragoman._json import whole_characters
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds, exceeded
 from dragoman.codec.parts.argument_growth import grow
-from dragoman.codec.parts.argument_text import GATHERED
 from dragoman.codec.parts.half_characters import cut_half, join_halves
 from dragoman.codec.parts.open_calls import OpenCalls
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
@@ -42,6 +41,7 @@ from dragoman.events import (
     ThinkingStart,
     ToolCallDelta,
 )
+from dragoman.gathered import GATHERED
 from dragoman.protocol import NewId, TakesNothing, takes_nothing
 from dragoman.types import Cost, Media, Native, Opaque, StopReason, Usage
 

@@ -153,8 +153,7 @@ class OpenCalls:
         call.state = "announced"
         answer.events.append(ToolCallStart(call.index, call.id, call.name, call.kind, call.native))
         if call.pending:
-            answer.events.append(ToolCallDelta(call.index, "".join(call.pending)))
-            call.pending.clear()
+            answer.events.append(ToolCallDelta(call.index, call.pending.take()))
 
     def _glued(self, name: str) -> int:
         """How often a name repeats an offered one (`ff`: `f`, twice); 0 when it does not, or was offered itself."""

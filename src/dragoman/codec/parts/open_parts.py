@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.events import TextStart, ThinkingStart
+from dragoman.gathered import GatheredText
 from dragoman.types import Native
 
 
@@ -31,6 +32,7 @@ class OpenCall(msgspec.Struct, eq=False):
     `id` is "" while the wire has not said one. `repeats` is the whole call under whose id this one was sent again.
     `is_settled`: nothing of its arguments can come any more. `unread`: the key of what may be its arguments, in a place
     where none are read; `is_torn`: a piece has them there, so that the others are not all.
+    `pending`: text that may leave once the call is announced.
     `is_doubtful`: a name or another id came behind its arguments, so that further ones may be another call's.
     """
 
@@ -42,7 +44,7 @@ class OpenCall(msgspec.Struct, eq=False):
     signature: str | None = None
     state: Literal["waiting", "announced", "whole", "failed"] = "waiting"
     text: ArgumentText = msgspec.field(default_factory=ArgumentText)
-    pending: list[str] = []  # text that may leave once the call is announced
+    pending: GatheredText = msgspec.field(default_factory=GatheredText)
     arguments: str = ""  # the final text, when whole
     is_settled: bool = False
     fragments: int = 0

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from dragoman import _json
 from dragoman._json import Malformed
+from dragoman.gathered import GatheredText
 from dragoman.stages.argument_repair.string_text import Unreadable
 from dragoman.stages.json_schema import Judge, ReadInner, Shape, ToolSchema
 
@@ -66,7 +67,7 @@ class ArgumentWriter:
         self._judge = Judge(schema)
         self._is_unjudged = False  # and that was told
         self._read_inner = read_inner
-        self.capture: list[str] | None = None
+        self.capture: GatheredText | None = None
         self._capture_depth = 0
         self._capture_shape = _ANYTHING
         self._deepest = 0  # levels of the captured value
@@ -90,18 +91,21 @@ class ArgumentWriter:
 
     def put(self, text: str) -> None:
         """Write text of a token."""
-        (self.out if self.capture is None else self.capture).append(text)
+        if self.capture is None:
+            self.out.append(text)
+        else:
+            self.capture.add(text)
 
     def put_gap(self) -> None:
         """Write what waited."""
         gap = self.gap
         if gap:
-            (self.out if self.capture is None else self.capture).extend(gap)
+            self.put("".join(gap))
             gap.clear()
 
     def captured(self) -> str | None:
         """The captured text so far; None outside of such a value."""
-        return None if self.capture is None else "".join(self.capture)
+        return None if self.capture is None else self.capture.text()
 
     # ------------------------------------------------------------ containers
 
@@ -191,7 +195,7 @@ class ArgumentWriter:
 
     def _begin_capture(self, shape: Shape) -> None:
         if self.capture is None:
-            self.capture = []
+            self.capture = GatheredText()
             self._capture_depth = len(self.stack)
             self._capture_shape = shape
             self._deepest = 0
@@ -225,7 +229,7 @@ class ArgumentWriter:
         """A value is whole: what was captured is judged."""
         if self.capture is None or len(self.stack) != self._capture_depth:
             return
-        text = "".join(self.capture)
+        text = self.capture.text()
         self.capture = None
         self.put(self._coerced(text, self._capture_shape))
 

@@ -21,12 +21,12 @@ import re
 from typing import Final, Literal, TypeAlias
 
 from dragoman import _json
+from dragoman.gathered import GatheredText
 from dragoman.stages.argument_repair.argument_writer import ArgumentWriter
 from dragoman.stages.argument_repair.near_json import NOT_CLOSED, NearJson, read_inner
 from dragoman.stages.argument_repair.near_json import State as WholeState
 from dragoman.stages.argument_repair.string_text import PLAIN, StringText, Unreadable, unescaped
 from dragoman.stages.json_schema import ToolSchema
-from dragoman.stages.text_buffer import TextBuffer
 
 State: TypeAlias = Literal[
     "start", "key-or-end", "key", "colon", "value", "value-or-end", "after",
@@ -63,7 +63,7 @@ class Repairer:
     )  # fmt: skip
 
     def __init__(self, schema: ToolSchema) -> None:
-        self.left = TextBuffer()
+        self.left = GatheredText()
         self.problem = ""
         self.has_inner_quotes = False
         self._writer = ArgumentWriter(schema, read_inner)
@@ -71,10 +71,10 @@ class Repairer:
         self._state: State = "start"
         self._resume: WholeState = "start"  # where reading goes on with what is held
         self._is_live = False  # in a string that leaves as it comes
-        self._look: list[str] = []  # white space behind a quote
+        self._look = GatheredText()  # white space behind a quote
         self._word = ""
-        self._held: list[str] = []
-        self._rest: list[str] = []
+        self._held = GatheredText()
+        self._rest = GatheredText()
         self._leaps = 0  # over whole items, that may still be tried in this text
 
     @property
@@ -85,7 +85,7 @@ class Repairer:
     @property
     def rest(self) -> str:
         """What came after the object's end."""
-        return "".join(self._rest)
+        return self._rest.text()
 
     def is_done(self) -> bool:
         """Whether the object is closed."""
@@ -99,7 +99,7 @@ class Repairer:
             self.left.add(text)
             return text
         if self._state == "held":
-            self._held.append(text)
+            self._held.add(text)
             return ""
         if self._state == "failed":
             return ""
@@ -146,14 +146,13 @@ class Repairer:
             before = self._writer.captured() or self.left.text()
             found = _BEFORE_STRING.match(before)
             before = before[found.end() :] if found is not None else ""
-        text = "".join(self._held)
-        self._held.clear()
+        text = self._held.take()
         reader = NearJson(self._writer, self._string, text, self._writer.schema.names())
         place = reader.read(state, before=before)
         self.has_inner_quotes = reader.has_inner_quotes
         if self._writer.missing:
             raise Unreadable(f"{self._writer.missing} after the repair")
-        self._rest.append(text[place:])
+        self._rest.add(text[place:])
         self._state = "done"
 
     # ------------------------------------------------------------ tokens
@@ -171,7 +170,7 @@ class Repairer:
             elif state == "quote" or state == "key-quote":
                 position = self._read_after_quote(text, position)
             elif state == "done":
-                self._rest.append(text[position:])
+                self._rest.add(text[position:])
                 return
             else:  # held, or failed
                 return
@@ -179,7 +178,7 @@ class Repairer:
     def _wait(self, state: WholeState, *texts: str) -> int:
         """A defect: from these texts on everything waits for the end. Gives the place to go on at: none."""
         self._resume = state
-        self._held += texts
+        self._held.add("".join(texts))
         self._state = "held"
         return 0
 
@@ -298,7 +297,7 @@ class Repairer:
         string, end = self._string, len(text)
         is_key = self._state == "key-string"
         if not string.is_literal:
-            put = string.pieces.append if is_key else self._writer.put
+            put = string.pieces.add if is_key else self._writer.put
             if string.escape == "\\" and text[position] in _SHORT_ESCAPES:
                 string.see("\\" + text[position])
                 put("\\" + text[position])
@@ -335,15 +334,14 @@ class Repairer:
         if text[position] in " \t\r\n":
             found = _SPACE.match(text, position)
             assert found is not None
-            self._look.append(found.group())
+            self._look.add(found.group())
             position = found.end()
             if position == len(text):
                 return position
         mark = text[position]
         look = ""
         if self._look:
-            look = "".join(self._look)
-            self._look.clear()
+            look = self._look.take()
         if self._state == "key-quote":
             raw = self._string.taken()
             if mark != ":":

@@ -14,6 +14,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.codec.brackets import STRETCH
+from dragoman.gathered import GatheredText
 
 #: Text that needs no mending.
 PLAIN: Final = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]*+(?:\\["\\/bfnrt][^"\\\x00-\x1f\ud800-\udfff]*+)*+')
@@ -87,7 +88,7 @@ class StringText:
         self._note = note
         self._closers = '"'
         self.escape = ""
-        self.pieces: list[str] = []
+        self.pieces = GatheredText()
         self._run = _RUNS[self._closers]
         self.is_literal = self._has_letters = False
 
@@ -100,13 +101,11 @@ class StringText:
 
     def taken(self) -> str:
         """What was read since the last time."""
-        text = "".join(self.pieces)
-        self.pieces.clear()
-        return text
+        return self.pieces.take()
 
     def put_quote(self, quote: str) -> None:
         """A quote that belongs to the string."""
-        self.pieces.append('\\"' if quote == '"' else quote)
+        self.pieces.add('\\"' if quote == '"' else quote)
 
     def see(self, text: str) -> None:
         """Text of the string that needs no mending and was not read here, whole escapes."""
@@ -137,7 +136,7 @@ class StringText:
                     run = self._mended(run)
                 elif "\\" in run:
                     self.see(run)
-                self.pieces.append(run)
+                self.pieces.add(run)
                 position = found.end()
                 if position == stretch:
                     continue
@@ -208,7 +207,7 @@ class StringText:
         self.escape = ""
         self._has_letters = self._has_letters or self._is_letter(mark)
         if mark in _ESCAPABLE:
-            self.pieces.append(escape)
+            self.pieces.add(escape)
         elif mark == "'" or mark in self._closers:
             if self._closers == '"':
                 self._note("bad escape")
@@ -218,7 +217,7 @@ class StringText:
         else:
             self._note("bad escape")
             self.is_literal = True
-            self.pieces.append("\\\\")
+            self.pieces.add("\\\\")
             return position  # a line end behind it stands for itself
         return position + 1
 
@@ -232,10 +231,10 @@ class StringText:
             if 0xDC00 <= unit <= 0xDFFF:
                 self._put_half()
             else:
-                self.pieces.append(escape)
+                self.pieces.add(escape)
         elif 0xDC00 <= unit <= 0xDFFF:
             self.escape = ""
-            self.pieces.append(escape)
+            self.pieces.add(escape)
         else:
             self._put_half()
             self.escape = escape[6:]
@@ -246,14 +245,14 @@ class StringText:
         self._note("bad escape")
         self.is_literal = True
         if len(escape) > 6:
-            self.pieces.append("\ufffd")
-        self.pieces.append("\\\\" + escape[-(len(escape) % 6) + 1 :])
+            self.pieces.add("\ufffd")
+        self.pieces.add("\\\\" + escape[-(len(escape) % 6) + 1 :])
         self.escape = ""
         return position
 
     def _put_half(self) -> None:
         self._note("half of a surrogate pair")
-        self.pieces.append("\ufffd")
+        self.pieces.add("\ufffd")
 
 
 def unescaped(raw: str) -> str:

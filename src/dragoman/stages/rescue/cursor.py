@@ -15,6 +15,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json
+from dragoman.gathered import GatheredText
 from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.json_schema import Judge, Shape, ToolSchema
 from dragoman.stages.known_schemas import schema_of
@@ -166,7 +167,7 @@ class Cursor:
     def __init__(self, text: str = "") -> None:
         self._text, self._position = text, 0
         self._mark = -1  # where in the text the mark stands
-        self._kept: list[str] = []  # what was read since the mark and is not in the text any more
+        self._kept = GatheredText()  # what was read since the mark and is not in the text any more
         self.ended = False
         self.marker = ""
         self.is_broken = self.is_sealed = False
@@ -175,7 +176,7 @@ class Cursor:
     def append(self, text: str) -> None:
         """More text has come."""
         if self._mark >= 0:
-            self._kept.append(self._text[self._mark : self._position])
+            self._kept.add(self._text[self._mark : self._position])
             self._mark = 0
         self._text, self._position = self._text[self._position :] + text, 0
 
@@ -191,7 +192,7 @@ class Cursor:
 
     def rewind(self) -> None:
         """Back to the mark."""
-        self._text, self._position = "".join(self._kept) + self._text[self._mark :], 0
+        self._text, self._position = self._kept.text() + self._text[self._mark :], 0
         self.unmark()
 
     def rest(self) -> str:
@@ -289,7 +290,7 @@ class Cursor:
 
     def until(self, *stops: str) -> Generator[Action, None, tuple[str, str]]:
         """Text up to the first of these, and which; ("…", "") when the text ends first."""
-        pieces: list[str] = []
+        pieces = GatheredText()
         longest = max(map(len, stops))
         while True:
             rest = self._text[self._position :]
@@ -298,13 +299,13 @@ class Cursor:
                 place, _, stop = min(places)
                 self._position += place + len(stop)
                 self.marker = stop
-                return "".join((*pieces, rest[:place])), stop
+                return pieces.text() + rest[:place], stop
             if self.ended:
                 self._position = len(self._text)
-                return "".join((*pieces, rest)), ""
+                return pieces.text() + rest, ""
             sure = len(rest) - longest + 1
             if sure > 0:
-                pieces.append(rest[:sure])
+                pieces.add(rest[:sure])
                 self._position += sure
             yield MORE
 
@@ -341,15 +342,15 @@ class Cursor:
 
     def json(self) -> Generator[Action, None, str]:
         """One JSON value, read by its brackets and quotes only (it may need repair); cut, when the text ends first."""
-        pieces: list[str] = []
+        pieces = GatheredText()
         values = self.json_pieces()
         while True:
             try:
                 action = next(values)
             except StopIteration:
-                return "".join(pieces)
+                return pieces.text()
             if isinstance(action, Piece):
-                pieces.append(action.text)
+                pieces.add(action.text)
             else:
                 yield action
 

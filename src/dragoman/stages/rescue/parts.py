@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.events import TextStart, ThinkingStart
+from dragoman.gathered import GatheredRuns, GatheredText
 from dragoman.stages.rescue.runner import Found
 from dragoman.stages.rescue.scan import Scanner
 
@@ -31,10 +32,10 @@ class Part:
         self.start = start
         self.scanner = scanner
         self.index = -1  # of the part that is open in the output
-        self.space: list[str] = []  # white space behind a call: markup, unless prose follows
+        self.space = GatheredText()  # white space behind a call: markup, unless prose follows
         self.is_thinking = isinstance(start, ThinkingStart)
-        self.held: list[Found] = []  # of thinking: what was found from its first call on
-        self.raw: list[str] = []  # of thinking: the text that has not left
+        self.held: GatheredRuns[Found] = GatheredRuns()  # of thinking: what was found from its first call on
+        self.raw = GatheredText()  # of thinking: the text that has not left
         self.is_ended = False
         self.call: Call | None = None  # the one that is open in it: several texts may be open, each with a call
 

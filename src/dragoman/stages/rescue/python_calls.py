@@ -12,6 +12,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman import _json
+from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
 from dragoman.stages.rescue.python_text import (
     CutShort,
@@ -222,14 +223,14 @@ class _Reader:
 
     def _dict_or_set(self) -> Generator[Action, None, bool]:
         """What stands in braces: a colon behind its first value tells. Gives whether it is a dict."""
-        first: list[Piece] = []
+        first = GatheredText()
         mark = yield from self._next()
         if mark == "}":
             yield Piece("{")
             return True
         for action in self._value():
             if isinstance(action, Piece):
-                first.append(action)
+                first.add(action.text)
             else:
                 yield action
         is_dict = (yield from self._next()) == ":"
@@ -238,7 +239,7 @@ class _Reader:
         if is_dict and mark not in "\"'":
             raise Unreadable("a key of a dict is not a string")
         yield Piece("{" if is_dict else "[")
-        yield from first
+        yield Piece(first.text())
         if is_dict:
             self._cursor.skip(1)
             yield Piece(": ")
@@ -302,13 +303,13 @@ class _Reader:
         cursor.skip(len(quote))
         self._quote = quote[0]
         before = ""
-        said: list[str] = []  # the string as it stands, until an escape comes
+        said = GatheredText()  # the string as it stands, until an escape comes
         while True:
             rest = cursor.rest()
             found = _PLAIN.match(rest)
             if found is not None:
                 before = found.group()[-1]
-                said.append(found.group())
+                said.add(found.group())
                 cursor.skip(found.end())
                 yield Piece(_escaped(found.group()))
             elif not rest:
@@ -317,7 +318,7 @@ class _Reader:
                 yield MORE
             elif rest[0] == "\\":
                 before = ""
-                said.append("\\")
+                said.add("\\")
                 yield from self._escape(quote, is_raw=is_raw)
             elif (yield from cursor.peek(len(quote))) == quote and not (yield from self._is_apostrophe(before, quote)):
                 if len(quote) > 1 or (yield from ends_text(cursor)):
@@ -325,12 +326,12 @@ class _Reader:
                 else:
                     self._quote = ""
                     is_last = len(self._open) == 1
-                    yield Piece(_escaped((yield from quoted_text(cursor, "".join(said), quote, is_last=is_last))))
+                    yield Piece(_escaped((yield from quoted_text(cursor, said.text(), quote, is_last=is_last))))
                 self._quote = ""
                 return
             else:
                 before = rest[0]
-                said.append(before)
+                said.add(before)
                 cursor.skip(1)
                 yield Piece(_escaped(before))
 

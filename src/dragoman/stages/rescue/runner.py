@@ -6,6 +6,7 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
+from dragoman.gathered import GatheredRuns
 from dragoman.stages.rescue.cursor import BODY, Close, Cursor, Family, NotACall, Open, Parser, Piece
 
 #: What stands between calls; at the end of a text it belongs to them.
@@ -35,7 +36,7 @@ class Runner:
         self.family = family
         self.parser = parser
         self.cursor = cursor
-        self.found: list[Found] = []
+        self.found: GatheredRuns[Found] = GatheredRuns()
         self.opened = False
         self.is_over = False
         self.is_spoilt = False  # not all of it is calls that can be delivered
@@ -80,7 +81,7 @@ class Runner:
             action = msgspec.structs.replace(action, family=self.family.name)
             self.opened = self._in_call = True
             self.cursor.unmark()
-        self.found.append(action)
+        self.found.add(action)
 
     def _close(self, end: Close) -> None:
         """A call ends; what its family says closed it must have been read."""
@@ -96,10 +97,10 @@ class Runner:
         if end.by == BODY and not end.problem:
             self._body = end
         else:
-            self.found.append(end)
+            self.found.add(end)
 
     def _settle_body(self, *, is_proven: bool) -> None:
         """A call that its own brackets closed is told when it is known whether something stands behind it."""
         if self._body is not None:
-            self.found.append(Close(BODY, is_proven=is_proven))
+            self.found.add(Close(BODY, is_proven=is_proven))
             self._body = None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Close, Cursor, Family, Open, Piece, Tools
 from dragoman.stages.rescue.markers import Markers
@@ -51,7 +52,7 @@ class Scanner:
         self._is_ended = False
         self._race: list[Runner] = []
         self._raw_size = 0
-        self._raw: list[str] = []  # the text that the race reads, until one of it is a call
+        self._raw = GatheredText()  # the text that the race reads, until one of it is a call
         self._begun: tuple[str, _Begun] = "", []  # the marker that the race began with, and what it begins
         self._known: dict[str, tuple[_Begun, str]] = {}  # marker → what it began last, and that text was no call
         self._is_torn = False  # a call in tags did not end as it must: what follows may be the rest of a value of it
@@ -123,7 +124,7 @@ class Scanner:
         """Take a slice; gives what of it (and of a candidate that was none) is to be taken again."""
         if self._race:
             if self._raw:
-                self._raw.append(text)
+                self._raw.add(text)
                 self._raw_size += len(text)
             for runner in self._race:
                 runner.cursor.append(text)
@@ -149,7 +150,7 @@ class Scanner:
         self._whole = ()
         if not begun:
             return text
-        self._raw = [text]
+        self._raw = GatheredText(text)
         for family, opener in begun:
             self._start(family, opener, bare[len(opener) :])
         return self._run(out)
@@ -191,7 +192,7 @@ class Scanner:
             if passed:
                 out.append(Prose(text[:passed]))
             rest = text[passed:]
-            self._raw, self._raw_size, self._begun = [rest], len(rest), (found.group(), begun)
+            self._raw, self._raw_size, self._begun = GatheredText(rest), len(rest), (found.group(), begun)
             for family, opener in begun:
                 self._start(family, opener, rest[len(opener) :])
             return self._run(out)
@@ -297,13 +298,13 @@ class Scanner:
                 self._race.clear()
             elif not self._race and self._raw_size <= _MOST_KNOWN:
                 marker, begun = self._begun
-                self._known[marker] = begun, "".join(self._raw)
+                self._known[marker] = begun, self._raw.text()
             return "" if self._race else self._release(out)
-        self._race, self._raw = [winner], []
+        self._race = [winner]
+        self._raw.clear()
         self._code.skip_call()
         self.family = winner.family.name
-        out += winner.found
-        winner.found = []
+        out += winner.found.take()
         if not winner.is_over:
             return ""
         self._race = []
@@ -318,11 +319,11 @@ class Scanner:
             if not runner.is_spoilt and not (runner.is_over and runner.cursor.rest().strip())
         ]  # fmt: skip
         if is_end:
-            whole = [runner for runner in self._race if runner.is_over and self._fits(runner.found)]
+            whole = [runner for runner in self._race if runner.is_over and self._fits(runner.found.items)]
             self._race = []
             if whole:
                 self.family = whole[0].family.name
-                out += whole[0].found
+                out += whole[0].found.take()
                 return ""
         return "" if self._race else self._release(out, is_message=True)
 
@@ -341,7 +342,7 @@ class Scanner:
 
     def _release(self, out: list[Found], *, is_message: bool = False) -> str:
         """No call: the marker's first character is prose, the rest is looked at again."""
-        text, self._raw = "".join(self._raw), []
+        text = self._raw.take()
         if is_message:
             return text
         self._prose(text[:1], out)

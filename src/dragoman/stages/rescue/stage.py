@@ -31,6 +31,7 @@ from dragoman.events import (
     UsageUpdate,
     settle_reason,
 )
+from dragoman.gathered import GatheredText
 from dragoman.protocol import NewId
 from dragoman.stages.part_indices import OPENING, before, index_of, of_kinds, text_of
 from dragoman.stages.rescue.cursor import BODY, Close, Family, Open, Piece, Tools
@@ -162,11 +163,11 @@ class Rescue:
     def _scanned(self, part: Part, text: str, found: list[Found]) -> None:
         """A text was scanned, and this was found in it and in what waited."""
         if part.is_thinking:
-            part.raw.append(text)
+            part.raw.add(text)
             if not part.held and found:
                 calls = (place for place, action in enumerate(found) if not isinstance(action, Prose))
                 said = sum(len(action.text) for action in found[: next(calls, len(found))] if isinstance(action, Prose))
-                part.raw = ["".join(part.raw)[said:]]
+                part.raw = GatheredText(part.raw.text()[said:])
         for action in found:
             self._found(part, action)
 
@@ -212,7 +213,7 @@ class Rescue:
 
     def _found(self, part: Part, action: Found) -> None:
         if part.is_thinking and (part.held or not isinstance(action, Prose)):
-            part.held.append(action)
+            part.held.add(action)
         elif isinstance(action, Prose):
             self._prose(part, action.text)
         else:
@@ -222,11 +223,11 @@ class Rescue:
 
     def _prose(self, part: Part, text: str) -> None:
         if not part.is_thinking and part.index < 0 and part.scanner.family and not text.strip():
-            part.space.append(text)
+            part.space.add(text)
             return
         self._begin(part)
         self._behind_calls(text)
-        self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, "".join((*part.space, text))))
+        self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, part.space.text() + text))
         part.space.clear()
 
     def _begin(self, part: Part) -> None:
@@ -369,8 +370,8 @@ class Rescue:
     def _release_thinking(self) -> None:
         for index, part in list(self._parts.items()):
             if part.held:
-                part.held = []
-                text, part.raw = "".join(part.raw), []
+                part.held.take()
+                text = part.raw.take()
                 if part.index < 0:
                     self._open_again(part)
                 self._out.append(ThinkingDelta(part.index, text))
@@ -392,7 +393,7 @@ class Rescue:
                 self._found(part, action)
             self._close(part)
         for part in self._parts.values():
-            held, part.held = part.held, []
+            held = part.held.take()
             for is_prose, actions in itertools.groupby(held, lambda action: isinstance(action, Prose)):
                 if is_prose:
                     self._thought_between(part, "".join(action.text for action in actions if isinstance(action, Prose)))

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
+from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.cursor import MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
 from dragoman.stages.rescue.heads import attributes
 from dragoman.stages.rescue.json_calls import named_call
@@ -89,14 +90,15 @@ def refused_to_the_end(cursor: Cursor, beginning: str = "") -> Parser:
     """The open call has a value in which a call begins: nobody can tell where the two end. What follows may be part of
     the value, so that no call is taken out of it: it is passed over with the call. `beginning`: of the inner call, as
     far as it was read."""
-    passed = [beginning]
+    passed = GatheredText(beginning)
     while True:
-        passed.append(cursor.rest())
-        cursor.skip(len(passed[-1]))
+        rest = cursor.rest()
+        passed.add(rest)
+        cursor.skip(len(rest))
         if cursor.ended:
             break
         yield MORE
-    yield Close("", NESTED, passed="".join(passed))
+    yield Close("", NESTED, passed=passed.text())
 
 
 def _value(cursor: Cursor, tools: Tools, name: str, key: str, kind: str, tags: Tags) -> Generator[Action, None, str]:

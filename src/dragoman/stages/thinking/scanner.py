@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
+from dragoman.gathered import GatheredText
 from dragoman.stages.thinking.tags import (
     HARMONY,
     HARMONY_TEXT,
@@ -40,8 +41,8 @@ class ThinkingScanner:
         has_markup: a tag was read.
     """
 
-    __slots__ = ("_closers", "_hold", "_inside", "_is_final", "_is_fresh", "_is_plain", "_known", "_pairs", "_space",
-                 "_start", "_watch", "has_markup", "mode")  # fmt: skip
+    __slots__ = ("_closers", "_hold", "_inside", "_is_final", "_is_fresh", "_is_plain", "_known", "_looks", "_pairs",
+                 "_space", "_start", "_watch", "has_markup", "mode")  # fmt: skip
 
     def __init__(self, named: tuple[str, str] | None, *, opened: bool) -> None:
         """`named`: a pair beside the known ones. `opened`: the text begins inside tags."""
@@ -53,7 +54,8 @@ class ThinkingScanner:
         self._is_fresh = opened  # white space that comes next is markup
         self._watch: Watch | None = None if opened else Watch()
         self._hold = ""  # what may become a tag
-        self._space: list[str] = []  # white space that may be markup
+        self._space = GatheredText()  # white space that may be markup
+        self._looks = 0  # pieces of a held message that were looked at
         self.has_markup = False
         self.mode: Literal["start", "thinking", "text", "unmarked"] = "thinking" if opened else "start"
 
@@ -94,7 +96,7 @@ class ThinkingScanner:
         """The text ended."""
         out: list[Found] = []
         if self.mode == "unmarked":  # it was text
-            self._hold, self.mode = "".join(self._space) + self._hold, "text"
+            self._hold, self.mode = self._space.text() + self._hold, "text"
             self._space.clear()
             out += self.feed("")
         rest, self._hold = self._hold, ""
@@ -104,7 +106,7 @@ class ThinkingScanner:
                 out.append(("was", ""))
                 self._start_again()
                 return out
-        space = "".join(self._space) if not self._is_fresh else ""
+        space = self._space.text() if not self._is_fresh else ""
         self._space.clear()
         kind: Literal["text", "thinking"] = "thinking" if self.mode == "thinking" else "text"
         if space or rest:
@@ -116,7 +118,7 @@ class ThinkingScanner:
     def _read_start(self, text: str, out: list[Found]) -> str:
         bare = text.lstrip()
         if len(bare) < len(text):
-            self._space.append(text[: len(text) - len(bare)])
+            self._space.add(text[: len(text) - len(bare)])
         if not bare:
             return ""
         found = self._start.search(bare)
@@ -127,7 +129,7 @@ class ThinkingScanner:
             if not self.has_markup and UNMARKED.match(bare):
                 self.mode = "unmarked"
                 return bare
-            space = "" if self._is_fresh else "".join(self._space)
+            space = "" if self._is_fresh else self._space.text()
             self._space.clear()
             self.mode = "text"
             return space + bare
@@ -175,29 +177,31 @@ class ThinkingScanner:
         sure = text[:size].rstrip()
         self._think(sure, out)
         if size > len(sure):
-            self._space.append(text[len(sure) : size])
+            self._space.add(text[len(sure) : size])
         return ""
 
     def _think(self, text: str, out: list[Found]) -> None:
         if text:
-            out.append(("thinking", "".join(self._space) + text))
+            out.append(("thinking", self._space.text() + text))
             self._space.clear()
             self._is_fresh = False
 
     def _read_unmarked(self, text: str, out: list[Found]) -> str:
         """Harmony's analysis without its tokens: held until what ends it comes, or its first word is a name in code."""
-        if len(self._space) < _FIRST_PIECES and UNMARKED_NAME.match("".join((*self._space, text)).lstrip()):
+        if self._looks < _FIRST_PIECES and UNMARKED_NAME.match((self._space.text() + text).lstrip()):
             self.mode = "text"
-            text = "".join((*self._space, text))
+            text = self._space.text() + text
             self._space.clear()
             return text
         found = UNMARKED_END.search(text)
         if found is None:
             size = max(0, len(text) - UNMARKED_HELD)
-            self._space.append(text[:size])
+            self._space.add(text[:size])
+            self._looks += 1
             self._hold = text[size:]
             return ""
-        said = "".join(self._space) + text[: found.start()]
+        self._looks = 0
+        said = self._space.text() + text[: found.start()]
         self._space.clear()
         bare = said.lstrip()
         begun = UNMARKED.match(bare)

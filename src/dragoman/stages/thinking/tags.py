@@ -13,8 +13,8 @@ from typing import Final, final
 
 import msgspec
 
+from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.code import Code
-from dragoman.stages.text_buffer import TextBuffer
 
 #: Characters of text in which a lone closing tag is looked for.
 WATCHED: Final = 400_000
@@ -132,7 +132,7 @@ class Watch:
 
     def __init__(self) -> None:
         self._code = Code()
-        self._passed = TextBuffer()  # text that was not looked at yet
+        self._passed = GatheredText()  # text that was not looked at yet
         self._size = 0
         self._last = ""  # the characters before
         self._unclosed: set[Pair] = set()  # their opening tag stands in the text
@@ -155,7 +155,7 @@ class Watch:
             return None
         if before is not None and following[0] == _QUOTE_ENDS[before[1]]:
             return False
-        text, self._passed = self._passed.text(), TextBuffer()
+        text = self._passed.take()
         if not self._last and text.lstrip()[:1] == "{":
             self._unclosed.update(pairs)  # a JSON answer
         self._code.feed(text)

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.parts.settled_arguments import contradicts, told_once
+from dragoman.gathered import GatheredText
 from dragoman.protocols.gemini.wire import NOTHING, PartialArgument
 
 _STEP: Final = re.compile(
@@ -36,7 +37,7 @@ class _OpenText:
         self.holder = holder
         self.step = step
         self.earlier = earlier
-        self.pieces: list[str] = []
+        self.pieces = GatheredText()
 
 
 class PartialArguments:
@@ -78,7 +79,7 @@ class PartialArguments:
             return
         text = text or self._begin(piece)
         if text is not None:
-            text.pieces.append(piece.stringValue or "")
+            text.pieces.add(piece.stringValue or "")
             if not piece.willContinue:
                 del self._open[piece.jsonPath]
                 self._close(text)
@@ -143,7 +144,7 @@ class PartialArguments:
         return None
 
     def _close(self, text: _OpenText) -> None:
-        said = "".join(text.pieces)
+        said = text.pieces.text()
         if text.earlier is None:
             text.holder[text.step] = said
         elif said not in ("", text.earlier):

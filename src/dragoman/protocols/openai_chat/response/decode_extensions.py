@@ -12,6 +12,7 @@ from dragoman.codec.parts.open_parts import OpenPart
 from dragoman.codec.parts.settled_arguments import is_placeholder
 from dragoman.codec.parts.unread_arguments import refuse_unread, unread_arguments
 from dragoman.events import TextStart, ThinkingStart
+from dragoman.gathered import GatheredText
 from dragoman.protocols.openai_chat.response.unmodelled import Kept
 from dragoman.protocols.openai_chat.wire import NAME, Delta, google_fields, media_at, texts_in
 from dragoman.types import Media, Native, Opaque
@@ -31,7 +32,7 @@ class Extensions:
         self._rest_of_audio: dict[str, Json] = {}
         self._assembly = assembly
         self._slots = slots
-        self._audio: dict[str, list[str]] = {}
+        self._audio: dict[str, GatheredText] = {}
         self._refusal: OpenPart | None = None
 
     @property
@@ -94,7 +95,7 @@ class Extensions:
         audio = delta.audio
         for key in _PIECES_OF_AUDIO if isinstance(audio, dict) else ():
             if isinstance(audio.get(key), str):
-                self._audio.setdefault(key, []).append(audio[key])
+                self._audio.setdefault(key, GatheredText()).add(audio[key])
         if isinstance(audio, dict):
             self._rest_of_audio |= {key: value for key, value in audio.items() if key not in _PIECES_OF_AUDIO}
 
@@ -126,7 +127,7 @@ class Extensions:
         """Sound comes in pieces; as a part it is whole."""
         if not self._audio:
             return
-        pieces = {key: "".join(texts) for key, texts in self._audio.items()}
+        pieces = {key: texts.text() for key, texts in self._audio.items()}
         self._audio = {}
         if not any(pieces.values()):
             return  # quirk: audio-of-nothing

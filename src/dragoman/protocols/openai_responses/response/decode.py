@@ -150,7 +150,7 @@ class Decoder:
                 call = item.call
                 if call is None:
                     if event.type == TEXT_DELTA and item.text_index == event.content_index and item.part is not None:
-                        item.pieces.append(delta)
+                        item.pieces.add(delta)
                         assembly.add(item.part, delta)
                         continue
                 elif (
@@ -182,7 +182,7 @@ class Decoder:
                 return False
             return grow_while_open(item.call, burst.texts, self._assembly)
         if burst.place >= 0 and item.text_index == burst.place and item.part is not None:
-            item.pieces += burst.texts
+            item.pieces.add("".join(burst.texts))
             self._assembly.add_many(item.part, burst.texts)
         else:
             return False

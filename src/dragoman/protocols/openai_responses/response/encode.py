@@ -122,7 +122,7 @@ class Encoder:
             if self._held is None or self._phase != "open":
                 return
             part = self._open_part(self._held, out)
-        part.pieces.append(text)
+        part.said.add(text)
         if part.is_whole:
             return
         number = self._number
@@ -254,7 +254,7 @@ class Encoder:
             self._write("response.output_item.added", added, out)
 
     def _close_part(self, part: PartForm, item: OutputItem, out: list[bytes]) -> None:
-        text = "".join(part.pieces)
+        text = part.said.text()
         self._write(part.done_event, {**part.where, part.text_field: text, **part.done_fields}, out)
         value = part.part(text)
         if part.has_part:
@@ -281,7 +281,6 @@ class Encoder:
             return
         text = part.whole_text(event.call)
         if part.is_whole:
-            part.pieces = [text]
             delta = {**part.where, "delta": text}
             self._write(part.done_event.replace(".done", ".delta"), delta, out)
         self._write(part.done_event, {**part.where, part.text_field: text}, out)

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from dragoman._json import Raw
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
+from dragoman.gathered import GatheredText
 from dragoman.protocols.openai_responses.response.told_apart import ToldApart
 from dragoman.protocols.openai_responses.wire import ItemKind
 
@@ -118,8 +119,8 @@ class Item:
         self.part: OpenPart | None = None
         self.key = NOWHERE
         self.text_index = -1
-        self.said: dict[Key, list[str]] = {}
-        self.pieces: list[str] = []
+        self.said: dict[Key, GatheredText] = {}
+        self.pieces = GatheredText()
         self.extras: dict[str, Raw] = {}
         self.told: ToldApart | None = None
         self.echo: Echo | None = None
@@ -131,4 +132,4 @@ class Item:
 
     def text(self) -> str:
         """All that its parts said."""
-        return "".join(piece for pieces in self.said.values() for piece in pieces)
+        return "".join([said.text() for said in self.said.values()])

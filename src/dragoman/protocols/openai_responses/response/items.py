@@ -16,6 +16,7 @@ from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.settled_arguments import is_placeholder, told_once
 from dragoman.codec.parts.unread_arguments import note_unread, note_words, tell_unread
 from dragoman.events import TextStart, ThinkingStart
+from dragoman.gathered import GatheredText
 from dragoman.protocols.openai_responses.request.namespaces import offered_name
 from dragoman.protocols.openai_responses.response.item import NOWHERE, THINKING_GROUPS, Echo, Item, Key
 from dragoman.protocols.openai_responses.response.item_places import Places
@@ -168,7 +169,7 @@ class Items:
         if part is None or item.key != key:
             part = self._open_part(item, key)
         text = self._assembly.lenient_text(text)
-        item.pieces.append(text)
+        item.pieces.add(text)
         self._assembly.add(part, text)
 
     def _open_part(self, item: Item, key: Key) -> OpenPart:
@@ -181,7 +182,7 @@ class Items:
         item.part = self._assembly.open_part(kind, native=make_native(fields))
         item.key = key
         item.text_index = key[1] if key[0] == "text" and not self._assembly.calls.may_lack() else -1
-        item.pieces = item.said.setdefault(key, [])
+        item.pieces = item.said.setdefault(key, GatheredText())
         return item.part
 
     def _hush(self) -> None:
@@ -201,9 +202,9 @@ class Items:
     def final_text(self, item: Item, key: Key, text: str) -> None:
         """The whole text of a part, after its deltas or in their place."""
         pieces = item.said.get(key)
-        said = "".join(pieces) if pieces is not None else item.echo.said(key) if item.echo is not None else ""
+        said = pieces.text() if pieces is not None else item.echo.said(key) if item.echo is not None else ""
         if pieces is None and not said:
-            if text and not any("".join(other) == text for other in item.said.values()):
+            if text and not any(other.text() == text for other in item.said.values()):
                 self.grow(item, key, text)
             return
         if text.startswith(said):
@@ -232,7 +233,7 @@ class Items:
         one."""
         values = as_list(fields.get("content"))
         texts = [text_of(value) for value in values]
-        said = {key[1]: "".join(pieces) for key, pieces in item.said.items()}
+        said = {key[1]: pieces.text() for key, pieces in item.said.items()}
         if len(item.said) + len(values) < 3 or all(
             text.startswith(said.get(index, "")) for index, text in enumerate([*texts, *[""] * len(said)])
         ):

@@ -8,6 +8,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.counterparts import is_refusal
 from dragoman.events import TextStart, ThinkingStart, ToolCallStart
+from dragoman.gathered import GatheredText
 from dragoman.protocols.openai_responses.wire import CONTENT_TYPE, NAME, ItemKind
 from dragoman.types import Native, ToolCall
 
@@ -41,7 +42,7 @@ class PartForm:
 
     __slots__ = (
         "_extras", "after_number", "before_number", "done_event", "done_fields", "has_part", "is_call", "is_whole",
-        "item_kind", "name", "namespace", "pieces", "prefix", "tail", "text_field", "where",
+        "item_kind", "name", "namespace", "prefix", "said", "tail", "text_field", "where",
     )  # fmt: skip
 
     def __init__(self, name: str, item_kind: ItemKind, *, prefix: str, text_field: str = "text") -> None:
@@ -57,7 +58,7 @@ class PartForm:
         self.done_fields: dict[str, Json] = {"logprobs": []} if name == "output_text" else {}
         self.where: dict[str, Json] = {}
         self.before_number = self.after_number = self.tail = b""
-        self.pieces: list[str] = []
+        self.said = GatheredText()
         self._extras: dict[str, Raw] = {}
 
     def place(self, item: OutputItem) -> None:
@@ -93,7 +94,7 @@ class PartForm:
         found = _decode_list(self._extras["annotations"]) if "annotations" in self._extras else []
         if isinstance(found, Malformed) or not found:
             return []
-        placed = [_placed(raw, len("".join(self.pieces))) for raw in found]
+        placed = [_placed(raw, len(self.said.text())) for raw in found]
         self._extras["annotations"] = _json.raw(placed)
         return placed
 

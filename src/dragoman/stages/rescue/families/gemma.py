@@ -12,6 +12,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman import _json
+from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.cursor import (
     BODY,
     MORE,
@@ -178,7 +179,7 @@ class _Reader:
     def _text(self, quote: str) -> Parser:
         """A text from behind its quotation token on, live; at the end of all text that token may be left out."""
         cursor = self._cursor
-        said: list[str] = []
+        said = GatheredText()
         yield Piece('"')
         while True:
             rest = cursor.rest()
@@ -189,11 +190,11 @@ class _Reader:
                 return
             sure = len(rest) - len(_tail(rest, quote))
             if sure:
-                said.append(rest[:sure])
+                said.add(rest[:sure])
                 cursor.skip(sure)
                 yield Piece(_escaped(rest[:sure]))
             if cursor.ended:
-                self._check_unquoted("".join(said), cursor.rest())
+                self._check_unquoted(said.text(), cursor.rest())
                 yield Piece('"')
                 return
             yield MORE

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from dragoman.stages.text_buffer import TextBuffer
+from dragoman.gathered import GatheredText
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 32, 33, 34, 500])
 def test_nothing_is_lost(count: int) -> None:
     pieces = [f"{number}," for number in range(count)]
-    gathered = TextBuffer()
+    gathered = GatheredText()
     for piece in pieces:
         gathered.add(piece)
     assert gathered.text() == "".join(pieces)
@@ -21,7 +21,7 @@ def test_nothing_is_lost(count: int) -> None:
 
 
 def test_many_pieces_take_little_more_than_their_text() -> None:
-    gathered = TextBuffer()
+    gathered = GatheredText()
     for number in range(10_000):
         gathered.add(f"{number:04}")
     kept = [piece for owned in gc.get_referents(gathered) if isinstance(owned, list) for piece in owned]

@@ -13,6 +13,7 @@ import pytest
 
 from dragoman import _json
 from dragoman.client.request.splicing import splice_sized
+from dragoman.codec import json_fields
 from dragoman.gateway.request_bodies import check_shape
 from dragoman.protocols import PROTOCOLS
 
@@ -60,3 +61,28 @@ def test_no_call_takes_longer_than_to_read_the_body_once(kind: str) -> None:
         lambda: splice_sized(len(body), fields, {"model": "other"}),
     ):
         assert min(longest_call(work) for _ in range(5)) <= 2 * once + 0.0005
+
+
+_PATHS = {
+    "openai-chat": "/v1/chat/completions",
+    "anthropic-messages": "/v1/messages",
+    "gemini-generate": "/v1beta/models/m:generateContent",
+    "ollama-chat": "/api/chat",
+}
+
+
+@pytest.mark.parametrize("protocol", _PATHS)
+def test_a_long_list_of_messages_is_read_item_by_item_and_alike(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No call of C makes all texts at once: their memory is new, and whoever touches it first waits for the system."""
+    text = "word " * 400
+    turns: list[Any] = [
+        {"role": role, "content": text} for _ in range(_SIZE // 4_200) for role in ("user", "assistant")
+    ]
+    fields: dict[str, Any] = {"model": "m", "max_tokens": 1, "messages": turns}
+    if protocol == "gemini-generate":
+        fields = {"contents": [{"role": "user", "parts": [{"text": text}]}] * (_SIZE // 2_100)}
+    body = json.dumps(fields).encode()
+    assert len(body) > json_fields.LONG
+    parsed = PROTOCOLS[protocol].parse_request(body, path=_PATHS[protocol])
+    monkeypatch.setattr(json_fields, "LONG", 2 * len(body))
+    assert PROTOCOLS[protocol].parse_request(body, path=_PATHS[protocol]) == parsed

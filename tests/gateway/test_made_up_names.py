@@ -56,3 +56,21 @@ def test_nothing_grows_with_the_names_of_models(tmp_path: Path) -> None:
     assert any(size >= 1_024 for size, _ in after.values()), "the walk found nothing that remembers names"
     grown = [what for key, (size, what) in after.items() if size - before.get(key, (0, None))[0] > MOST]
     assert not grown, [str(what)[:200] for what in grown]
+
+
+def test_addresses_with_made_up_names_are_few(tmp_path: Path) -> None:
+    """Of addresses with the model in them, as in Gemini's protocol, a pool remembers some, and drops them singly."""
+    seen = []
+    with (
+        gateway(tmp_path) as running,
+        closing(http.client.HTTPConnection("127.0.0.1", running.gateway.port, timeout=20)) as connection,
+    ):
+        for number in range(160):
+            running.answer([head(200, content_type="text/event-stream"), b"0\r\n\r\n"])
+            body = {"model": f"gemini-generate/made-up-{number}", "messages": [{"role": "user", "content": "Hi"}]}
+            connection.request("POST", "/v1/chat/completions", json.dumps(body))
+            assert connection.getresponse().read()
+            if number > 130 and number % 10 == 0:
+                kept = [what for _, what in sizes(running.gateway).values() if isinstance(what, dict)]
+                seen += [sum("/made-up-" in str(key) and "://" in str(key) for key in each) for each in kept]
+    assert {count for count in seen if count} == {128}

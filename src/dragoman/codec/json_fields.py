@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Final, TypeAlias, TypeVar
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.errors import WireError
 from dragoman.types import Native, ProtocolName
 
+T = TypeVar("T")
+#: Bytes of a list beyond which its items are read one by one: what reads it at once holds the interpreter meanwhile.
+LONG: Final = 1024 * 1024
 #: An object's fields by name, each as its JSON text.
 Fields: TypeAlias = dict[str, Raw]
 
@@ -46,6 +50,11 @@ def read_items(value: Raw | None) -> list[Raw] | None:
         return None
     items = _decode_items(value)
     return None if isinstance(items, Malformed) else items
+
+
+def decode_short(decode: Callable[[Raw], T | Malformed], value: Raw) -> T | Malformed:
+    """A list, read at once; a long one counts as none that can be read so."""
+    return decode(value) if memoryview(value).nbytes <= LONG else Malformed("it is long")
 
 
 def read(value: Raw | None) -> Json:

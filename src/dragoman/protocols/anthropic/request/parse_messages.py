@@ -10,6 +10,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
+from dragoman.codec.json_fields import decode_short
 from dragoman.codec.parts.call_ids import CallIds
 from dragoman.codec.unread import name_unread
 from dragoman.errors import WireError
@@ -94,7 +95,7 @@ class Conversation:
         Raises:
             WireError: there is no list of them, or one cannot be read.
         """
-        plain = _decode_plain_messages(value or UNSET)
+        plain = decode_short(_decode_plain_messages, value or UNSET)
         items: Sequence[Raw | _PlainMessage] | None = read_items(value) if isinstance(plain, Malformed) else plain
         if items is None:
             raise WireError("expected a list of messages", path="messages")

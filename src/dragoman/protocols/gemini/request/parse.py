@@ -17,6 +17,7 @@ from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.codec.json_fields import (
     Fields,
+    decode_short,
     make_native,
     read,
     read_body,
@@ -194,7 +195,7 @@ class _Parser:
         """The conversation."""
         if (text := read_string(value)) is not None:
             return [Message("user", (Text(text),))]
-        plain = _decode_all_plain(value or NOTHING)
+        plain = decode_short(_decode_all_plain, value or NOTHING)
         if isinstance(plain, Malformed) or not all(map(_PlainContent.is_usual, plain)):
             contents = [self._content(item, turn) for turn, item in enumerate(_items(value))]
         else:

@@ -16,6 +16,7 @@ from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.codec.json_fields import (
     Fields,
+    decode_short,
     make_native,
     read,
     read_body,
@@ -155,7 +156,7 @@ class _Parser:
         Raises:
             WireError: there is no list of them, or one cannot be read.
         """
-        plain = _decode_all_plain(value)
+        plain = decode_short(_decode_all_plain, value)
         if not isinstance(plain, Malformed) and all(map(_PlainMessage.is_usual, plain)):
             return tuple([self._plain(message, turn) for turn, message in enumerate(plain)])
         items = read_items(value)

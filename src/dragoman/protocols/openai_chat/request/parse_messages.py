@@ -9,7 +9,16 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.json_fields import Fields, make_native, read, read_fields, read_items, read_text
+from dragoman.codec.json_fields import (
+    Fields,
+    decode_short,
+    make_native,
+    read,
+    read_fields,
+    read_items,
+    read_string,
+    read_text,
+)
 from dragoman.codec.parts.call_ids import CallIds
 from dragoman.codec.unread import name_unread
 from dragoman.errors import WireError
@@ -80,7 +89,7 @@ class Conversation:
         Raises:
             WireError: there are none, or one cannot be read.
         """
-        plain = _decode_all_plain(value)
+        plain = decode_short(_decode_all_plain, value)
         if not isinstance(plain, Malformed):
             messages = [self._plain(message, turn) for turn, message in enumerate(plain)]
         else:
@@ -154,8 +163,8 @@ class Conversation:
         return [self._part(item, f"{where}[{number}]") for number, item in enumerate(items)]
 
     def _part(self, item: Raw, where: str) -> Part:
-        text = read(item)
-        if isinstance(text, str):
+        text = read_string(item)
+        if text is not None:
             self._deviate("wrong-type", where, "a string")
             return Text(text)
         fields = read_fields(item)

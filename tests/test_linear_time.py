@@ -211,7 +211,7 @@ def seconds_of(run: Place, text: str) -> float:
 def made_text(chance: random.Random, place: str, times: int = 1) -> str:
     """1 to 64 KiB, most of them small: one to four stretches, each of one to three tokens that repeat; `times` as
     long."""
-    size = times * int(1024 * 64 ** chance.random() ** 12)
+    size = times * int(1024 * 64 ** chance.random() ** 36)
     stretches = chance.randrange(1, 5)
     text = chance.choice(BEGINNINGS.get(place, ("",)))
     for _ in range(stretches):

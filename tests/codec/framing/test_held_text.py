@@ -186,6 +186,7 @@ LISTS = {
     "protocols/ollama/wire.py images": "of one message",
     "protocols/openai_chat/response/unmodelled.py unread_of_older": "names of members",
     "protocols/openai_responses/response/delta_batch.py texts": "of one read",
+    "protocols/openai_responses/response/item.py _first": "thinking, each in an event longer than its object",
     "stages/argument_repair/argument_writer.py gap": "white space between two tokens of arguments",
     "stages/argument_repair/argument_writer.py out": "of one read",
     "stages/parallel_wrapper.py _out": "of one read",

@@ -33,6 +33,7 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "unknown-part": ("A part that dragoman does not model.", "It is kept as an opaque part."),
     "sibling-key": ("A key has the spelling of a related dialect.", "It is read as the field it stands for."),
     "extra-choice": ("The response has more than one choice or candidate.", "Those with the first one's index are merged. The others are ignored."),
+    "ignored-call": ("A tool call stands in a choice or a candidate that is not read.", "It is not delivered. Where it passed to a client, the answer fails."),
     "missing-start": ("The stream has no opening event.", "dragoman adds one."),
     "duplicate-start": ("The stream has a second opening event.", "It is ignored."),
     "part-not-opened": ("A delta belongs to a part that was never opened.", "The part is opened."),
@@ -89,10 +90,11 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "unvalidated": ("A route may only use validated targets, and none of its targets is validated.", "One is asked all the same, because `allow_one_unvalidated` allows it."),
 }  # fmt: skip
 
-#: Those of a wire with which a client that knows the specification alone reads the same calls as we do.
+#: Those of a wire with which a client that knows the specification alone reads the same calls as we do. What comes
+#: behind the end of an answer does not reach it.
 HARMLESS_TO_CALLS: Final = frozenset({
-    "after-end", "changing-id", "context-truncated", "duplicate-final", "duplicate-start", "empty-error", "extra-choice",
-    "late-id", "late-stop-reason", "missing-arguments", "missing-id", "missing-start", "missing-stop-reason", "no-end-marker", "stop-reason",
+    "after-end", "changing-id", "context-truncated", "duplicate-final", "empty-error", "late-id", "late-stop-reason",
+    "missing-arguments", "missing-id", "missing-start", "missing-stop-reason", "no-end-marker", "stop-reason",
     "thinking-as-text", "unknown-event", "unknown-part", "usage-place",
 })  # fmt: skip
 SEEN_LIMIT: Final = 200

@@ -105,8 +105,9 @@ _KIND_OF_STATUS: Final[dict[int, FailureKind]] = {
 DEVIATION_REFUSED: Final = "deviation_refused"
 #: The code of a failure that is a call's: the answer came, and a call in it cannot be delivered.
 CALL_FAILED: Final = "tool_call_failed"
-#: Stop reasons that stand although a call failed: they say why.
+#: Stop reasons that stand although a call was cut: they say why.
 _STANDING: Final = ("length", "content_filter")
+_CUT: Final = "cut"
 
 
 def call_failure(failed: Sequence[ToolCallFailed], usage: Usage = NO_USAGE) -> Failure:
@@ -121,7 +122,14 @@ def failure_of(reply: Reply) -> Failure | None:
 
 def is_unusable(reply: Reply) -> bool:
     """Whether calls failed, none is good, and nothing else says why, so that the answer is an error."""
-    return bool(reply.failed_calls) and not reply.tool_calls and reply.stop_reason not in _STANDING
+    is_told = reply.stop_reason in _STANDING and all(failed.kind == _CUT for failed in reply.failed_calls)
+    return bool(reply.failed_calls) and not reply.tool_calls and not is_told
+
+
+def is_explained(failed: ToolCallFailed, finish: Finish) -> bool:
+    """Whether the stop reason of an answer says itself why a call failed: the limit, or the filter, cut it. Any other
+    failure is told beside these reasons too: clients that do not look at them would run what they hold."""
+    return failed.kind == _CUT and finish.reason in _STANDING
 
 
 class FailedCalls:
@@ -144,7 +152,7 @@ class FailedCalls:
 
     def failure(self, finish: Finish) -> Failure | None:
         """What is told in place of this end; None when it stands."""
-        if not self._failed or (finish.reason in _STANDING and not self.has_left):
+        if not self.has_left and all(is_explained(failed, finish) for failed in self._failed):
             return None
         return call_failure(self._failed, finish.usage)
 

@@ -6,7 +6,6 @@ before something of the answer has left (an error, a deviation, another form) br
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, final
 
@@ -15,30 +14,30 @@ import msgspec
 from dragoman._json import Raw
 from dragoman.client.exchange import Exchange, OnDeviation
 from dragoman.client.failure_words import explained
+from dragoman.client.passthrough.frames import Frames
 from dragoman.client.request.forwarding import ClientHead, with_query
 from dragoman.client.request.splicing import splice_sized
 from dragoman.deviations import HARMLESS_TO_CALLS
-from dragoman.errors import call_failure
-from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed
+from dragoman.errors import call_failure, is_explained
+from dragoman.events import Deviation, Event, Failure, Finish, ToolCallEnd, ToolCallFailed
 from dragoman.gathered import Gathered
 from dragoman.proofs import is_of_the_wire
-from dragoman.protocol import NewId, Parsed, Peek, Protocol, WithoutUsage
+from dragoman.protocol import NewId, Parsed, Peek, Protocol
 from dragoman.providers.endpoint import Outgoing, endpoint, fixed_headers, with_fields
 from dragoman.routing.target import Target
 from dragoman.secret import masked
 from dragoman.types import Message, Request, Text
 
-#: More of a frame than this is not waited for.
-_MOST_HELD: Final = 256 * 1024
 _MOST_FORMS: Final = 1_024
 _LONGEST_CHOICE: Final = 512
 _LAST: Final = 4096  # bytes at the end of a read in which the answer's end stands, where it is in it
 #: Keys under which requests offer tools.
 _TOOLS: Final = frozenset({"tools", "functions"})
-#: Events that tell of something that may not pass.
-_ODD: Final = frozenset[type]({Deviation, Failure, ToolCallFailed})
-#: Reasons that say themselves why a call is not whole.
-_CUTS: Final = ("length", "content_filter")
+#: Events that tell of something that may not pass, or of calls that clients run.
+_ODD: Final = frozenset[type]({Deviation, Failure, ToolCallEnd, ToolCallFailed})
+#: A deviation of calls that a client may run and that we do not deliver.
+_UNREAD_CALL: Final = "ignored-call"
+_BEHIND_END: Final = "after-end"
 
 
 @final
@@ -83,63 +82,6 @@ class RawRequest:
         return target.keeps_bytes and target.protocol.name == self.protocol.name
 
 
-class Frames:
-    """Cuts a stream where a frame ends, so that half a frame never leaves."""
-
-    __slots__ = ("_end", "_held", "_last", "_without_usage")
-
-    def __init__(self, *, by_lines: bool, without_usage: WithoutUsage | None = None) -> None:
-        """`by_lines`: a line is a frame, in place of lines with a blank one behind them. `without_usage`: leaves out a
-        frame that the client did not ask for."""
-        self._end = b"\n" if by_lines else b"\n\n"
-        self._without_usage = without_usage
-        self._held: Gathered | None = None  # the frame that is not whole; no end is in it
-        self._last = b""  # of its bytes, that may be half an end
-
-    def feed(self, data: bytes) -> bytes:
-        """Take the next bytes; gives what is whole. Time is linear, however they are cut."""
-        if self._held is not None or not data.endswith(self._end):
-            data = self._cut(data)
-        if self._without_usage is not None and data.rfind(b'"usage"') >= 0:  # half of what `in` takes
-            return self._without_usage(data)
-        return data
-
-    def _cut(self, data: bytes) -> bytes:
-        """What is whole, with these bytes; the rest is held."""
-        held = self._held
-        if held is not None:
-            seam = self._last + data
-            if not self._after_last(seam) and held.size + len(data) <= _MOST_HELD:
-                held.add(data)
-                self._last = seam[-3:]
-                return b""
-            data = held.take(data)
-        whole = self._after_last(data)
-        if not whole and len(data) > _MOST_HELD:
-            whole = len(data)
-        rest = data[whole:]
-        self._held, self._last = (Gathered(rest), rest[-3:]) if rest else (None, b"")
-        return data[:whole]
-
-    def _after_last(self, data: bytes) -> int:
-        """Where the last frame's end ends; 0 without one."""
-        whole = _after(data, self._end)
-        if data.find(b"\r", whole) >= 0:  # a search for one byte is many times as fast
-            whole = max(whole, _after(data, b"\r\n\r\n"))
-        return whole
-
-    def before(self, data: bytes, stop_mark: re.Pattern[bytes] | None, end_mark: bytes) -> int:
-        """Where the first frame of whole ones begins that has one of these marks; 0 where it is not seen."""
-        found = stop_mark.search(data) if stop_mark is not None else None
-        place = found.start() if found is not None else data.find(end_mark)
-        return _after(data[: max(place, 0)], self._end)
-
-    def close(self) -> bytes:
-        """What is left at the end of a body that is whole."""
-        held, self._held, self._last = self._held, None, b""
-        return b"" if held is None else held.take()
-
-
 def _choices(fields: dict[str, Raw]) -> dict[str, Raw]:
     """The fields of a request that may hold choices; of the long ones only that they are there."""
     return {key: value if len(value) < _LONGEST_CHOICE else Raw(b"null") for key, value in fields.items()}
@@ -147,12 +89,6 @@ def _choices(fields: dict[str, Raw]) -> dict[str, Raw]:
 
 def _whole(held: bytes | Gathered | None) -> bytes:
     return held if isinstance(held, bytes) else b"" if held is None else held.joined()
-
-
-def _after(data: bytes, end: bytes) -> int:
-    """Where the last of these ends; 0 without one."""
-    found = data.rfind(end)
-    return found + len(end) if found >= 0 else 0
 
 
 class PassthroughExchange:
@@ -163,9 +99,9 @@ class PassthroughExchange:
     """
 
     __slots__ = (
-        "_decoder", "_doubt", "_expectation", "_failed_call", "_frames", "_headers", "_held", "_is_odd", "_is_stream",
-        "_is_stopping", "_kept_back", "_make_usual", "_on_deviation", "_original", "_said", "_status", "_stop_mark",
-        "_target", "_usual", "_withdraw", "outgoing",
+        "_decoder", "_doubt", "_end_has_left", "_expectation", "_failed_call", "_frames", "_has_calls", "_headers", "_held",
+        "_is_odd", "_is_stream", "_is_stopping", "_kept_back", "_make_usual", "_on_deviation", "_original", "_said",
+        "_status", "_stop_mark", "_target", "_usual", "_withdraw", "_writes_on", "outgoing",
     )  # fmt: skip
 
     def __init__(
@@ -207,7 +143,10 @@ class PassthroughExchange:
         self._held: bytes | Gathered | None = b""  # the body so far; None when it flows
         self._failed_call: ToolCallFailed | None = None
         self._doubt: Deviation | None = None  # with which its client may read calls otherwise
+        self._has_calls = False  # that clients run
         self._is_odd = False  # so its end tells whether a call of it failed
+        self._end_has_left = False  # what comes behind it is read before it leaves
+        self._writes_on = False  # something came behind it, which does not leave
         # Without tools no call is waited for, so nothing is lost that hangs on the reason.
         self._stop_mark = protocol.stop_mark if not _TOOLS.isdisjoint(peek.fields) else None
         self._is_stopping = False
@@ -302,19 +241,25 @@ class PassthroughExchange:
             last = max(0, len(data) - _LAST)  # where it stands mostly
             found = self._stop_mark.search(data, last) or (last and self._stop_mark.search(data))
             self._is_stopping = bool(found)
-        mark = self._target.protocol.end_mark
-        return self._is_stopping or (bool(mark) and data.rfind(mark) >= 0)
+        if self._is_stopping or self._end_has_left:
+            return True
+        for mark in self._target.protocol.end_marks:
+            if data.rfind(mark) >= 0:
+                return True
+        return False
 
     def released(self, data: bytes, *, is_read: bool) -> bytes:
         """What leaves after bytes that may end the answer: they, and what was kept back, once its end was read and
         nothing of it was odd. Else they are kept until the body's end, and `rest` gives them where no call failed.
         `is_read`: the decoder has had them."""
-        if not (self._is_odd if is_read and self._decoder.ended else self._is_stopping or not is_read):
+        has_ended = is_read and self._decoder.ended
+        if not (self._is_odd if has_ended else self._is_stopping or not is_read):
+            self._end_has_left = has_ended
             data = b"".join([*self._kept_back, data]) if self._kept_back else data
             self._kept_back.clear()
             return data
         self._is_stopping = True
-        before = 0 if self._kept_back else self._frames.before(data, self._stop_mark, self._target.protocol.end_mark)
+        before = 0 if self._kept_back else self._frames.before(data, self._stop_mark, self._target.protocol.end_marks)
         self._kept_back.append(data[before:])
         return data[:before]
 
@@ -325,9 +270,14 @@ class PassthroughExchange:
         return whole if whole.rfind(b'"error"') < 0 else self._without_secrets(whole)
 
     def rest(self, events: Sequence[Event]) -> bytes:
-        """The bytes that were left when the body ended with these events; a frame that was cut is dropped."""
-        is_failed = bool(events) and type(events[-1]) is Failure
-        return b"" if is_failed else b"".join([*self._kept_back, self._frames.close()])
+        """The bytes that were left when the body ended with these events; a frame that was cut is dropped. Nothing leaves
+        that came behind the answer's end and says more than usage: clients that read on would take it for the answer."""
+        if events and type(events[-1]) is Failure:
+            return b""
+        kept = b"".join([*self._kept_back, self._frames.close()])
+        if not self._writes_on:
+            return kept
+        return b"" if self._end_has_left else self._frames.up_to_end(kept, self._target.protocol.decoder(new_id=str))
 
     def body(self) -> bytes:
         """The whole answer of a request that was not streamed."""
@@ -350,6 +300,8 @@ class PassthroughExchange:
                     return self._turn()
                 if event.severity != "note" and is_of_the_wire(event.code) and event.code not in HARMLESS_TO_CALLS:
                     self._doubt = self._doubt or event
+                    self._has_calls = self._has_calls or event.code == _UNREAD_CALL
+                self._writes_on = self._writes_on or event.code == _BEHIND_END
                 self._on_deviation(self._target.name, event)
                 if type(events[-1]) is not Failure:
                     self._withdraw(self._target.name, event)
@@ -358,7 +310,11 @@ class PassthroughExchange:
             elif type(event) is Failure:  # the last event
                 events = [*events[:-1], explained(event, self._target, self.outgoing.url)]
             elif type(event) is ToolCallFailed:
-                self._failed_call, self._is_odd = event, True
+                if self._failed_call is None or self._failed_call.kind == "cut":
+                    self._failed_call = event
+                self._is_odd = True
+            elif type(event) is ToolCallEnd:
+                self._has_calls = True
         if events and type(end := events[-1]) is Finish:
             events = self._ended(events, end)
         if self._said:
@@ -369,10 +325,10 @@ class PassthroughExchange:
         """The last events: an error where calls have left and failed, or where the client may have read them
         otherwise."""
         failed = self._failed_call
-        if failed is None and self._doubt is not None and end.reason == "tool_use":
+        if self._doubt is not None and self._has_calls and (failed is None or is_explained(failed, end)):
             failed = _misread(self._doubt)
             events = [*events[:-1], failed, end]
-        if failed is None or end.reason in _CUTS:
+        if failed is None or is_explained(failed, end):
             return events
         return [*events[:-1], call_failure([failed], end.usage)]
 

@@ -17,8 +17,8 @@ _FEW: Final = 8  # fragments that are not worth a look at them all
 
 def grow(call: OpenCall, text: str, answer: Answer) -> None:
     """Let a call's arguments grow by any piece, within their bound."""
-    if call.state == "whole" and not (is_placeholder(text) or is_same(text, call.arguments)):
-        return answer.contradict(call, f"call {call.index}")  # it goes on behind its end
+    if call.state == "whole":
+        return _go_on(call, text, answer)
     if call.half or not text.isascii():
         text = _whole_characters(call, text, answer)
     if call.kind == "function":
@@ -34,6 +34,19 @@ def grow(call: OpenCall, text: str, answer: Answer) -> None:
         call.live = call.text.live_pieces() if not call.half else None
     elif text and call.state == "waiting":
         call.pending.add(text)
+
+
+def _go_on(call: OpenCall, text: str, answer: Answer) -> None:
+    """Arguments come behind the end of their call, which has left. Who joins all pieces reads them too."""
+    if not text.strip() or answer.is_late():
+        return
+    where = f"call {call.index}"
+    if is_placeholder(text):
+        answer.deviate("placeholder-arguments", where, text)
+    elif is_same(text, call.arguments):
+        answer.deviate("repeated-arguments", where)
+    else:
+        answer.contradict(call, where)
 
 
 def grow_while_open(call: OpenCall, texts: list[str], answer: Answer) -> bool:

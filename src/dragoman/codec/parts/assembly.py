@@ -138,7 +138,7 @@ class Assembly:
             self._grow_run(ThinkingStart, text)
 
     def _grow_run(self, kind: type[TextStart] | type[ThinkingStart], text: str) -> None:
-        if self._is_late():
+        if self.is_late():
             return
         run = self._run
         if run is None or run.kind is not kind:
@@ -312,6 +312,14 @@ class Assembly:
         if call.is_open():
             self.calls.fail(call, self, kind, message)
 
+    def lose_one(self, where: str) -> None:
+        """What looks like a call stands where nobody reads it. Of an answer that says nothing else it is no answer."""
+        if self._semantic:
+            lost = self.open_call(None, None)
+            self.drop_call(lost, "lost", f"tool call (no name): what looks like one stands at {where}")
+        else:
+            self.ending.lost = self.ending.lost or where
+
     def contradict(self, call: OpenCall, where: str) -> None:
         """The wire tells a call in two ways. It fails; where it has left, the answer fails at its end."""
         if self.phase != "open":
@@ -336,15 +344,17 @@ class Assembly:
 
     def finish(self, native_reason: str | None, reason: StopReason, *, native: Native | None = None) -> None:
         """A stop reason. `native`: fields beside it that only this protocol knows."""
-        if self._is_late():
+        if self.is_late():
             return
         if self.ending.take(native_reason, reason, native):
             self.deviate("late-stop-reason", "stop reason", native_reason)
 
     def end(self) -> None:
         """The protocol's own end: every part closes. `Finish` itself waits for the end of the body."""
-        if self._is_late():
+        if self.is_late():
             return
+        if self.ending.lost and self._semantic and not self.calls.failed:
+            self.lose_one(self.ending.lost)
         self._close_parts(proven=self.ending.reason not in ("length", "content_filter"))
         self.phase = "ended"
 
@@ -358,7 +368,7 @@ class Assembly:
         code: str | None = None,
     ) -> None:
         """The response cannot go on. Whole calls and text stay; a call that is cut fails. After its end it is whole."""
-        if self._is_late():
+        if self.is_late():
             return
         self._high_surrogate = ""
         self._close_parts(proven=False)
@@ -441,9 +451,9 @@ class Assembly:
         problem = bounds.overrun(parts=self._next_index + 1, calls=self.opened_calls)
         if problem:
             self.fail("too_large", problem)
-        return not self._is_late()
+        return not self.is_late()
 
-    def _is_late(self) -> bool:
+    def is_late(self) -> bool:
         """Whether the response has ended already; what comes then is ignored."""
         if self.phase == "ended":
             self.deviate("after-end", "end")

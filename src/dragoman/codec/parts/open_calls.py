@@ -36,6 +36,9 @@ class Answer(Interface):
     def deviate(self, code: str, where: str = "", seen: object = "", *, severity: Severity = "fault") -> None:
         """Report a deviation."""
 
+    def is_late(self) -> bool:
+        """Whether the response has ended already; what comes then is ignored."""
+
     def open_call(self, id: str | None, name: str | None) -> OpenCall:
         """A call begins."""
 

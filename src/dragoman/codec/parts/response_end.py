@@ -16,11 +16,12 @@ class ResponseEnd:
         native_reason: the wire's word for it.
         native: fields that only the end of the response tells.
         unreadable: what no frame said, in words; "" when all were read.
+        lost: where what looks like a call stands that nobody read, before anything else came.
         is_torn: a frame could not be read before the stop reason, so calls may have begun in it.
         contradiction: why a call that has left may be another one.
     """
 
-    __slots__ = ("_cost", "_usage", "contradiction", "is_torn", "native", "native_reason", "reason", "unreadable")
+    __slots__ = ("_cost", "_usage", "contradiction", "is_torn", "lost", "native", "native_reason", "reason", "unreadable")
 
     def __init__(self) -> None:
         self.reason: StopReason | None = None
@@ -28,7 +29,7 @@ class ResponseEnd:
         self.native: Native | None = None
         self._usage = NO_USAGE
         self._cost: Cost | None = None
-        self.unreadable = self.contradiction = ""
+        self.unreadable = self.contradiction = self.lost = ""
         self.is_torn = False
 
     def count(self, usage: Usage, cost: Cost | None) -> UsageUpdate | None:

@@ -16,7 +16,10 @@ from dragoman.codec.repeated_keys import repeats_key
 _CALL: Final = re.compile(
     rb'tool_calls"\s*(?::\s*(?:\[\s*[^]\s]|\[?\s*\Z)|\Z)|(?:tool_calls|function_?[cC]all)"\s*(?::\s*(?:\{|\Z)|\Z)'
 )
-_TYPE: Final = re.compile(rb'"type"\s*:\s*"(?:tool_use|function_call|custom_tool_call)"')
+#: The type of an item or a block that is a call, or what only calls have.
+_TYPE: Final = re.compile(
+    rb'"type"\s*:\s*"(?:tool_use|function_call|custom_tool_call)"|"(?:arguments|partial_json|partialArgs|args)"\s*:'
+)
 _NAME: Final = re.compile(rb'"name"\s*:\s*("(?:[^"\\]|\\.){1,512}")')
 _MOST_NAMES: Final = 32
 
@@ -42,9 +45,9 @@ def unreadable(assembly: Assembly, where: str, problem: str, frame: bytes, *, is
         return
     told = lose_open_calls(assembly, where, problem)
     is_twice = problem == TOLD_TWICE
-    if not (is_stream or is_twice) or not (_CALL.search(frame) or _TYPE.search(frame)):
+    names, offered = _names_in(frame, assembly.calls.offered_names), assembly.calls.offered_names
+    if not (is_stream or is_twice) or not (_CALL.search(frame) or _TYPE.search(frame) or (offered and names)):
         return
-    names = _names_in(frame, assembly.calls.offered_names)
     is_nameless = not (names or told) and assembly.ending.reason is None and _CALL.search(frame) is not None
     for name in [""] if is_nameless else names:
         if name not in told:

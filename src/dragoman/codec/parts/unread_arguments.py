@@ -118,9 +118,8 @@ def lose_unread(assembly: Assembly, where: str) -> None:
     for call in [call for call in calls.by_index.values() if not call.text.is_closed()]:
         message = f"tool call {call.name or '(no name)'}: what may be more of it stands at {where}"
         calls.fail(call, assembly, "lost", message)
-    if not calls.failed and not assembly.is_empty:
-        lost = assembly.open_call(None, None)
-        assembly.drop_call(lost, "lost", f"tool call (no name): what looks like one stands at {where}")
+    if not calls.failed:
+        assembly.lose_one(where)
 
 
 def _may_call(name: str, value: Json) -> bool:

@@ -38,7 +38,7 @@ PROTOCOL: Final = Protocol(
     tools=FORMS,
     goes_as_came=goes_as_came,
     id_header="request-id",
-    end_mark=b'"message_stop"',
+    end_marks=(b'"message_stop"',),
     stop_mark=re.compile(rb'stop_reason"\s*:\s*"[^"]'),
     hosted_paths=(
         *(

@@ -31,6 +31,6 @@ PROTOCOL = Protocol(
     check_whole=check_whole,
     style_for=style_for,
     takes_result_media=False,
-    end_mark=b'"done":true',
+    end_marks=(b'"done":true', b'"done": true'),
     output_limits=(("options", "num_predict"),),
 )

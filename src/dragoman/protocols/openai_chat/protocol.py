@@ -38,7 +38,7 @@ PROTOCOL: Final = Protocol(
     tools=FORMS,
     expect=expect,
     sibling=Sibling("openai-responses", has="input", lacks="messages"),  # Cursor
-    end_mark=b"[DONE]",
+    end_marks=(b"[DONE]",),
     stop_mark=re.compile(rb'finish_reason"\s*:\s*"[^"]'),
     hosted_paths=(  # Azure
         HostedPath("/openai/deployments/{model}/chat/completions", "/v1/chat/completions"),

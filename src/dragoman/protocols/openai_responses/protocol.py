@@ -35,7 +35,7 @@ PROTOCOL: Final = Protocol(
     tools=FORMS,
     expect=expect,
     tells_failed_calls=True,
-    end_mark=b'"response.completed"',
+    end_marks=(b'"response.completed"', b'"response.incomplete"', b'"response.failed"'),
     hosted_paths=(  # Azure
         HostedPath("/openai/responses", "/v1/responses"),
         HostedPath("/openai/v1/responses", "/v1/responses"),

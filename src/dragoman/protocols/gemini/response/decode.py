@@ -301,6 +301,9 @@ class Decoder:
         if (is_other := self._choice not in (None, index)) or place:  # clients read the first one
             self._assembly.deviate("extra-choice", f"candidates[{place}]", f"index {index}")
         if is_other:
+            parts = (candidate.content and candidate.content.parts) or ()
+            if any(part.functionCall is not None for part in parts) or (found is not None and b"unction" in frame):
+                self._assembly.deviate("ignored-call", f"candidates[{place}]", f"index {index}")
             return
         self._choice = index
         content = candidate.content

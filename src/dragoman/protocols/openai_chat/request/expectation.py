@@ -8,7 +8,7 @@ from dragoman.types import Request
 
 #: "When a function is forced, the finish reason is stop": https://platform.openai.com/docs/guides/function-calling.
 _FORCED = frozenset({("stop-reason", "stop reason")})
-_SEVERAL = frozenset({("extra-choice", "")})
+_SEVERAL = frozenset({("extra-choice", ""), ("ignored-call", "")})
 #: The old form of a call, which has no id.
 _LEGACY = frozenset({("legacy-function-call", ""), ("missing-id", "")})
 

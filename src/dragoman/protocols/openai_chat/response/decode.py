@@ -212,6 +212,8 @@ class Decoder:
         if not isinstance(chunk, Chunk):
             chunk = lenient.read_chunk_leniently(known, self._assembly.deviate)
             lenient.join_surrogates(chunk, self._assembly)
+        if self._unwrap(value, chunk, name):
+            return
         self._kept.unknown(chunk, taken, None if self._choice == _NO_CHOICE else self._choice)
         tell_unread_of(taken, self._assembly)  # what was open before, and below what this chunk opens
         if chunk.choices:
@@ -220,8 +222,19 @@ class Decoder:
         else:
             self._bare_chunk(chunk, data, name)
 
+    def _unwrap(self, value: Json, chunk: Chunk, name: bytes) -> bool:
+        """Read the response that an object wraps; False where it wraps none."""
+        inner = lenient.unwrap(value, self._assembly.deviate) if isinstance(value, dict) else value
+        if inner is value or "choices" not in inner or holds_error(chunk.error):
+            return False
+        self._usage(chunk)
+        self._odd_value(inner, _json.encode(inner), name)
+        return True
+
     def _bare_chunk(self, chunk: Chunk, data: bytes, name: bytes) -> None:
         """A chunk without choices: usage, an error, a wrapped response, something else."""
+        if chunk.choices is None and self._unwrap(_json.decode_lenient(data), chunk, name):
+            return
         if data.find(b"_call") >= 0:
             self._calls.find_hidden(chunk, data)
         if self._calls.is_watching:
@@ -243,10 +256,6 @@ class Decoder:
             return
         if not isinstance(value, dict):
             return
-        inner = lenient.unwrap(value, self._assembly.deviate)
-        if inner is not value and "choices" in inner:
-            self._odd_value(inner, _json.encode(inner), name)
-            return
         if name == b"error" or lenient.is_problem(value):
             self._fail(value)
             return
@@ -267,7 +276,7 @@ class Decoder:
             self._calls.find_hidden(chunk, data)
         for choice in choices:
             if choice.index != self._choice and not self._is_ours(choice.index):
-                self._calls.judge(choice.delta or choice.message or Delta(), data)
+                self._pass_over(choice, data)
                 continue
             if choice.error is not None:
                 error = self._error_in(choice.error) or error
@@ -319,6 +328,12 @@ class Decoder:
         self._assembly.deviate("extra-choice", "choices", f"index {index}")
         self._passed_over = True
         return False
+
+    def _pass_over(self, choice: Choice, data: bytes) -> None:
+        said = choice.delta or choice.message or Delta()
+        if said.tool_calls or said.function_call:  # before a judge takes them out
+            self._assembly.deviate("ignored-call", "choices", f"index {choice.index}")
+        self._calls.judge(said, data)
 
     def _odd_places(self, choice: Choice) -> None:
         """Text and usage that stand in a choice."""

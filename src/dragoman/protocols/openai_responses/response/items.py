@@ -346,7 +346,8 @@ class Items:
     def finish(self, item: Item, fields: dict[str, Json], place: Place) -> None:
         """An item is whole: what its deltas did not say is added, its parts close."""
         if item.done:
-            self._assembly.deviate("duplicate-final", f"output[{item.index}]")
+            code = "duplicate-final" if item.call is None else "duplicate-call"
+            self._assembly.deviate(code, f"output[{item.index}]")
             self.again(item, fields, place)
             return
         self.complete(item, fields, place)

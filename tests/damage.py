@@ -114,6 +114,55 @@ def retyped(frame: Frame) -> Iterator[tuple[str, Frame]]:
             yield f"{path} is {other!r}", changed(frame, path, **{str(path[-1]): other})
 
 
+#: What stands in no place of an object or a list, and says nothing by itself.
+JUNK: Final[tuple[Any, ...]] = ("x", "stop", 7, True, 2.5, [None], [""], [7])
+
+
+def broken(frame: Frame) -> Iterator[tuple[str, Frame]]:
+    """Something else in place of each object and list; and beside, in each list."""
+    for path in members(frame):
+        own = value_at(frame, path)
+        if not isinstance(own, dict | list) or not own or path[-1] in ARGUMENTS:
+            continue
+        for junk in JUNK:
+            copied = copy.deepcopy(frame)
+            parent: Any = value_at(copied, path[:-1])
+            parent[path[-1]] = junk
+            yield f"{junk!r} for {path}", copied
+        for junk in (*JUNK, None, "", []) if isinstance(own, list) else ():
+            for at in (0, len(own)):
+                copied = copy.deepcopy(frame)
+                entries: Any = value_at(copied, path)
+                entries.insert(at, junk)
+                yield f"{junk!r} in {path} at {at}", copied
+
+
+def altered(frame: Frame) -> Iterator[tuple[str, Frame]]:
+    """The frame as it is, at another index, of another call, with other arguments or none."""
+    text = json.dumps(frame)
+    yield "again", frame
+    for key in ("index", "output_index"):
+        for index in (-1, 0, 1, 5):
+            told = re.sub(rf'"{key}": -?\d+', f'"{key}": {index}', text)
+            if told != text:
+                yield f"{key} {index}", json.loads(told)
+    for one, other in ((r"\"a\"", r"\"z\""), ('"a"', '"z"'), ('"c0"', '"c9"'), ('"a"', '""')):
+        if one in text:
+            yield f"{one} as {other}", json.loads(text.replace(one, other))
+
+
+def inserted(wire: str, frames: list[Frame]) -> Iterator[tuple[str, bytes]]:
+    """Bodies in which a frame comes once more, as it is or altered: further on, at the end or behind it."""
+    lines = [json.dumps(frame) for frame in frames]
+    for number, frame in enumerate(frames):
+        for how, other in altered(frame):
+            line = json.dumps(other)
+            for at in range(number, len(frames) + 1):
+                yield f"{number} {how} at {at}", body_of(wire, [*lines[:at], line, *lines[at:]])
+            if wire.startswith("openai-chat"):
+                yield f"{number} {how} behind the end", body_of(wire, lines) + f"data: {line}\n\n".encode()
+
+
 _CALL: Final = {"name": "ring", "arguments": '{"bell":"all"}'}
 #: Arguments, and calls with some, under keys that wires have for them.
 STRAYS: Final[tuple[tuple[str, Any], ...]] = (
@@ -185,7 +234,7 @@ def bodies(wire: str, frames: list[Frame]) -> Iterator[tuple[str, bytes]]:
     """All of them, each with what was done."""
     lines = [json.dumps(frame) for frame in frames]
     for number, frame in enumerate(frames):
-        for damage in (moved, renamed, retyped):
+        for damage in (moved, renamed, retyped, broken):
             for how, other in damage(frame):
                 damaged = [*lines[:number], json.dumps(other), *lines[number + 1 :]]
                 yield f"{damage.__name__} {number}: {how}", body_of(wire, damaged)

@@ -38,6 +38,9 @@ def test_a_damaged_body_delivers_no_call_that_was_not_made(wire: str, every: int
         if told.error is None:
             assert all(call in CALLS for call in calls), (how, calls)
             assert len(calls) <= len(CALLS), (how, calls)
+            missing = [call[0] for call in CALLS if call not in calls]
+            # a frame that is cut may have lost all that tells a call
+            assert how.startswith("cut") or not any(name.encode() in body for name in missing), (how, calls)
         tried += 1
         refused += told.error is not None
     assert tried > 30 and 0 < refused < tried

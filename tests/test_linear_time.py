@@ -50,7 +50,7 @@ FEEDERS = {
     "codec/framing/json_array.py ArrayItems": "items of an array",
     "codec/parts/argument_text.py Restated": "openai-chat calls",
     "client/exchange.py Exchange": "openai-chat says",  # hands bytes to the decoder
-    "client/passthrough/exchange.py Frames": "openai-chat says",
+    "client/passthrough/frames.py Frames": "openai-chat says",
     "client/passthrough/exchange.py PassthroughExchange": "openai-chat says",
     "protocol/__init__.py Decoder": "openai-chat says",
     "protocol/__init__.py Stage": "stages",

@@ -50,16 +50,19 @@ def straighten_object(value: Json, place: Place, where: str, deviate: Deviate) -
     return straight if isinstance(straight, dict) else None
 
 
-def is_container(value: Json) -> bool:
-    """Whether a value where an object belongs may hold one that could not be read, or has come in its place."""
-    if isinstance(value, str):
-        return value.lstrip()[:1] in ("{", "[") and value.strip() not in ("{}", "[]")
-    return is_scalar(value) or (isinstance(value, list) and bool(value))
-
-
-def is_scalar(value: Json) -> bool:
-    """Whether a value is a number or a boolean, which stands in the place of no object."""
-    return isinstance(value, bool | int | float)
+def misplaced(fields: Mapping[str, Json], places: Mapping[str, Place]) -> str:
+    """The key under which something stands where an object belongs, and is none: a call, or a piece of one, may have
+    stood there. "" where all is as it belongs. In a list each entry is one, `null` too."""
+    for key, place in places.items():
+        value = fields.get(key)
+        items = value if place.is_list and isinstance(value, list) else None
+        for item in (value,) if items is None else items:
+            if isinstance(item, dict):
+                if misplaced(item, place.inner):
+                    return key
+            elif items is not None or not (item is None or item in ("", [])):
+                return key
+    return ""
 
 
 def _object_at(value: Json, place: Place, where: str, deviate: Deviate) -> Json:

@@ -335,9 +335,9 @@ class Protocol(msgspec.Struct, frozen=True):
     `sibling`: the protocol whose requests clients send to this one's path.
     `hosted_paths`: where clouds serve it.
     `tools`: what it tells of tools that only it knows. `address_variable`: where its clients read their server's
-    address; `address_path`: what stands there behind host and port. `end_marks`: of
-    these the frame that ends a stream holds one; none where no frame does. `stop_mark`: the same of a frame before it that says
-    why the answer ends; such bytes stand in no text. `output_limits`: where a request says how many tokens
+    address; `address_path`: what stands there behind host and port. `end_marks`: of these the frame that ends a stream
+    holds one; none where no frame does. `stop_mark`: the same of a frame before it that says why the answer ends; such
+    bytes stand in no text. `output_limits`: where a request says how many tokens
     its answer may have, each as the names on the way there.
     """
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.client.passthrough.exchange import Frames
+from dragoman.client.passthrough.frames import Frames
 from dragoman.codec.framing.body import BodyReader
 from dragoman.codec.framing.json_array import ArrayItems
 from dragoman.gathered import Gathered

@@ -99,9 +99,9 @@ class PassthroughExchange:
     """
 
     __slots__ = (
-        "_decoder", "_doubt", "_end_has_left", "_expectation", "_failed_call", "_frames", "_has_calls", "_headers", "_held",
-        "_is_odd", "_is_stream", "_is_stopping", "_kept_back", "_make_usual", "_on_deviation", "_original", "_said",
-        "_status", "_stop_mark", "_target", "_usual", "_withdraw", "_writes_on", "outgoing",
+        "_decoder", "_doubt", "_end_has_left", "_expectation", "_failed_call", "_frames", "_has_calls", "_headers",
+        "_held", "_is_odd", "_is_stream", "_is_stopping", "_kept_back", "_make_usual", "_on_deviation", "_original",
+        "_said", "_status", "_stop_mark", "_target", "_usual", "_withdraw", "_writes_on", "outgoing",
     )  # fmt: skip
 
     def __init__(
@@ -243,10 +243,8 @@ class PassthroughExchange:
             self._is_stopping = bool(found)
         if self._is_stopping or self._end_has_left:
             return True
-        for mark in self._target.protocol.end_marks:
-            if data.rfind(mark) >= 0:
-                return True
-        return False
+        marks = self._target.protocol.end_marks
+        return bool(marks) and (data.rfind(marks[0]) >= 0 or any(data.rfind(mark) >= 0 for mark in marks[1:]))
 
     def released(self, data: bytes, *, is_read: bool) -> bytes:
         """What leaves after bytes that may end the answer: they, and what was kept back, once its end was read and
@@ -270,8 +268,9 @@ class PassthroughExchange:
         return whole if whole.rfind(b'"error"') < 0 else self._without_secrets(whole)
 
     def rest(self, events: Sequence[Event]) -> bytes:
-        """The bytes that were left when the body ended with these events; a frame that was cut is dropped. Nothing leaves
-        that came behind the answer's end and says more than usage: clients that read on would take it for the answer."""
+        """The bytes that were left when the body ended with these events; a frame that was cut is dropped, and so is
+        what came behind the answer's end and says more than usage: clients that read on would take it for the answer.
+        """
         if events and type(events[-1]) is Failure:
             return b""
         kept = b"".join([*self._kept_back, self._frames.close()])

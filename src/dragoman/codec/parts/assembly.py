@@ -312,14 +312,6 @@ class Assembly:
         if call.is_open():
             self.calls.fail(call, self, kind, message)
 
-    def lose_one(self, where: str) -> None:
-        """What looks like a call stands where nobody reads it. Of an answer that says nothing else it is no answer."""
-        if self._semantic:
-            lost = self.open_call(None, None)
-            self.drop_call(lost, "lost", f"tool call (no name): what looks like one stands at {where}")
-        else:
-            self.ending.lost = self.ending.lost or where
-
     def contradict(self, call: OpenCall, where: str) -> None:
         """The wire tells a call in two ways. It fails; where it has left, the answer fails at its end."""
         if self.phase != "open":
@@ -354,7 +346,8 @@ class Assembly:
         if self.is_late():
             return
         if self.ending.lost and self._semantic and not self.calls.failed:
-            self.lose_one(self.ending.lost)
+            lost = self.open_call(None, None)
+            self.drop_call(lost, "lost", f"tool call (no name): what looks like one stands at {self.ending.lost}")
         self._close_parts(proven=self.ending.reason not in ("length", "content_filter"))
         self.phase = "ended"
 

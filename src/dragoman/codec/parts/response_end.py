@@ -16,12 +16,14 @@ class ResponseEnd:
         native_reason: the wire's word for it.
         native: fields that only the end of the response tells.
         unreadable: what no frame said, in words; "" when all were read.
-        lost: where what looks like a call stands that nobody read, before anything else came.
+        lost: where what looks like a call stands that nobody read. If no other call fails, one fails at the end for it.
         is_torn: a frame could not be read before the stop reason, so calls may have begun in it.
         contradiction: why a call that has left may be another one.
     """
 
-    __slots__ = ("_cost", "_usage", "contradiction", "is_torn", "lost", "native", "native_reason", "reason", "unreadable")
+    __slots__ = (
+        "_cost", "_usage", "contradiction", "is_torn", "lost", "native", "native_reason", "reason", "unreadable"
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.reason: StopReason | None = None

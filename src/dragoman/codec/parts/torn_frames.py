@@ -4,10 +4,12 @@ differ in which of the two counts; or they are no JSON."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 
 from dragoman import _json
-from dragoman._json import TOLD_TWICE
+from dragoman._json import TOLD_TWICE, Json
+from dragoman.codec.containers import Place, misplaced
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.repeated_keys import repeats_key
 
@@ -53,6 +55,26 @@ def unreadable(assembly: Assembly, where: str, problem: str, frame: bytes, *, is
         if name not in told:
             message = TOLD_TWICE if is_twice else "its frame could not be read"
             _lose(assembly, name, "contradicted" if is_twice else "lost", message)
+
+
+def check_places(assembly: Assembly, fields: Mapping[str, Json], places: Mapping[str, Place]) -> None:
+    """See whether each object stands where it belongs: what stands in its place may have told of any open call."""
+    if key := misplaced(fields, places):
+        lose_open_calls(assembly, key, "expected an object")
+
+
+def objects_in(assembly: Assembly, where: str, frame: Json) -> Iterator[dict[str, Json]]:
+    """The objects of a frame that is none itself: those of a list. Anything else may have told of any open call, but
+    `null`, which keeps connections alive."""
+    if isinstance(frame, list) and frame:
+        assembly.deviate("envelope", where, "a list")
+    else:
+        assembly.deviate("unknown-event", where, type(frame).__name__)
+    for item in frame if isinstance(frame, list) and frame else [frame]:
+        if isinstance(item, dict):
+            yield item
+        elif item is not None:
+            lose_open_calls(assembly, where, "expected an object")
 
 
 def lose_open_calls(assembly: Assembly, where: str, problem: str) -> set[str]:

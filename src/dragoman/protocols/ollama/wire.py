@@ -41,6 +41,9 @@ _THINKING_FIELDS: Final = ("thinking", "reasoning", "reasoning_content")
 _MESSAGE: Final = Place(marks=frozenset({"role", "content", "tool_calls", "images", *_THINKING_FIELDS}))
 #: What belongs where in a line.
 PLACES: Final = {"message": _MESSAGE, "delta": _MESSAGE}
+_CALLED: Final = Place({"tool_calls": Place(is_list=True)})
+#: Where nothing but an object belongs.
+OBJECTS: Final = {"message": _CALLED, "delta": _CALLED}
 
 
 class Function(msgspec.Struct, gc=False, omit_defaults=True):
@@ -229,7 +232,7 @@ def _read_call_leniently(call: dict[str, Json], where: str, deviate: Deviate) ->
     function = call.get("function")
     if isinstance(function, str):
         deviate("wrong-type", f"{where}.function", "a string")
-        if function.lstrip()[:1] == "{":
+        if function.lstrip()[:1] == "{" or call.get("arguments") is None:  # text alone may be anything's
             return with_unread(Call(), "function")
         call = {"name": function} | call
     read = Call(
@@ -247,7 +250,7 @@ def _read_call_leniently(call: dict[str, Json], where: str, deviate: Deviate) ->
         arguments=_raw(call, "arguments"),
         index=_read_count_leniently(call.get("index"), f"{where}.index", deviate, "odd-index"),
     )
-    is_odd = bool(function) and not isinstance(function, dict | str)
+    is_odd = function is not None and not isinstance(function, dict | str)
     return with_unread(read, "function" if is_odd else unread_in(call), call)
 
 

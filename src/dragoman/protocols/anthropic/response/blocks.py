@@ -19,6 +19,7 @@ from dragoman.codec.parts.unread_arguments import (
     lose_unread,
     note_unread,
     refuse_unread,
+    tell_unread,
     unread_arguments,
     unread_words,
 )
@@ -157,6 +158,8 @@ class Blocks:
                 self._assembly.deviate("unknown-part", f"content_block {index}", kind)
                 if kind in CALL_TYPES:
                     refuse_unread(self._assembly, read_text(fields.get("id")), read_name(fields) or None, kind)
+                else:
+                    tell_unread(self._assembly, {"block": _json.raw(fields)}, f"content_block {index}")
             block = Block("opaque")
             block.fields = {key: keep(value) for key, value in fields.items()}
         self.by_index[index] = block
@@ -170,8 +173,8 @@ class Blocks:
     def _open_text(self, fields: dict[str, Raw]) -> Block:
         block = Block("text")
         block.part = self._assembly.open_part(TextStart, native=rest_of(fields, "type", "text", "citations"))
-        if "text" not in fields and len(fields) > 1:
-            self._assembly.deviate("missing-field", "content_block.text")
+        if bytes(memoryview(fields.get("text", UNSET))[:1]) != b'"' and len(fields) > 1:
+            self._assembly.deviate("wrong-type" if "text" in fields else "missing-field", "content_block.text")
         if "citations" in fields:
             block.citations = [keep(item) for item in read_items(fields["citations"]) or ()]
         said = read(fields.get("text"))

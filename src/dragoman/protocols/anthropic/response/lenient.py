@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.containers import is_container, straighten
+from dragoman.codec.containers import Place, straighten
 from dragoman.codec.nan import tells_nan
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.unread_arguments import mark_unread, note_unread_piece, tell_unread, unread_arguments
+from dragoman.codec.parts.unread_arguments import (
+    mark_unread,
+    note_unread_piece,
+    tell_unread,
+    tell_unread_event,
+    unread_arguments,
+)
 from dragoman.protocols.anthropic.wire import (
     CONTENT,
     DELTA,
@@ -31,6 +37,8 @@ if TYPE_CHECKING:
     from dragoman.protocols.anthropic.response.block import Block
 
 _DEPTH: Final = 64
+#: Where nothing but an object belongs.
+_OBJECTS: Final = {"delta": Place(), "content_block": Place()}
 #: What each event has of what only some have.
 _OWN: Final = {
     "content_block_start": "content_block",
@@ -53,8 +61,7 @@ def read_event_leniently(value: dict[str, Json], frame: bytes, assembly: Assembl
         RecursionError: it is nested too deeply.
     """
     value = straighten(value, {"delta": DELTA}, assembly.deviate)
-    if is_container(value.get("delta")):
-        torn_frames.lose_open_calls(assembly, "delta", "expected an object")
+    torn_frames.check_places(assembly, value, _OBJECTS)
     if is_nan := tells_nan(frame):
         value = _refuse_infinite(value)
     if isinstance(_json.decode(frame), Malformed):
@@ -159,7 +166,7 @@ def _is_utf8(data: bytes) -> bool:
 def read_blocks(content: Raw | None, assembly: Assembly) -> list[Raw] | None:
     """The blocks of a message's content, each an object or a text; None when it is a text, or nothing."""
     items = read_items(content)
-    if items is not None and all(bytes(memoryview(item)[:1]) in (b"{", b'"') for item in items):
+    if items is not None and all(_is_block(bytes(memoryview(item)[:2])) for item in items):
         return items
     if content is None or bytes(memoryview(content)[:1]) not in (b"{", b"["):
         return None
@@ -169,6 +176,11 @@ def read_blocks(content: Raw | None, assembly: Assembly) -> list[Raw] | None:
         if isinstance(block, list | dict) and block:
             tell_unread(assembly, {} if isinstance(block, list) else block, f"content[{number}]")
     return [_json.raw(block) for block in blocks]
+
+
+def _is_block(start: bytes) -> bool:
+    """Whether an item of a content is an object, or a text that is none written down. `start`: its first two bytes."""
+    return start[:1] == b"{" or (start[:1] == b'"' and start[1:] not in (b"{", b"["))
 
 
 def delta_kind(delta: Delta, takes: str, assembly: Assembly) -> str:
@@ -249,14 +261,18 @@ def calls_in_start(content: Raw, assembly: Assembly) -> frozenset[str]:
     return frozenset(ids)
 
 
-def note_start(block: Block, event: StreamEvent, frame: bytes, told: frozenset[str], *, assembly: Assembly) -> None:
+def note_start(
+    block: Block | None, event: StreamEvent, frame: bytes, told: frozenset[str], *, assembly: Assembly
+) -> None:
     """See what the start of a call tells beside its block, and whether the start of the message told its arguments.
     While a call has none, each delta of a text is looked at too.
 
     Args:
         told: the ids of the calls of which it did.
     """
-    if (call := block.call) is not None:
+    if block is None:
+        tell_unread_event(assembly, _json.decode_lenient(frame), "content_block_start")
+    elif (call := block.call) is not None:
         tell_foreign("content_block_start", event, frame, assembly)
         if call.id in told:
             mark_unread(call, "content", is_missing=False)

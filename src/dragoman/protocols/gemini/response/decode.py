@@ -171,13 +171,9 @@ class Decoder:
             if frame.strip() != b"[DONE]":
                 is_stream = self._reader.kind != "document"
                 torn_frames.unreadable(self._assembly, "chunk", value.problem, frame, is_stream=is_stream)
-        elif isinstance(value, list):
-            self._assembly.deviate("envelope", "chunk", "a list")
-            for item in value:
-                if isinstance(item, dict):
-                    self._read_loosely(item)
         else:
-            self._assembly.deviate("unknown-event", "chunk", type(value).__name__)
+            for item in torn_frames.objects_in(self._assembly, "chunk", value):
+                self._read_loosely(item)
 
     def _read_loosely(self, value: dict[str, Json]) -> None:
         assembly = self._assembly

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.containers import Place, is_container, is_scalar, straighten
+from dragoman.codec.containers import Place, straighten
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.protocols.gemini.wire import CALL_FIELDS, PartialArgument, PromptFeedback, UsageMetadata, camel
@@ -34,14 +34,7 @@ Deviate: TypeAlias = Callable[[str, str, object], None]
 def straighten_chunk(value: dict[str, Json], assembly: Assembly) -> dict[str, Json]:
     """A chunk with its objects and lists as they belong. What cannot be read may have told of any open call."""
     value = straighten(value, PLACES, assembly.deviate)
-    candidates = value.get("candidates")
-    for number, candidate in enumerate(candidates if isinstance(candidates, list) else [candidates]):
-        content = candidate.get("content") if isinstance(candidate, dict) else candidate
-        parts = content.get("parts") if isinstance(content, dict) else None
-        told = parts if isinstance(parts, list) else [parts]
-        is_odd = any((isinstance(one, list) and one) or is_scalar(one) for one in (content, *told))
-        if is_odd or (candidate is content and is_container(candidate)):
-            torn_frames.lose_open_calls(assembly, f"candidates[{number}]", "expected an object")
+    torn_frames.check_places(assembly, value, PLACES)
     return value
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
-from dragoman.codec.containers import is_container, straighten
+from dragoman.codec.containers import straighten
 from dragoman.codec.errors.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import read
@@ -31,6 +31,7 @@ from dragoman.protocols.ollama.wire import (
     NAME,
     NOT_MODELLED,
     NOTHING,
+    OBJECTS,
     PLACES,
     REASONS,
     Answer,
@@ -145,21 +146,16 @@ class Decoder:
         value = _json.decode_lenient(frame)
         if isinstance(value, dict):
             self._read_loosely(value, frame)
-        elif isinstance(value, Malformed) and frame.strip() != b"[DONE]":
+        elif not isinstance(value, Malformed):
+            for item in torn_frames.objects_in(self._assembly, "line", value):
+                self._read_loosely(item, frame)
+        elif frame.strip() != b"[DONE]":
             is_stream = self._reader.kind != "document"
             torn_frames.unreadable(self._assembly, "line", value.problem, frame, is_stream=is_stream)
-        elif isinstance(value, list):
-            self._assembly.deviate("envelope", "line", "a list")
-            for item in value:
-                if isinstance(item, dict):
-                    self._read_loosely(item, frame)
-        elif not isinstance(value, Malformed):
-            self._assembly.deviate("unknown-event", "line", type(value).__name__)
 
     def _read_loosely(self, value: dict[str, Json], frame: bytes) -> None:
         value = straighten(value, PLACES, self._assembly.deviate)
-        if any(is_container(value.get(key)) for key in PLACES):
-            torn_frames.lose_open_calls(self._assembly, "line", "expected an object")
+        torn_frames.check_places(self._assembly, value, OBJECTS)
         self._read_line(read_line_leniently(value, self._assembly.deviate), frame, value=value)
 
     def _read_line(

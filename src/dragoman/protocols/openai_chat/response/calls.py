@@ -98,6 +98,8 @@ class CallReader:
         if self.is_watching or call.text.phase == "held":
             self._watch(frame)
         mark_unread(call, unread, is_missing=not arguments)
+        if unread and (call.text.is_closed() or not call.is_open()):
+            self._lose(unread)  # behind its end
         if not _is_told_once(piece) or (arguments and kind != call.kind):
             self._assembly.contradict(call, f"call {call.index}")
         if name and not piece.type:

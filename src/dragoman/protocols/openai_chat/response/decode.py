@@ -197,14 +197,10 @@ class Decoder:
         Args:
             is_exact: the strict reader of JSON read it.
         """
-        if isinstance(value, list):
-            self._assembly.deviate("envelope", "chunk", "a list")
-            for item in value:
-                if isinstance(item, dict):
-                    self._odd_value(item, _json.encode(item), name)
-            return
         if not isinstance(value, dict):
-            return self._assembly.deviate("unknown-event", "chunk", type(value).__name__)
+            for item in torn_frames.objects_in(self._assembly, "chunk", value):
+                self._odd_value(item, _json.encode(item), name)
+            return
         if (straight := lenient.straighten_chunk(value, self._assembly)) is not value:
             value, data = straight, _json.encode(straight)
         known, taken = without_unknown(value)

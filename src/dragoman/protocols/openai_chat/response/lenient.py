@@ -6,11 +6,12 @@ from typing import Final, TypeVar
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.containers import Place, is_container, straighten
+from dragoman.codec.containers import Place, straighten
 from dragoman.codec.errors.error_body import holds_error
 from dragoman.codec.nan import tells_nan, without_nan
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.unread_arguments import tell_unread_event
 from dragoman.protocols.openai_chat.wire import (
     ENVELOPES,
     NOTHING,
@@ -30,17 +31,20 @@ _MESSAGE: Final = Place(
 )
 #: What belongs where in a chunk or a response.
 PLACES: Final = {"choices": Place({"delta": _MESSAGE, "message": _MESSAGE}, is_list=True)}
+_CALLED: Final = Place({"tool_calls": Place(is_list=True)})
+#: Where nothing but an object belongs.
+_OBJECTS: Final = {"choices": Place({"delta": _CALLED, "message": _CALLED}, is_list=True)}
 
 
 def straighten_chunk(value: dict[str, Json], assembly: Assembly) -> dict[str, Json]:
     """A chunk with its objects and lists as they belong. What cannot be read may have told of any open call."""
     value = straighten(value, PLACES, assembly.deviate)
+    torn_frames.check_places(assembly, value, _OBJECTS)
     choices = value.get("choices")
-    for number, choice in enumerate(choices if isinstance(choices, list) else [choices]):
-        told = [choice] if not isinstance(choice, dict) else [choice.get("delta"), choice.get("message")]
-        is_text = not isinstance(choice, dict) or not isinstance(choice.get("text"), dict)
-        if any(is_container(one) for one in told) or not is_text:
-            torn_frames.lose_open_calls(assembly, f"choices[{number}]", "expected an object")
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, dict) and isinstance(choice.get("text"), dict):
+            torn_frames.lose_open_calls(assembly, "choices", "expected a text")
+            tell_unread_event(assembly, choice["text"], "choices.text")
     return value
 
 
@@ -226,7 +230,7 @@ def _read_call_leniently(value: dict[str, Json], deviate: Deviate, where: str) -
         custom=_clean(value.get("custom")),
         extra_content=_clean(value.get("extra_content")),
     )
-    is_odd = value.get("function") and not (isinstance(function, dict) and function)
+    is_odd = value.get("function") not in (None, {}) and not (isinstance(function, dict) and function)
     return _unread(piece, "function") if is_odd else piece
 
 

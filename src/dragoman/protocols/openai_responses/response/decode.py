@@ -216,7 +216,9 @@ class Decoder:
                 return torn_frames.unreadable(self._assembly, where, value.problem, data, is_stream=is_stream)
             self._assembly.deviate(*oddity(data))
         if not isinstance(value, dict):
-            return self._assembly.deviate("unknown-event", "body", type(value).__name__)
+            for item in torn_frames.objects_in(self._assembly, "body", value):
+                self._rare_frame(_json.encode(item), name)
+            return
         if data.find(b"_call") >= 0 and repeats_key(data, value):
             return torn_frames.refuse(self._assembly, "event", data, name_of(value))
         value, data = straightened(value, data, self._assembly)
@@ -264,6 +266,8 @@ class Decoder:
             status = value.get("status")
             if not isinstance(status, str):
                 self._assembly.deviate("missing-field", "status")
+                if self._reader.kind == "events" and not value.get("output"):
+                    return self._begin(value)  # nothing says that it is an end
                 status = "completed"
             return self._end(value, status, place=(data, path))
         for key in _WRAPPERS:
@@ -274,7 +278,11 @@ class Decoder:
         if any(key in value for key in ("message", "detail", "msg", "error_message")):
             self._fail(value)
         else:
-            self._assembly.deviate("unknown-event", "body", ", ".join(list(value)[:5]))
+            self._tell_unknown("unknown-event", "body", ", ".join(list(value)[:5]), value)
+
+    def _tell_unknown(self, code: str, where: str, seen: str, value: Json) -> None:
+        self._assembly.deviate(code, where, seen)
+        tell_unread_event(self._assembly, value, where)
 
     def _after_end(self, value: dict[str, Json]) -> None:
         """After the end only usage counts."""
@@ -321,8 +329,8 @@ class Decoder:
             if status in RUNNING:
                 output = [unproven(item) for item in output]
             reconcile(self._items, output, (place[0], (*place[1], "output")), assembly=self._assembly)
-        elif output is not None:
-            self._assembly.deviate("wrong-type", "response.output", type(output).__name__)
+        else:
+            self._tell_unknown("wrong-type", "response.output", type(output).__name__, response)
         look_in_response(response, self._assembly)
         if self._assembly.is_empty and (text := text_of(response.get("output_text") or output)):
             self._assembly.text(self._assembly.lenient_text(text))
@@ -389,7 +397,7 @@ class Decoder:
         name = "item" if isinstance(value.get("item"), dict) else "output"
         fields = value.get(name)
         if not isinstance(fields, dict):
-            return self._assembly.deviate("missing-field", "item", kind)
+            return self._tell_unknown("missing-field", "item", kind, value)
         if name != "item":
             self._assembly.deviate("sibling-key", name, kind)
         inner = (place[0], (*place[1], name))

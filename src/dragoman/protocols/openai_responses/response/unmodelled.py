@@ -6,7 +6,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.containers import is_container, straighten
+from dragoman.codec.containers import Place, straighten
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
@@ -42,6 +42,9 @@ _OF_RESPONSE: Final = frozenset({
     "incomplete_details", "moderation", "content_filters", "billing",
 })  # fmt: skip
 _ALL_PLACES: Final = PLACES | RESPONSE
+_LISTED: Final = {"output": Place(is_list=True)}
+#: Where nothing but an object belongs.
+_OBJECTS: Final = {"item": Place(), "response": Place(_LISTED), **_LISTED}
 #: Keys under which objects and lists stand.
 _PLACED: Final = frozenset({*_ALL_PLACES, "item", "response", "output"})
 _OTHERS: Final = _PLACED - {"item"}
@@ -80,10 +83,7 @@ def straightened(value: dict[str, Json], data: bytes, assembly: Assembly) -> tup
         return value, data  # as most are
     has_item = str(value.get("type")).startswith("response.output_item.")  # which may stand under `output`
     straight = straighten(value, PLACES if has_item else _ALL_PLACES, assembly.deviate)
-    output = straight.get("output")
-    told = [straight.get("item"), straight.get("response"), *(output if isinstance(output, list) else [output])]
-    if any(type(one) is not dict and is_container(one) for one in told):
-        torn_frames.lose_open_calls(assembly, "event", "expected an object")
+    torn_frames.check_places(assembly, straight, _OBJECTS)
     return straight, data if straight is value else _json.encode(straight)
 
 

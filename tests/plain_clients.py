@@ -5,8 +5,8 @@ What they cannot read is a `ValueError`. They share no code with the decoders.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
+from json import loads
 from typing import Any
 
 #: A call as a client would run it.
@@ -19,7 +19,7 @@ def events(body: bytes) -> Iterator[dict[str, Any]]:
         data = [line[5:].lstrip() for line in block.split("\n") if line.startswith("data:")]
         if data:
             text = "\n".join(data)
-            yield {"done": True} if text == "[DONE]" else _object(json.loads(text))
+            yield {"done": True} if text == "[DONE]" else _object(loads(text))
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 def chat(body: bytes, *, is_whole: bool) -> list[Call]:
     if is_whole:
-        [choice] = _object(json.loads(body))["choices"]
+        [choice] = _object(loads(body))["choices"]
         told = [call["function"] for call in choice["message"].get("tool_calls") or ()]
         return [_called(function["name"], function["arguments"]) for function in told]
     calls: dict[int, list[str]] = {}
@@ -52,7 +52,7 @@ def chat(body: bytes, *, is_whole: bool) -> list[Call]:
 
 def messages(body: bytes, *, is_whole: bool) -> list[Call]:
     if is_whole:
-        blocks = _object(json.loads(body))["content"]
+        blocks = _object(loads(body))["content"]
         return [(block["name"], block["input"]) for block in blocks if block["type"] == "tool_use"]
     begun: dict[int, tuple[dict[str, Any], list[str]]] = {}
     is_done = False
@@ -74,7 +74,7 @@ def messages(body: bytes, *, is_whole: bool) -> list[Call]:
 
 def responses(body: bytes, *, is_whole: bool) -> list[Call]:
     if is_whole:
-        return _items(_object(json.loads(body))["output"])
+        return _items(_object(loads(body))["output"])
     ended: list[dict[str, Any]] = []
     final: list[dict[str, Any]] | None = None
     for event in events(body):
@@ -97,7 +97,7 @@ def gemini(body: bytes, *, is_whole: bool) -> list[Call]:
     calls: list[Call] = []
     reason = None
     going_on: Call | None = None
-    for answer in [_object(json.loads(body))] if is_whole else events(body):
+    for answer in [_object(loads(body))] if is_whole else events(body):
         for candidate in (answer.get("candidates") or ())[:1]:
             reason = candidate.get("finishReason") or reason
             for part in candidate.get("content", {}).get("parts") or ():
@@ -120,7 +120,7 @@ def gemini(body: bytes, *, is_whole: bool) -> list[Call]:
 
 
 def ollama(body: bytes, *, is_whole: bool) -> list[Call]:
-    lines = [_object(json.loads(line)) for line in body.split(b"\n") if line.strip()]
+    lines = [_object(loads(line)) for line in body.split(b"\n") if line.strip()]
     told = [call["function"] for line in lines for call in line["message"].get("tool_calls") or ()]
     _ended(lines[-1]["done"])
     return [(function["name"], function["arguments"]) for function in told]
@@ -134,7 +134,7 @@ def _ended(mark: object) -> None:
 def _called(name: Any, text: str) -> Call:
     if not isinstance(name, str) or not name:
         raise ValueError("a call has no name")
-    return name, json.loads(text or "{}")
+    return name, loads(text or "{}")
 
 
 CLIENTS = {

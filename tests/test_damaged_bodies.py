@@ -15,8 +15,9 @@ from bare_calls import BARE, BEHIND
 from cases import counter
 from conversations import reply
 from damage import BASES, bodies, strayed
+from dragoman.events import fold
 from dragoman.protocols import PROTOCOLS
-from dragoman.types import Text, ToolCall
+from dragoman.types import Opaque, Text, ToolCall
 from profiles import MORE_IN_SOAK
 from test_keys_told_twice import CALLS, body_of, made, read
 
@@ -74,6 +75,60 @@ def test_a_name_that_is_a_number_is_none(number: int) -> None:
     item = frames[number]["item"] if number == 4 else frames[number]["response"]["output"][0]
     item["name"] = 5
     assert read("openai-responses", [body_of("", [json.dumps(frame) for frame in frames])]).error is not None
+
+
+@pytest.mark.parametrize("name", [5, True, ["ring"], {"x": "ring"}])
+def test_the_end_of_arguments_that_names_no_tool_by_text_fails_its_call(name: object) -> None:
+    frames = BARE["openai-responses"]()
+    done = next(frame for frame in frames if frame["type"].endswith("arguments.done"))
+    done["name"] = name
+    assert read("openai-responses", [body_of("", [json.dumps(frame) for frame in frames])]).error is not None
+
+
+def test_another_id_at_the_end_of_an_item_is_told() -> None:
+    for told in ("c0", "c9"):
+        frames = json.loads(json.dumps(BASES["openai-responses"]))
+        done = next(frame for frame in frames if frame["type"].endswith("output_item.done"))
+        done["item"]["call_id"] = told
+        read_back = read("openai-responses", [body_of("", [json.dumps(frame) for frame in frames])])
+        assert ("changing-id" in [one.code for one in read_back.deviations]) is (told == "c9")
+
+
+@pytest.mark.parametrize("content", [True, 7, "Hi", [{"type": "text", "text": 7}], [{"type": "text", "text": True}]])
+def test_texts_of_messages_in_another_form_are_told(content: object) -> None:
+    message = {"id": "m", "type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn"}
+    told = read("anthropic-messages", [json.dumps(message).encode()])
+    assert told.text in ("Hi", "7", "true")
+    assert "wrong-type" in [one.code for one in told.deviations]
+
+
+#: Items of tools that xAI runs itself are told as custom calls.
+RUN_BY_XAI = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "xs_call_1", "name": "x_keyword_search"}
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("is_offered", [False, True])
+def test_a_tool_that_the_provider_runs_is_no_call_of_the_client(is_offered: bool, is_stream: bool) -> None:
+    item = {**RUN_BY_XAI, "input": '{"query": "q"}', "status": "completed"}
+    message = {"type": "message", "id": "i1", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}
+    final = {"id": "r", "object": "response", "status": "completed", "output": [item, message]}
+    place = {"output_index": 0, "item_id": "ctc_1"}
+    events = [
+        {"type": "response.created", "response": {**final, "status": "in_progress", "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "input": ""}},
+        {"type": "response.custom_tool_call_input.delta", **place, "delta": item["input"]},
+        {"type": "response.custom_tool_call_input.done", **place, "input": item["input"]},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": final},
+    ]
+    lines = [json.dumps(event) for event in events] if is_stream else [json.dumps(final)]
+    names = frozenset({item["name"]} if is_offered else {"ring"})
+    decoder = PROTOCOLS["openai-responses"].decoder(new_id=counter(), offered_names=names)
+    body = body_of("openai-responses" if is_stream else "openai-responses, whole", lines)
+    told = fold([*decoder.feed(body), *decoder.close()])
+    assert [call.arguments for call in told.tool_calls] == ([item["input"]] if is_offered else [])
+    assert told.error is None and told.text == "Hi" and told.stop_reason == ("tool_use" if is_offered else "stop")
+    assert is_offered or any(b"x_keyword_search" in bytes(part.raw) for part in told.parts if type(part) is Opaque)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"bell": "a"}])

@@ -24,6 +24,7 @@ from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, nothing_fits, stages_for
 from dragoman.types import Text, Tool, ToolCall
+from plain_clients import run_by
 
 Frame = dict[str, Any]
 Path = tuple[str | int, ...]
@@ -316,7 +317,11 @@ def read(wire: str, pieces: list[bytes]) -> Reply:
 
 
 def made(reply: Reply) -> list[tuple[str, Any]]:
-    return [(call.name, json.loads(call.arguments)) for call in reply.tool_calls]
+    """The calls that were delivered: of a custom one its text."""
+    return [
+        (call.name, json.loads(call.arguments) if call.kind == "function" else call.arguments)
+        for call in reply.tool_calls
+    ]
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -326,7 +331,11 @@ def test_a_key_told_twice_delivers_nothing_that_was_not_said(wire: str):
     assert made(read(wire, [body_of(wire, lines)])) == CALLS
     tried = 0
     for number, frame in enumerate(frames):
-        paths = [path for path in members(frame, ()) if any(path[: len(place)] == place for place in places)]
+        paths = [
+            path
+            for path in members(frame, ())
+            if any(path[: len(place)] == place or place[: len(path)] == path for place in places)
+        ]
         if not any("all" in line or "tool_use" in line or "_json" in line for line in lines[number : number + 1]):
             paths = []  # nothing of a call
         for path, is_last, joint in itertools.product(paths, (True, False), (":", ": ", ESCAPED)):
@@ -348,6 +357,36 @@ def test_a_key_told_twice_delivers_nothing_that_was_not_said(wire: str):
                         assert all(call in CALLS for call in made(reply)), (told[number], made(reply))
                     tried += 1
     assert tried > 50
+
+
+def first_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object as those read it that take a key the first time it comes."""
+    told: dict[str, Any] = {}
+    for key, value in pairs:
+        told.setdefault(key, value)
+    return told
+
+
+#: "deltas": without whole items, which a client reads.
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if not wire.endswith("deltas")])
+def test_readers_of_the_first_and_of_the_last_value_run_the_same_calls(wire: str, monkeypatch: pytest.MonkeyPatch):
+    """Of an answer that passes without an error."""
+    frames = WIRES[wire]()[0]
+    lines, loads, tried = [json.dumps(frame) for frame in frames], json.loads, 0
+    for number, frame in enumerate(frames):
+        for path in members(frame, ()):
+            for other, is_last in itertools.product((None, [], {}, other_than(value_at(frame, path))), (True, False)):
+                told = [*lines]
+                told[number] = doubled(frame, path, other, is_last=is_last, joint=":")
+                body = body_of(wire, told)
+                if read(wire, [body]).error is None:
+                    ran = [run_by(wire, body)]
+                    with monkeypatch.context() as patched:
+                        patched.setattr("plain_clients.loads", lambda text: loads(text, object_pairs_hook=first_of))
+                        ran.append(run_by(wire, body))
+                    assert all(isinstance(one, str) or one == CALLS for one in ran), (told[number], ran)
+                    tried += 1
+    assert tried > 5 or wire.endswith("whole")
 
 
 #: Where the calls of a whole answer stand.

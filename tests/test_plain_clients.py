@@ -14,6 +14,7 @@ import pytest
 from damage import BASES, bodies, inserted
 from dragoman.client.passthrough.frames import Frames
 from dragoman.deviations import HARMLESS_TO_CALLS
+from dragoman.events import Deviation
 from dragoman.protocols import PROTOCOLS
 from plain_clients import run_by
 from profiles import MORE_IN_SOAK
@@ -83,6 +84,28 @@ def without_arguments_in_items() -> list[Frame]:
 
 def undamaged(wire: str) -> bytes:
     return body_of(wire, [json.dumps(frame) for frame in BASES[wire]])
+
+
+@pytest.mark.parametrize("half", [r"\ud800", r"\uDC00", r"\ud83d\ud83d"])
+@pytest.mark.parametrize("more", ["", "x" * 300])
+@pytest.mark.parametrize("wire", BASES)
+def test_half_a_character_in_arguments_is_told(wire: str, more: str, half: str) -> None:
+    """Clients hold it, refuse it or put U+FFFD in its place."""
+    lines = []
+    for frame in BASES[wire]:
+        line = json.dumps(frame)
+        lines.append(
+            line.replace('"a"', f'"{half}{more}"').replace(r"\"a\"", rf"\"{half}{more}\"".replace(r"\u", r"\\u"))
+        )
+    body = body_of(wire, lines)
+    protocol = PROTOCOLS[wire.partition(",")[0]]  # type: ignore[index]
+    decoder = protocol.decoder(new_id=str)  # as a gateway reads what passes
+    events = [*decoder.feed(body), *decoder.close()]
+    codes = {event.code for event in events if type(event) is Deviation}
+    assert codes & {"lone-surrogate", "control-character"}
+    assert not wire.endswith("whole") or protocol.check_whole(body) is None
+    told = [arguments["bell"].strip("x") for name, arguments in made(read(wire, [body])) if name == "ring"]
+    assert told in ([], ["\ufffd" * len(half[::6])])
 
 
 CHOICES = [

@@ -15,8 +15,12 @@ from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.codec.brackets import end_of, most_closed, split_strings
 from dragoman.codec.parts.argument_residue import is_residue, skip_behind
+<<<<<<< HEAD
 from dragoman.codec.parts.settled_arguments import Settled, is_plain_object, is_same_value
 from dragoman.gathered import GATHERED, GatheredText
+=======
+from dragoman.codec.parts.settled_arguments import Settled, is_plain_object, is_same_value, may_halve
+>>>>>>> 01324e23 (Tell half characters in arguments, other ids, broken texts and doubled keys around a call; keep xAI's own calls from clients)
 
 #: Text outside of strings, whole strings included, up to a bracket or a string that is not closed here.
 _OUTSIDE: Final = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
@@ -319,7 +323,10 @@ class ArgumentText(msgspec.Struct, eq=False):
         value = _json.decode_object(text)
         if isinstance(value, Malformed):
             return Settled(None, kind="unreadable", problem=f"the arguments are not a JSON object: {value.problem}")
-        return self._settle_surplus(text, value, list(self._codes()))
+        codes = list(self._codes())
+        if may_halve(text) and not _json.is_json(text):
+            codes.append(("lone-surrogate", ""))
+        return self._settle_surplus(text, value, codes)
 
     def _codes(self) -> tuple[tuple[str, str], ...]:
         return (("placeholder-arguments", self.placeholder),) if self.placeholder else ()

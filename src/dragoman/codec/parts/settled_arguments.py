@@ -66,6 +66,11 @@ def says_something(text: str) -> bool:
     return text[:1] == "{" and text[-1:] == "}" and '"' in text
 
 
+def may_halve(text: str) -> bool:
+    """Whether an escape in a JSON text may be half of a surrogate pair."""
+    return "\\ud" in text or "\\uD" in text
+
+
 def is_plain_object(text: str) -> bool:
     """Whether a text is exactly one JSON object with something in it, no key twice and no number that nobody can hold,
     so that nothing in it needs to be looked for."""

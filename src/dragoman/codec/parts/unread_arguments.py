@@ -101,6 +101,12 @@ def _unread_in(fields: Mapping[str, Json]) -> Iterator[tuple[str, str, Json]]:
             yield key, name, said
 
 
+def tell_unknown(assembly: Assembly, event: Json, code: str, where: str, seen: str) -> None:
+    """The same for an event in which nothing stands where it belongs, with the deviation that this is."""
+    assembly.deviate(code, where, seen)
+    tell_unread_event(assembly, event, where)
+
+
 def tell_unread_event(assembly: Assembly, event: Json, where: str) -> None:
     """The same for an event of a type that the protocol does not have."""
     if is_call(plain(where), event):

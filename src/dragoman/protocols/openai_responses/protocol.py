@@ -11,9 +11,9 @@ from dragoman.protocols.openai_responses.passthrough import check_whole, peek
 from dragoman.protocols.openai_responses.request.expectation import expect
 from dragoman.protocols.openai_responses.request.foreign_tools import FORMS
 from dragoman.protocols.openai_responses.request.parse_and_render import parse_request, render_request
-from dragoman.protocols.openai_responses.response.decode import Decoder, parse_error
+from dragoman.protocols.openai_responses.response.decode import Decoder
 from dragoman.protocols.openai_responses.response.encode import Encoder, render_response
-from dragoman.protocols.openai_responses.response.errors import render_error
+from dragoman.protocols.openai_responses.response.errors import parse_error, render_error
 from dragoman.protocols.openai_responses.wire import NAME
 
 PROTOCOL: Final = Protocol(

@@ -123,9 +123,18 @@ def ignore(code: str, where: str, seen: str) -> None:
     """Say nothing of a deviation."""
 
 
-def item_kind(item: dict[str, Json], deviate: Deviate, where: str) -> ItemKind:
-    """What an output item is; told from its fields when its `type` is absent."""
-    kind = item.get("type")
+#: Tools that xAI runs itself and tells of as custom calls (https://docs.x.ai/docs/guides/tools/overview).
+_RUN_BY_XAI: Final = frozenset({
+    "browse_page", "view_image", "view_x_video", "web_search", "web_search_with_snippets", "x_keyword_search",
+    "x_semantic_search", "x_thread_fetch", "x_user_search",
+})  # fmt: skip
+
+
+def item_kind(item: dict[str, Json], deviate: Deviate, where: str, *, offered: frozenset[str]) -> ItemKind:
+    """What an output item is; told from its fields when it has no `type`. `offered`: names of the client's tools."""
+    kind, name = item.get("type"), item.get("name")
+    if kind == "custom_tool_call" and isinstance(name, str) and name in _RUN_BY_XAI and name not in offered:
+        return "opaque"
     if kind in ("message", "function_call", "custom_tool_call", "reasoning"):
         return kind  # type: ignore[no-any-return]
     if isinstance(kind, str) and kind and kind not in ("function", "tool_call", "tool_use"):
@@ -266,10 +275,12 @@ def status_of(value: dict[str, Json]) -> str:
     return status if isinstance(status, str) and status else "completed"
 
 
-def unproven(item: Json) -> Json:
+def unproven(item: Json, offered: frozenset[str]) -> Json:
     """An output item of a response that goes on: of a call that does not say that it is whole, nothing else does."""
-    is_call = isinstance(item, dict) and item_kind(item, ignore, "") in ("function_call", "custom_tool_call")
-    return item | {"status": "incomplete"} if is_call and item.get("status") != "completed" else item
+    if not isinstance(item, dict) or item.get("status") == "completed":
+        return item
+    is_call = item_kind(item, ignore, "", offered=offered) in ("function_call", "custom_tool_call")
+    return item | {"status": "incomplete"} if is_call else item
 
 
 def is_response(value: dict[str, Json]) -> bool:

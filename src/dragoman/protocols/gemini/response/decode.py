@@ -165,6 +165,8 @@ class Decoder:
         if type(chunk) is Chunk and found is not None:
             return self._read_chunk(chunk, found.frame, found)
         value = _json.decode_lenient(frame)
+        if rb"\ud" in frame.lower() and not _json.is_json(frame):
+            self._assembly.deviate("lone-surrogate", "chunk")
         if isinstance(value, dict):
             self._read_loosely(value)
         elif isinstance(value, Malformed):

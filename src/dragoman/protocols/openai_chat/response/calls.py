@@ -67,6 +67,8 @@ class CallReader:
             and not (piece.id or function.name or piece.name or piece.arguments or piece.extra_content or piece.rest)
             and frame.count(b'"arguments"') < 2
             and frame.count(b'_calls"') < 2
+            and frame.count(b'"delta"') < 2
+            and frame.count(b'"choices"') < 2
             and frame.count(b'"function"') < (3 if piece.type else 2)
             and (len(self._slots.by_index) < 2 or frame.count(b'"index"') < 3)
             and self._slots.grow(piece.index, function.arguments)

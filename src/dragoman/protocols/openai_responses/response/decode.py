@@ -6,7 +6,7 @@ response.completed, .incomplete or .failed, or the `status` of a whole response.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 from weakref import ref
 
@@ -18,7 +18,7 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_while_open
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import note_astray, tell_unread_event, unread_arguments
+from dragoman.codec.parts.unread_arguments import note_astray, tell_unknown, tell_unread_event, unread_arguments
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -30,7 +30,7 @@ from dragoman.protocols.openai_responses.response.call_events import (
     take_done,
 )
 from dragoman.protocols.openai_responses.response.delta_batch import read_burst
-from dragoman.protocols.openai_responses.response.hosted_items import tell_live
+from dragoman.protocols.openai_responses.response.hosted_items import tell_input, tell_live
 from dragoman.protocols.openai_responses.response.item import Item
 from dragoman.protocols.openai_responses.response.items import Items
 from dragoman.protocols.openai_responses.response.snapshot import reconcile
@@ -78,7 +78,6 @@ from dragoman.types import StopReason
 
 _LAST_STATUSES: Final = ("completed", "incomplete", "failed", "cancelled")
 _WRAPPERS: Final = ("response", "data", "result", "body", "event")
-_NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class Decoder:
@@ -113,18 +112,12 @@ class Decoder:
         """Take the next bytes."""
         if self._assembly.phase == "closed":
             return []
-        try:
-            self._take(self._reader.feed(data))
-        except TooLarge as bound:
-            self._assembly.fail("too_large", str(bound))
+        self._take(self._reader.feed(data))
         return self._assembly.take()
 
     def close(self) -> list[Event]:
         """The body ended."""
-        try:
-            self._take(self._reader.close())
-        except TooLarge as bound:
-            self._assembly.fail("too_large", str(bound))
+        self._take(self._reader.close())
         if self._reader.stray and self._assembly.phase == "open" and not self._assembly.started:
             problem = read_problem(self._reader.stray, status=None)
             kind = "wire" if problem.kind == "internal" else problem.kind
@@ -144,6 +137,7 @@ class Decoder:
     def _take(self, frames: Iterable[Frame]) -> None:
         """Plain deltas of open items take a short cut; all else is rare."""
         assembly, live, are_own = self._assembly, self._items.live, self._items.places.are_own
+<<<<<<< HEAD
         for data, name in frames:
             event = decode_delta(data) if not name or name.endswith(b"delta") else None
             if type(event) is PlainDelta and (delta := event.delta) and (item := live.get(event.output_index)):
@@ -152,22 +146,39 @@ class Decoder:
                     if event.type == TEXT_DELTA and item.text_index == event.content_index and item.part is not None:
                         item.pieces.add(delta)
                         assembly.add(item.part, delta)
+=======
+        try:
+            for data, name in frames:
+                event = decode_delta(data) if not name or name.endswith(b"delta") else None
+                if type(event) is PlainDelta and (delta := event.delta) and (item := live.get(event.output_index)):
+                    call = item.call
+                    if call is None:
+                        if (
+                            event.type == TEXT_DELTA
+                            and item.text_index == event.content_index
+                            and item.part is not None
+                        ):
+                            item.pieces.append(delta)
+                            assembly.add(item.part, delta)
+                            continue
+                    elif (
+                        event.type == ARGUMENTS_DELTA
+                        and data.count(b'"delta"') < 2
+                        and (len(live) < 2 or data.count(b'"output_index"') < 2)
+                        and (
+                            (event.item_id == item.id and not event.call_id and call.live is not None)
+                            or (call.kind == "function" and are_own(item, event.item_id, event.call_id, delta))
+                        )
+                    ):
+                        assembly.add_arguments(call, delta)
+>>>>>>> 01324e23 (Tell half characters in arguments, other ids, broken texts and doubled keys around a call; keep xAI's own calls from clients)
                         continue
-                elif (
-                    event.type == ARGUMENTS_DELTA
-                    and data.count(b'"delta"') < 2
-                    and (len(live) < 2 or data.count(b'"output_index"') < 2)
-                    and (
-                        (event.item_id == item.id and not event.call_id and call.live is not None)
-                        or (call.kind == "function" and are_own(item, event.item_id, event.call_id, delta))
-                    )
-                ):
-                    assembly.add_arguments(call, delta)
-                    continue
-            if not (data.find(b"function_call") >= 0 and self._call_event(data)):
-                self._rare_frame(data, name)
-            if assembly.phase != "open":
-                live.clear()
+                if not (data.find(b"function_call") >= 0 and self._call_event(data)):
+                    self._rare_frame(data, name)
+                if assembly.phase != "open":
+                    live.clear()
+        except TooLarge as bound:
+            assembly.fail("too_large", str(bound))
 
     def read_batch(self, lines: list[bytes]) -> bool:
         """Plain deltas that all let one part grow. Behind the end of a call's arguments each may be another's."""
@@ -278,11 +289,7 @@ class Decoder:
         if any(key in value for key in ("message", "detail", "msg", "error_message")):
             self._fail(value)
         else:
-            self._tell_unknown("unknown-event", "body", ", ".join(list(value)[:5]), value)
-
-    def _tell_unknown(self, code: str, where: str, seen: str, value: Json) -> None:
-        self._assembly.deviate(code, where, seen)
-        tell_unread_event(self._assembly, value, where)
+            tell_unknown(self._assembly, value, "unknown-event", "body", ", ".join(list(value)[:5]))
 
     def _after_end(self, value: dict[str, Json]) -> None:
         """After the end only usage counts."""
@@ -327,10 +334,10 @@ class Decoder:
         if isinstance(output, list):
             self._refused = self._refused or holds_refusal(output)
             if status in RUNNING:
-                output = [unproven(item) for item in output]
+                output = [unproven(item, self._assembly.calls.offered_names) for item in output]
             reconcile(self._items, output, (place[0], (*place[1], "output")), assembly=self._assembly)
         else:
-            self._tell_unknown("wrong-type", "response.output", type(output).__name__, response)
+            tell_unknown(self._assembly, response, "wrong-type", "response.output", type(output).__name__)
         look_in_response(response, self._assembly)
         if self._assembly.is_empty and (text := text_of(response.get("output_text") or output)):
             self._assembly.text(self._assembly.lenient_text(text))
@@ -397,7 +404,7 @@ class Decoder:
         name = "item" if isinstance(value.get("item"), dict) else "output"
         fields = value.get(name)
         if not isinstance(fields, dict):
-            return self._tell_unknown("missing-field", "item", kind, value)
+            return tell_unknown(self._assembly, value, "missing-field", "item", kind)
         if name != "item":
             self._assembly.deviate("sibling-key", name, kind)
         inner = (place[0], (*place[1], name))
@@ -413,7 +420,7 @@ class Decoder:
     def _item_done(self, index: int, fields: dict[str, Json], value: dict[str, Json], place: Place) -> None:
         """An item is whole. `value`: the event that tells it, or {} where nothing stands beside the item."""
         item = self._items.places.find_whole(index, fields)
-        told = item_kind(fields, ignore, "")
+        told = item_kind(fields, ignore, "", offered=self._assembly.calls.offered_names)
         if item is None or (item.kind != told and (item.done or "opaque" in (item.kind, told))):
             item = self._items.open(index, fields, place)
         self._refused = self._refused or holds_refusal([fields])
@@ -429,7 +436,10 @@ class Decoder:
         if name == "function_call_arguments":
             take_arguments(event, value, step, "function_call", place, items=self._items, assembly=self._assembly)
         elif name == "custom_tool_call_input":
-            take_arguments(event, value, step, "custom_tool_call", place, items=self._items, assembly=self._assembly)
+            if not tell_input(kind, value, place, items=self._items, assembly=self._assembly):
+                take_arguments(
+                    event, value, step, "custom_tool_call", place, items=self._items, assembly=self._assembly
+                )
         else:
             key, owner = place_of_text(name, event)
             if not key[0]:
@@ -450,8 +460,3 @@ class Decoder:
     def _find(self, event: EventPlace, kind: ItemKind) -> Item:
         item = self._items.find(event.output_index, event.item_id)
         return item or self._items.open_unannounced(event.output_index, event.item_id, kind)
-
-
-def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
-    """Read the body of a response with an error status."""
-    return read_problem(body, status=status, headers=headers)

@@ -33,6 +33,16 @@ def tell_live(kind: str, value: dict[str, Json], place: Place, *, items: Items, 
     assembly.native_event(NativeEvent(NAME, exact(*place, value), of_part))
 
 
+def tell_input(kind: str, value: dict[str, Json], place: Place, *, items: Items, assembly: Assembly) -> bool:
+    """Pass an event about the input of a custom call that the provider runs itself; False of a client's own."""
+    index, id = value.get("output_index"), value.get("item_id")
+    item = items.places.find(index, id if isinstance(id, str) else "") if type(index) is int else None
+    if item is None or item.kind != "opaque":
+        return False
+    tell_live(kind, value, place, items=items, assembly=assembly)
+    return True
+
+
 class HostedItems:
     """The items that were announced in an answer which is written: their places there."""
 

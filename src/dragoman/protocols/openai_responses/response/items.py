@@ -103,7 +103,7 @@ class Items:
     def open(self, index: int, fields: dict[str, Json], place: Place) -> Item:
         """An item begins; an item that was announced before is found again."""
         where = f"output[{index}]" if index >= 0 else "output"
-        kind = item_kind(fields, self._assembly.deviate, where)
+        kind = item_kind(fields, self._assembly.deviate, where, offered=self._assembly.calls.offered_names)
         id = fields["id"] if isinstance(fields.get("id"), str) else ""
         known = self.places.at(index) if index >= 0 else self.places.by_id(id)
         if known is not None:
@@ -297,10 +297,9 @@ class Items:
     def final_arguments(self, item: Item, text: str) -> None:
         """The whole arguments of a call, after their deltas or in their place."""
         item.is_final = True
-        if text:
+        if text and item.call is not None:
             item.is_doubtful = False
-            if item.call is not None:
-                tell_whole(item.call, text, f"output[{item.index}].arguments", self._assembly)
+            tell_whole(item.call, text, f"output[{item.index}].arguments", self._assembly)
 
     def again(self, item: Item, fields: dict[str, Json], place: Place) -> None:
         if item.call is not None:  # an item that ended is told once more: a call must be the same
@@ -319,13 +318,16 @@ class Items:
 
     def name_call(self, item: Item, fields: dict[str, Json]) -> None:
         """What the end of a call says of its id and name, when its start did not."""
-        call = item.call
+        call, id = item.call, fields.get("call_id")
         is_said = "namespace" not in fields and call is not None and fields.get("name") == call.name
-        if call is None or (is_said and call.state != "waiting"):
+        if call is None or (is_said and call.state != "waiting" and id in (None, item.call_id)):
             return
-        id, name = fields.get("call_id"), offered_name(fields, item.native, self._assembly.calls.offered_names)
-        if call.name and name and not self._assembly.calls.is_name_of(call, name):
+        name = offered_name(fields, item.native, self._assembly.calls.offered_names)
+        is_other = call.name and name and not self._assembly.calls.is_name_of(call, name)
+        if is_other or (name == "" and fields.get("name")):  # it is no text
             self._assembly.contradict(call, f"output[{item.index}].name")
+        if isinstance(id, str) and item.call_id and id not in ("", item.call_id):  # results are sent back by it
+            self._assembly.deviate("changing-id", f"output[{item.index}].call_id")
         if call.state != "waiting" or call.repeats is not None:
             return
         if not call.name and name:
@@ -346,10 +348,8 @@ class Items:
     def finish(self, item: Item, fields: dict[str, Json], place: Place) -> None:
         """An item is whole: what its deltas did not say is added, its parts close."""
         if item.done:
-            code = "duplicate-final" if item.call is None else "duplicate-call"
-            self._assembly.deviate(code, f"output[{item.index}]")
-            self.again(item, fields, place)
-            return
+            self._assembly.deviate("duplicate-call" if item.call else "duplicate-final", f"output[{item.index}]")
+            return self.again(item, fields, place)
         self.complete(item, fields, place)
         item.done = True
         self.live.pop(item.index, None)

@@ -11,6 +11,7 @@ import json
 
 import pytest
 
+from bare_calls import BARE
 from damage import BASES, bodies, inserted
 from dragoman.client.passthrough.frames import Frames
 from dragoman.deviations import HARMLESS_TO_CALLS
@@ -137,6 +138,17 @@ def test_what_clients_pass_over_is_told(wire: str, frames: list[Frame], code: st
     assert (made(told), told.error) == (CALLS, None)
     assert code in [deviation.code for deviation in told.deviations]
     assert run_by(wire, body) != CALLS
+
+
+@pytest.mark.parametrize("protocol", ["openai-chat", "openai-responses"])
+def test_empty_arguments_are_read_alike(protocol: str) -> None:
+    """`missing-arguments` is harmless: who reads the specification alone takes them for `{}` too."""
+    frames = BARE[protocol]()
+    body = body_of(protocol, [json.dumps(frame).replace('"{}"', '""') for frame in frames])
+    told = read(protocol, [body])
+    codes = {one.code for one in told.deviations if one.severity != "note"}
+    assert "missing-arguments" in codes and codes <= HARMLESS_TO_CALLS
+    assert told.error is None and run_by(protocol, body) == made(told) == [("ring", {})]
 
 
 @pytest.mark.parametrize("text", ["stop", "ring", "0"])

@@ -7,12 +7,13 @@ without an error.
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 
 import pytest
 
-from damage import BASES, bodies
+from damage import BASES, bodies, inserted
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Request
 from gateway.running import Running, gateway
@@ -20,8 +21,9 @@ from gateway.test_matrix import QUESTION
 from gateway.test_passthrough import post
 from plain_clients import run_by
 from profiles import MORE_IN_SOAK
-from scripted import Step, streamed, whole
+from scripted import END, Step, chunk, head, streamed, whole
 from test_keys_told_twice import CALLS, TOOLS, made, read
+from test_plain_clients import NEVER_PLAIN, undamaged
 
 #: Bodies of each form that are tried.
 TRIED = [6, *(pytest.param(200, marks=mark) for mark in MORE_IN_SOAK)]
@@ -66,3 +68,49 @@ def test_no_client_runs_what_was_not_called(clean: Running, wire: str, tried: in
         if isinstance(ran, list):
             assert all(call in CALLS for call in ran), (how, ran)
             assert told.error is None and ran == made(told), (how, ran)
+
+
+STREAMS = [wire for wire in BASES if not wire.endswith("whole")]
+
+
+@pytest.mark.parametrize("tried", TRIED)
+@pytest.mark.parametrize("wire", STREAMS)
+def test_a_frame_that_comes_again_changes_no_call(clean: Running, wire: str, tried: int) -> None:
+    """Each in a read of its own from some frame on, so that what came before has left."""
+    dice = random.Random(f"{wire} {tried} again")
+    protocol = wire.partition(",")[0]
+    end = b"\n" if protocol == "ollama-chat" else b"\n\n"
+    everything = list(inserted(wire, BASES[wire]))
+    for number, (how, body) in enumerate(dice.sample(everything, min(2 * tried, len(everything)))):
+        frames = [frame + end for frame in body.split(end) if frame]
+        steps: list[Step] = [head(200, PROTOCOLS[protocol].stream_type)]
+        for frame in frames:
+            steps += [chunk(frame), 0.01]
+        clean.answer([*steps, END])
+        path, question = asked(protocol, f"{protocol}/again-{tried}-{number}", stream=True)
+        status, answer, has_ended = post(clean, path, question)
+        ran = run_by(wire, answer) if status == 200 and has_ended else "an error"
+        if isinstance(ran, list):
+            told = read(wire, [body])
+            assert told.error is None and ran == made(told), (how, ran)
+
+
+@pytest.mark.parametrize("wire", STREAMS)
+def test_what_comes_behind_the_end_does_not_leave(clean: Running, wire: str) -> None:
+    """In a later read or with the end, and the answer stays good."""
+    protocol = wire.partition(",")[0]
+    if protocol == "gemini-generate" or wire in NEVER_PLAIN:  # its end is that of the body
+        return
+    intact, lines = undamaged(wire), [json.dumps(frame) for frame in BASES[wire]]
+    start = b"" if protocol == "ollama-chat" else b"data: "
+    end = b"\n" if protocol == "ollama-chat" else b"\n\n"
+    for number, line in enumerate(lines):
+        late = start + line.replace('"c0"', '"c9"').encode() + end
+        for apart in (0.0, 0.02):
+            steps = [chunk(intact), apart, chunk(late)] if apart else [chunk(intact + late)]
+            clean.answer([head(200, PROTOCOLS[protocol].stream_type), *steps, END])
+            path, question = asked(protocol, f"{protocol}/late-{wire}-{number}-{apart}", stream=True)
+            status, answer, has_ended = post(clean, path, question)
+            assert (status, has_ended) == (200, True), line
+            assert run_by(wire, answer) == CALLS, (line, answer[-400:])
+            assert not apart or (b"c9" not in answer and answer.count(late) <= intact.count(late)), line

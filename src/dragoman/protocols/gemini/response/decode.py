@@ -299,10 +299,7 @@ class Decoder:
         if (is_other := self._choice not in (None, index)) or place:  # clients read the first one
             self._assembly.deviate("extra-choice", f"candidates[{place}]", f"index {index}")
         if is_other:
-            parts = (candidate.content and candidate.content.parts) or ()
-            if any(part.functionCall is not None for part in parts) or (found is not None and b"unction" in frame):
-                self._assembly.deviate("ignored-call", f"candidates[{place}]", f"index {index}")
-            return
+            return self._pass_over(candidate, place, is_odd=found is not None and b"unction" in frame)
         self._choice = index
         content = candidate.content
         around: Around | None = None  # once something says nothing
@@ -344,6 +341,11 @@ class Decoder:
             self._assembly.deviate("sibling-key", "candidate", "finish_reason")
         if reason:
             self._read_reason(reason)
+
+    def _pass_over(self, candidate: Candidate, place: int, *, is_odd: bool) -> None:
+        parts = (candidate.content and candidate.content.parts) or ()
+        if is_odd or any(part.functionCall is not None for part in parts):
+            self._assembly.deviate("ignored-call", f"candidates[{place}]", f"index {candidate.index}")
 
     def _read_reason(self, word: str | int) -> None:
         native = str(word)

@@ -14,6 +14,7 @@ from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
 from dragoman.codec.parts.unread_arguments import fields_at, mark_unread, note_astray, noted, refuse_unread
 from dragoman.codec.repeated_keys import repeats_key, without_value
+from dragoman.protocols.openai_chat.response.delta_batch import may_repeat
 from dragoman.protocols.openai_chat.response.unmodelled import tell_unread_beside
 from dragoman.protocols.openai_chat.wire import (
     NAME,
@@ -65,10 +66,8 @@ class CallReader:
             and function.arguments
             and function.parameters is NOTHING
             and not (piece.id or function.name or piece.name or piece.arguments or piece.extra_content or piece.rest)
-            and frame.count(b'"arguments"') < 2
+            and not may_repeat(frame)
             and frame.count(b'_calls"') < 2
-            and frame.count(b'"delta"') < 2
-            and frame.count(b'"choices"') < 2
             and frame.count(b'"function"') < (3 if piece.type else 2)
             and (len(self._slots.by_index) < 2 or frame.count(b'"index"') < 3)
             and self._slots.grow(piece.index, function.arguments)

@@ -266,6 +266,8 @@ class Decoder:
             self._start(data)
         if chunk.usage is not None or chunk.x_groq is not None:
             self._usage(chunk)
+        if self._assembly.is_late():
+            return  # usage alone counts
         error = None if chunk.error is None else self._error_in(chunk.error)
         choices = chunk.choices or ()
         if data.find(b"_call") >= 0 and not (choices and (said := choices[0].delta) is not None and said.tool_calls):

@@ -98,7 +98,7 @@ class Growth:
                 return said
         elif data.find(b'"name":"') >= 0:
             pass  # a call begins, most likely
-        elif not _may_repeat(data) and (len(self._slots.by_index) < 2 or data.count(b'"index"') < 3):
+        elif not may_repeat(data) and (len(self._slots.by_index) < 2 or data.count(b'"index"') < 3):
             chunk = _decode_call(data)
             if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice:
                 call = told.delta.tool_calls[0]
@@ -116,7 +116,7 @@ class Growth:
         self._last.learn(data, key)
 
 
-def _may_repeat(chunk: bytes) -> bool:
+def may_repeat(chunk: bytes) -> bool:
     """Whether a chunk may tell twice what lets a call grow, or a key around it."""
     return chunk.count(b'"arguments"') > 1 or chunk.count(b'"delta"') > 1 or chunk.count(b'"choices"') > 1
 
@@ -147,7 +147,7 @@ def read_arguments(lines: list[bytes], choice: int | None) -> tuple[int, list[st
     chunks = _decode_arguments(told)
     if chunks is None:
         return None
-    if any(map(_may_repeat, told)) or max(map(bytes.count, told, repeat(b'"index"'))) > 2:
+    if any(map(may_repeat, told)) or max(map(bytes.count, told, repeat(b'"index"'))) > 2:
         return None  # one of them may say something twice
     calls = [each.choices[0].delta.tool_calls[0] for each in chunks if each.choices[0].index == choice]
     index = calls[0].index if calls else 0

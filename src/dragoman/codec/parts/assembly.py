@@ -289,8 +289,7 @@ class Assembly:
         JSON object with something in it."""
         call = self.open_call(id, name, kind=kind, native=native)
         call.signature = signature
-        is_short = len(arguments) <= self._bounds.arguments
-        is_usual = is_short and call.state == "announced" and kind == "function"
+        is_usual = len(arguments) <= self._bounds.arguments and call.state == "announced" and kind == "function"
         if is_usual and (is_plain or is_plain_object(arguments)):
             self.events.append(ToolCallDelta(call.index, arguments))
             self.calls.deliver(call, self, arguments)
@@ -329,8 +328,7 @@ class Assembly:
         """Tokens so far, as the wire reports them."""
         if self.phase == "closed":
             return
-        update = self.ending.count(usage, cost)
-        if update is not None:
+        if (update := self.ending.count(usage, cost)) is not None:
             self.start()
             self.events.append(update)
 
@@ -345,9 +343,8 @@ class Assembly:
         """The protocol's own end: every part closes. `Finish` itself waits for the end of the body."""
         if self.is_late():
             return
-        if self.ending.lost and self._semantic and not self.calls.failed:
-            lost = self.open_call(None, None)
-            self.drop_call(lost, "lost", f"tool call (no name): what looks like one stands at {self.ending.lost}")
+        if (lost := self.ending.lost) and self._semantic and not self.calls.failed:
+            self.drop_call(self.open_call(None, None), "lost", lost)
         self._close_parts(proven=self.ending.reason not in ("length", "content_filter"))
         self.phase = "ended"
 

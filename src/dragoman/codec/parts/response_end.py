@@ -16,7 +16,7 @@ class ResponseEnd:
         native_reason: the wire's word for it.
         native: fields that only the end of the response tells.
         unreadable: what no frame said, in words; "" when all were read.
-        lost: where what looks like a call stands that nobody read. If no other call fails, one fails at the end for it.
+        lost: the words for what looks like a call and nobody read. If no other call fails, one fails at the end so.
         is_torn: a frame could not be read before the stop reason, so calls may have begun in it.
         contradiction: why a call that has left may be another one.
     """

@@ -124,7 +124,7 @@ def lose_unread(assembly: Assembly, where: str) -> None:
     for call in [call for call in calls.by_index.values() if not call.text.is_closed()]:
         message = f"tool call {call.name or '(no name)'}: what may be more of it stands at {where}"
         calls.fail(call, assembly, "lost", message)
-    ending.lost = ending.lost or where
+    ending.lost = ending.lost or f"tool call (no name): what looks like one stands at {where}"
 
 
 def _may_call(name: str, value: Json) -> bool:

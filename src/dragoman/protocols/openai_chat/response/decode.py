@@ -445,9 +445,6 @@ class Decoder:
             self._fail(groq)
 
     def _fail(self, value: Json) -> None:
-        if self.ended:
-            self._assembly.deviate("after-end", "error")
-            return
         self._calls.close(is_ended=False)
         told = read_problem(value, status=None)
         self._assembly.fail(told.kind, told.message, status=told.status, retry_after=told.retry_after, code=told.code)

@@ -295,8 +295,7 @@ class Decoder:
         """After the end only usage counts."""
         if self._assembly.phase == "ended":
             self._assembly.deviate("after-end", "end", value.get("type") or "")
-            response = value.get("response")
-            self._usage(response if isinstance(response, dict) else value)
+            self._usage(response if isinstance(response := value.get("response"), dict) else value)
 
     def _fail(self, value: Json) -> None:
         told = read_problem(value, status=None)

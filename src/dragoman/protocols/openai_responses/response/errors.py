@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from dragoman import _json
-from dragoman.codec.error_body import read_problem
+from dragoman.codec.errors.error_body import read_problem
 from dragoman.errors import STATUS
 from dragoman.events import Failure, FailureKind
 

@@ -15,12 +15,8 @@ from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.codec.brackets import end_of, most_closed, split_strings
 from dragoman.codec.parts.argument_residue import is_residue, skip_behind
-<<<<<<< HEAD
-from dragoman.codec.parts.settled_arguments import Settled, is_plain_object, is_same_value
-from dragoman.gathered import GATHERED, GatheredText
-=======
 from dragoman.codec.parts.settled_arguments import Settled, is_plain_object, is_same_value, may_halve
->>>>>>> 01324e23 (Tell half characters in arguments, other ids, broken texts and doubled keys around a call; keep xAI's own calls from clients)
+from dragoman.gathered import GATHERED, GatheredText
 
 #: Text outside of strings, whole strings included, up to a bracket or a string that is not closed here.
 _OUTSIDE: Final = re.compile(r'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)

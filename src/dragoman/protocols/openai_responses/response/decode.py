@@ -137,16 +137,6 @@ class Decoder:
     def _take(self, frames: Iterable[Frame]) -> None:
         """Plain deltas of open items take a short cut; all else is rare."""
         assembly, live, are_own = self._assembly, self._items.live, self._items.places.are_own
-<<<<<<< HEAD
-        for data, name in frames:
-            event = decode_delta(data) if not name or name.endswith(b"delta") else None
-            if type(event) is PlainDelta and (delta := event.delta) and (item := live.get(event.output_index)):
-                call = item.call
-                if call is None:
-                    if event.type == TEXT_DELTA and item.text_index == event.content_index and item.part is not None:
-                        item.pieces.add(delta)
-                        assembly.add(item.part, delta)
-=======
         try:
             for data, name in frames:
                 event = decode_delta(data) if not name or name.endswith(b"delta") else None
@@ -158,7 +148,7 @@ class Decoder:
                             and item.text_index == event.content_index
                             and item.part is not None
                         ):
-                            item.pieces.append(delta)
+                            item.pieces.add(delta)
                             assembly.add(item.part, delta)
                             continue
                     elif (
@@ -171,7 +161,6 @@ class Decoder:
                         )
                     ):
                         assembly.add_arguments(call, delta)
->>>>>>> 01324e23 (Tell half characters in arguments, other ids, broken texts and doubled keys around a call; keep xAI's own calls from clients)
                         continue
                 if not (data.find(b"function_call") >= 0 and self._call_event(data)):
                     self._rare_frame(data, name)

@@ -156,6 +156,17 @@ def test_a_turn_of_the_model_of_which_nothing_can_be_said_is_left_out(target: st
     assert spoken or any(each.where.startswith("messages[1].parts[0]") for each in rendered.deviations)
 
 
+def test_the_detail_of_a_file_is_none_of_an_image() -> None:
+    """OpenAI's chat has a detail for images alone."""
+    asked = {
+        "model": "m",
+        "input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f", "detail": "high"}]}],
+    }
+    body, named = send(asked, "openai-responses", "openai-chat", DIALECTS["openai-chat"])
+    assert body["messages"][0]["content"] == [{"type": "file", "file": {"file_id": "f"}}]
+    assert named == ["messages[0].parts[0].detail"]
+
+
 @pytest.mark.parametrize("syntax", ["lark", "regex"])
 def test_the_grammar_of_a_free_text_goes_both_ways(syntax: str) -> None:
     inner = {"syntax": syntax, "definition": "start: x"}

@@ -13,6 +13,7 @@ from dragoman.events import Deviation, unfold
 from dragoman.offering import offer
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Media, ProtocolName
+from field_fates import send
 from test_remote_servers import CHAT, GEMINI, HOSTED, MESSAGES, RESPONSES, seen, sent
 
 FUNCTION = {"type": "function", "name": "f", "parameters": {"type": "object"}}
@@ -22,6 +23,13 @@ CONTENTS = [{"role": "user", "parts": [{"text": "hi"}]}]
 
 def asked(*tools: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"model": "m", "input": "hi", "tools": list(tools), **more}
+
+
+def given(body: dict[str, Any], target: ProtocolName) -> Any:
+    """What the vendor's own host is sent of a request of Responses."""
+    sent = send(json.dumps(body), RESPONSES, target)
+    assert not isinstance(sent, str)
+    return sent.body
 
 
 def test_a_search_of_files_goes_both_ways() -> None:
@@ -51,6 +59,25 @@ def test_a_search_never_reads_other_files_than_it_named(tool: dict[str, Any]) ->
     contents = [{"role": "user", "parts": [{"text": "hi"}]}]
     with pytest.raises(UsageError, match=r"tools\.fileSearch"):
         sent(GEMINI, {"contents": contents, "tools": [{"fileSearch": filtered}]}, RESPONSES)
+
+
+def test_the_place_of_a_web_search_is_a_place_for_messages_too() -> None:
+    """Messages requires its type, Responses does not."""
+    [entry] = given(asked({"type": "web_search", "user_location": {"country": "DE"}}), MESSAGES)["tools"]
+    assert entry["user_location"] == {"type": "approximate", "country": "DE"}
+
+
+@pytest.mark.parametrize("target", [MESSAGES, CHAT])
+def test_a_search_of_tools_says_each_tool_that_it_found(target: ProtocolName) -> None:
+    found = [{"type": "web_search"}, {**FUNCTION, "name": "q"}]
+    for tools, words in (
+        (found, "These tools can be called now: q. Found too: web_search."),
+        (found[:1], "Found too: web_search."),
+        ([], "No tool was found."),
+    ):
+        output = {"type": "tool_search_output", "call_id": "c", "tools": tools}
+        body = {"model": "m", "input": [{"role": "user", "content": "hi"}, output], "tools": [FUNCTION]}
+        assert words in json.dumps(given(body, target)["messages"])
 
 
 def test_a_filter_goes_both_ways_where_it_can_be_said_exactly() -> None:

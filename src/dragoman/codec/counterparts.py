@@ -123,8 +123,10 @@ _REFUSAL: Final = Counterpart(
     {"openai-chat": ("refusal",), "openai-responses": ("type",)},
     {"openai-chat": {"true": "refusal"}, "openai-responses": {'"refusal"': "refusal"}},
 )
+#: How closely an image is looked at. No other part has it in both.
+DETAIL: Final = Counterpart({"openai-chat": ("image_url", "detail"), "openai-responses": ("detail",)})
 OF_PART: Final[tuple[Counterpart, ...]] = (
-    Counterpart({"openai-chat": ("image_url", "detail"), "openai-responses": ("detail",)}),
+    DETAIL,
     Counterpart(
         {"openai-chat": ("filename",), "openai-responses": ("filename",), "anthropic-messages": ("title",)},
     ),

@@ -14,6 +14,7 @@ import msgspec
 
 from dragoman._json import Json
 from dragoman.codec.counterparts import (
+    DETAIL,
     OF_MARKED_PART,
     OF_PART,
     OF_TOOL,
@@ -28,7 +29,7 @@ from dragoman.codec.json_fields import Fields, read_fields, read_items
 from dragoman.deviations import clip, part_path
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, ModelLimits, Rendered, RenderRequest
-from dragoman.types import Message, Native, Opaque, Part, ProtocolName, Request, Text, ToolCall, ToolResult
+from dragoman.types import Media, Message, Native, Opaque, Part, ProtocolName, Request, Text, ToolCall, ToolResult
 
 _NOTHING: Final = frozenset({b"null", b"[]", b"{}", b'""'})
 #: Fields that say what holds without them.
@@ -150,6 +151,8 @@ class Crossed:
         where = f"{part_path(at)}."
         # a call has no place for what marks a content
         of_part = known if type(part) is not ToolCall else OF_PART if self._is_vendor else ()
+        if type(part) is Media and part.kind != "image":
+            of_part = tuple([each for each in of_part if each is not DETAIL])
         native = self._native(part.native, f"{type(part).__name__}.", where, of_part)
         if type(part) is ToolResult:
             inner = self._parts(part.parts, at, known)

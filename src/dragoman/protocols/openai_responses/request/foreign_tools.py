@@ -211,6 +211,8 @@ def _settings(entry: dict[str, Any]) -> dict[str, Json]:
     filters = entry.get("filters")
     found = dict(filters) if isinstance(filters, dict) else {}
     place = entry.get("user_location")
+    if isinstance(place, dict) and place:
+        place = {"type": "approximate", **place}  # others require the type
     kept = {"allowed_domains": found.get("allowed_domains"), "blocked_domains": found.get("blocked_domains"),
             "user_location": place, "search_context_size": entry.get("search_context_size")}  # fmt: skip
     return {name: value for name, value in kept.items() if value}
@@ -327,9 +329,11 @@ def _opened_part(part: Opaque) -> tuple[Part, ...] | None:
 
 def _found(tools: Json) -> str:
     """What a search has found, said to a model."""
-    parsed, _ = parse_tools(_json.raw(tools or []), [])
+    parsed, hosted = parse_tools(_json.raw(tools or []), [])
     names = ", ".join(dict.fromkeys(tool.name for tool in parsed))
-    return f"These tools can be called now: {names}." if names else "No tool was found."
+    kinds = ", ".join(dict.fromkeys(clip(_plain(entry).get("type") or "tool") for entry in hosted))
+    told = [f"These tools can be called now: {names}."] * bool(names) + [f"Found too: {kinds}."] * bool(kinds)
+    return " ".join(told) or "No tool was found."
 
 
 def _output_text(output: Json) -> str:

@@ -163,18 +163,23 @@ def looks_that_are_gone() -> Iterator[Mutant]:
     gemini, ollama = "gemini/response/calls.py", "ollama/response/calls.py"
     looks = [
         ("openai-chat", growth, ' or b"rror" in chunk', ""),
-        ("openai-chat", growth, "data.count(b'\"arguments\"') < 2 and (", "("),
+        ("openai-chat", growth, "not may_repeat(data) and (", "("),
         ("openai-chat", growth, "len(self._slots.by_index) < 2 or data.count(b'\"index\"') < 3", "True"),
-        ("openai-chat", growth, "max(map(bytes.count, told, repeat(b'\"arguments\"'))) > 1 or", ""),
+        ("openai-chat", growth, "any(map(may_repeat, told)) or", ""),
+        ("openai-chat", growth, 'chunk.count(b\'"arguments"\') > 1 or ', ""),
+        ("openai-chat", growth, ' or chunk.count(b\'"delta"\') > 1', ""),
+        ("openai-chat", growth, ' or chunk.count(b\'"choices"\') > 1', ""),
         ("openai-chat", growth, "or max(map(bytes.count, told, repeat(b'\"index\"'))) > 2", ""),
-        ("openai-chat", chat, "and frame.count(b'\"arguments\"') < 2", ""),
+        ("openai-chat", chat, "and not may_repeat(frame)", ""),
+        ("openai-chat", chat, "repeats_key(_around_arguments(said, frame)) and repeats_key(frame)", "False"),
         ("openai-chat", chat, "and frame.count(b'_calls\"') < 2", ""),
         ("openai-chat", chat, "and frame.count(b'\"function\"') < (3 if piece.type else 2)", ""),
         ("openai-chat", chat, "and function.parameters is NOTHING", ""),
         ("openai-chat", chat, "if name and ((piece.name or name) != name or", "if name and ("),
-        ("anthropic-messages", f"{messages}/decode.py", "and frame.count(b'\"partial_json\"') == 1", ""),
+        ("anthropic-messages", f"{messages}/decode.py", "and frame.count(b'\"partial_json\"') == frame.count(b'\"delta\"') == 1", ""),  # noqa: E501
         ("anthropic-messages", f"{messages}/decode.py", "(len(calls) < 2 or frame.count(b'\"index\"') < 2)", "True"),
-        ("anthropic-messages", f"{messages}/delta_batch.py", "line.count(key) > 1 or", ""),
+        ("anthropic-messages", f"{messages}/delta_batch.py", "keys = (key, b'\"delta\"', b'\"index\"')", "keys = (b'\"delta\"', b'\"index\"')"),  # noqa: E501
+        ("anthropic-messages", f"{messages}/delta_batch.py", "b'\"delta\"', b'\"index\"')", "b'\"index\"')"),
         ("openai-responses", f"{responses}/decode.py", "and data.count(b'\"delta\"') < 2", ""),
         ("openai-responses", f"{responses}/decode.py", "len(live) < 2 or data.count(b'\"output_index\"') < 2", "True"),
         ("openai-responses", f"{responses}/delta_batch.py", "or joined.count(b'\"delta\"') > len(lines)", ""),

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from dragoman.protocols.anthropic.response.block import Block
 
 _DEPTH: Final = 64
-#: Where nothing but an object belongs.
+#: Where nothing but an object belongs; and so in events that are known to have no block.
 _OBJECTS: Final = {"delta": Place(), "content_block": Place()}
+_DELTA_ALONE: Final = {"delta": Place()}
 #: What each event has of what only some have.
 _OWN: Final = {
     "content_block_start": "content_block",
@@ -61,7 +62,9 @@ def read_event_leniently(value: dict[str, Json], frame: bytes, assembly: Assembl
         RecursionError: it is nested too deeply.
     """
     value = straighten(value, {"delta": DELTA}, assembly.deviate)
-    torn_frames.check_places(assembly, value, _OBJECTS)
+    kind = value.get("type")
+    has_block = not isinstance(kind, str) or _OWN.get(kind, "content_block") == "content_block"
+    torn_frames.check_places(assembly, value, _OBJECTS if has_block else _DELTA_ALONE)
     if is_nan := tells_nan(frame):
         value = _refuse_infinite(value)
     if isinstance(_json.decode(frame), Malformed):

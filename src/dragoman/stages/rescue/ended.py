@@ -17,18 +17,17 @@ from typing import Final
 from dragoman.codec.parts.settled_arguments import Settled
 from dragoman.events import Failure, Finish, ToolCallFailed
 from dragoman.stages.rescue.cursor import Close
+from dragoman.stages.rescue.markers import parameter_begins, value_begins
 from dragoman.stages.rescue.parts import Call
 from dragoman.stages.rescue.typed_tags import NESTED
 
-TWO_READINGS: Final = "its closing tags come again behind it, so that a value of it may go on: two readings"
+TWO_READINGS: Final = "tags of values come again behind it, so that it may not have ended: two readings"
 #: Why a call is refused that stood in thinking, right before its end, while it was told.
 IS_THOUGHT: Final = "thinking ends right behind it, and an answer follows"
 #: Characters behind a call, of text and of other calls, after which it is told.
 MOST_WAITING: Final = 200
 #: Characters of text in which a tag and the beginning of the next one stand.
 _KEPT: Final = 120
-#: How the tag that begins a value is written, beside the one that ends it.
-_BEGINS: Final = (("</", "<"), ("<|close|>", "<|open|>"), (":end|>", ":start|>"), ("]]>", "<![CDATA["))
 
 
 class Ended:
@@ -39,13 +38,14 @@ class Ended:
         told: the first call that was told before its closing tags came again; None while there is none.
     """
 
-    __slots__ = ("_behind", "_calls", "_due", "_is_refused", "_tag", "_tail", "_told", "again", "told")
+    __slots__ = ("_begins", "_behind", "_calls", "_due", "_is_refused", "_tag", "_tail", "_told", "again", "told")
 
     def __init__(self) -> None:
         self._calls: deque[tuple[Call, Close, int]] = deque()  # those that wait, each with how much came before it
         self._due: list[tuple[Call, Close]] = []  # those that waited long enough
         self.again: re.Pattern[str] | None = None
         self._tag: re.Pattern[str] | None = None
+        self._begins: frozenset[str] = frozenset()  # of the parameters of the family
         self._tail = ""
         self._is_refused = False
         self._behind = 0  # characters that came behind the first call
@@ -60,8 +60,10 @@ class Ended:
             return False
         if value_ends and self.again is None:
             ends = "|".join(map(re.escape, value_ends))
+            begins = "|".join(re.escape(begin) + "(?!/)" for begin in value_begins(value_ends))
             self.again = re.compile(rf"(?:{ends})\s{{0,40}}[<\]]")
-            self._tag = re.compile("|".join((f"(?P<end>{ends})", *_begins(value_ends))))
+            self._begins = parameter_begins(value_ends)
+            self._tag = re.compile(f"(?P<end>{ends})|{begins}")
         self._calls.append((call, end, self._behind))
         return True
 
@@ -69,6 +71,10 @@ class Ended:
         """What follows may be the rest of a value, and so may the calls be that wait."""
         self._is_refused = True
         self.told = self.told or self._told
+
+    def see(self, tag: str) -> None:
+        """A tag of values came as text: where it begins a parameter, the calls that wait do not have all of theirs."""
+        self._is_refused = self._is_refused or (bool(self._calls) and tag in self._begins)
 
     def add(self, text: str, *, of_call: int = 0) -> None:
         """Text that is no call, or so many characters of one."""
@@ -125,17 +131,6 @@ class Ended:
                 break
         if depth != 0:
             self.refuse()
-
-
-def _begins(value_ends: tuple[str, ...]) -> list[str]:
-    """Patterns of the tags that begin values, as far as their ends tell them."""
-    begins = []
-    for end in value_ends:
-        for closing, opening in _BEGINS:
-            if closing in end:
-                begins.append(re.escape(end.replace(closing, opening).removesuffix("<|sep|>").rstrip(">|")) + "(?!/)")
-                break
-    return begins
 
 
 def failed_call(call: Call, end: Close, settled: Settled) -> ToolCallFailed:

@@ -8,36 +8,69 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Family
+from dragoman.stages.rescue.xml_values import SECTION, SECTION_END
 
 #: Letters that tell a marker from ordinary words.
 _WORD_HEAD: Final = 10
 
 #: A pattern that finds nothing: of no families.
 _NOTHING: Final = "(?!)"
+#: How the tag that begins a value is written, beside the one that ends it.
+_BEGINS: Final = (("</", "<"), ("<|close|>", "<|open|>"), (":end|>", ":start|>"), (SECTION_END, SECTION))
+
+
+def value_begins(ends: tuple[str, ...]) -> tuple[str, ...]:
+    """How the tags begin that begin values, as far as those that end them tell it."""
+    begins = []
+    for end in ends:
+        for closing, opening in _BEGINS:
+            if closing in end:
+                begins.append(end.replace(closing, opening).removesuffix("<|sep|>").rstrip(">|"))
+                break
+    return tuple(begins)
+
+
+def parameter_begins(ends: tuple[str, ...]) -> frozenset[str]:
+    """How the tags begin that begin parameters, by what ends their values: those of the keys too."""
+    begins = value_begins(ends)
+    return frozenset((*begins, *(begin.replace("arg_value", "arg_key") for begin in begins))) - {SECTION}
+
+
+@functools.lru_cache(maxsize=256)
+def value_tags(family: Family) -> frozenset[str]:
+    """What begins and ends a family's values: where they stand before a call, it does not have all that was meant."""
+    return parameter_begins(family.value_ends).union(family.value_ends) - {SECTION_END}
 
 
 class Markers:
     """What begins the calls of some families: everything about it that does not depend on a text.
 
     Attributes:
-        openers: finds a whole marker, the longest one at a place.
+        openers: finds a whole marker or tag, the longest one at a place.
         first: finds where a marker may begin.
         partial: all proper beginnings of markers.
         partial_on_line: those of them that count only at the start of a line.
         longest: the length of the longest marker.
         repeated: a marker that follows itself, many times.
+        tags: those that begin or end values, and no call.
+        ends: those of them that end values.
     """
 
-    __slots__ = ("_begun", "first", "longest", "openers", "partial", "partial_on_line", "repeated")
+    __slots__ = ("_begun", "ends", "first", "longest", "openers", "partial", "partial_on_line", "repeated", "tags")
 
     def __init__(self, families: Sequence[Family]) -> None:
         openers = sorted({opener for family in families for opener in family.openers}, key=len, reverse=True)
         anywhere = {opener for family in families if family.where != "line" for opener in family.openers}
         any_of_them = "|".join(map(re.escape, openers)) or _NOTHING
-        self.openers = re.compile(any_of_them)
-        self.partial = frozenset(opener[:size] for opener in openers for size in range(1, len(opener)))
-        self.partial_on_line = self.partial - {opener[:size] for opener in anywhere for size in range(1, len(opener))}
-        self.longest = max(map(len, openers), default=0)
+        self.tags = frozenset().union(*map(value_tags, families)).difference(openers)
+        self.ends = frozenset().union(*(family.value_ends for family in families))
+        marks = sorted((*openers, *self.tags), key=len, reverse=True)
+        self.openers = re.compile("|".join(map(re.escape, marks)) or _NOTHING)
+        self.partial = frozenset(mark[:size] for mark in marks for size in range(1, len(mark)))
+        self.partial_on_line = self.partial - {
+            mark[:size] for mark in (*anywhere, *self.tags) for size in range(1, len(mark))
+        }
+        self.longest = max(map(len, marks), default=0)
         self.repeated = re.compile(rf"({any_of_them})(?:\s*+\1){{3,}}+")
         self._begun = {
             opener: [
@@ -47,12 +80,12 @@ class Markers:
             ]
             for opener in openers
         }
-        self.first = re.compile("|".join(sorted({_beginning(opener) for opener in openers})) or _NOTHING)
+        self.first = re.compile("|".join(sorted({_beginning(mark) for mark in marks})) or _NOTHING)
 
     def begun(self, opener: str, *, is_line_start: Callable[[], bool]) -> list[tuple[Family, str]]:
         """The families that a whole marker begins, each with its longest one that counts at this place."""
         found = []
-        for family, fitting in self._begun[opener]:
+        for family, fitting in self._begun.get(opener, ()):
             for one in fitting:
                 if (family.where != "line" and one not in family.line_openers) or is_line_start():
                     found.append((family, one))

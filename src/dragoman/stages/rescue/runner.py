@@ -15,13 +15,16 @@ _BETWEEN: Final = " \t\r\n,;"
 
 @final
 class Prose(msgspec.Struct, frozen=True, gc=False):
-    """Text that is no call."""
+    """Text that is no call. `tag`: one of values with which it ends."""
 
     text: str
+    tag: str = ""
 
 
 #: What a scanner finds, in order. Between an `Open` and its `Close` there are only `Piece`s.
 Found: TypeAlias = Prose | Open | Piece | Close
+#: Why a call is refused that stands behind tags of values of its family.
+MOVED: Final = "an argument of it, or a part of one, stands before it"
 
 
 class Runner:
@@ -29,10 +32,12 @@ class Runner:
 
     __slots__ = (
         "cursor", "family", "found", "is_over", "is_spoilt", "is_torn", "opened", "parser", "_body", "_in_call",
-        "_in_tags",
+        "_in_tags", "_is_moved",
     )  # fmt: skip
 
-    def __init__(self, family: Family, parser: Parser, cursor: Cursor) -> None:
+    def __init__(self, family: Family, parser: Parser, cursor: Cursor, *, is_moved: bool = False) -> None:
+        """`is_moved`: tags of its values stand before the candidate."""
+        self._is_moved = is_moved
         self.family = family
         self.parser = parser
         self.cursor = cursor
@@ -94,6 +99,8 @@ class Runner:
         cursor.mark()
         cursor.is_sealed = False
         cursor.is_broken = not end.is_whole()
+        if self._is_moved and end.is_whole():
+            end = Close("", MOVED)
         if end.by == BODY and not end.problem:
             self._body = end
         else:

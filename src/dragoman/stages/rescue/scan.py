@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Close, Cursor, Family, Open, Piece, Tools
-from dragoman.stages.rescue.markers import Markers
+from dragoman.stages.rescue.markers import Markers, value_tags
 from dragoman.stages.rescue.quoted import Cover
 from dragoman.stages.rescue.runner import Found, Prose, Runner
 
@@ -33,8 +33,8 @@ class Scanner:
     """
 
     __slots__ = (
-        "_begun", "_code", "_cover", "_families", "_hold", "_is_ended", "_is_idle", "_is_torn", "_known", "_markers",
-        "_race", "_raw", "_raw_size", "_tools", "_whole", "family",
+        "_begun", "_code", "_cover", "_families", "_hold", "_is_ended", "_is_idle", "_is_shown", "_is_torn", "_known",
+        "_markers", "_moved", "_race", "_raw", "_raw_size", "_tools", "_whole", "family",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +48,8 @@ class Scanner:
         self._tools = tools
         self._code = Code()
         self._cover: Cover | None = None  # a quoted marker, whose text is none
+        self._moved: set[str] = set()  # tags of values in the text since the last call
+        self._is_shown = False  # one that begins a value was quoted: the next one ends what it shows
         self._hold = ""  # text that may become a marker, or from a marker on, until it is known whether it is in code
         self._is_ended = False
         self._race: list[Runner] = []
@@ -87,7 +89,7 @@ class Scanner:
         out: list[Found] = []
         self._take(text, out)
         self._is_idle = not (self._race or self._hold or self._whole or self._cover)
-        if not waited and len(out) == 1 and isinstance(out[0], Prose) and len(out[0].text) == len(text):
+        if not waited and len(out) == 1 and out[0] == Prose(text):
             return None
         return out
 
@@ -163,22 +165,25 @@ class Scanner:
             passed = found.start()
             position = found.start() + 1
             begun = self._markers.begun(found.group(), is_line_start=self._code.is_line_start)
-            if not begun or self._code.is_block():
+            is_tag = found.group() in self._markers.tags
+            if not (begun or is_tag) or self._code.is_block():
                 continue
             if text[passed:] in self._markers.partial and not self._is_ended:
                 position = passed  # a longer one may come
                 break
             if not self._code.is_line_start():
                 quote = self._code.quote()
-                if quote:
+                if quote and not is_tag:
                     return self._begin_cover(text, found, quote, out)
-                end = self._end_of_inline(text[passed:])
+                end = self._end_of_inline(text[passed:]) if not quote else 0
                 if end is None:
                     position = passed
                     break
                 if end:
                     position = passed + end
                     continue
+            if is_tag:
+                return self._pass_tag(text, found, out)
             run = self._markers.repeated.match(text, passed)
             if run is not None:  # no family begins a call so: the last two of them alone may
                 position = text.rfind(run[1], passed, run.end() - len(run[1]))
@@ -191,15 +196,31 @@ class Scanner:
                 break
             if passed:
                 out.append(Prose(text[:passed]))
-            rest = text[passed:]
-            self._raw, self._raw_size, self._begun = GatheredText(rest), len(rest), (found.group(), begun)
-            for family, opener in begun:
-                self._start(family, opener, rest[len(opener) :])
-            return self._run(out)
+            return self._begin_race(text[passed:], found.group(), begun, out)
         else:
             position = self._hold_from(text, position, passed)
         self._let_go(text, passed, position, out)
         return ""
+
+    def _begin_race(self, text: str, marker: str, begun: _Begun, out: list[Found]) -> str:
+        """A marker that counts: the families that it begins read on from it."""
+        self._raw, self._raw_size, self._begun = GatheredText(text), len(text), (marker, begun)
+        for family, opener in begun:
+            self._start(family, opener, text[len(opener) :])
+        return self._run(out)
+
+    def _pass_tag(self, text: str, found: re.Match[str], out: list[Found]) -> str:
+        """A tag of values that no call took: it is text, and the calls beside it do not have all that was meant, unless
+        it is quoted, or ends what is."""
+        tag = found.group()
+        is_quoted = not self._code.is_line_start() and self._code.quote() != ""
+        is_shown = is_quoted or self._is_shown
+        self._is_shown = is_quoted and tag not in self._markers.ends
+        if not is_shown:
+            self._moved.add(tag)
+        self._code.feed(tag)
+        out.append(Prose(text[: found.end()], "" if is_shown else tag))
+        return text[found.end() :]
 
     def _let_go(self, text: str, passed: int, cut: int, out: list[Found]) -> None:
         """Pass text up to `cut` as prose, and what follows too when it stands in code; hold that otherwise."""
@@ -284,7 +305,8 @@ class Scanner:
 
     def _start(self, family: Family, opener: str, rest: str) -> None:
         cursor = Cursor(rest)
-        self._race.append(Runner(family, family.read(cursor, self._tools, opener), cursor))
+        is_moved = not self._moved.isdisjoint(value_tags(family))
+        self._race.append(Runner(family, family.read(cursor, self._tools, opener), cursor, is_moved=is_moved))
 
     def _run(self, out: list[Found], *, is_end: bool = False) -> str:
         """Let the families read what has come; gives the text that is left when none reads on."""
@@ -302,6 +324,7 @@ class Scanner:
             return "" if self._race else self._release(out)
         self._race = [winner]
         self._raw.clear()
+        self._moved.clear()
         self._code.skip_call()
         self.family = winner.family.name
         out += winner.found.take()

@@ -215,6 +215,7 @@ class Rescue:
         if part.is_thinking and (part.held or not isinstance(action, Prose)):
             part.held.add(action)
         elif isinstance(action, Prose):
+            self._ended.see(action.tag)
             self._prose(part, action.text)
         else:
             self._close(part)
@@ -396,7 +397,7 @@ class Rescue:
             held = part.held.take()
             for is_prose, actions in itertools.groupby(held, lambda action: isinstance(action, Prose)):
                 if is_prose:
-                    self._thought_between(part, "".join(action.text for action in actions if isinstance(action, Prose)))
+                    self._thought_between(part, [action for action in actions if isinstance(action, Prose)])
                     continue
                 for action in actions:
                     self._act(part, action)
@@ -415,8 +416,11 @@ class Rescue:
             event = msgspec.structs.replace(event, reason=reason)
         self._out.append(failed(event, self._ended.told.name) if self._ended.told is not None else event)
 
-    def _thought_between(self, part: Part, text: str) -> None:
+    def _thought_between(self, part: Part, prose: list[Prose]) -> None:
         """Thinking behind a call of it."""
+        for action in prose:
+            self._ended.see(action.tag)
+        text = "".join(action.text for action in prose)
         if text.strip():
             self._open_again(part)
             self._out.append(ThinkingDelta(part.index, text))

@@ -12,6 +12,7 @@ from dragoman.stages.rescue.cursor import MORE, Action, Cursor, Piece, Tools
 
 #: What begins text in which nothing is markup (XML 1.0, 2.7).
 SECTION: Final = "<![CDATA["
+SECTION_END: Final = "]]>"
 
 
 def member(key: str, keys: list[str]) -> Piece:
@@ -27,12 +28,14 @@ def value_until(
     """The value of argument `key` up to one of the closing tags; gives which ("" when the text ended first).
 
     A value that the schema takes as a string leaves live; another one is read as JSON when it is, else as a string,
-    and the arguments stage judges it. `trim`: one line end after the opening and before the closing tag is markup.
+    and the arguments stage judges it. `trim`: one line end after the opening and before the closing tag is markup; that
+    one may be the first character of a stop.
     """
     shape = tools.shape(name, key)
     if shape.types is None or not shape.takes_live("string"):
         text, stop = yield from cursor.until(*stops)
         if stop:
+            text += "\n" if stop[0] == "\n" else ""
             yield Piece(_as_json(text, trim, is_typed=shape.types is not None or shape.is_decided))
         return stop
     return (yield from live_string(cursor, stops, trim=trim))
@@ -75,7 +78,7 @@ def section_until(cursor: Cursor, shape: Shape, stops: tuple[str, ...]) -> Gener
     is text, and before another section nothing. A section inside it that has no end of its own gives `SECTION`."""
     pieces: list[str] = []
     while True:
-        text, end = yield from cursor.until("]]>")
+        text, end = yield from cursor.until(SECTION_END)
         pieces.append(text)
         if not end:
             return ""
@@ -100,7 +103,7 @@ def live_string(cursor: Cursor, stops: tuple[str, ...], *, trim: bool) -> Genera
         places = [(rest.find(stop), stop) for stop in stops if stop in rest]
         if places:
             place, stop = min(places)
-            text = rest[:place]
+            text = rest[: place + (stop[0] == "\n")]
             cursor.skip(place + len(stop))
             cursor.marker = stop
             yield Piece(_escaped(text.removesuffix("\n") if trim else text) + '"')

@@ -18,6 +18,7 @@ from dragoman.stages.rescue.xml_values import leaf, live_string, member
 _MARK: Final = "]<]minimax[>["
 #: No tag: a call begins in a value.
 _NESTED: Final = "<"
+_CALLS: Final = ("tool_call", "invoke name=")
 _ENDS: Final = ("/invoke", "/tool_call")
 
 
@@ -40,7 +41,7 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
     yield Open(name, in_tags=True)
     schema = tools.schema(name)
     keys: list[str] = []
-    while tag and not tag.startswith(("/", _NESTED)) and tag not in keys:
+    while tag and not tag.startswith(("/", _NESTED, *_CALLS)) and tag not in keys:
         yield member(tag, keys)
         tag = yield from _value(cursor, schema, schema.member(schema.root(), tag), tag)
     if tag == _NESTED:
@@ -74,7 +75,7 @@ def _value(cursor: Cursor, schema: ToolSchema, shape: Shape, key: str) -> Genera
         stop = yield from live_string(cursor, (f"{bare}{_MARK}", f"{bare}\n{_MARK}", _MARK), trim=False)
         tag = (yield from _tag(cursor)) if stop else ""
         if stop == _MARK:
-            nested = _NESTED if tag.startswith(("tool_call", "invoke name=")) else ""
+            nested = _NESTED if tag.startswith(_CALLS) else ""
             return (yield from _next_tag(cursor)) if tag == f"/{key}" else nested
         return tag if tag != f"/{key}" else ""
     text, stop = yield from cursor.until(_MARK)

@@ -15,6 +15,8 @@ from dragoman.stages.rescue.xml_values import value_until
 _NAME: Final = re.compile(r"[^<>\n]+")
 #: What begins an argument; the second one as others write it.
 _PARAMETERS: Final = ("<parameter=", "<parameter name=")
+#: The same on a line of its own, where the tag is missing that closes the argument before it.
+_UNCLOSED: Final = "\n<parameter="
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -44,9 +46,10 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
         yield from cursor.closing("</function>")
         return
     keys: list[str] = []
+    stop = ""
     while True:
         yield from cursor.space()
-        mark = yield from cursor.take(*_PARAMETERS, "</function>", end)
+        mark = _PARAMETERS[0] if stop == _UNCLOSED else (yield from cursor.take(*_PARAMETERS, "</function>", end))
         if not keys:
             if not mark and cursor.rest():
                 raise NotACall
@@ -56,25 +59,27 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
                 yield Piece("}" if keys else "{}")
             yield Close(mark)
             return
-        key = yield from cursor.word(_NAME)
-        if not (yield from cursor.take(">")):
+        written = yield from cursor.word(_NAME)
+        key, closed = written.strip().strip("\"'"), (yield from cursor.take(">"))
+        is_next = bool(closed) and tools.schema(name).has_member(key) and not tools.offered(key) and key not in keys
+        if stop == _UNCLOSED and not is_next and (closed or cursor.rest()):
+            return (yield from refused_to_the_end(cursor, f"{stop}{written}{closed}"))
+        if not closed:
             yield Close("")
             return
-        key = key.strip().strip("\"'")
         if key in keys:  # two readings
             yield from refused(cursor, ("</function>", end))
             return
         yield Piece(f"{', ' if keys else '{'}{_json.encode_text(key).decode()}: ")
         keys.append(key)
         stop = yield from value_until(
-            cursor, tools, name, key, ("</parameter>", "<parameter=", mark, "<function=", "<invoke name=")
+            cursor, tools, name, key, ("</parameter>", _UNCLOSED, "<parameter=", mark, "<function=", "<invoke name=")
         )
         if not stop:
             yield Close("")
             return
-        if stop != "</parameter>":
-            yield from refused_to_the_end(cursor, stop)  # `<parameter=` begins a call too, in a slip
-            return
+        if stop not in ("</parameter>", _UNCLOSED):  # `<parameter=` begins a call too, in a slip
+            return (yield from refused_to_the_end(cursor, stop))
 
 
 FAMILY = Family(

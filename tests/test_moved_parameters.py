@@ -1,0 +1,101 @@
+"""Parameters that stand at the wrong place of a call: it has all of them, or it fails. Nothing runs with fewer."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+
+import pytest
+
+from rescue_forms import FORMS, Form
+from test_written_calls import delivered, exact, play
+
+ARGUMENTS = {"command": "ls", "dry_run": True}
+TAGGED = [form for form in FORMS if form.closes == "tag"]
+ORDERS = 720 if os.environ.get("DRAGOMAN_SOAK") else 60
+
+
+def parts_of(form: Form, name: str, arguments: dict[str, object]) -> list[str]:
+    """What begins a call, its name, each of its parameters, what ends it, and what ends all calls."""
+    one = form.write([(name, arguments)])
+    ((body, closing),) = one.calls
+    ((other, _),) = form.write([(name, {"other": 1})]).calls
+    longer = [form.write([(name, {"other": 1, key: value})]).calls[0][0] for key, value in arguments.items()]
+    parameters = [text.removeprefix(other) for text in longer]
+    return [one.lead, body.removesuffix("".join(parameters)), *parameters, closing, one.tail]
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@pytest.mark.parametrize(("name", "arguments"), [("get_time", {"zone": "Rome"}), ("run_command", ARGUMENTS)])
+def test_parts_of_a_call_in_any_order(form: Form, name: str, arguments: dict[str, object]):
+    parts = parts_of(form, name, arguments)
+    orders = sorted(set(itertools.permutations(parts)))
+    wanted = exact([(name, arguments)])
+    assert exact(delivered(play("".join(parts), "stop", 1000))) == wanted
+    for order in random.Random(4).sample(orders, min(ORDERS, len(orders))):
+        for between in ("", "\n"):
+            text = between.join(order)
+            for size in (1, len(text)):
+                reply = play(text, "stop", size)
+                assert reply.error or exact(delivered(reply)) in ([], wanted), f"{text!r}: {delivered(reply)}"
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+def test_parameters_that_are_shown_are_none_of_a_call(form: Form):
+    """In code, or quoted, before a call and behind it."""
+    parameter = parts_of(form, "get_time", {"zone": "Rome"})[2].strip()
+    call = form.write([("get_time", {"zone": "Oslo"})]).text()
+    for before, behind in (("`", "`"), ("```\n", "\n```"), ('It is "', '", she said.')):
+        shown = f"{before}{parameter}{behind}\n\n"
+        for text in (shown + call, f"{call}\n\n{shown}"):
+            for size in (1, len(text)):
+                reply = play(text, "stop", size)
+                assert delivered(reply) == [("get_time", {"zone": "Oslo"})], text
+
+
+def qwen(*lines: str) -> str:
+    return "\n".join(("<tool_call>", "<function=run_command>", *lines, "</function>", "</tool_call>"))
+
+
+UNCLOSED = {
+    "two": (
+        ("<parameter=command>", "ls", "<parameter=dry_run>", "true", "</parameter>"),
+        {"command": "ls", "dry_run": True},
+    ),
+    "three": (
+        ("<parameter=timeout>", "5", "<parameter=dry_run>", "true", "<parameter=command>", "ls", "", "</parameter>"),
+        {"timeout": 5, "dry_run": True, "command": "ls\n"},
+    ),
+    "an empty line": (
+        ("<parameter=command>", "ls", "", "<parameter=dry_run>", "true", "</parameter>"),
+        {"command": "ls\n", "dry_run": True},
+    ),
+    "not on a line": (("<parameter=command>", "ls <parameter=dry_run>", "true", "</parameter>"), None),
+    "not of the schema": (("<parameter=command>", "ls", "<parameter=x>", "true", "</parameter>"), None),
+    "given before": (
+        ("<parameter=timeout>", "5", "<parameter=command>", "ls", "<parameter=timeout>", "6", "</parameter>"),
+        None,
+    ),
+    "a tag without its end": (("<parameter=command>", "ls", "<parameter=dry_run", "true", "</parameter>"), None),
+    "a tool's name": (("<parameter=command>", "ls", "<parameter=get_time>", "</parameter>"), None),
+    "the last one": (("<parameter=command>", "ls", "<parameter=dry_run>", "true"), None),
+    "quoted, with its ends": (
+        ("<parameter=command>", "ls", "<parameter=dry_run>", "true", "</parameter>", "x", "</parameter>"), None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNCLOSED)
+def test_a_parameter_that_is_not_closed_before_the_next(case: str):
+    """Qwen3-Coder's slip: read where the next one begins its line, is one of the tool's, and was not given before."""
+    lines, wanted = UNCLOSED[case]
+    text = qwen(*lines)
+    for size in (1, 3, len(text)):
+        reply = play(text, "stop", size)
+        assert delivered(reply) == ([("run_command", wanted)] if wanted else []), case
+        assert bool(reply.error or reply.failed_calls) is (wanted is None)
+    closed = text.rindex("</function>") + len("</function>")
+    for cut in range(closed):
+        for end in ("stop", "length", "reset"):
+            assert delivered(play(text[:cut], end, 1000)) == [], text[:cut]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -33,12 +33,16 @@ CALLS = [("ring", {"bell": "a", "loud": 2}), ("toll", {"bell": "b"})]
 PIECES = [('{"bell": "a",', ' "loud": 2}'), ('{"bell"', ': "b"}')]
 
 
-def chat() -> tuple[list[Frame], list[Path]]:
+#: All arguments of a call in one piece, so that who does not read it has `{}`.
+AT_ONCE = [(json.dumps(arguments),) for _, arguments in CALLS]
+
+
+def chat(told: Sequence[tuple[str, ...]] = PIECES) -> tuple[list[Frame], list[Path]]:
     frames: list[Frame] = []
     for at, (name, _) in enumerate(CALLS):
         function = {"name": name, "arguments": ""}
         pieces: list[Frame] = [{"index": at, "id": f"c{at}", "type": "function", "function": function}]
-        pieces += [{"index": at, "function": {"arguments": text}} for text in PIECES[at]]
+        pieces += [{"index": at, "function": {"arguments": text}} for text in told[at]]
         frames += [{"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]} for piece in pieces]
     return [*frames, {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}], [("choices",)]
 
@@ -61,12 +65,20 @@ def chat_at_once() -> tuple[list[Frame], list[Path]]:
     return [*frames, {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}], [("choices",)]
 
 
-def messages() -> tuple[list[Frame], list[Path]]:
+def chat_piece() -> tuple[list[Frame], list[Path]]:
+    return chat(AT_ONCE)
+
+
+def messages_piece() -> tuple[list[Frame], list[Path]]:
+    return messages(AT_ONCE)
+
+
+def messages(told: Sequence[tuple[str, ...]] = PIECES) -> tuple[list[Frame], list[Path]]:
     frames: list[Frame] = [{"type": "message_start", "message": {"id": "m", "model": "m", "content": []}}]
     for at, (name, _) in enumerate(CALLS):
         block = {"type": "tool_use", "id": f"c{at}", "name": name, "input": {}}
         frames.append({"type": "content_block_start", "index": at, "content_block": block})
-        for text in PIECES[at]:
+        for text in told[at]:
             delta = {"type": "input_json_delta", "partial_json": text}
             frames.append({"type": "content_block_delta", "index": at, "delta": delta})
         frames.append({"type": "content_block_stop", "index": at})
@@ -215,7 +227,8 @@ def ollama() -> tuple[list[Frame], list[Path]]:
 
 
 WIRES = {
-    "openai-chat": chat, "openai-chat, at once": chat_at_once, "openai-chat, whole": chat_whole,
+    "openai-chat": chat, "openai-chat, a piece": chat_piece, "anthropic-messages, a piece": messages_piece,
+    "openai-chat, at once": chat_at_once, "openai-chat, whole": chat_whole,
     "anthropic-messages": messages, "anthropic-messages, whole": messages_whole, "openai-responses": responses,
     "openai-responses, items": responses_items, "openai-responses, deltas": responses_deltas,
     "openai-responses, whole": responses_whole,

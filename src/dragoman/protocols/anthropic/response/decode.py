@@ -143,6 +143,7 @@ class Decoder:
                                 (text := delta.partial_json)
                                 and ('"' in text or block.call.text.phase != "held")
                                 and frame.count(b'"partial_json"') == frame.count(b'"delta"') == 1
+                                and frame.count(b'"type"') < 3
                                 and (len(calls) < 2 or frame.count(b'"index"') < 2)
                             ):
                                 assembly.add_arguments(block.call, text)

@@ -14,7 +14,6 @@ from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
 from dragoman.codec.parts.unread_arguments import fields_at, mark_unread, note_astray, noted, refuse_unread
 from dragoman.codec.repeated_keys import repeats_key, without_value
-from dragoman.protocols.openai_chat.response.delta_batch import may_repeat
 from dragoman.protocols.openai_chat.response.unmodelled import tell_unread_beside
 from dragoman.protocols.openai_chat.wire import (
     NAME,
@@ -66,7 +65,7 @@ class CallReader:
             and function.arguments
             and function.parameters is NOTHING
             and not (piece.id or function.name or piece.name or piece.arguments or piece.extra_content or piece.rest)
-            and not may_repeat(frame)
+            and not _may_repeat(frame)
             and frame.count(b'_calls"') < 2
             and frame.count(b'"function"') < (3 if piece.type else 2)
             and (len(self._slots.by_index) < 2 or frame.count(b'"index"') < 3)
@@ -307,3 +306,8 @@ def native_of_call(piece: CallPiece, earlier: Native | None = None) -> Native | 
         return earlier
     said = {key: _json.raw(value) for key, value in rest.items()}
     return Native(NAME, said if earlier is None else earlier.fields | said)
+
+
+def _may_repeat(frame: bytes) -> bool:
+    """Whether a frame may tell twice what lets a call grow, or a key around it."""
+    return frame.count(b'"arguments"') > 1 or frame.count(b'"delta"') > 1 or frame.count(b'"choices"') > 1

@@ -98,7 +98,7 @@ class Growth:
                 return said
         elif data.find(b'"name":"') >= 0:
             pass  # a call begins, most likely
-        elif not may_repeat(data) and (len(self._slots.by_index) < 2 or data.count(b'"index"') < 3):
+        elif data.count(b'"arguments"') < 2 and (len(self._slots.by_index) < 2 or data.count(b'"index"') < 3):
             chunk = _decode_call(data)
             if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice:
                 call = told.delta.tool_calls[0]
@@ -114,11 +114,6 @@ class Growth:
     def _learn(self, data: bytes, key: bytes) -> None:
         self._misses = 0
         self._last.learn(data, key)
-
-
-def may_repeat(chunk: bytes) -> bool:
-    """Whether a chunk may tell twice what lets a call grow, or a key around it."""
-    return chunk.count(b'"arguments"') > 1 or chunk.count(b'"delta"') > 1 or chunk.count(b'"choices"') > 1
 
 
 def read_texts(lines: list[bytes], choice: int | None) -> tuple[list[str], Raw] | None:
@@ -147,8 +142,8 @@ def read_arguments(lines: list[bytes], choice: int | None) -> tuple[int, list[st
     chunks = _decode_arguments(told)
     if chunks is None:
         return None
-    if any(map(may_repeat, told)) or max(map(bytes.count, told, repeat(b'"index"'))) > 2:
-        return None  # one of them may say something twice
+    if max(map(bytes.count, told, repeat(b'"arguments"'))) > 1 or max(map(bytes.count, told, repeat(b'"index"'))) > 2:
+        return None  # one of them may say something twice; what is around the arguments holds them each time
     calls = [each.choices[0].delta.tool_calls[0] for each in chunks if each.choices[0].index == choice]
     index = calls[0].index if calls else 0
     texts = [call.function.arguments for call in calls if call.index == index and call.function.arguments]

@@ -54,6 +54,20 @@ def test_parameters_that_are_shown_are_none_of_a_call(form: Form):
                 assert delivered(reply) == [("get_time", {"zone": "Oslo"})], text
 
 
+@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+def test_parameters_of_a_tool_that_was_not_offered_are_of_no_other_call(form: Form):
+    if form.name == "parameter for function":
+        return  # the name of a tool that was not offered is a parameter's there
+    call = ("get_time", {"zone": "Oslo"})
+    for name in ("nope", "lift_gate"):
+        one = form.write([(name, {"zone": "Rome"})]).text()
+        text = one + form.write([call]).text()
+        for size in (1, 5, len(text)):
+            reply = play(text, "stop", size)
+            assert delivered(reply) == [call], text
+            assert reply.text.strip() == one.strip()
+
+
 def qwen(*lines: str) -> str:
     return "\n".join(("<tool_call>", "<function=run_command>", *lines, "</function>", "</tool_call>"))
 

@@ -82,6 +82,12 @@ class Markers:
         }
         self.first = re.compile("|".join(sorted({_beginning(mark) for mark in marks})) or _NOTHING)
 
+    def names_tool(self, text: str) -> bool:
+        """Whether a text that no family read on names a tool behind its markers, which was not offered then."""
+        while (found := self.openers.match(text)) is not None and found.group() not in self.tags:
+            text = text[found.end() :].lstrip()
+        return text[:1] not in ("", "<", "]")
+
     def begun(self, opener: str, *, is_line_start: Callable[[], bool]) -> list[tuple[Family, str]]:
         """The families that a whole marker begins, each with its longest one that counts at this place."""
         found = []

@@ -33,8 +33,8 @@ class Scanner:
     """
 
     __slots__ = (
-        "_begun", "_code", "_cover", "_families", "_hold", "_is_ended", "_is_idle", "_is_shown", "_is_torn", "_known",
-        "_markers", "_moved", "_race", "_raw", "_raw_size", "_tools", "_whole", "family",
+        "_begun", "_code", "_cover", "_families", "_hold", "_is_ended", "_is_foreign", "_is_idle", "_is_shown",
+        "_is_torn", "_known", "_markers", "_moved", "_race", "_raw", "_raw_size", "_tools", "_whole", "family",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +49,7 @@ class Scanner:
         self._code = Code()
         self._cover: Cover | None = None  # a quoted marker, whose text is none
         self._moved: set[str] = set()  # tags of values in the text since the last call
+        self._is_foreign = False  # the last marker began a call of a tool that was not offered
         self._is_shown = False  # one that begins a value was quoted: the next one ends what it shows
         self._hold = ""  # text that may become a marker, or from a marker on, until it is known whether it is in code
         self._is_ended = False
@@ -211,10 +212,10 @@ class Scanner:
 
     def _pass_tag(self, text: str, found: re.Match[str], out: list[Found]) -> str:
         """A tag of values that no call took: it is text, and the calls beside it do not have all that was meant, unless
-        it is quoted, or ends what is."""
+        it is quoted, ends what is, or is of a call whose tool was not offered."""
         tag = found.group()
         is_quoted = not self._code.is_line_start() and self._code.quote() != ""
-        is_shown = is_quoted or self._is_shown
+        is_shown = is_quoted or self._is_shown or self._is_foreign
         self._is_shown = is_quoted and tag not in self._markers.ends
         if not is_shown:
             self._moved.add(tag)
@@ -300,6 +301,7 @@ class Scanner:
         if known is None or known[0] != begun:
             return False
         if text.startswith(known[1]):
+            self._is_foreign = self._markers.names_tool(known[1])
             return True
         return None if known[1].startswith(text) and not self._is_ended else False
 
@@ -325,6 +327,7 @@ class Scanner:
         self._race = [winner]
         self._raw.clear()
         self._moved.clear()
+        self._is_foreign = False
         self._code.skip_call()
         self.family = winner.family.name
         out += winner.found.take()
@@ -368,6 +371,7 @@ class Scanner:
         text = self._raw.take()
         if is_message:
             return text
+        self._is_foreign = self._markers.names_tool(text)
         self._prose(text[:1], out)
         return text[1:]
 

@@ -68,6 +68,25 @@ def test_parameters_of_a_tool_that_was_not_offered_are_of_no_other_call(form: Fo
             assert reply.text.strip() == one.strip()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<tool_call><parameter=zone>Rome</parameter><function=get_time></tool_call>",
+        "<tool_call> call <parameter=zone>Rome</parameter><function=get_time></function></tool_call>",
+        "<tool_call>\n\n<parameter=zone>Rome</parameter>\n\nSo:\n\n<function=get_time>\n</function>\n</tool_call>",
+        (
+            '<｜tool_call_begin｜>function<｜tool_sep｜><steptml:parameter name="zone">Rome</steptml:parameter>'
+            '<steptml:invoke name="get_time"></steptml:invoke><｜tool_call_end｜>'
+        ),
+        "<tool_call>get_time</tool_call> and <arg_key>zone</arg_key>",
+    ],
+)
+def test_words_between(text: str):
+    for size in (1, 3, len(text)):
+        reply = play(text, "stop", size)
+        assert delivered(reply) == [] and reply.failed_calls
+
+
 def qwen(*lines: str) -> str:
     return "\n".join(("<tool_call>", "<function=run_command>", *lines, "</function>", "</tool_call>"))
 

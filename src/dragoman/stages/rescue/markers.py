@@ -15,6 +15,9 @@ _WORD_HEAD: Final = 10
 
 #: A pattern that finds nothing: of no families.
 _NOTHING: Final = "(?!)"
+#: A tool's name right behind an element's tag, and what stands behind other markers: that word tells a call's kind.
+_NAME: Final = re.compile(r"(?!function\b)[^\s<>{}\]]++(?:[<\n]|\Z)")
+_HEAD: Final = re.compile(r"(?!function\b)[^<\]]")
 #: How the tag that begins a value is written, beside the one that ends it.
 _BEGINS: Final = (("</", "<"), ("<|close|>", "<|open|>"), (":end|>", ":start|>"), (SECTION_END, SECTION))
 
@@ -84,9 +87,11 @@ class Markers:
 
     def names_tool(self, text: str) -> bool:
         """Whether a text that no family read on names a tool behind its markers, which was not offered then."""
+        opener = ""
         while (found := self.openers.match(text)) is not None and found.group() not in self.tags:
-            text = text[found.end() :].lstrip()
-        return text[:1] not in ("", "<", "]")
+            opener, text = found.group(), text[found.end() :].lstrip()
+        is_element = opener[-1:] == ">" and opener[-2:] not in ("|>", "｜>")
+        return (_NAME if is_element else _HEAD).match(text) is not None
 
     def begun(self, opener: str, *, is_line_start: Callable[[], bool]) -> list[tuple[Family, str]]:
         """The families that a whole marker begins, each with its longest one that counts at this place."""

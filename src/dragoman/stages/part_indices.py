@@ -27,9 +27,8 @@ from dragoman.events import (
 #: Events with which a part first shows.
 OPENING: Final = frozenset({TextStart, ThinkingStart, ToolCallStart, ToolCallFailed, PartEvent})
 _OF_PARTS: Final = OPENING | {TextDelta, TextEnd, ThinkingDelta, ThinkingEnd, ToolCallDelta, ToolCallEnd}
-#: The index of an event that belongs to a part; the text of one that lets a part grow.
+#: The index of an event that belongs to a part.
 index_of: Final[Callable[[Event], int]] = attrgetter("index")
-_text: Final[Callable[[Event], str]] = attrgetter("text")
 
 
 class PartIndices:
@@ -105,6 +104,6 @@ def text_of(events: Sequence[Event], kind: type[TextDelta] | type[ThinkingDelta]
         return None
     if len(events) == 1:
         return first.text
-    if len({*map(type, events)}) > 1 or len({*map(index_of, events)}) > 1:
-        return None
-    return "".join(map(_text, events))
+    index = first.index  # one comprehension: passes in C for each test take twice the time
+    texts = [event.text for event in events if type(event) is kind and event.index == index]
+    return "".join(texts) if len(texts) == len(events) else None

@@ -13,7 +13,7 @@ from test_written_calls import delivered, exact, play
 
 ARGUMENTS = {"command": "ls", "dry_run": True}
 TAGGED = [form for form in FORMS if form.closes == "tag"]
-ORDERS = 720 if os.environ.get("DRAGOMAN_SOAK") else 60
+ORDERS = 720 if os.environ.get("DRAGOMAN_SOAK") else 24
 
 
 def parts_of(form: Form, name: str, arguments: dict[str, object]) -> list[str]:

@@ -60,12 +60,25 @@ def test_parameters_of_a_tool_that_was_not_offered_are_of_no_other_call(form: Fo
         return  # the name of a tool that was not offered is a parameter's there
     call = ("get_time", {"zone": "Oslo"})
     for name in ("nope", "lift_gate"):
-        one = form.write([(name, {"zone": "Rome"})]).text()
+        one = form.write([(name, {"zone": "Rome", "hour": "one"})]).text()
         text = one + form.write([call]).text()
         for size in (1, 5, len(text)):
             reply = play(text, "stop", size)
             assert delivered(reply) == [call], text
             assert reply.text.strip() == one.strip()
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+def test_a_parameter_behind_a_tool_that_was_not_offered_is_not_its_own(form: Form):
+    """That call has its end: what comes then is of the one that follows."""
+    lead, begin, parameter, closing, tail = parts_of(form, "get_time", {"zone": "Rome"})
+    for name, arguments in (("nope", {}), ("nope", {"zone": "Oslo"}), ("lift_gate", {"zone": "Oslo"})):
+        foreign = form.write([(name, arguments)]).text()
+        for between in ("", "\n", " "):
+            text = between.join((foreign, parameter, lead, begin, closing, tail))
+            for size in (1, 5, len(text)):
+                reply = play(text, "stop", size)
+                assert reply.error or delivered(reply) == [], f"{text!r}: {delivered(reply)}"
 
 
 @pytest.mark.parametrize(

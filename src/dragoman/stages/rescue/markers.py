@@ -85,13 +85,14 @@ class Markers:
         }
         self.first = re.compile("|".join(sorted({_beginning(mark) for mark in marks})) or _NOTHING)
 
-    def names_tool(self, text: str) -> bool:
-        """Whether a text that no family read on names a tool behind its markers, which was not offered then."""
+    def foreign_opener(self, text: str) -> str:
+        """The marker, in a text that no family read on, behind which a tool is named, which was not offered then; ""
+        where none is named."""
         opener = ""
         while (found := self.openers.match(text)) is not None and found.group() not in self.tags:
             opener, text = found.group(), text[found.end() :].lstrip()
         is_element = opener[-1:] == ">" and opener[-2:] not in ("|>", "｜>")
-        return (_NAME if is_element else _HEAD).match(text) is not None
+        return opener if (_NAME if is_element else _HEAD).match(text) else ""
 
     def begun(self, opener: str, *, is_line_start: Callable[[], bool]) -> list[tuple[Family, str]]:
         """The families that a whole marker begins, each with its longest one that counts at this place."""

@@ -6,14 +6,21 @@ import re
 from typing import Final
 
 _PARAGRAPH_END: Final = r"\n[ \t\r]*\n"
-_TAG: Final = re.compile(r"<(?!\|)([^\s=>]+)(?!.*<)")
+#: An element's name, of words perhaps, before an attribute: `<｜DSML｜ invoke name="`.
+_TAG: Final = re.compile(r"<(?!\|)([^=>]+?)(?:\s+\w+(?==))?(?:[=>]|\Z)(?!.*<)")
+#: What begins a call in Harmony's form, which ends with a token of its own.
+_HARMONY: Final = ("<|start|>assistant", "<|channel|>")
 
 
 def closing_of(opener: str) -> str:
     """How the closing marker of an opener begins; "" when it has none that tells it."""
+    if opener.startswith(_HARMONY):
+        return "<|call|>"
     for begin, end in (("begin", "end"), ("start", "end"), ("START", "END"), ("prefix", "suffix")):
         if begin in opener:
             return opener.replace(begin, end)
+    if opener.startswith("<|open|>"):
+        return re.sub(r"<\|open\|>(\w+).*", r"<|close|>\1", opener)
     if opener.startswith("<|"):
         name = opener.strip("<|>")
         return f"<|/{name}|>" if opener.endswith("|>") else f"<{name}|>"

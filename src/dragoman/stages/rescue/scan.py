@@ -33,7 +33,7 @@ class Scanner:
     """
 
     __slots__ = (
-        "_begun", "_code", "_cover", "_families", "_hold", "_is_ended", "_is_foreign", "_is_idle", "_is_shown",
+        "_begun", "_code", "_cover", "_families", "_foreign", "_hold", "_is_ended", "_is_idle", "_is_shown",
         "_is_torn", "_known", "_markers", "_moved", "_race", "_raw", "_raw_size", "_tools", "_whole", "family",
     )  # fmt: skip
 
@@ -49,7 +49,7 @@ class Scanner:
         self._code = Code()
         self._cover: Cover | None = None  # a quoted marker, whose text is none
         self._moved: set[str] = set()  # tags of values in the text since the last call
-        self._is_foreign = False  # the last marker began a call of a tool that was not offered
+        self._foreign: Cover | None = None  # a call of a tool that was not offered, up to its end
         self._is_shown = False  # one that begins a value was quoted: the next one ends what it shows
         self._hold = ""  # text that may become a marker, or from a marker on, until it is known whether it is in code
         self._is_ended = False
@@ -59,7 +59,7 @@ class Scanner:
         self._begun: tuple[str, _Begun] = "", []  # the marker that the race began with, and what it begins
         self._known: dict[str, tuple[_Begun, str]] = {}  # marker → what it began last, and that text was no call
         self._is_torn = False  # a call in tags did not end as it must: what follows may be the rest of a value of it
-        self._is_idle = False  # nothing waits and no message begins
+        self._is_idle = False  # nothing waits, no message begins, and no end is looked for
 
     def is_held(self) -> bool:
         """Whether what is held is a call only if it is the whole message."""
@@ -89,7 +89,7 @@ class Scanner:
         waited = bool(self._race or self._hold)
         out: list[Found] = []
         self._take(text, out)
-        self._is_idle = not (self._race or self._hold or self._whole or self._cover)
+        self._is_idle = not (self._race or self._hold or self._whole or self._cover or self._foreign)
         if not waited and len(out) == 1 and out[0] == Prose(text):
             return None
         return out
@@ -162,7 +162,7 @@ class Scanner:
         """Pass prose up to the next marker that counts; gives what is left to take."""
         passed = position = 0
         while (found := self._markers.openers.search(text, position)) is not None:
-            self._code.feed(text[passed : found.start()])
+            self._feed(text[passed : found.start()])
             passed = found.start()
             position = found.start() + 1
             begun = self._markers.begun(found.group(), is_line_start=self._code.is_line_start)
@@ -215,19 +215,20 @@ class Scanner:
         it is quoted, ends what is, or is of a call whose tool was not offered."""
         tag = found.group()
         is_quoted = not self._code.is_line_start() and self._code.quote() != ""
-        is_shown = is_quoted or self._is_shown or self._is_foreign
+        is_any_end = tag.endswith("</")  # of a call too
+        is_shown = is_quoted or self._is_shown or self._foreign is not None or is_any_end
         self._is_shown = is_quoted and tag not in self._markers.ends
         if not is_shown:
             self._moved.add(tag)
-        self._code.feed(tag)
+        self._feed(tag)
         out.append(Prose(text[: found.end()], "" if is_shown else tag))
         return text[found.end() :]
 
     def _let_go(self, text: str, passed: int, cut: int, out: list[Found]) -> None:
         """Pass text up to `cut` as prose, and what follows too when it stands in code; hold that otherwise."""
-        self._code.feed(text[passed:cut])
+        self._feed(text[passed:cut])
         if cut < len(text) and (self._is_ended or self._code.is_block()):
-            self._code.feed(text[cut:])
+            self._feed(text[cut:])
             cut = len(text)
         self._hold = text[cut:]
         if cut:
@@ -290,8 +291,19 @@ class Scanner:
         return not text[passed:place].strip() and self._code.is_line_start()
 
     def _prose(self, text: str, out: list[Found]) -> None:
-        self._code.feed(text)
+        self._feed(text)
         out.append(Prose(text))
+
+    def _feed(self, text: str) -> None:
+        """Text that is none of a call's: code may begin or end in it, and a foreign call end."""
+        self._code.feed(text)
+        if self._foreign is not None and self._foreign.end(text) >= 0:
+            self._foreign = None
+
+    def _meet(self, text: str) -> None:
+        """No family reads this on: where it names a tool, the values up to its end are that one's."""
+        opener = self._markers.foreign_opener(text)
+        self._foreign = Cover(opener, "") if opener else None
 
     # ------------------------------------------------------------ candidates
 
@@ -301,7 +313,7 @@ class Scanner:
         if known is None or known[0] != begun:
             return False
         if text.startswith(known[1]):
-            self._is_foreign = self._markers.names_tool(known[1])
+            self._meet(known[1])
             return True
         return None if known[1].startswith(text) and not self._is_ended else False
 
@@ -327,7 +339,7 @@ class Scanner:
         self._race = [winner]
         self._raw.clear()
         self._moved.clear()
-        self._is_foreign = False
+        self._foreign = None
         self._code.skip_call()
         self.family = winner.family.name
         out += winner.found.take()
@@ -371,7 +383,7 @@ class Scanner:
         text = self._raw.take()
         if is_message:
             return text
-        self._is_foreign = self._markers.names_tool(text)
+        self._meet(text)
         self._prose(text[:1], out)
         return text[1:]
 

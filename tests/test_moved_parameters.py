@@ -81,6 +81,17 @@ def test_a_parameter_behind_a_tool_that_was_not_offered_is_not_its_own(form: For
                 assert reply.error or delivered(reply) == [], f"{text!r}: {delivered(reply)}"
 
 
+@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+def test_words_that_name_no_tool_do_not_take_a_parameter(form: Form):
+    """Behind the marker of all calls, and however the text is cut."""
+    lead, begin, parameter, closing, tail = parts_of(form, "get_time", {"zone": "Rome"})
+    for words in ("so it is ", "ll>so it is ", "so\n\nit is\n"):
+        text = "".join((lead, words, parameter, begin, closing, tail))
+        for size in (1, 3, 7, 20, len(text)):
+            reply = play(text, "stop", size)
+            assert reply.error or delivered(reply) == [], f"{size}: {text!r}: {delivered(reply)}"
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -145,3 +156,11 @@ def test_a_parameter_that_is_not_closed_before_the_next(case: str):
     for cut in range(closed):
         for end in ("stop", "length", "reset"):
             assert delivered(play(text[:cut], end, 1000)) == [], text[:cut]
+
+
+@pytest.mark.parametrize("between", [' {"command": "ls"} get_time', " and then get_time", "[1] x"])
+def test_the_id_of_a_mistral_call_is_one_word(between: str):
+    """What else stands before the arguments may be another call, or its arguments."""
+    text = f'[TOOL_CALLS]run_command[CALL_ID]x{between}[ARGS]{{"command": "pwd"}}'
+    for size in (1, 7, len(text)):
+        assert delivered(play(text, "stop", size)) == []

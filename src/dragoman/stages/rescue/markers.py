@@ -15,9 +15,6 @@ _WORD_HEAD: Final = 10
 
 #: A pattern that finds nothing: of no families.
 _NOTHING: Final = "(?!)"
-#: A tool's name right behind an element's tag, and what stands behind other markers: that word tells a call's kind.
-_NAME: Final = re.compile(r"(?!function\b)[^\s<>{}\]]++(?:[<\n]|\Z)")
-_HEAD: Final = re.compile(r"(?!function\b)[^<\]]")
 #: How the tag that begins a value is written, beside the one that ends it.
 _BEGINS: Final = (("</", "<"), ("<|close|>", "<|open|>"), (":end|>", ":start|>"), (SECTION_END, SECTION))
 
@@ -84,15 +81,6 @@ class Markers:
             for opener in openers
         }
         self.first = re.compile("|".join(sorted({_beginning(mark) for mark in marks})) or _NOTHING)
-
-    def foreign_opener(self, text: str) -> str:
-        """The marker, in a text that no family read on, behind which a tool is named, which was not offered then; ""
-        where none is named."""
-        opener = ""
-        while (found := self.openers.match(text)) is not None and found.group() not in self.tags:
-            opener, text = found.group(), text[found.end() :].lstrip()
-        is_element = opener[-1:] == ">" and opener[-2:] not in ("|>", "｜>")
-        return opener if (_NAME if is_element else _HEAD).match(text) else ""
 
     def begun(self, opener: str, *, is_line_start: Callable[[], bool]) -> list[tuple[Family, str]]:
         """The families that a whole marker begins, each with its longest one that counts at this place."""

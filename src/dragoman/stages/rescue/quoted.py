@@ -1,4 +1,4 @@
-"""Markers in quotation marks: what they cover is text."""
+"""Markers that begin no call, in quotation marks or of tools that were not offered: what they cover is text."""
 
 from __future__ import annotations
 
@@ -28,6 +28,13 @@ def closing_of(opener: str) -> str:
     if tag is not None:
         return f"</{tag[1]}"
     return f"[/{opener[1:]}" if opener[0] == "[" and opener[-1] == "]" else ""
+
+
+#: Behind a whole tag or token a tool's name stands alone, behind other markers anything names one: that word tells a
+#: call's kind.
+_NAME: Final = re.compile(r"\s*+(?!function\b)[^\s<>{}\]]++(?:[<\n]|\Z)")
+_HEAD: Final = re.compile(r"\s*+(?!function\b)[^\s<\]]")
+_MOST_HEAD: Final = 256
 
 
 class Cover:
@@ -64,3 +71,31 @@ class Cover:
             return -1
         self.still_open = self._quote if found.group()[0] != "\n" else ""
         return max(found.end() - len(self._tail), 0)
+
+
+class Foreign:
+    """A marker that no family read on. Where it names a tool, which was not offered then, the values up to its end are
+    that one's."""
+
+    __slots__ = ("_cover", "_head", "_is_closed", "_is_element", "_size")
+
+    def __init__(self, opener: str) -> None:
+        self._cover = Cover(opener, "")
+        self._is_closed = opener[-1:] == ">" and opener != "<|channel|>"
+        self._is_element = self._is_closed and opener[-2:] not in ("|>", "｜>")
+        self._size = len(opener)
+        self._head = ""
+
+    def ends(self, text: str) -> bool:
+        """Whether it ends in the next text; the first begins with the marker."""
+        if len(self._head) < self._size + _MOST_HEAD:
+            self._head += text
+        return self._cover.end(text) >= 0
+
+    def has(self, tag: str) -> bool:
+        """Whether a tag of values is its own, so that a tool is named. Behind an element's tag tools are named where
+        keys have tags of their own."""
+        if self._is_element and "arg" not in tag:
+            return False
+        head = self._head[self._size :]
+        return (_NAME if self._is_closed else _HEAD).match(head) is not None

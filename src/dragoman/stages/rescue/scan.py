@@ -10,7 +10,7 @@ from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Close, Cursor, Family, Open, Piece, Tools
 from dragoman.stages.rescue.markers import Markers, value_tags
-from dragoman.stages.rescue.quoted import Cover
+from dragoman.stages.rescue.quoted import Cover, Foreign
 from dragoman.stages.rescue.runner import Found, Prose, Runner
 
 _SLICE: Final = 2048
@@ -49,7 +49,7 @@ class Scanner:
         self._code = Code()
         self._cover: Cover | None = None  # a quoted marker, whose text is none
         self._moved: set[str] = set()  # tags of values in the text since the last call
-        self._foreign: Cover | None = None  # a call of a tool that was not offered, up to its end
+        self._foreign: Foreign | None = None  # up to its end
         self._is_shown = False  # one that begins a value was quoted: the next one ends what it shows
         self._hold = ""  # text that may become a marker, or from a marker on, until it is known whether it is in code
         self._is_ended = False
@@ -216,7 +216,7 @@ class Scanner:
         tag = found.group()
         is_quoted = not self._code.is_line_start() and self._code.quote() != ""
         is_any_end = tag.endswith("</")  # of a call too
-        is_shown = is_quoted or self._is_shown or self._foreign is not None or is_any_end
+        is_shown = is_quoted or self._is_shown or is_any_end or (self._foreign is not None and self._foreign.has(tag))
         self._is_shown = is_quoted and tag not in self._markers.ends
         if not is_shown:
             self._moved.add(tag)
@@ -297,13 +297,8 @@ class Scanner:
     def _feed(self, text: str) -> None:
         """Text that is none of a call's: code may begin or end in it, and a foreign call end."""
         self._code.feed(text)
-        if self._foreign is not None and self._foreign.end(text) >= 0:
+        if self._foreign is not None and self._foreign.ends(text):
             self._foreign = None
-
-    def _meet(self, text: str) -> None:
-        """No family reads this on: where it names a tool, the values up to its end are that one's."""
-        opener = self._markers.foreign_opener(text)
-        self._foreign = Cover(opener, "") if opener else None
 
     # ------------------------------------------------------------ candidates
 
@@ -313,7 +308,7 @@ class Scanner:
         if known is None or known[0] != begun:
             return False
         if text.startswith(known[1]):
-            self._meet(known[1])
+            self._foreign = Foreign(marker)
             return True
         return None if known[1].startswith(text) and not self._is_ended else False
 
@@ -383,7 +378,7 @@ class Scanner:
         text = self._raw.take()
         if is_message:
             return text
-        self._meet(text)
+        self._foreign = Foreign(self._begun[0])
         self._prose(text[:1], out)
         return text[1:]
 

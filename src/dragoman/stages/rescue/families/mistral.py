@@ -11,6 +11,8 @@ from dragoman.stages.rescue.heads import head_until
 from dragoman.stages.rescue.json_calls import call_objects, named_call
 
 _NAME: Final = re.compile(r"[^\s\[\]{}<>]+")
+#: An id is one word: what else stands before the arguments may be another call.
+_ID: Final = re.compile(r"[^\s\[\]{}<>]*+")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -32,7 +34,7 @@ def _named(cursor: Cursor, tools: Tools) -> Parser:
     call_id = ""
     if mark == "[CALL_ID]":
         call_id, mark = yield from head_until(cursor, "[ARGS]", "[TOOL_CALLS]")
-        if mark != "[ARGS]":
+        if mark != "[ARGS]" or not _ID.fullmatch(call_id.strip()):
             raise NotACall
     if mark:
         yield from cursor.space()

@@ -28,19 +28,17 @@ _BIDI: Final = frozenset((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range
 _INVISIBLE: Final = frozenset((0x00AD, 0x200B, 0x2060, *range(0x2061, 0x2065), 0xFEFF, *range(0xFFF9, 0xFFFC)))
 #: Copies of ASCII that nobody sees and models read.
 _TAGS: Final = frozenset(range(0xE0000, 0xE0080))
-_SURROGATES: Final = frozenset(range(0xD800, 0xE000))
 
-#: What a terminal is shown in place of a character, for `str.translate`.
+#: What a terminal is shown in place of a character, for `str.translate`; halves of surrogate pairs are not among them.
 SHOWN: Final[dict[int, str | None]] = {
-    **dict.fromkeys(_CONTROLS | _SURROGATES, "�"),
+    **dict.fromkeys(_CONTROLS, "�"),
     **dict.fromkeys(_BIDI | _INVISIBLE | _TAGS, None),
 }
+_HALF: Final = re.compile("[\ud800-\udfff]")
 #: Characters that are drawn as nothing, beside the categories of controls and formats: Default_Ignorable_Code_Point of
 #: Unicode's DerivedCoreProperties.txt, and the empty pattern of Braille.
-_IGNORABLE: Final = frozenset(
-    {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x2800, 0x3164, 0xFFA0}
-    | {*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000)}
-)  # fmt: skip
+_IGNORABLE: Final = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x2800, 0x3164, 0xFFA0})
+_IGNORABLES: Final = range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xFFF0, 0xFFF9), range(0xE0000, 0xE1000)
 #: Categories of what has no shape, or one that only some fonts know: controls, formats, surrogates, private use,
 #: unassigned, separators of lines.
 _SHAPELESS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -68,7 +66,12 @@ def plain_text(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return _LINE_ENDS.sub("\n", _SEQUENCE.sub("", text)).translate(SHOWN)
+    return shown(_LINE_ENDS.sub("\n", _SEQUENCE.sub("", text)))
+
+
+def shown(text: str) -> str:
+    """The text, in which no character steers a terminal; each is judged by itself."""
+    return _HALF.sub("�", text).translate(SHOWN)
 
 
 def plain_line(text: str, width: int = 200) -> str:
@@ -138,7 +141,9 @@ def _is_odd(character: str) -> bool:
 def _is_hidden(character: str) -> bool:
     if character in "\n\t":
         return False
-    return unicodedata.category(character) in _SHAPELESS or ord(character) in _IGNORABLE
+    code = ord(character)
+    is_ignorable = code in _IGNORABLE or any(code in some for some in _IGNORABLES)
+    return is_ignorable or unicodedata.category(character) in _SHAPELESS
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import IO, Final, NoReturn, Protocol
 
-from dragoman.cli.terminal import harmless
+from dragoman.cli.terminal import columns_of, harmless
 from dragoman.errors import DragomanError, UsageError
 
 #: Each command and what it does, in the order of use. Its module is `dragoman.cli.commands.<command>`.
@@ -67,7 +67,14 @@ INTERRUPTED: Final = 130  # what shells expect of a program that Ctrl-C ended
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Writes an option's value once, as Python 3.13 does by itself."""
+    """Writes an option's value once, as Python 3.13 does by itself. Knows its width: argparse would load `shutil` for
+    it, and what that loads, whenever an option is declared."""
+
+    def __init__(self, prog: str) -> None:
+        said = os.environ.get("COLUMNS", "")
+        seen = columns_of(sys.stdout, most=1_000) if sys.stdout.isatty() else 80
+        columns = (said.isdecimal() and int(said)) or seen
+        super().__init__(prog, width=columns - 2)
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         if not action.option_strings or action.nargs == 0:

@@ -7,19 +7,19 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import IO, Final, Literal, TypeAlias, final
 
-from dragoman.agent.safe_text import SHOWN
+from dragoman.agent.safe_text import SHOWN, shown
 
 Colour: TypeAlias = Literal["bold", "dim", "red", "green", "yellow", "blue", "cyan"]
 _CODES: Final[dict[Colour, str]] = {
     "bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36",
 }  # fmt: skip
 #: A cell of a table is one line.
-_CELL: Final = {**SHOWN, 0x09: " ", 0x0A: " ", 0x2028: " ", 0x2029: " "}
+_CELL: Final = {0x09: " ", 0x0A: " ", 0x2028: " ", 0x2029: " "}
 #: The same characters as JSON writes them, those of ASCII excepted: JSON has none of them, and our colours are some.
 _AS_JSON: Final = {
     code: "".join(f"\\u{unit:04x}" for unit in memoryview(chr(code).encode("utf-16-le")).cast("H"))
     for code in SHOWN
-    if code >= 0x7F and not 0xD800 <= code < 0xE000
+    if code >= 0x7F
 }
 
 
@@ -60,7 +60,7 @@ def columns_of(stream: IO[str], *, most: int = 120) -> int:
 def harmless(text: str) -> str:
     """Text that moves no cursor, sets no title, and hides or turns nothing; line feed and tab stay. Each character is
     judged by itself, so that a text may be shown in pieces."""
-    return text if text.isascii() and text.isprintable() else text.translate(SHOWN)
+    return text if text.isascii() and text.isprintable() else shown(text)
 
 
 def harmless_json(data: bytes) -> bytes:
@@ -78,7 +78,7 @@ def clip(text: str, width: int) -> str:
 
 def render_table(rows: Sequence[Sequence[str]]) -> str:
     """Rows of equal length as aligned columns; "" at the end of a row costs nothing."""
-    rows = [[cell.translate(_CELL) for cell in row] for row in rows]
+    rows = [[shown(cell).translate(_CELL) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
     return "".join(f"{line}\n" for line in lines)

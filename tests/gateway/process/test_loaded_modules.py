@@ -9,12 +9,15 @@ import pytest
 _SCRIPT = """
 import asyncio, os, sys
 from pathlib import Path
-import dragoman.cli.commands.serve, dragoman.gateway.process.main
+import dragoman.gateway.process.main
+from dragoman.cli.main import load_command, make_parser
 from dragoman.config import load_config
 from dragoman.gateway.accounting import Ledger
 from dragoman.gateway.process.gateway import Gateway
 from dragoman.gateway.telemetry.record import Observer
 from dragoman.ledger.folder import LedgerFolder
+
+make_parser("serve", load_command("serve"))
 
 async def serve(folder):
     config = load_config(folder / "dragoman.toml", environ={}, home=folder)
@@ -36,7 +39,16 @@ _RARE = {
     "of the admin API": {"dragoman.gateway.admin", "dragoman.gateway.administration", "csv"},
     "of several workers": {"dragoman.gateway.process.workers"},
     "of unusual answers and names": {"html", "difflib"},
-    "of pages, archives and mail": {"importlib.resources", "tempfile", "zipfile", "http.client"},
+    "of pages, archives and mail": {
+        "importlib.resources",
+        "tempfile",
+        "zipfile",
+        "http.client",
+        "shutil",
+        "bz2",
+        "email.utils",
+        "calendar",
+    },
 }
 
 

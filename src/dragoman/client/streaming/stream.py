@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from email.utils import formatdate
 from functools import partial
 from typing import Any, Final
 
@@ -346,6 +345,8 @@ class ResponseStream:
         if meter is not None:
             meter.headers = headers
         if "retry-after" in headers and "date" not in headers:  # it may be a date, which counts from this one
+            from email.utils import formatdate
+
             headers = {**headers, "date": formatdate(usegmt=True)}
         exchange.head(self._response.status, headers)
         if self._is_closed:

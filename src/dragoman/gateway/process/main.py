@@ -20,6 +20,7 @@ from dragoman.config import Config, split_address
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.gateway.accounting import Ledger, tell_shipped
 from dragoman.gateway.process.gateway import Gateway, Look, new_event_loop
+from dragoman.gateway.process.heap import share_one_heap
 from dragoman.gateway.process.listener_keys import check_reach, read_keys
 from dragoman.gateway.process.reload import Reload, state_of
 from dragoman.gateway.process.sharing import sharing
@@ -85,6 +86,7 @@ def run(serving: Serving) -> None:
     Raises:
         ConfigError, OSError: as `Gateway.open`, or the log cannot be written.
     """
+    share_one_heap()
     store = serving.config.ledger.store if serving.config.ledger.enabled else None
     if store is not None:
         _check_store(serving.config)

@@ -23,10 +23,8 @@ _LETTER: Final = re.compile(r"[^\\]*+(?:\\[^bfnrt][^\\]*+)*+\\[bfnrt]", re.DOTAL
 _ESCAPABLE: Final = frozenset('"\\/bfnrtu')
 _CONTROLS: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 #: What a raw character of a string becomes.
-_MENDED: Final[dict[int, str]] = {
-    **{code: _CONTROLS.get(chr(code)) or f"\\u{code:04x}" for code in range(32)},
-    **dict.fromkeys(range(0xD800, 0xE000), "\ufffd"),
-}
+_MENDED: Final = {code: _CONTROLS.get(chr(code)) or f"\\u{code:04x}" for code in range(32)}
+_HALF: Final = re.compile("[\ud800-\udfff]")
 _CONTROL: Final = re.compile("[\x00-\x1f]")
 _HEX: Final = "[0-9a-fA-F]"
 _LOW: Final = rf"\\u[dD][c-fC-F]{_HEX}{{2}}"
@@ -153,14 +151,14 @@ class StringText:
             if _CONTROL.search(run) is not None:
                 self._note("control character in a string")
             run = run.replace('"', '\\"')
-            return run if run.isprintable() else run.translate(_MENDED)
+            return run if run.isprintable() else _without_raw(run)
         control = _CONTROL.search(run)
         if control is None:
-            return parts.sub(self._mended_one, run).translate(_MENDED)
+            return _without_raw(parts.sub(self._mended_one, run))
         before, behind = run[: control.end()], run[control.end() :]
         before = parts.sub(self._mended_one, before)
         self._note("control character in a string")
-        return (before + parts.sub(self._mended_one, behind)).translate(_MENDED)
+        return _without_raw(before + parts.sub(self._mended_one, behind))
 
     def _mended_one(self, found: re.Match[str]) -> str:
         kind = found.lastindex
@@ -253,6 +251,10 @@ class StringText:
     def _put_half(self) -> None:
         self._note("half of a surrogate pair")
         self.pieces.add("\ufffd")
+
+
+def _without_raw(run: str) -> str:
+    return _HALF.sub("\ufffd", run.translate(_MENDED))
 
 
 def unescaped(raw: str) -> str:

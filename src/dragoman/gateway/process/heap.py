@@ -1,0 +1,21 @@
+"""The C library's heap, which the threads of a gateway share."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Final
+
+_ARENA_MAX: Final = -8  # M_ARENA_MAX of malloc.h
+
+
+def share_one_heap() -> None:
+    """From here on no thread gets a heap of its own, as glibc has it, whose free room no other thread takes.
+
+    Threads hold the interpreter's lock when they ask for memory, nearly always, so that they do not wait for each other
+    more than before. Other C libraries know no such heaps.
+    """
+    if sys.platform == "linux":
+        set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+        if set_option is not None:
+            set_option(_ARENA_MAX, 1)

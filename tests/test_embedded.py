@@ -24,6 +24,7 @@ from cases import counter
 from dragoman import _json, embedded
 from dragoman.embedded import child, weights
 from dragoman.embedded.weights import Weights
+from dragoman.errors import UsageError
 from dragoman.events import Failure, Reply, fold
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
@@ -286,7 +287,7 @@ def test_it_outlives_the_thread_that_started_it() -> None:
 
 
 def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
-    with pytest.raises(embedded.EmbeddedError, match=r"unknown embedded model '.*nothing\.gguf': it is smollm2"):
+    with pytest.raises(UsageError, match=r"unknown embedded model '.*nothing\.gguf': it is smollm2"):
         embedded.start(tmp_path / "nothing.gguf")
     (tmp_path / "text.gguf").write_text("no model")
     with pytest.raises(embedded.EmbeddedError, match="could not start"):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from dragoman.cli.main import main
+
+EMBEDDED: Final = "unknown embedded model 'nope': it is smollm2, or the path of a GGUF file"
 
 
 @pytest.fixture
@@ -39,6 +43,35 @@ def test_an_adjustment_says_what_an_id_is(config: str, capsys: pytest.CaptureFix
     assert "32 hexadecimal digits" in capsys.readouterr().err
 
 
-def test_an_embedded_model_that_is_not_known_is_told_which_is(config: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["call", "embedded/nope", "hi", "--config", config]) == 1
-    assert "unknown embedded model 'nope': it is smollm2, or the path of a GGUF file" in capsys.readouterr().err
+ATTEMPT: Final = f"0199f6{0:026x}"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        *((f"{command} nowhere/m", "unknown provider 'nowhere'") for command in ("call", "chat -p x", "validate")),
+        ("models info nowhere/m", "unknown provider 'nowhere'"),
+        ("serve --provider nowhere --model m", "unknown provider 'nowhere'"),
+        ("explain --from ollama --to nowhere/m", "unknown provider 'nowhere'"),
+        ("record nowhere", "unknown provider 'nowhere'"),
+        *((f"{command} embedded/nope", EMBEDDED) for command in ("call", "chat -p x", "validate")),
+        ("models info embedded/nope", "embedded has no model 'nope'; it has: smollm2"),
+        ("serve --provider embedded --model nope", EMBEDDED),
+        ("explain --from ollama --to embedded/nope", EMBEDDED),
+        *((f"{command} nope", "got 'nope'") for command in ("call", "chat -p x", "validate", "models info", "env")),
+        ("serve --app nope", "got 'nope'"),
+        ("chat -p x --resume nope", "no session 'nope'"),
+        *((f"keys {action} nope", "there is no key nope") for action in ("show", "disable", "enable", "rotate")),
+        ("budget remove key:nope", "there is none for key:nope"),
+        (f"ledger adjust {ATTEMPT} --usd 1 --reason x", "there is no such attempt"),
+    ],
+)
+def test_a_name_that_there_is_not_is_wrong_usage(
+    line: str, told: str, config: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = b'{"model": "m", "messages": [{"role": "user", "content": "hi"}]}'
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(body)))
+    words = line.split()
+    prompt = ["hi"] if words[0] == "call" else []
+    assert main([*words, *prompt, "--config", config]) == 2
+    assert told in capsys.readouterr().err

@@ -83,7 +83,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
         (["ledger", "copy", "--to", "foo"], 2, "--to: expected sqlite, or postgresql://"),
         (["ledger", "export", "nowhere/x.csv"], 2, "export nowhere/x.csv: there is no folder nowhere"),
         (["validate", "ollama/m", "--export", "nowhere/x"], 2, "--export nowhere/x: there is no folder nowhere"),
-        (["budget", "remove", "key:nope"], 1, "there is none for key:nope; dragoman budget list shows all"),
+        (["budget", "remove", "key:nope"], 2, "there is none for key:nope; dragoman budget list shows all"),
         (["explain", "--id", "x", "--log", "nosuch.log"], 2, "--log nosuch.log: there is no such file"),
         (["config", "check", "nosuch.toml"], 2, "--config nosuch.toml: there is no such file"),
         (["decode", TOOLS], 2, "cannot tell the protocol of the body"),

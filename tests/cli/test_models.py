@@ -95,7 +95,7 @@ def test_a_server_of_the_users_own_is_asked(
         assert [row["target"] for row in rows(capsys)] == ["lab/mine"]
         assert main(["models", "info", "lab/mine"]) == 0
         assert "lab/mine" in capsys.readouterr().out
-        assert main(["models", "info", "lab/other"]) == 1
+        assert main(["models", "info", "lab/other"]) == 2
 
 
 def test_what_can_be_asked_now_and_all(
@@ -239,7 +239,7 @@ def test_info_tells_of_a_catalogue_model_and_of_a_local_one(configure: Any, caps
         configure(ollama=url)
         assert main(["models", "info", "ollama/granite4"]) == 0
         local = capsys.readouterr().out
-        assert main(["models", "info", "ollama/nothing"]) == 1
+        assert main(["models", "info", "ollama/nothing"]) == 2
         assert "it has: granite4:latest, tiny:1b" in capsys.readouterr().err
     assert "context      131,072" in local and "tools        yes" in local and "proven       –" in local
     configure()

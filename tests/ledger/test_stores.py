@@ -249,8 +249,8 @@ def test_a_correction_moves_the_sums_once(stores: Pair, nano: int | None) -> Non
     assert stores.do("adjust", opened.id, 100, reason="invoice", actor="me") is True
     assert stores.do("adjust", opened.id, 100, reason="invoice", actor="me") is False
     assert stores.do("adjust", opened.id, -30, reason="credit", actor="me") is True
-    for id in (going.id, bytes(16)):
-        assert stores.do("adjust", id, 1, reason="", actor="me") == "Refused"
+    for id, refusal in ((going.id, "Refused"), (bytes(16), "Missing")):
+        assert stores.do("adjust", id, 1, reason="", actor="me") == refusal
     found = stores.same()
     assert [entry[7:9] for entry in found["sums"]] == [((nano or 0) + 70, 0)]
     assert len(found["audit"]) == 2

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from dragoman.config import Config
+from dragoman.providers.catalog import split_target
 from dragoman.routing.resolve import at_address
 from dragoman.routing.target import Target
 from dragoman.secret import Secret
@@ -28,8 +30,24 @@ def _start_embedded(model: str) -> Server:
     return embedded.start(model)
 
 
+def _check_embedded(model: str) -> None:
+    from dragoman import embedded
+
+    embedded.check_model(model)
+
+
 #: Providers without an address of their own → what starts their server (blocking).
 STARTERS: Final[dict[str, Callable[[str], Server]]] = {"embedded": _start_embedded}
+#: The same → what refuses a model that there is not.
+CHECKS: Final[dict[str, Callable[[str], None]]] = {"embedded": _check_embedded}
+
+
+def check_target(target: str, config: Config) -> None:
+    """Refuse a provider that there is not, and a model for which no server would be started: of all other models only
+    their servers know. Raises UsageError."""
+    provider, model = split_target(target)
+    if not config.catalog.provider(provider).base_url and provider in CHECKS:
+        CHECKS[provider](model)
 
 
 class LocalServers:

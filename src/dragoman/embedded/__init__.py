@@ -8,7 +8,7 @@ only when a server starts.
 import importlib.util
 from typing import Final
 
-from dragoman.embedded.server import EmbeddedError, EmbeddedServer, start
+from dragoman.embedded.server import EmbeddedError, EmbeddedServer, check_model, start
 from dragoman.embedded.weights import SMOLLM2, Progress, WeightsError, load_weights
 from dragoman.providers.catalog import Model
 
@@ -30,6 +30,7 @@ __all__ = [
     "EmbeddedServer",
     "Progress",
     "WeightsError",
+    "check_model",
     "has_embedded",
     "load_weights",
     "start",

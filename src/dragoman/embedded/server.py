@@ -17,7 +17,7 @@ from typing import IO, Final, Self, final
 from dragoman import _json
 from dragoman.embedded.handshake import INSTALL_LINE, KEY_VARIABLE, NotReady, Ready
 from dragoman.embedded.weights import SMOLLM2, Progress, load_weights
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, UsageError
 
 _CLOSE_SECONDS: Final = 5.0
 _LOG_LIMIT: Final = 2_000  # bytes at the end of the child's log to look for a reason in
@@ -73,6 +73,13 @@ class EmbeddedServer:
         _end(self._process)
 
 
+def check_model(model: str | Path) -> None:
+    """Refuse what `start` takes for no model. Raises UsageError."""
+    if model != SMOLLM2.name and not Path(model).is_file():
+        seen = repr(str(model)[:200])
+        raise UsageError(f"unknown embedded model {seen}: it is {SMOLLM2.name}, or the path of a GGUF file")
+
+
 def start(
     model: str | Path = "smollm2",
     *,
@@ -93,14 +100,13 @@ def start(
         on_progress: told (bytes so far, bytes in total) while weights are fetched.
 
     Raises:
+        UsageError: there is no such model.
         EmbeddedError: the extra is missing, the processor or file is unfit, or it took longer than `timeout`.
         WeightsError: the weights could not be fetched.
     """
     if importlib.util.find_spec("xllamacpp") is None:
         raise EmbeddedError(f"the embedded model needs an extra: {INSTALL_LINE}")
-    if model != SMOLLM2.name and not Path(model).is_file():
-        seen = repr(str(model)[:200])
-        raise EmbeddedError(f"unknown embedded model {seen}: it is {SMOLLM2.name}, or the path of a GGUF file")
+    check_model(model)
     path = load_weights(SMOLLM2, cache=cache, on_progress=on_progress) if model == SMOLLM2.name else Path(model)
     name = alias or (SMOLLM2.name if model == SMOLLM2.name else path.stem)
     api_key = secrets.token_urlsafe(24)

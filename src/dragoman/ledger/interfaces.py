@@ -22,6 +22,10 @@ class Refused(Exception):
     """The store takes what was given at no time: it breaks one of its rules."""
 
 
+class Missing(Refused):
+    """What was named is not there."""
+
+
 class Store(Protocol):
     """The truth: rows of attempts, their sums, corrections.
 

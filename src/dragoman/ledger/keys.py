@@ -18,7 +18,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import Refused
+from dragoman.ledger.interfaces import Missing, Refused
 from dragoman.ledger.stores.managing import Change, open_managed
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -226,7 +226,7 @@ class KeyBook:
                 yield change, key
                 return
         if self._machine is None or not self._machine.select(_ONE, name):
-            raise Refused(f"there is no key {name}")
+            raise Missing(f"there is no key {name}")
         with self._machine.changing() as change:
             self._may(key := read_key(change.select(_ONE, name)[0]))
             yield change, key

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
+from dragoman.client.started_servers import check_target
 from dragoman.config import Config
 from dragoman.errors import DragomanError, UsageError
 from dragoman.proofs import DAY_SECONDS, ProofStore, Suite
-from dragoman.providers.catalog import nearest, split_target
+from dragoman.providers.catalog import nearest
 from dragoman.routing.resolve import resolve
 from dragoman.types import Usage
 from dragoman.validate.ask import Asker
@@ -25,12 +26,12 @@ def expanded(names: Iterable[str], config: Config) -> list[str]:
     """Targets, with every route as its targets; each once.
 
     Raises:
-        UsageError: a name is neither, or there is no such provider.
+        UsageError: a name is neither, or there is no such provider or embedded model.
     """
     targets: dict[str, None] = {}
     for name in names:
         if "/" in name:
-            config.catalog.provider(split_target(name)[0])
+            check_target(name, config)
             targets[name] = None
             continue
         route = config.routes.get(name)

@@ -34,7 +34,7 @@ from dragoman.config.quotas import (
 )
 from dragoman.errors import ConfigError, DragomanError, UsageError
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.interfaces import Missing, Refused, StoreAway
 from dragoman.ledger.keys import KeyBook
 from dragoman.ledger.limits.quotas import QuotaBook, merged
 from dragoman.ledger.standing import read_scope_standings, standing_fields
@@ -85,6 +85,8 @@ def run(options: argparse.Namespace) -> int:
                 _list(book, config, as_json=options.json)
             case _:
                 _show(book, config, options)
+    except Missing as problem:
+        raise UsageError(f"budget: {problem}") from None
     except (StoreAway, Refused) as problem:
         raise DragomanError(f"budget: {problem}") from None
     finally:
@@ -160,7 +162,7 @@ def _remove(book: QuotaBook, options: argparse.Namespace) -> None:
     if len(found) != 1:
         names = ", ".join(quota.name for quota in found)
         none = f"there is none for {options.scope}; dragoman budget list shows all"
-        raise Refused(f"{options.scope} has several, say --unit, --per, --zone: {names}" if found else none)
+        raise Missing(f"{options.scope} has several, say --unit, --per, --zone: {names}" if found else none)
     book.remove(found[0])
 
 

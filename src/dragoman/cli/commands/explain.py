@@ -23,6 +23,7 @@ from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import harmless
 from dragoman.client.exchange import Exchange
 from dragoman.client.request.forwarding import ClientHead
+from dragoman.client.started_servers import check_target
 from dragoman.config import Config
 from dragoman.errors import DragomanError, UsageError, WireError
 from dragoman.events import Deviation, Failure
@@ -92,7 +93,9 @@ def run(options: argparse.Namespace) -> int:
         return explain_logged(options.id, options.log or load_settings(options).server.log, as_json=options.json)
     if options.source is None or options.target is None:
         raise UsageError("expected --from PROTOCOL and --to TARGET for a body, or --id ID for a request in the log")
-    target = resolve(options.target, _with_keys(load_settings(options)))
+    config = _with_keys(load_settings(options))
+    target = resolve(options.target, config)
+    check_target(target.name, config)
     body = b"".join(read_chunks(options.file))
     try:
         parsed = PROTOCOLS[options.source].parse_request(body, path=options.path or "/v1beta/models/m:generateContent")

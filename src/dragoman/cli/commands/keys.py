@@ -25,7 +25,7 @@ from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config
 from dragoman.cli.terminal import hint, say
 from dragoman.errors import DragomanError, UsageError
-from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.interfaces import Missing, Refused, StoreAway
 from dragoman.ledger.keys import KeyBook, VirtualKey, check_key, new_secret
 from dragoman.ledger.times import read_day, read_span
 
@@ -61,6 +61,8 @@ def run(options: argparse.Namespace) -> int:
     book = KeyBook(ledger_folder(options), actor=actor())
     try:
         return _named(book, options)
+    except Missing as problem:
+        raise UsageError(f"keys: {problem}") from None
     except (StoreAway, Refused) as problem:
         raise DragomanError(f"keys: {problem}") from None
     except ValueError as problem:
@@ -113,7 +115,7 @@ def _named(book: KeyBook, options: argparse.Namespace) -> int:
         case _:
             found = [(key, place) for key, place in _placed(book) if key.name == name]
             if not found:
-                raise Refused(f"there is no key {name}")
+                raise Missing(f"there is no key {name}")
             _show(*found[0], as_json=options.json)
     return DONE
 

@@ -28,7 +28,7 @@ from dragoman.errors import DragomanError, UsageError
 from dragoman.ledger.copying import copy_ledger
 from dragoman.ledger.counting import correct_counters
 from dragoman.ledger.folder import LedgerFolder, place_of
-from dragoman.ledger.interfaces import CountersAway, Refused, StoreAway
+from dragoman.ledger.interfaces import CountersAway, Missing, Refused, StoreAway
 from dragoman.ledger.replica.age import age_words
 from dragoman.ledger.replica.file import read_age
 from dragoman.ledger.reports.checking import check, list_journals
@@ -79,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
                 return _migrate(folder)
             case _:
                 return _adjust(folder, options)
+    except Missing as problem:
+        raise UsageError(f"the ledger: {problem}") from None
     except (StoreAway, Refused) as problem:
         raise DragomanError(f"the ledger: {problem}") from None
 

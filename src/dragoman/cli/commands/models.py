@@ -165,8 +165,8 @@ def _info(target: str, config: Config, *, as_json: bool) -> int:
         # A server that keeps to itself says nothing of a model; Ollama answers to a name without its tag.
         model = next((row for row in listed if row.id in (model_id, f"{model_id}:latest")), None)
         if model is None and listed:
-            return complain(
-                f"{name} has no model {model_id!r}; it has: {clip(', '.join(row.id for row in listed), 200)}"
+            raise UsageError(
+                f"{name} has no model {model_id[:80]!r}; it has: {clip(', '.join(row.id for row in listed), 200)}"
             )
         model = model or config.catalog.model(target)
     else:

@@ -26,6 +26,7 @@ from dragoman.cli.presets import Preset, find_preset, render_preset, values_for
 from dragoman.cli.serve_banner import render_banner
 from dragoman.cli.settings import add_config, load_settings, settings_file
 from dragoman.cli.terminal import hint, paint_for, say
+from dragoman.client.started_servers import check_target
 from dragoman.config import Config, RouteConfig, ServerConfig
 from dragoman.errors import ConfigError, UsageError
 from dragoman.protocols.recognize import SHORT_NAMES
@@ -229,19 +230,19 @@ def with_one_model(config: Config, provider: str | None, model: str | None, *, v
     """The configuration in which one model answers to every name.
 
     Raises:
-        UsageError: half of the model's name is missing, or there is no such provider.
+        UsageError: half of the model's name is missing, or there is no such provider or embedded model.
         ConfigError: the variable is not set.
     """
     if not provider or not model:
         raise UsageError("expected both --provider NAME and --model NAME")
-    config.catalog.provider(provider)
+    target = f"{provider}/{model}"
+    check_target(target, config)
     keys = dict(config.keys)
     if variable is not None:
         value = os.environ.get(variable, "").strip()
         if not value:
             raise ConfigError(f"--api-key-env: the environment variable {variable} is not set")
         keys[provider] = Secret(value)
-    target = f"{provider}/{model}"
     return msgspec.structs.replace(
         config,
         models={name: table for name, table in config.models.items() if name == target or "*" in name},

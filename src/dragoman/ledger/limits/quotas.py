@@ -12,7 +12,7 @@ import msgspec
 from dragoman import _json
 from dragoman.config.quotas import Quota
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.interfaces import Missing, StoreAway
 from dragoman.ledger.replica.file import ReplicaWatch
 from dragoman.ledger.stores.files import MAIN_FILE
 from dragoman.ledger.stores.managing import open_managed
@@ -73,7 +73,7 @@ class QuotaBook:
                 change.note(self._actor, "quota remove", quota.name, {})
             removed = True
         if not removed:
-            raise Refused(f"there is no quota for {quota.name}")
+            raise Missing(f"there is no quota for {quota.name}")
 
     def list(self) -> list[Quota]:
         """All of the store.

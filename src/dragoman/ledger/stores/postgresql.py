@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, final
 
 from dragoman import _json
-from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.interfaces import Missing, Refused, StoreAway
 from dragoman.ledger.journal.records import PriceSnapshot, Row, Settlement
 from dragoman.ledger.stores.files import month_of
 from dragoman.ledger.stores.postgresql_connection import Connection, StoreCollided, numbered
@@ -114,8 +114,10 @@ class PostgresqlStore:
         id = adjustment_id(attempt, nano, reason=reason, actor=actor, token=token)
         with self._writing() as connection:
             found = connection.fetch("SELECT state, nano FROM attempt WHERE id = $1 FOR UPDATE", attempt)
-            if not found or found[0][0] == "reserved":
-                raise Refused("expected an attempt that has ended" if found else "there is no such attempt")
+            if not found:
+                raise Missing("there is no such attempt")
+            if found[0][0] == "reserved":
+                raise Refused("expected an attempt that has ended")
             stored = connection.fetch("SELECT nano, reason FROM adjustment WHERE attempt = $1 AND id = $2", attempt, id)
             if stored:
                 check_repeated(stored[0], nano, reason)

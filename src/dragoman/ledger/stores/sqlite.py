@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoman import _json
-from dragoman.ledger.interfaces import Refused, StoreAway, StoreDamaged
+from dragoman.ledger.interfaces import Missing, Refused, StoreAway, StoreDamaged
 from dragoman.ledger.journal.records import PriceSnapshot, Row, Settlement
 from dragoman.ledger.stores.files import (
     MAIN_FILE,
@@ -114,11 +114,13 @@ class SqliteStore:
     def adjust(self, attempt: bytes, nano: int, *, reason: str, actor: str, token: str = "") -> bool:
         id = adjustment_id(attempt, nano, reason=reason, actor=actor, token=token)
         if not self._has_month(attempt):
-            raise Refused("there is no such attempt")
+            raise Missing("there is no such attempt")
         with self._writing(month_of(attempt)) as connection:
             found = connection.execute("SELECT state, nano FROM attempt WHERE id = ?", (attempt,)).fetchone()
-            if found is None or found[0] == "reserved":
-                raise Refused("expected an attempt that has ended" if found else "there is no such attempt")
+            if found is None:
+                raise Missing("there is no such attempt")
+            if found[0] == "reserved":
+                raise Refused("expected an attempt that has ended")
             stored = connection.execute("SELECT nano, reason FROM adjustment WHERE id = ?", (id,)).fetchone()
             if stored is not None:
                 check_repeated(stored, nano, reason)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway, StoreDamaged
-from dragoman.ledger.journal.records import AttemptIds, PriceSnapshot, Row
+from dragoman.ledger.journal.records import STATES, AttemptIds, PriceSnapshot, Row
 from dragoman.ledger.limits.seeding import read_spent
 from dragoman.ledger.reports.checking import check
 from dragoman.ledger.reports.exporting import export_csv
@@ -92,6 +92,36 @@ def test_redelivery_shuffling_and_half_batches_change_nothing(
     halves = [[*rows[: len(rows) // 2]], [*rows[len(rows) // 4 :]], rows, *([row] for row in reversed(rows))]
     assert delivered(tmp_path_factory.mktemp("halves"), halves) == once
     assert delivered(shuffled, halves) == once
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+def test_sums_of_a_batch_are_those_of_its_rows_one_by_one(
+    tmp_path_factory: pytest.TempPathFactory, *, is_older: bool
+) -> None:
+    """Also where a file of an earlier dragoman counts each row by itself, and where some of a batch stood there."""
+    ids, chance = AttemptIds(3), random.Random(5)
+    rows = []
+    for number in range(200):
+        accounts = chance.choice([(), (4,), (4, 5), (4, 4)])
+        opened = intent(ids, number, started=START + chance.randrange(10**10), accounts=accounts)
+        end = settlement(opened, chance.choice(STATES[1:]), chance.choice([None, 0, 10**12]), cache_read=number % 3)
+        rows.append(Row(HOLDER, opened, None if number % 7 == 0 else end))
+    folders = [tmp_path_factory.mktemp("store") for _ in "12"]
+    for folder in folders:
+        delivered(folder, [rows[:1]])
+        if is_older:
+            connection = sqlite3.connect(next(folder.glob("attempts-*")), isolation_level=None)
+            for name, event in (("attempt_counts", "INSERT"), ("attempt_ends", "UPDATE")):
+                text = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone()[0]
+                connection.execute(f"DROP TRIGGER {name}")
+                connection.execute(text.replace(" AND NOT EXISTS (SELECT 1 FROM summing)", ""))
+            connection.close()
+    ended = [row for row in rows if row.settlement is None]
+    ended = [Row(HOLDER, row.intent, settlement(row.intent, nano=3)) for row in ended]
+    whole = delivered(folders[0], [rows[1:100], rows[50:], ended])
+    assert whole == delivered(folders[1], [[row] for row in [*rows, *ended]])
+    assert {row[1] for row in whole} >= {"attempt", "usage_hour", "spend"}
+    assert "summing" not in {row[1] for row in whole}
 
 
 def test_a_final_row_is_frozen_and_nothing_is_deleted(folder: LedgerFolder) -> None:
@@ -337,7 +367,7 @@ def test_a_month_of_an_earlier_dragoman_is_renewed_with_what_it_has(folder: Ledg
     rows = charged(SqliteStore(folder.root))
     file = month_file(folder.root, month_of(rows[0].intent.id))
     connection = sqlite3.connect(file, isolation_level=None)
-    for name in ("attempt_charges", "attempt_charges_late", "adjustment_charges"):
+    for name in ("attempt_counts", "attempt_ends", "adjustment_charges"):
         connection.execute(f"DROP TRIGGER {name}")
     text = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'attempt'").fetchone()[0]
     older = text.replace(" reserved_tokens INTEGER, charged_tokens INTEGER CHECK (charged_tokens >= 0),", "")

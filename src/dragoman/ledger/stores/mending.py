@@ -22,8 +22,8 @@ from dragoman.ledger.stores.schema import MAIN, MONTH
 
 COPY_FILE: Final = f"{MAIN_FILE}.copy"
 _LOCK: Final = "mending.lock"
-#: Tables of a month that the triggers of its rows fill.
-_DERIVED: Final = ("usage_hour", "spend")
+#: Tables of a month that the triggers of its rows fill, and the one that stops them.
+_DERIVED: Final = ("usage_hour", "spend", "summing")
 
 
 def mend(file: Path, serial: Serial) -> str:

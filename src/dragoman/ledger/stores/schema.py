@@ -1,8 +1,8 @@
 """The tables of the SQLite store. Attempts stand in a file a month, so that retention drops files and deletes no row.
 
-A row that is final is frozen by a trigger, and the same triggers move the sums by hour: a sum that differs from its
-rows cannot come to be by any order or repetition of deliveries. Money is nano-dollars; NULL is unknown, which sums
-count in `unpriced`.
+A row that is final is frozen by a trigger, and triggers move the sums by hour: a sum that differs from its rows cannot
+come to be by any order or repetition of deliveries. Those of a batch that is new the store moves at once (`summing`).
+Money is nano-dollars; NULL is unknown, which sums count in `unpriced`.
 """
 
 from __future__ import annotations
@@ -41,13 +41,16 @@ _USAGE: Final = f"""
 CREATE TABLE IF NOT EXISTS usage_hour({_USED}, PRIMARY KEY({", ".join(GROUPS)})) WITHOUT ROWID;
 """
 
-_ADDED: Final = ", ".join(f"{name} = {name} + excluded.{name}" for name in SUMS)
+#: What is added to a group's sums.
+ADDED: Final = f"ON CONFLICT({', '.join(GROUPS)}) DO UPDATE SET " + ", ".join(
+    f"{name} = {name} + excluded.{name}" for name in SUMS
+)
 _MOVE: Final = f"""
   INSERT INTO usage_hour VALUES(
     NEW.started / 3600000000, NEW.key, NEW.owner, NEW.team, NEW.route, NEW.target, NEW.state,
     coalesce(NEW.nano, 0), NEW.nano IS NULL, coalesce(NEW.input, 0), coalesce(NEW.output, 0),
     coalesce(NEW.cache_read, 0), coalesce(NEW.cache_write, 0), coalesce(NEW.reasoning, 0), 1)
-  ON CONFLICT({", ".join(GROUPS)}) DO UPDATE SET {_ADDED};
+  {ADDED};
 """
 
 #: Who corrections are charged by: what a holder spent is of its own rows alone.
@@ -58,7 +61,7 @@ _SPENT: Final = f"""account INTEGER NOT NULL, holder TEXT NOT NULL, nano INTEGER
 _SPEND: Final = f"""
 CREATE TABLE IF NOT EXISTS spend({_SPENT}, PRIMARY KEY(account, holder)) WITHOUT ROWID;
 """
-_CHARGED: Final = (
+CHARGED: Final = (
     "ON CONFLICT(account, holder) DO UPDATE SET nano = nano + excluded.nano, tokens = tokens + excluded.tokens"
 )
 
@@ -70,7 +73,7 @@ def tokens_of(of: str) -> str:
 
 _CHARGE: Final = f"""
   INSERT INTO spend SELECT value, NEW.holder, coalesce(NEW.nano, 0), {tokens_of("NEW.")}
-  FROM json_each('[' || NEW.accounts || ']') WHERE true {_CHARGED};
+  FROM json_each('[' || NEW.accounts || ']') WHERE NEW.accounts <> '' {CHARGED};
 """
 
 #: In the order of `stores.sqlite`'s rows.
@@ -84,6 +87,8 @@ COLUMNS: Final = (
 ADJUSTED_NANO: Final = "(SELECT CAST(sum(nano) AS bigint) FROM :adjustment WHERE attempt = attempt.id) AS adjusted"
 #: Those that a settlement sets.
 SETTLED: Final = COLUMNS[COLUMNS.index("ended") :]
+#: Who adds up a whole batch and says so in `summing`, inside the transaction, moves the sums alone.
+_ALONE: Final = "NEW.state <> 'reserved' AND NOT EXISTS (SELECT 1 FROM summing)"
 #: What most rows end as comes first.
 _STATES: Final = tuple(sorted(STATES, key=lambda state: state != "settled"))
 
@@ -104,15 +109,12 @@ CREATE TABLE IF NOT EXISTS attempt(
 CREATE TABLE IF NOT EXISTS adjustment(
   id BLOB PRIMARY KEY CHECK (length(id) = 16), attempt BLOB NOT NULL REFERENCES attempt, nano INTEGER NOT NULL,
   prices INTEGER NOT NULL, reason TEXT NOT NULL, actor TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TRIGGER IF NOT EXISTS attempt_counts AFTER INSERT ON attempt WHEN NEW.state <> 'reserved' BEGIN {_MOVE} END;
-CREATE TRIGGER IF NOT EXISTS attempt_ends AFTER UPDATE ON attempt WHEN NEW.state <> 'reserved' BEGIN {_MOVE} END;
-CREATE TRIGGER IF NOT EXISTS attempt_charges AFTER INSERT ON attempt
-  WHEN NEW.state <> 'reserved' AND NEW.accounts <> '' BEGIN {_CHARGE} END;
-CREATE TRIGGER IF NOT EXISTS attempt_charges_late AFTER UPDATE ON attempt
-  WHEN NEW.state <> 'reserved' AND NEW.accounts <> '' BEGIN {_CHARGE} END;
+CREATE TABLE IF NOT EXISTS summing(is_one INTEGER PRIMARY KEY);
+CREATE TRIGGER IF NOT EXISTS attempt_counts AFTER INSERT ON attempt WHEN {_ALONE} BEGIN {_MOVE} {_CHARGE} END;
+CREATE TRIGGER IF NOT EXISTS attempt_ends AFTER UPDATE ON attempt WHEN {_ALONE} BEGIN {_MOVE} {_CHARGE} END;
 CREATE TRIGGER IF NOT EXISTS adjustment_charges AFTER INSERT ON adjustment BEGIN
   INSERT INTO spend SELECT value, '{ADJUSTED}', NEW.nano, 0
-  FROM attempt, json_each('[' || attempt.accounts || ']') WHERE attempt.id = NEW.attempt {_CHARGED};
+  FROM attempt, json_each('[' || attempt.accounts || ']') WHERE attempt.id = NEW.attempt {CHARGED};
 END;
 CREATE TRIGGER IF NOT EXISTS attempt_frozen BEFORE UPDATE ON attempt WHEN OLD.state <> 'reserved'
   OR NEW.id <> OLD.id BEGIN SELECT RAISE(ABORT, 'a final attempt does not change'); END;
@@ -142,6 +144,8 @@ GROUP BY account, holder
 _OLDER_MONTH: Final = f"""
 ALTER TABLE attempt ADD COLUMN reserved_tokens INTEGER;
 ALTER TABLE attempt ADD COLUMN charged_tokens INTEGER;
+DROP TRIGGER IF EXISTS attempt_counts;
+DROP TRIGGER IF EXISTS attempt_ends;
 DROP TRIGGER IF EXISTS attempt_charges;
 DROP TRIGGER IF EXISTS attempt_charges_late;
 DROP TRIGGER IF EXISTS adjustment_charges;

@@ -28,6 +28,7 @@ from dragoman.ledger.stores.files import (
 )
 from dragoman.ledger.stores.mending import COPY_FILE, keep_copy, mend
 from dragoman.ledger.stores.schema import COLUMNS, GROUPS, MAIN, MONTH, SETTLED, SUMS
+from dragoman.ledger.stores.summing import MANY, begin_summing, can_sum, end_summing
 from dragoman.ledger.stores.values import (
     Correction,
     Noted,
@@ -40,14 +41,27 @@ from dragoman.ledger.stores.values import (
     row_values,
 )
 
+#: Python's module looks for an adapter of each value that is no `int`, `float`, `str` or `bytearray`, which costs more
+#: than the value: what is unknown is given as "", the id as a `bytearray`, `reported` as an `int`.
+_UNKNOWN: Final = frozenset(
+    ("reserved", "expected", "reserved_tokens", "ended", "nano", "price", "input", "output", "cache_read",
+     "cache_write", "reasoning", "status", "charged_tokens")
+)  # fmt: skip
+
+
+def _placed(column: str) -> str:
+    return "nullif(?,'')" if column in _UNKNOWN else "?"
+
+
 #: Files of months that are open at once.
 _MOST_OPEN: Final = 3
 #: Rows that one statement takes, the most first. Each step of a statement lets go of the interpreter and asks for it
 #: again, which beside a busy event loop costs more than the row.
 _SIZES: Final = (64, 16, 4, 1)
+_ID, _REPORTED = COLUMNS.index("id"), COLUMNS.index("reported")
 _INSERTS: Final = {
     size: f"INSERT INTO attempt({','.join(COLUMNS)}) VALUES"
-    + ",".join([f"({','.join('?' * len(COLUMNS))})"] * size)
+    + ",".join([f"({','.join(map(_placed, COLUMNS))})"] * size)
     + f" ON CONFLICT(id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in SETTLED)}"
     + " WHERE attempt.state = 'reserved' AND excluded.state <> 'reserved'"
     for size in _SIZES
@@ -90,11 +104,8 @@ class SqliteStore:
             by_month.setdefault(month_of(row.intent.id), []).append(row)
         for month, those in by_month.items():
             with self._writing(month) as connection:
-                first = 0
-                while first < len(those):
-                    size = next(size for size in _SIZES if size <= len(those) - first)
-                    self._insert(connection, those[first : first + size])
-                    first += size
+                if len(those) < MANY or not can_sum(connection) or not _take_new(connection, those):
+                    self._take(connection, those)
 
     def settle(self, settlement: Settlement) -> bool:
         if not self._has_month(settlement.id):
@@ -215,13 +226,12 @@ class SqliteStore:
         month = month_of(attempt)
         return self._path(month).exists() or self._is_dropped(month)
 
-    def _insert(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
-        values = [value for row in rows for value in row_values(row)]
-        if connection.execute(_INSERTS[len(rows)], values).rowcount == len(rows):
-            return
-        for row in rows:  # some stood there, perhaps with other values
-            if row.settlement is not None:
-                self._adjust_late(connection, row.settlement)
+    def _take(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+        for some in _parts(rows):
+            if _insert(connection, some) < len(some):
+                for row in some:  # some stood there, perhaps with other values
+                    if row.settlement is not None:
+                        self._adjust_late(connection, row.settlement)
 
     def _adjust_late(self, connection: sqlite3.Connection, given: Settlement) -> None:
         """A further row of an attempt that was closed already: one entry with the difference."""
@@ -305,6 +315,37 @@ class SqliteStore:
 
     def _micros(self) -> int:
         return int(self._now() * 1_000_000)
+
+
+def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """In as many as one statement takes."""
+    first = 0
+    while first < len(rows):
+        size = next(size for size in _SIZES if size <= len(rows) - first)
+        yield rows[first : first + size]
+        first += size
+
+
+def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> int:
+    """Insert, or settle what is open; gives how many rows that did something to."""
+    width = len(COLUMNS)
+    values: list[Any] = ["" if value is None else value for row in rows for value in row_values(row)]
+    values[_ID::width] = map(bytearray, values[_ID::width])
+    values[_REPORTED::width] = map(int, values[_REPORTED::width])
+    return connection.execute(_INSERTS[len(rows)], values).rowcount
+
+
+def _take_new(connection: sqlite3.Connection, rows: Sequence[Row]) -> bool:
+    """Take rows of which each changes something, and their sums at once; False: one does not, and nothing was done."""
+    connection.execute("SAVEPOINT batch")
+    begin_summing(connection)
+    for some in _parts(rows):
+        if _insert(connection, some) < len(some):
+            connection.execute("ROLLBACK TO batch")
+            return False
+    end_summing(connection, rows)
+    connection.execute("RELEASE batch")
+    return True
 
 
 def _mend(path: Path, serial: Serial) -> None:

@@ -1,0 +1,69 @@
+"""The sums of a batch of rows that are all new, moved once: a trigger for each row costs as much as the row itself."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from dragoman.ledger.journal.records import Row
+from dragoman.ledger.stores.schema import ADDED, CHARGED, GROUPS, SUMS
+
+#: Rows from which on that is cheaper.
+MANY: Final = 16
+_HOUR: Final = 3_600_000_000
+_ADD: Final = f"INSERT INTO usage_hour VALUES({','.join('?' * len((*GROUPS, *SUMS)))}) {ADDED}"
+_CHARGE: Final = f"INSERT INTO spend VALUES(?,?,?,?) {CHARGED}"
+#: A file that an earlier dragoman made keeps its triggers, which move the sums whatever `summing` says.
+_READY: Final = (
+    "SELECT count(*) = 2 FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'attempt' "
+    "AND instr(sql, 'FROM summing')"
+)
+
+
+def can_sum(connection: sqlite3.Connection) -> bool:
+    """Whether the triggers of a month's file leave the sums to who says so."""
+    found: tuple[int] = connection.execute(_READY).fetchone()
+    return bool(found[0])
+
+
+def begin_summing(connection: sqlite3.Connection) -> None:
+    """From here on, until `end_summing` or a rollback, no trigger moves a sum."""
+    connection.execute("INSERT INTO summing VALUES(1)")
+
+
+def end_summing(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
+    """Move the sums by these rows: those that are final became so since `begin_summing`."""
+    used, charged = _added_up(rows)
+    connection.executemany(_ADD, used)
+    connection.executemany(_CHARGE, charged)
+    connection.execute("DELETE FROM summing")
+
+
+def _added_up(rows: Iterable[Row]) -> tuple[Sequence[tuple[object, ...]], Sequence[tuple[object, ...]]]:
+    """By group, and by account and holder."""
+    used: dict[tuple[object, ...], list[int]] = {}
+    charged: dict[tuple[int, str], list[int]] = {}
+    for row in rows:
+        end, intent = row.settlement, row.intent
+        if end is None:
+            continue
+        nano, started = end.nano or 0, intent.started
+        hour = started // _HOUR if started >= 0 else -(-started // _HOUR)  # as SQL divides
+        group = (hour, intent.key, intent.owner, intent.team, intent.route, intent.target, end.state)
+        sums = used.get(group)
+        if sums is None:
+            sums = used[group] = [0] * len(SUMS)
+        sums[0] += nano
+        sums[1] += end.nano is None
+        sums[2] += end.input or 0
+        sums[3] += end.output or 0
+        sums[4] += end.cache_read or 0
+        sums[5] += end.cache_write or 0
+        sums[6] += end.reasoning or 0
+        sums[7] += 1
+        for account in intent.accounts:
+            spent = charged.setdefault((account, row.holder), [0, 0])
+            spent[0] += nano
+            spent[1] += end.tokens
+    return [(*group, *sums) for group, sums in used.items()], [(*who, *spent) for who, spent in charged.items()]

@@ -114,7 +114,9 @@ class RequestLimits:
         charges = admission.accounts.of_request(self._scopes, route, target.name, time.time())
         self.reserved = self.expected = self.reserved_tokens = self.most = self.most_tokens = None
         self.accounts, self._bounds_usd, self._bounds_tokens = (), False, False
-        needs = [need for need in charges.once if not begun or need.charge.account not in begun]
+        needs = charges.once
+        if begun:
+            needs = tuple([need for need in needs if need.charge.account not in begun])
         costs = self._costs(charges, target, outgoing) if charges.costly else []
         budgets = admission.budgets
         refusal = budgets.admit([*needs, *costs])
@@ -130,7 +132,9 @@ class RequestLimits:
             admission.alert(charge, budgets.total(charge))
 
     def _costs(self, charges: Charges, target: Target, outgoing: Outgoing) -> list[Need]:
-        answers = _EMBEDS not in outgoing.url.partition("?")[0].rpartition("/")[2].lower()
+        answers = (
+            _EMBEDS not in (url := outgoing.url.lower()) or _EMBEDS not in url.partition("?")[0].rpartition("/")[2]
+        )
         limits = target.protocol.output_limits
         known = target.limits
         bound = bound_of(outgoing.body, limits, max_output=known.max_output, context=known.context, answers=answers)
@@ -148,11 +152,14 @@ class RequestLimits:
                     raise TransportFailed(_unpriced(charge, target))
         amounts = (most or 0, likely or 0, tokens, usual_tokens)
         self._bounds_usd, self._bounds_tokens = MOST_COST in parts, MOST_TOKENS in parts
-        if self._bounds_usd or LIKELY_COST in parts:
-            self.reserved = max([amounts[part] for part in parts if part <= LIKELY_COST])
-            self.expected = most if self._bounds_usd else likely
-        if self._bounds_tokens or LIKELY_TOKENS in parts:
-            self.reserved_tokens = max([amounts[part] for part in parts if part > LIKELY_COST])
+        if self._bounds_usd:
+            self.reserved, self.expected = max(amounts[MOST_COST], amounts[LIKELY_COST]), most
+        elif LIKELY_COST in parts:
+            self.reserved, self.expected = amounts[LIKELY_COST], likely
+        if self._bounds_tokens:
+            self.reserved_tokens = max(tokens, usual_tokens)
+        elif LIKELY_TOKENS in parts:
+            self.reserved_tokens = usual_tokens
         self.accounts = charges.recorded
         return [Need(charge, amounts[part]) for charge, part in charges.costly]
 

@@ -43,6 +43,7 @@ _USUAL: Final = 1_024
 _COPIES: Final = frozenset(("n", "best_of", "candidateCount", "candidate_count"))
 #: Tables in which they stand.
 _INSIDE: Final = frozenset(("generationConfig", "generation_config", "options"))
+_NAMED: Final = _COPIES | _INSIDE
 _MOST_COPIES: Final = 1_024
 _MOST_DIGITS: Final = 12
 _members: Final = _json.typed_decoder(dict[str, Raw])
@@ -87,18 +88,17 @@ def _output(body: bytes, limits: Sequence[Sequence[str]], max_output: int | None
     fields = _members(body)
     if type(fields) is not dict:
         return longest * _MOST_COPIES
-    tables = [fields]
-    if not _INSIDE.isdisjoint(fields):
+    copies = 1
+    if not _NAMED.isdisjoint(fields):
+        tables = [fields]
         for name in _INSIDE.intersection(fields):
             inner = _members(fields[name])
             if not _is_once(body, name):
                 return longest * _MOST_COPIES
             if type(inner) is dict:
                 tables.append(inner)
-    copies = 1
-    for table in tables:
-        if not _COPIES.isdisjoint(table):
-            copies = max(copies, *(_copies(body, name, table[name]) for name in _COPIES.intersection(table)))
+        for table in tables:
+            copies = max([copies, *[_copies(body, name, table[name]) for name in _COPIES.intersection(table)]])
     return (_limit(body, limits, fields) or longest) * copies
 
 
@@ -107,11 +107,14 @@ def _limit(body: bytes, limits: Sequence[Sequence[str]], fields: dict[str, Raw])
     most = 0
     for way in limits:
         found: Raw | None = fields.get(way[0])
-        for name in way[1:]:
-            inner = None if found is None else _members(found)
-            found = inner.get(name) if type(inner) is dict else None
         if found is None:
             continue
+        if len(way) > 1:
+            for name in way[1:]:
+                inner = None if found is None else _members(found)
+                found = inner.get(name) if type(inner) is dict else None
+            if found is None:
+                continue
         text = bytes(found)
         if not _is_once(body, way[-1]):
             return 0

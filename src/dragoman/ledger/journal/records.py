@@ -155,11 +155,11 @@ class AttemptIds:
     The form is RFC 9562's version 7: 48 bits of milliseconds, then a counter and the holder's own bits.
     """
 
-    __slots__ = ("_count", "_holder", "_last")
+    __slots__ = ("_count", "_last", "_same")
 
     def __init__(self, holder: int) -> None:
         """`holder`: 46 bits of chance, or more, of which 46 are taken."""
-        self._holder = holder & ((1 << _HOLDER_BITS) - 1)
+        self._same = 7 << 76 | 2 << 62 | holder & ((1 << _HOLDER_BITS) - 1)
         self._count = 0
         self._last = 0
 
@@ -167,8 +167,8 @@ class AttemptIds:
         """An id. `started`: microseconds; a clock that goes back makes it as old as the one before."""
         self._last = milliseconds = max(started // 1_000, self._last)
         self._count = count = (self._count + 1) & 0xFFF_FFFF
-        value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | 7 << 76 | (count >> 16) << 64
-        return (value | 2 << 62 | (count & 0xFFFF) << _HOLDER_BITS | self._holder).to_bytes(16, "big")
+        value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | (count >> 16) << 64 | (count & 0xFFFF) << _HOLDER_BITS
+        return (value | self._same).to_bytes(16, "big")
 
 
 def first_id(month: str) -> bytes:

@@ -136,8 +136,7 @@ class Budgets:
             if line is None or line.charge is not charge:
                 line = self._line(charge)
             line.is_idle = False
-            balance = line.balance
-            if self.has_ended or not balance.fits(need.amount, now):
+            if self.has_ended or not line.balance.fits(need.amount, now):
                 cause = "away" if self.has_ended else self._call(line, need.amount, now)
                 if cause is not None and (cause == "spent" or not self._may_overdraw(line, need.amount, now)):
                     return Refusal(charge, cause)

@@ -82,7 +82,9 @@ class PostgreSQL:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def start(self) -> None:
-        """Begin, again after `stop` or `kill`; returns when it answers."""
+        """Begin, again after `stop` or `kill`, unless it runs; returns when it answers."""
+        if self._process is not None:
+            return
         options = {
             "port": self.port,
             "listen_addresses": ",".join(self._hosts),

@@ -38,13 +38,13 @@ def assert_not_joined(first: Form, second: Form, step: int) -> int:
     return played
 
 
-@pytest.mark.parametrize("step", [pytest.param(7, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")])
+@pytest.mark.parametrize("step", [pytest.param(11, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")])
 @pytest.mark.parametrize("form", FORMS, ids=IDS)
 def test_a_cut_call_and_another_of_its_form(form: Form, step: int):
     assert assert_not_joined(form, form, step) > 4
 
 
-@pytest.mark.parametrize("step", [pytest.param(7, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")])
+@pytest.mark.parametrize("step", [pytest.param(11, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")])
 @pytest.mark.parametrize("form", FORMS, ids=IDS)
 def test_a_cut_call_and_one_in_bare_json(form: Form, step: int):
     """It is not the arguments of the first one, wherever that was cut."""
@@ -63,7 +63,7 @@ def assert_same_in_any_deltas(text: str, sizes: tuple[int, ...]) -> None:
         assert outcome(play(text, "stop", size)) == whole, f"in deltas of {size}: {text!r}"
 
 
-@pytest.mark.parametrize("step", [pytest.param(29, id="some"), pytest.param(2, marks=pytest.mark.soak, id="all")])
+@pytest.mark.parametrize("step", [pytest.param(67, id="some"), pytest.param(2, marks=pytest.mark.soak, id="all")])
 @pytest.mark.parametrize("form", FORMS, ids=IDS)
 def test_a_cut_call_and_one_of_another_family_in_any_deltas(form: Form, step: int):
     """What stands between them brings each limit about."""

@@ -42,7 +42,7 @@ MOST_GROWTH, ONCE = 4**1.2, 300
 each_place = pytest.mark.parametrize("place", PLACES)
 #: `make test` tries one of so many tokens at each place, others at the next one; `make soak` tries all.
 each_step = pytest.mark.parametrize(
-    "step", [pytest.param(3, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")]
+    "step", [pytest.param(5, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")]
 )
 
 #: Classes with a method `feed` → the row in which they run.
@@ -153,7 +153,7 @@ def work_of(run: Place, beginning: str, token: str, size: int) -> int:
 
 
 @each_place
-@pytest.mark.parametrize("size", [20_000, pytest.param(100_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("size", [10_000, pytest.param(100_000, marks=pytest.mark.soak)])
 def test_depth_ends_in_an_error_of_ours(place: str, size: int):
     """Both sizes are deeper than Python may call itself."""
     for token in ("[", "{", '{"a":', '{"a":[', "(", "<a>", "f(a=", '{"tool":', "{'a':", "[{'a':("):

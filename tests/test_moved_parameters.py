@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
 
 import pytest
 
+from profiles import IS_SOAK, MORE_IN_SOAK
 from rescue_forms import FORMS, Form
 from test_written_calls import delivered, exact, play
 
 ARGUMENTS = {"command": "ls", "dry_run": True}
 TAGGED = [form for form in FORMS if form.closes == "tag"]
-ORDERS = 720 if os.environ.get("DRAGOMAN_SOAK") else 24
+ORDERS = 720 if IS_SOAK else 8
+
+pytestmark = MORE_IN_SOAK
 
 
 def parts_of(form: Form, name: str, arguments: dict[str, object]) -> list[str]:

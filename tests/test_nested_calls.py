@@ -1,6 +1,6 @@
 """A file that tells how calls are written, written with a call: its calls are never run, and the file is never cut.
 
-Each form stands in each other one. `make test` reads one of sixteen of these texts character by character as well,
+Each form stands in each other one. `make test` reads one of thirty-two of these texts character by character as well,
 `make soak` all.
 """
 
@@ -24,7 +24,7 @@ def examples(form: Form) -> str:
     return f"# Examples\n{one}\nand\n{one}\nThat is all.\n"
 
 
-@pytest.mark.parametrize("step", [pytest.param(16, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")])
+@pytest.mark.parametrize("step", [pytest.param(32, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")])
 @pytest.mark.parametrize("outer", OUTER, ids=IDS)
 def test_calls_inside_a_value_are_part_of_it_or_the_call_is_refused(outer: Form, step: int):
     for number, inner in enumerate(FORMS, OUTER.index(outer)):

@@ -81,11 +81,11 @@ def test_a_frame_that_comes_again_changes_no_call(clean: Running, wire: str, tri
     protocol = wire.partition(",")[0]
     end = b"\n" if protocol == "ollama-chat" else b"\n\n"
     everything = list(inserted(wire, BASES[wire]))
-    for number, (how, body) in enumerate(dice.sample(everything, min(2 * tried, len(everything)))):
+    for number, (how, body) in enumerate(dice.sample(everything, min(tried, len(everything)))):
         frames = [frame + end for frame in body.split(end) if frame]
         steps: list[Step] = [head(200, PROTOCOLS[protocol].stream_type)]
         for frame in frames:
-            steps += [chunk(frame), 0.01]
+            steps += [chunk(frame), 0.005]
         clean.answer([*steps, END])
         path, question = asked(protocol, f"{protocol}/again-{tried}-{number}", stream=True)
         status, answer, has_ended = post(clean, path, question)

@@ -63,8 +63,8 @@ def reader() -> Callable[[bytes], object]:
 @pytest.mark.parametrize("fill", FILLS)
 @pytest.mark.parametrize("kind", BODIES)
 def test_a_body_in_small_packets_takes_at_most_twice_its_bytes(kind: str, fill: str) -> None:
-    data = BODIES[kind] + FILLS[fill] * SIZE
-    for size in (1, 2, 3, 64):
+    data = BODIES[kind] + FILLS[fill] * (SIZE // 3)
+    for size in (1, 3, 64):
         assert held(reader(), data, size) <= 2 * len(data) + 8_192, size
 
 
@@ -110,8 +110,9 @@ def test_frames_that_pass_are_cut_where_their_bytes_say(pieces: list[bytes], cha
 @pytest.mark.parametrize("kind", ["a document", "a list", "an event", "a line", "a mark of the byte order"])
 def test_small_packets_take_linear_time(kind: str, fill: str) -> None:
     """Four times as many packets: a bound between four and sixteen times the time, the best of three."""
-    few, many = (min(seconds(BODIES[kind] + FILLS[fill] * (64 * count)) for _ in range(3)) for count in (1_500, 6_000))
-    assert many <= 9 * few
+    few, many = (BODIES[kind] + FILLS[fill] * (64 * count) for count in (1_500, 6_000))
+    most = 9 * min(seconds(few) for _ in range(3))
+    assert any(seconds(many) <= most for _ in range(3))
 
 
 def seconds(data: bytes) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Collection
@@ -40,8 +41,10 @@ def digest_of(name: str) -> bytes:
     return hashlib.sha256(name.encode()).digest()
 
 
-def fill(folder: LedgerFolder) -> None:
-    """Keys, one of them disabled, and quotas."""
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with keys, one of them disabled, and quotas."""
+    folder = LedgerFolder(tmp_path_factory.mktemp("full"))
     book, keys = QuotaBook(folder, actor="somebody"), KeyBook(folder, actor="somebody")
     for quota in QUOTAS:
         book.set(quota)
@@ -50,6 +53,14 @@ def fill(folder: LedgerFolder) -> None:
     keys.disable(KEYS[3], at=1)
     book.close()
     keys.close()
+    return folder.root
+
+
+@pytest.fixture
+def filled(tmp_path: Path, full: Path) -> LedgerFolder:
+    """A copy of it."""
+    shutil.copytree(full, tmp_path, dirs_exist_ok=True)
+    return LedgerFolder(tmp_path)
 
 
 def overwrite(file: Path, pages: Callable[[int], list[int]]) -> None:
@@ -84,20 +95,19 @@ def known(folder: LedgerFolder) -> tuple[set[str], set[str], bool]:
 
 
 @pytest.mark.parametrize("pages", [all_of_them, all_but_the_first, one_in_three])
-def test_keys_and_quotas_outlive_a_damaged_file(folder: LedgerFolder, pages: Callable[[int], list[int]]) -> None:
+def test_keys_and_quotas_outlive_a_damaged_file(filled: LedgerFolder, pages: Callable[[int], list[int]]) -> None:
     """The next look of the shipper finds the damage."""
-    fill(folder)
-    before = known(folder)
+    before = known(filled)
     assert before == ({quota.name for quota in QUOTAS}, set(KEYS) - {KEYS[3]}, True)
-    overwrite(folder.root / MAIN_FILE, pages)
-    store = SqliteStore(folder.root)
+    overwrite(filled.root / MAIN_FILE, pages)
+    store = SqliteStore(filled.root)
     with pytest.raises(StoreDamaged, match=r"ledger\.sqlite is damaged; it was kept as"):
         store.drop_before("2020-01-01")
     assert store.drop_before("2020-01-01") == []
     store.close()
-    assert known(folder) == before
-    assert (folder.root / COPY_FILE).stat().st_mode & 0o077 == 0
-    assert len(check(folder).damaged) == 1
+    assert known(filled) == before
+    assert (filled.root / COPY_FILE).stat().st_mode & 0o077 == 0
+    assert len(check(filled).damaged) == 1
 
 
 def test_the_last_quota_that_is_removed_stays_away(folder: LedgerFolder) -> None:
@@ -113,26 +123,24 @@ def test_the_last_quota_that_is_removed_stays_away(folder: LedgerFolder) -> None
     assert read_stored(folder) == []
 
 
-def test_a_damaged_file_lets_nobody_in_until_it_is_mended(folder: LedgerFolder) -> None:
+def test_a_damaged_file_lets_nobody_in_until_it_is_mended(filled: LedgerFolder) -> None:
     """A gateway that begins on it knows of no keys."""
-    fill(folder)
-    overwrite(folder.root / MAIN_FILE, all_of_them)
-    ring, watch = KeyRing(folder), QuotaWatch(folder)
+    overwrite(filled.root / MAIN_FILE, all_of_them)
+    ring, watch = KeyRing(filled), QuotaWatch(filled)
     watch.has_changed()
     assert ring.has_any
     assert ring.find(digest_of(KEYS[0])) is None
     assert not watch.are_known
 
 
-def test_a_file_that_takes_the_place_of_another_is_seen(folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_takes_the_place_of_another_is_seen(filled: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has the one before open would never hear of a key that is disabled, nor of a quota that is changed."""
     monkeypatch.setattr("dragoman.ledger.key_ring._LOOK", 0.0)
-    fill(folder)
-    ring, watch = KeyRing(folder), QuotaWatch(folder)
+    ring, watch = KeyRing(filled), QuotaWatch(filled)
     watch.has_changed()
     assert ring.find(digest_of(KEYS[0])) is not None
-    mend(folder.root / MAIN_FILE, serial_of(folder.root / MAIN_FILE))
-    keys, book = KeyBook(folder, actor="somebody"), QuotaBook(folder, actor="somebody")
+    mend(filled.root / MAIN_FILE, serial_of(filled.root / MAIN_FILE))
+    keys, book = KeyBook(filled, actor="somebody"), QuotaBook(filled, actor="somebody")
     keys.disable(KEYS[0], at=1)
     book.remove(QUOTAS[0])
     assert ring.find(digest_of(KEYS[0])) is None
@@ -142,36 +150,34 @@ def test_a_file_that_takes_the_place_of_another_is_seen(folder: LedgerFolder, mo
         each.close()
 
 
-def test_nobody_meets_a_moment_without_keys(folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_meets_a_moment_without_keys(filled: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.ledger.key_ring._LOOK", 0.0)
-    fill(folder)
     is_over = threading.Event()
     seen: set[bool] = set()
 
     def look() -> None:
         while not is_over.is_set():
-            ring = KeyRing(folder)
+            ring = KeyRing(filled)
             seen.add(ring.has_any)
             ring.close()
 
     thread = threading.Thread(target=look)
     thread.start()
     for _ in range(5):
-        overwrite(folder.root / MAIN_FILE, all_but_the_first)
-        mend(folder.root / MAIN_FILE, serial_of(folder.root / MAIN_FILE))
+        overwrite(filled.root / MAIN_FILE, all_but_the_first)
+        mend(filled.root / MAIN_FILE, serial_of(filled.root / MAIN_FILE))
     is_over.set()
     thread.join()
     assert seen == {True}
 
 
-def test_two_who_find_the_damage_mend_it_once(folder: LedgerFolder) -> None:
-    fill(folder)
-    file = folder.root / MAIN_FILE
+def test_two_who_find_the_damage_mend_it_once(filled: LedgerFolder) -> None:
+    file = filled.root / MAIN_FILE
     overwrite(file, one_in_three)
     serial = serial_of(file)
     assert mend(file, serial).startswith(f"{MAIN_FILE}.damaged-")
     assert mend(file, serial) == ""
-    assert len(check(folder).damaged) == 1
+    assert len(check(filled).damaged) == 1
 
 
 def give_each(store: SqliteStore, rows: list[Row]) -> None:
@@ -200,24 +206,22 @@ def test_a_month_keeps_its_readable_rows(folder: LedgerFolder) -> None:
     assert (found.attempts, found.differences, found.nano) == (400, [], 400 * 7)
 
 
-def test_the_damage_of_one_file_is_not_put_to_another(folder: LedgerFolder) -> None:
+def test_the_damage_of_one_file_is_not_put_to_another(filled: LedgerFolder) -> None:
     """Whether a month was dropped stands in the main file, which is read when the month's is opened."""
-    fill(folder)
     opened = intent(AttemptIds(1))
-    store = SqliteStore(folder.root)
+    store = SqliteStore(filled.root)
     store.deliver([Row(HOLDER, opened, settlement(opened))])
     store.close()
-    overwrite(folder.root / MAIN_FILE, all_of_them)
+    overwrite(filled.root / MAIN_FILE, all_of_them)
     with pytest.raises(StoreDamaged, match=r"^ledger\.sqlite is damaged"):
         store.deliver([Row(HOLDER, opened, settlement(opened))])
-    assert months_in(folder.root) == [month_of(opened.id)]
-    assert check(folder).attempts == 1
+    assert months_in(filled.root) == [month_of(opened.id)]
+    assert check(filled).attempts == 1
 
 
-def test_what_has_no_room_stays_as_it_is(folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_room_stays_as_it_is(filled: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the rows in the place of all that can be read would be a loss."""
-    fill(folder)
-    file = folder.root / MAIN_FILE
+    file = filled.root / MAIN_FILE
     overwrite(file, one_in_three)
     before = file.read_bytes()
 
@@ -231,17 +235,16 @@ def test_what_has_no_room_stays_as_it_is(folder: LedgerFolder, monkeypatch: pyte
 
     monkeypatch.setattr("dragoman.ledger.stores.mending.open_file", small)
     with pytest.raises(StoreAway, match="full"):
-        SqliteStore(folder.root).drop_before("2020-01-01")
+        SqliteStore(filled.root).drop_before("2020-01-01")
     assert file.read_bytes() == before
 
 
 def test_what_is_written_while_a_file_is_mended_stands_in_the_new_one(
-    folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch
+    filled: LedgerFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody else may not meet the damage, and writes while the rows are read."""
-    fill(folder)
     late = Quota("team", "late", "usd", 1_000_000, "month", "UTC")
-    book = QuotaBook(folder, actor="somebody")
+    book = QuotaBook(filled, actor="somebody")
     book.set(QUOTAS[0])
     writer = threading.Thread(target=book.set, args=(late,))
 
@@ -253,19 +256,18 @@ def test_what_is_written_while_a_file_is_mended_stands_in_the_new_one(
         return count
 
     monkeypatch.setattr("dragoman.ledger.stores.mending.salvage", read)
-    assert mend(folder.root / MAIN_FILE, serial_of(folder.root / MAIN_FILE))
+    assert mend(filled.root / MAIN_FILE, serial_of(filled.root / MAIN_FILE))
     writer.join()
     book.close()
-    assert {quota.name for quota in read_stored(folder)} == {quota.name for quota in (*QUOTAS, late)}
+    assert {quota.name for quota in read_stored(filled)} == {quota.name for quota in (*QUOTAS, late)}
 
 
-def test_keys_that_cannot_be_read_let_nobody_in(folder: LedgerFolder) -> None:
+def test_keys_that_cannot_be_read_let_nobody_in(filled: LedgerFolder) -> None:
     """Whatever the cause: here a later dragoman wrote the file."""
-    fill(folder)
-    connection = sqlite3.connect(folder.root / MAIN_FILE)
+    connection = sqlite3.connect(filled.root / MAIN_FILE)
     connection.execute("PRAGMA user_version = 999")
     connection.close()
-    ring = KeyRing(folder)
+    ring = KeyRing(filled)
     assert ring.has_any
     assert ring.find(digest_of(KEYS[0])) is None
     ring.close()

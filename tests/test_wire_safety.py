@@ -272,7 +272,7 @@ def judge(protocol: str, stream: Stream, data: st.DataObject, *, is_needy: bool)
 
 @pytest.mark.parametrize("is_needy", [True, False], ids=["required", "optional"])
 @pytest.mark.parametrize("protocol", STREAMS)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_only_what_was_said_is_delivered(protocol: str, is_needy: bool, data: st.DataObject):
     judge(protocol, data.draw(STREAMS[protocol]), data, is_needy=is_needy)

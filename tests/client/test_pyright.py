@@ -13,10 +13,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import dragoman
 import dragoman.testing
 
 DATA = Path(__file__).parents[1] / "data"
+DOCUMENTED = (DATA / "interface_programs.txt", DATA / "typed_outputs.py")
+WRITTEN = DATA / "written_programs"
 BIN = Path(sys.executable).parent
 
 
@@ -29,8 +33,27 @@ def pyright(folder: Path, *arguments: str) -> dict[str, Any]:
     return report
 
 
-def said(report: dict[str, Any], severity: str) -> list[str]:
-    return [each["message"] for each in report["generalDiagnostics"] if each["severity"] == severity]
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Of all programs in one run; the documented ones are held to its strictest."""
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard", "pythonVersion": "3.11"}')
+    for file in DOCUMENTED:
+        (folder / file.with_suffix(".py").name).write_text(f"# pyright: strict\n{file.read_text()}")
+    shutil.copytree(WRITTEN, folder / WRITTEN.name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "wrong.py").write_text('import dragoman\n\nnumber: int = dragoman.reply("a/b", "c").output\n')
+    found = pyright(folder)
+    assert found["summary"]["filesAnalyzed"] == len(DOCUMENTED) + 8 + 1
+    return found
+
+
+def said(report: dict[str, Any], severity: str, *places: str) -> list[str]:
+    """Its messages of files in whose path one of these stands."""
+    return [
+        each["message"]
+        for each in report["generalDiagnostics"]
+        if each["severity"] == severity and any(place in each["file"] for place in places)
+    ]
 
 
 def public_names() -> list[str]:
@@ -42,31 +65,20 @@ def public_names() -> list[str]:
     ]
 
 
-def test_it_is_content_with_the_documented_programs_and_infers_their_outputs(tmp_path: Path) -> None:
-    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict", "pythonVersion": "3.11"}')
-    shutil.copy(DATA / "interface_programs.txt", tmp_path / "interface_programs.py")
-    shutil.copy(DATA / "typed_outputs.py", tmp_path)
-    report = pyright(tmp_path)
-    assert report["summary"]["filesAnalyzed"] == 2
-    assert said(report, "error") == [] and said(report, "warning") == []
-    assert [message.rpartition(" is ")[2].strip('"') for message in said(report, "information")] == [
+def test_it_is_content_with_the_documented_programs_and_infers_their_outputs(report: dict[str, Any]) -> None:
+    names = [file.stem for file in DOCUMENTED]
+    assert said(report, "error", *names) == [] and said(report, "warning", *names) == []
+    assert [message.rpartition(" is ")[2].strip('"') for message in said(report, "information", *names)] == [
         "City", "City", "str", "City", "list[City]", "None", "City", "City", "Answer[None]",
     ]  # fmt: skip
 
 
-def test_it_is_content_with_programs_that_were_written_from_the_documents_alone(tmp_path: Path) -> None:
-    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard", "pythonVersion": "3.11"}')
-    shutil.copytree(
-        DATA / "written_programs", tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
-    )
-    report = pyright(tmp_path)
-    assert report["summary"]["filesAnalyzed"] == 8
-    assert said(report, "error") == [] and said(report, "warning") == []
+def test_it_is_content_with_programs_that_were_written_from_the_documents_alone(report: dict[str, Any]) -> None:
+    assert said(report, "error", WRITTEN.name) == [] and said(report, "warning", WRITTEN.name) == []
 
 
-def test_it_is_not_content_with_everything(tmp_path: Path) -> None:
-    (tmp_path / "wrong.py").write_text('import dragoman\n\nnumber: int = dragoman.reply("a/b", "c").output\n')
-    assert len(said(pyright(tmp_path), "error")) == 1
+def test_it_is_not_content_with_everything(report: dict[str, Any]) -> None:
+    assert len(said(report, "error", "wrong.py")) == 1
 
 
 def test_it_knows_the_type_of_every_public_name_and_of_what_it_has(tmp_path: Path) -> None:

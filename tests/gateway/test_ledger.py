@@ -340,7 +340,8 @@ def mended(folder: LedgerFolder) -> None:
     folder.journals.unlink()
 
 
-def test_without_keys_requests_go_on_and_are_counted(tmp_path: Path) -> None:
+def test_without_keys_requests_go_on_and_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.ledger.journal.writing._PAUSE", 0.1)
     with recording(tmp_path, PRICES) as (running, folder, observer):
         broken(folder)
         running.answer(stream_of(CHAT, reply("text")))
@@ -350,14 +351,17 @@ def test_without_keys_requests_go_on_and_are_counted(tmp_path: Path) -> None:
         assert status == 200 and b"ledger: requests are not recorded" in page
         assert b"dragoman_ledger_unrecorded_total 3" in observer.metrics.render()
         mended(folder)
-        time.sleep(1.1)
+        time.sleep(0.2)
         assert ask(running, CHAT, f"{CHAT}/model-1", stream=True)[0] == 200
         assert len(settled(folder, 1)) == 1
         assert running.request("GET", "/readyz")[2] == b"ok\n"
 
 
 @pytest.mark.parametrize("client", PROTOCOLS)
-def test_with_keys_what_cannot_be_recorded_is_refused(tmp_path: Path, client: str) -> None:
+def test_with_keys_what_cannot_be_recorded_is_refused(
+    tmp_path: Path, client: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.ledger.journal.writing._PAUSE", 0.1)
     key = "a-key-of-some-length-and-chance-0123456789"
     digest = hashlib.sha256(key.encode()).hexdigest()
     headers = {"authorization": f"Bearer {key}"}
@@ -370,7 +374,7 @@ def test_with_keys_what_cannot_be_recorded_is_refused(tmp_path: Path, client: st
         assert running.provider.requests == []
         assert running.request("GET", "/readyz")[0] == 503
         mended(folder)
-        time.sleep(1.1)
+        time.sleep(0.2)
         assert running.request("POST", path, body, headers)[0] == 200
         assert running.request("GET", "/readyz")[0] == 200
         assert len(settled(folder, 1)) == 1

@@ -159,8 +159,8 @@ def test_who_was_stopped_goes_on(tmp_path: Path) -> None:
         serve(tmp_path, "--config", str(configured(tmp_path, provider.url)), "--workers", "2") as (program, port),
     ):
         workers = children(program.pid)
-        for turn in range(6):
-            stopped = [program.pid, *(workers if turn > 3 else ())]
+        for turn in range(4):
+            stopped = [program.pid, *(workers if turn > 2 else ())]
             for number in (signal.SIGSTOP, signal.SIGCONT):
                 for process in stopped:
                     os.kill(process, number)

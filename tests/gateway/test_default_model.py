@@ -70,6 +70,24 @@ def test_a_server_without_tools_leaves_the_name_unknown(tmp_path: Path) -> None:
     assert problem.value.failure.message == "model 'gpt-5' not found; there are: ollama/tiny:1b, embedded/smollm2"
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "options", "told"),
+    [
+        ("openai/gpt-5", "", {}, "; openai needs a key: set OPENAI_API_KEY, or api_key under [providers.openai]"),
+        ("openai/gpt-5", '[routes.a]\ntargets = ["ollama/b"]', {}, "; openai needs a key: set OPENAI_API_KEY"),
+        ("opnai/gpt-5", "", {}, "; there are: "),
+        ("openai/gpt-5", "", {"only_routes": True}, ""),
+    ],
+)
+def test_a_model_whose_provider_has_no_key_is_told_which(
+    name: str, text: str, options: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UnknownModel) as problem:
+        ModelNames(config(tmp_path, text), **options).chain(name)
+    message = problem.value.failure.message
+    assert message.startswith(f"model '{name}' not found{told}") and ("needs a key" in message) == ("key" in told)
+
+
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize(
     ("status", "words"),

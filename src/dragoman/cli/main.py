@@ -55,7 +55,7 @@ _ENVIRONMENT: Final = """environment:
 exit status:
   0    done
   1    the work failed; one line on standard error says why
-  2    the command line is wrong: an option, a name that there is not, or a file that cannot be read
+  2    the command line is wrong, or names something that is not there
   130  interrupted
 """
 

@@ -31,12 +31,13 @@ _LONGEST: Final = 512
 class UnknownModel(Exception):
     """No target answers to the name; `failure` says so to the client."""
 
-    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+    def __init__(self, name: str, known: tuple[str, ...], problem: str = "") -> None:
+        """`known`: the names that are shown instead. `problem`: why not, where that is known."""
         if len(name) > _LONGEST:
             words = f"expected a model's name of at most {_LONGEST} characters, got {len(name)}: {name[:120]!r}…"
         else:
             others = nearest(name, known) or (f"; there are: {', '.join(known[:_SHOWN])}" if known else "")
-            words = f"model {name[:120]!r} not found{others}"
+            words = f"model {name[:120]!r} not found{f'; {problem}' if problem else others}"
         self.failure = Failure("not_found", words, 404)
         super().__init__(self.failure.message)
 
@@ -238,7 +239,9 @@ class ModelNames:
         default = self._default()
         if default is not None:
             return default
-        raise UnknownModel(name, tuple(listed.name for listed in self.listed()))
+        provider = None if self._only_routes else self._config.catalog.providers.get(name.partition("/")[0])
+        problem = "" if provider is None else self._config.missing_key(provider)
+        raise UnknownModel(name, tuple(listed.name for listed in self.listed()), problem)
 
     def _default(self) -> str | None:
         """What answers to every other name where no route is configured: of the models on this machine the one that is

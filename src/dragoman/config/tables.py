@@ -12,6 +12,7 @@ from dragoman.config.agent import McpServer
 from dragoman.errors import ConfigError
 from dragoman.providers.address import split_url
 from dragoman.providers.catalog import nearest
+from dragoman.providers.wrong_tables import listed, wrong_value
 
 T = TypeVar("T")
 
@@ -26,9 +27,7 @@ def as_struct(table: Mapping[str, Any], kind: type[T], where: str) -> T:
     try:
         return msgspec.convert(table, kind, dec_hook=_path)
     except msgspec.ValidationError as problem:
-        said, _, place = str(problem).partition(" - at `")
-        path = where + place.removeprefix("$").removesuffix("`")
-        raise ConfigError(f"{path}: {said[:1].lower()}{said[1:].replace('`', '')}") from None
+        raise wrong_value(problem, kind, where) from None
 
 
 def _path(kind: type, value: object) -> object:
@@ -38,11 +37,11 @@ def _path(kind: type, value: object) -> object:
 
 
 def refuse_unknown(table: Mapping[str, Any], known: list[str] | tuple[str, ...], where: str) -> None:
-    """Refuse a key that is not known. Raises ConfigError, which names the nearest."""
+    """Refuse a key that is not known. Raises ConfigError, which names the nearest, or what there is."""
     for key in table:
         if key not in known:
             path = f"{where}.{dotted(key)}" if where else dotted(key)
-            raise ConfigError(f"{path}: unknown key{nearest(key, known)}")
+            raise ConfigError(f"{path}: unknown key{nearest(key, known) or listed(known)}")
 
 
 def dotted(key: str) -> str:

@@ -17,6 +17,7 @@ from dragoman import _json
 from dragoman.errors import ConfigError, UsageError
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, ModelLimits
 from dragoman.providers.address import split_url
+from dragoman.providers.wrong_tables import listed, wrong_value
 from dragoman.types import ProtocolName
 
 Auth: TypeAlias = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "none"]
@@ -246,9 +247,13 @@ def _laid_over(name: str, below: Mapping[str, Any], above: Mapping[str, Any]) ->
     """One provider's table with the user's over it; region and protocol become a base URL."""
     if not name or "/" in name:
         raise ConfigError(f"providers.{_clip(name)}: expected a name without '/'")
+    known = (*_FIELDS, *_USERS_OWN)
     for key in above:
-        if key not in _FIELDS and key not in _USERS_OWN:
-            raise ConfigError(f"providers.{name}.{key[:80]}: unknown key{nearest(key, (*_FIELDS, *_USERS_OWN))}")
+        if key not in known:
+            raise ConfigError(f"providers.{name}.{key[:80]}: unknown key{nearest(key, known) or listed(known)}")
+    for key in ("protocol", "region"):
+        if not isinstance(above.get(key, ""), str):
+            raise ConfigError(f"providers.{name}.{key}: expected a string")
     table = dict(below)
     protocol, region = above.get("protocol", below.get("protocol")), above.get("region")
     if region is not None or (below and protocol != below.get("protocol")):
@@ -291,12 +296,12 @@ def _provider(name: str, table: Mapping[str, Any]) -> Provider:
     if isinstance(dialect, Mapping):
         for key in dialect:
             if key not in Dialect.__struct_fields__:
-                near = nearest(key, Dialect.__struct_fields__)
+                near = nearest(key, Dialect.__struct_fields__) or listed(Dialect.__struct_fields__)
                 raise ConfigError(f"providers.{name}.dialect.{key[:80]}: unknown key{near}")
     try:
         provider = msgspec.convert({**table, "name": name}, Provider)
     except msgspec.ValidationError as problem:
-        raise ConfigError(f"providers.{name}: {problem}") from None
+        raise wrong_value(problem, Provider, f"providers.{name}") from None
     for url in (provider.base_url, *provider.also.values()):
         _check_url(name, url, provider.placeholders)
     return provider

@@ -121,7 +121,7 @@ class Peek(msgspec.Struct, frozen=True):
 
     `fields`: those of the body, as their JSON texts. `names_model`: one of them is the model's name, as "model".
     `usage`: fields that ask for usage in the stream, where the client did not; the frame that answers them is not for
-    the client. `max_tokens`: for the record.
+    the client. `max_tokens`: for the record. `expectation`: what it asks for besides what its `fields` tell.
     """
 
     model: str
@@ -130,6 +130,7 @@ class Peek(msgspec.Struct, frozen=True):
     names_model: bool = True
     usage: dict[str, object] = {}
     max_tokens: int | None = None
+    expectation: Expectation = NOTHING_EXPECTED
 
 
 class Decoder(Interface):

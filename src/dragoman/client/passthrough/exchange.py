@@ -128,7 +128,7 @@ class PassthroughExchange:
             self.outgoing.headers["traceparent"] = trace_parent
         self._target = target
         self._decoder = protocol.decoder(new_id=new_id, dialect=target.dialect, bounds=target.bounds)
-        self._expectation = protocol.expect(_choices(peek.fields))
+        self._expectation = protocol.expect(_choices(peek.fields)) if peek.fields else peek.expectation
         self._frames = Frames(
             by_lines=protocol.stream_type.endswith("ndjson"),
             without_usage=protocol.without_usage if asks_usage else None,

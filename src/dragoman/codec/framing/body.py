@@ -50,11 +50,13 @@ class BodyReader:
     Attributes:
         kind: what the body turned out to be.
         stray: text that is no frame, clipped; the message of a body that holds nothing else.
+        document: the JSON of a body that is one document, or of its first line.
     """
 
     __slots__ = (
         "__weakref__", "_array", "_carry", "_decoder", "_deviate", "_edge", "_events", "_head", "_is_blank",
-        "_is_escaped", "_limit", "_most", "_of_calls", "_name", "_tail", "_total", "_unzip", "_usual", "kind", "stray",
+        "_is_escaped", "_limit", "_most", "_of_calls", "_name", "_tail", "_total", "_unzip", "_usual", "document",
+        "kind", "stray",
     )  # fmt: skip
 
     def __init__(
@@ -64,7 +66,7 @@ class BodyReader:
         """`decoder`: is asked first whether it takes many events at once; weak, since it holds this reader.
         `of_calls`: names of events that tell of calls, so that one without data is a frame that was cut."""
         self.kind: Kind = "unknown"
-        self.stray = b""
+        self.stray = self.document = b""
         self._usual: Literal["", "events", "lines"] = ""  # the kind, while nothing is held of what came
         self._head = self._name = b""  # of the last event, up to its brace, if it came alone
         self._deviate = deviate
@@ -365,6 +367,7 @@ class BodyReader:
     def _line_frames(self, data: bytes) -> Iterator[Frame]:
         for line in data.split(b"\n"):
             if line[:1] == b"{":
+                self.document = self.document or line
                 yield line, b""
             elif line and not line.isspace():
                 yield from self._odd_line(line)
@@ -395,6 +398,7 @@ class BodyReader:
         if not text.strip():
             return
         if _json.is_json(text):
+            self.document = text
             yield text, b""
             return
         values = _json.split_values(text.decode("utf-8", "replace"))

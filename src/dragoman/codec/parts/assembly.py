@@ -18,6 +18,7 @@ from dragoman._json import whole_characters
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds, exceeded
 from dragoman.codec.parts.argument_growth import grow
 from dragoman.codec.parts.half_characters import cut_half, join_halves
+from dragoman.codec.parts.hidden_words import hidden_words
 from dragoman.codec.parts.open_calls import OpenCalls
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.response_end import ResponseEnd
@@ -47,8 +48,6 @@ from dragoman.types import Cost, Media, Native, Opaque, StopReason, Usage
 
 #: Distinct deviations reported for one response; a wire that breaks more rules is reported as far as this.
 _MOST_DEVIATIONS: Final = 200
-#: Where the words of an answer stand: the last steps of places.
-_WORDS: Final = frozenset({"content", "output", "parts", "text"})
 Phase: TypeAlias = Literal["open", "ended", "closed"]
 
 
@@ -56,8 +55,9 @@ class Assembly:
     """Collects one response. Methods append to `events`; `take` hands them out."""
 
     __slots__ = (
-        "_before_surrogate", "_bounds", "_high_surrogate", "_names_tool_use", "_next_index", "_parts", "_reported",
-        "_run", "_semantic", "calls", "ending", "events", "longest_arguments", "opened_calls", "phase", "started",
+        "_before_surrogate", "_bounds", "_has_said", "_high_surrogate", "_names_tool_use", "_next_index", "_parts",
+        "_reported", "_run", "_semantic", "calls", "ending", "events", "longest_arguments", "opened_calls", "phase",
+        "started",
     )  # fmt: skip
 
     def __init__(
@@ -72,6 +72,7 @@ class Assembly:
         self.phase: Phase = "open"
         self.started = False  # whether `Start` was given
         self._semantic = False  # whether anything of an answer came
+        self._has_said = False  # more than a part that says nothing
         self._next_index = 0
         self._run: OpenPart | None = None  # the text or thinking that goes on until something else comes
         self._parts: dict[int, OpenPart] = {}
@@ -171,6 +172,7 @@ class Assembly:
         if self._high_surrogate and text is not self._before_surrogate:
             text = self._join_surrogates(text)
         if text and part.index in self._parts:
+            self._has_said = True
             self.events.append((TextDelta if part.kind is TextStart else ThinkingDelta)(part.index, text))
 
     def add_many(self, part: OpenPart, texts: list[str]) -> None:
@@ -180,6 +182,7 @@ class Assembly:
                 self.add(part, text)
             return
         grown = TextDelta if part.kind is TextStart else ThinkingDelta
+        self._has_said = True
         self.events += map(grown, repeat(part.index), texts)
 
     def lenient_text(self, text: str) -> str:
@@ -217,6 +220,7 @@ class Assembly:
         if not self._has_room():
             return
         self._open()
+        self._has_said = True
         self.events.append(PartEvent(self._next_index, part))
         self._next_index += 1
 
@@ -250,6 +254,7 @@ class Assembly:
             late.state = "failed"
             return late
         self._open()
+        self._has_said = True
         call = OpenCall(self._next_index, id=id or "", name=name or "", kind=kind)
         self._next_index += 1
         call.native = native
@@ -372,10 +377,11 @@ class Assembly:
         else:
             self.fail(failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after)
 
-    def close(self, *, marker: str = "", empty: str = "an empty body", is_running: bool = False) -> None:
+    def close(self, *, marker: str = "", empty: str = "", body: bytes = b"", is_running: bool = False) -> None:
         """The body ended.
 
         Args:
+            body: its JSON, of which nothing was read where the answer says nothing.
             marker: what the protocol ends with; missing after a stop reason it is a deviation.
             empty: what came in place of a response, for the error message.
             is_running: the response goes on elsewhere, so it may hold nothing yet.
@@ -384,17 +390,15 @@ class Assembly:
         if self.phase == "closed":
             return
         if self.phase == "open" and ending.reason is None:
-            if self._semantic or self.started:
-                problem = ending.unreadable and f" (unreadable: {ending.unreadable})"
-                self.fail("connection", f"the stream ended before its terminal event{problem}")
-            else:
-                self.fail("wire", f"expected a response, got {ending.unreadable or empty}")
-            return
+            if not (self._semantic or self.started):
+                return self.fail("wire", f"expected a response, got {ending.unreadable or empty or 'an empty body'}")
+            problem = ending.unreadable and f" (unreadable: {ending.unreadable})"
+            return self.fail("connection", f"the stream ended before its terminal event{problem}")
         if self.phase == "open":
             if marker:
                 self.deviate("no-end-marker", "end", f"no {marker}")
             self.end()
-        unread = "" if self._semantic else ending.unreadable or self._unread_words()
+        unread = "" if self._has_said else ending.unreadable or hidden_words(self._reported, body)
         if ending.contradiction or unread:
             self.phase = "open"  # what ended was no response
             self.fail("wire", ending.contradiction or f"expected a response, got {unread}")
@@ -407,11 +411,6 @@ class Assembly:
             self.deviate("stop-reason", "stop reason", ending.native_reason or ending.reason)
         self.phase = "closed"
         self.events.append(finish)
-
-    def _unread_words(self) -> str:
-        """What of the answer had a type in which nobody reads words."""
-        odd = sorted(where for code, where in self._reported if code == "wrong-type")
-        return next((f"another type at {where}" for where in odd if where.rpartition(".")[2] in _WORDS), "")
 
     def _close_parts(self, *, proven: bool) -> None:
         for index in sorted([*self._parts, *self.calls.by_index]):

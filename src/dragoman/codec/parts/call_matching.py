@@ -72,6 +72,7 @@ class CallSlots:
             index: as the wire says; None when it says none.
             id, name, arguments: "" when the fragment has none.
         """
+        name = self._assembly.calls.without_blanks(name, self._assembly)
         if index is None and not (id or name) and (lost := self._doubt().judge(index, id, name, arguments, self._last)):
             return lost
         if self._shared is not None and (held := self._shared.take(index, id, name, arguments, where)) is not None:
@@ -208,7 +209,7 @@ class CallSlots:
             return True
         if not call.is_open():
             return False
-        if not call.name or self._extends(call, name):
+        if not call.name or self._extends(call, name) or self._completes(call, name):
             return True
         if name == call.name:  # `{}` may have been a placeholder
             return not call.text.is_closed() and not (call.text.is_whole() and arguments.strip() == "{}")
@@ -237,6 +238,12 @@ class CallSlots:
             and piece != call.name
             and any(offered.startswith(joined) for offered in self._assembly.calls.offered_names)
         )
+
+    def _completes(self, call: OpenCall, name: str) -> bool:
+        """Whether a name is that of a tool, and the name so far only its beginning."""
+        offered = self._assembly.calls.offered_names
+        is_longer = call.name not in offered and name in offered and name.startswith(call.name)
+        return is_longer and call.state == "waiting" and not call.text.is_started()
 
     def _begin(self, index: int | None, id: str, name: str, *, kind: CallKind, where: str) -> OpenCall:
         if index is not None and index in self.by_index:
@@ -268,6 +275,9 @@ class CallSlots:
             self._assembly.deviate("late-name", where)
         elif self._extends(call, name):
             call.name += name
+            self._assembly.deviate("split-name", where)
+        elif self._completes(call, name):
+            call.name = name
             self._assembly.deviate("split-name", where)
         elif name == call.name:
             self._assembly.deviate("repeated-name", where, name)
@@ -304,6 +314,7 @@ class CallSlots:
         In a final message that follows deltas, what was streamed already counts once.
         """
         assembly = self._assembly
+        name = assembly.calls.without_blanks(name, assembly)
         self.close(is_good=False)
         assembly.calls.settle_ripe(assembly)
         for call in self._unmatched:

@@ -97,6 +97,14 @@ class OpenCalls:
             self.by_id[call.id] = call
         self.by_index[call.index] = call
 
+    def without_blanks(self, name: str, assembly: Answer) -> str:
+        """A name without the white space around it, where that is the name of a tool and nothing else begins so."""
+        bare = name.strip()
+        if bare == name or bare not in self.offered_names or any(one.startswith(name) for one in self.offered_names):
+            return name
+        assembly.deviate("mangled-name", f"call {bare}", repr(name))
+        return bare
+
     def call_of(self, id: str) -> OpenCall | None:
         """The call that was given this id by the wire (or by us)."""
         return self.by_id.get(id)

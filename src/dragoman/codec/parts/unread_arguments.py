@@ -50,7 +50,7 @@ def tell_unread(assembly: Assembly, fields: Mapping[str, Json], where: str) -> N
     """
     note_astray(assembly, fields)
     for key, name, said in _unread_in(fields):
-        if name in _ANSWERS:
+        if name in _ANSWERS or name.isdecimal():
             assembly.deviate("unread-field", f"{where}.{clip(key)}")
             if name != "message" or not isinstance(said, str):  # which may be a status in words
                 ending = assembly.ending
@@ -97,7 +97,7 @@ def _unread_in(fields: Mapping[str, Json]) -> Iterator[tuple[str, str, Json]]:
     """What of these says something and may be the answer or a call: its key, that as a plain name, and what it says."""
     for key, value in fields.items():
         name = plain(key)
-        if (name in _ANSWERS or _may_call(name, value)) and (said := _decoded(value)):
+        if (name in _ANSWERS or name.isdecimal() or _may_call(name, value)) and (said := _decoded(value)):
             yield key, name, said
 
 
@@ -173,6 +173,12 @@ def unread_name(*objects: Json) -> str:
             if is_told and name in _NAMES:
                 found = found or (value if isinstance(value, str) else _json.to_text(value))
     return found
+
+
+def other_name(*objects: Json) -> str:
+    """A name under another key than that of the name; "" when there is none."""
+    told = (item for fields in objects if isinstance(fields, dict) for item in fields.items())
+    return next((value for key, value in told if key != "name" and isinstance(value, str) and plain(key) in _NAMES), "")
 
 
 def noted(told: Json) -> str:

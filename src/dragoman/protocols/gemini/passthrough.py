@@ -7,11 +7,14 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 
 from dragoman import _json
+from dragoman._json import Raw
+from dragoman.codec.json_fields import read_fields
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.errors import WireError
 from dragoman.events import Finish
 from dragoman.money import MOST_TOKENS
-from dragoman.protocol import Peek
+from dragoman.protocol import NOTHING_EXPECTED, Peek
+from dragoman.protocols.gemini.request.expectation import expect
 from dragoman.protocols.gemini.request.parse import parse_path
 from dragoman.protocols.gemini.wire import NOTHING, REASONS
 from dragoman.types import Usage
@@ -24,7 +27,10 @@ def peek(body: bytes, *, path: str = "") -> Peek | None:
         model, is_stream, is_array = parse_path(path, "")
     except WireError:
         return None
-    return None if is_array or not _json.is_json(body) else Peek(model, is_stream, names_model=False)
+    if is_array or not _json.is_json(body):
+        return None
+    expectation = expect(read_fields(Raw(body)) or {}) if b"andidate" in body else NOTHING_EXPECTED
+    return Peek(model, is_stream, names_model=False, expectation=expectation)
 
 
 # ---------------------------------------------------------------- a whole answer

@@ -6,6 +6,7 @@ from dragoman.codec.cross_protocol_request import crossing
 from dragoman.protocol import Protocol
 from dragoman.protocol.hosted_path import HostedPath
 from dragoman.protocols.gemini.passthrough import check_whole, peek
+from dragoman.protocols.gemini.request.expectation import expect
 from dragoman.protocols.gemini.request.foreign_tools import FORMS
 from dragoman.protocols.gemini.request.parse import parse_request
 from dragoman.protocols.gemini.request.render import render_request
@@ -33,6 +34,7 @@ PROTOCOL = Protocol(
     render_error=render_error,
     peek=peek,
     check_whole=check_whole,
+    expect=expect,
     tools=FORMS,
     tells_failed_calls=True,
     hosted_paths=tuple(  # Vertex

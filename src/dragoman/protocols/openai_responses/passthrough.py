@@ -48,7 +48,8 @@ _Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MOST_TOKENS)]
 
 
-class _Text(msgspec.Struct, tag_field="type", tag="output_text", gc=False):
+class _Text(msgspec.Struct, gc=False):
+    type: Literal["output_text"]  # which a tag, without others, need not tell
     text: _Name
 
 

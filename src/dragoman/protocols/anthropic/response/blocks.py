@@ -174,7 +174,8 @@ class Blocks:
         block = Block("text")
         block.part = self._assembly.open_part(TextStart, native=rest_of(fields, "type", "text", "citations"))
         if bytes(memoryview(fields.get("text", UNSET))[:1]) != b'"' and len(fields) > 1:
-            self._assembly.deviate("wrong-type" if "text" in fields else "missing-field", "content_block.text")
+            is_said = read(fields.get("text")) is not None
+            self._assembly.deviate("wrong-type" if is_said else "missing-field", "content_block.text")
         if "citations" in fields:
             block.citations = [keep(item) for item in read_items(fields["citations"]) or ()]
         said = read(fields.get("text"))

@@ -103,7 +103,7 @@ class Decoder:
             if self._assembly.is_empty and self._reader.stray and not self._assembly.started:
                 failure = read_problem(self._reader.stray, status=None)
                 self._assembly.fail("wire", f"expected a response, got {failure.message}", code=failure.code)
-        self._assembly.close(marker="message_stop", empty=self._reader.seen)
+        self._assembly.close(marker="message_stop", empty=self._reader.seen, body=self._reader.document)
         return self._assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:

@@ -110,7 +110,10 @@ def loose_text(value: Json, where: str, assembly: Assembly) -> str:
     if isinstance(value, list):  # content parts where a string belongs
         return "".join(loose_text(item, where, assembly) for item in value if not isinstance(item, list))
     if isinstance(value, dict):
-        return value["text"] if isinstance(value.get("text"), str) else ""
+        if isinstance(text := value.get("text"), str):
+            return text
+        tell_unread_event(assembly, value, where)
+        return ""
     return "" if value is None else _json.to_text(value)
 
 

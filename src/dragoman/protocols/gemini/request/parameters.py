@@ -26,6 +26,7 @@ from dragoman.codec.json_fields import (
 from dragoman.codec.unread import name_passed_over, name_unreadable
 from dragoman.errors import WireError
 from dragoman.events import Deviation
+from dragoman.protocols.gemini.request.expectation import asks_for_several
 from dragoman.protocols.gemini.request.schema import to_json_schema
 from dragoman.protocols.gemini.wire import NAME, NOTHING, camel_fields
 from dragoman.types import Effort, Named, Params, Reasoning, ResponseSchema, Tool, ToolChoice
@@ -105,6 +106,9 @@ def parse_params(value: Raw | None, unsaid: Fields, deviations: list[Deviation])
     if value is None:
         return Params()
     config = camel_fields(read_fields(value) or {})
+    if asks_for_several(config.get("candidateCount")):
+        del config["candidateCount"]
+        deviations.append(Deviation("dropped", "generationConfig.candidateCount", "one answer is asked for"))
     rest = {key: Raw(bytes(inner)) for key, inner in config.items() if key not in _CONFIG}
     reasoning = _parse_thinking(config.get("thinkingConfig"), rest)
     schema = _parse_schema(config, rest, deviations)

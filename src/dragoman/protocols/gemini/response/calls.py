@@ -17,6 +17,7 @@ from dragoman.protocols.gemini.response.lenient import read_call_leniently, read
 from dragoman.protocols.gemini.response.streamed_arguments import PartialArguments
 from dragoman.protocols.gemini.wire import (
     NOTHING,
+    Candidate,
     Chunk,
     FunctionCall,
     decode_call,
@@ -47,6 +48,18 @@ def are_plain(calls: list[FunctionCall], chunk: Chunk, frame: bytes) -> bool:
     return is_usual and all(map(is_whole, calls)) and has_plain_parts(frame, chunk, [call.args for call in calls])
 
 
+def numbered(candidates: list[Candidate]) -> list[Candidate]:
+    """Candidates of one chunk. Those without an index are one answer in parts; but if several have calls, each is
+    another answer."""
+    if len(candidates) > 1:
+        contents = [candidate.content for candidate in candidates]
+        told = [any(part.functionCall is not None for part in (one and one.parts) or ()) for one in contents]
+        if sum(told) > 1:
+            for place, candidate in enumerate(candidates):
+                candidate.index = place if candidate.index is None else candidate.index
+    return candidates
+
+
 class CallReader:
     """Reads the calls of one response; remembers the one whose arguments are coming."""
 
@@ -75,6 +88,7 @@ class CallReader:
                 call.id, call.name, text, native=native, signature=signature or None, is_plain=True
             )
             return
+        call.name = assembly.calls.without_blanks(call.name or "", assembly)
         if call.partial_args is not NOTHING or call.will_continue is not NOTHING:
             self._read_siblings(call)
         if self._is_misread(call):

@@ -22,7 +22,7 @@ from dragoman.codec.repeated_keys import repeats_key
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
-from dragoman.protocols.gemini.response.calls import CallReader, are_plain
+from dragoman.protocols.gemini.response.calls import CallReader, are_plain, numbered
 from dragoman.protocols.gemini.response.enum_numbers import FINISH_REASONS, enum_name
 from dragoman.protocols.gemini.response.lenient import (
     ANSWERED,
@@ -132,8 +132,9 @@ class Decoder:
         if self._failed_reason:
             message = f"the model's turn was not usable: {self._failed_reason}"
             assembly.fail("wire", message, code=self._failed_reason)
-        stray = self._reader.stray
-        assembly.close(empty=read_problem(stray, status=None).message if stray else self._reader.seen)
+        reader = self._reader
+        empty = read_problem(reader.stray, status=None).message if reader.stray else reader.seen
+        assembly.close(empty=empty, body=reader.document)
         return assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:
@@ -210,7 +211,7 @@ class Decoder:
             elif torn_frames.hides_call(frame):
                 torn_frames.refuse(self._assembly, "functionCall", frame)
         if candidates is not None:
-            for place, candidate in enumerate(candidates):
+            for place, candidate in enumerate(numbered(candidates)):
                 self._read_candidate(candidate, place, frame, found, told)
         usage = chunk.usageMetadata
         if usage is not None:
@@ -371,8 +372,6 @@ class Decoder:
                 reasoning=counted.thoughtsTokenCount,
             )
         )
-
-    # ------------------------------------------------------------ parts
 
     def _read_part(self, part: Part, rest: Fields, told: _Told) -> None:
         """A part that is not plain text. `rest`: its fields that are not modelled, `told`: how its calls are told."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 import msgspec
@@ -12,6 +12,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.containers import Place, straighten
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.unread_arguments import lose_unread
 from dragoman.protocols.gemini.wire import CALL_FIELDS, PartialArgument, PromptFeedback, UsageMetadata, camel
 
 _HEAD: Final = ("responseId", "modelVersion", "createTime")
@@ -35,7 +36,18 @@ def straighten_chunk(value: dict[str, Json], assembly: Assembly) -> dict[str, Js
     """A chunk with its objects and lists as they belong. What cannot be read may have told of any open call."""
     value = straighten(value, PLACES, assembly.deviate)
     torn_frames.check_places(assembly, value, PLACES)
+    if any(isinstance(part.get("text"), dict | list) and part["text"] for part in _parts_of(value)):
+        assembly.calls.has_astray = True  # it may be the arguments of a call beside it
+        lose_unread(assembly, "part.text")
     return value
+
+
+def _parts_of(chunk: dict[str, Json]) -> Iterator[dict[str, Json]]:
+    candidates = chunk.get("candidates")
+    for candidate in candidates if isinstance(candidates, list) else ():
+        content = candidate.get("content") if isinstance(candidate, dict) else None
+        parts = content.get("parts") if isinstance(content, dict) else None
+        yield from (part for part in (parts if isinstance(parts, list) else ()) if isinstance(part, dict))
 
 
 def read_chunk_leniently(value: dict[str, Json], deviate: Deviate, clean_text: Callable[[str], str]) -> bytes:

@@ -122,7 +122,8 @@ class CallReader:
         is_text = bytes(arguments)[:1] == b'"'
         if is_text:
             assembly.deviate("arguments-type", f"{where}.function.arguments", "a string")
-        return Entry(call.id or "", name or "", text, index, not is_text and bool(text.strip()), where, is_one)
+        name = assembly.calls.without_blanks(name or "", assembly)
+        return Entry(call.id or "", name, text, index, not is_text and bool(text.strip()), where, is_one)
 
     def _begin(self, entry: Entry) -> None:
         """An entry with a name: a new call, unless it only says the name of the last one again."""

@@ -120,7 +120,8 @@ class Decoder:
         if native is not None:
             self._assembly.ending.native = native
         stray = self._reader.stray
-        self._assembly.close(empty=read_problem(stray, status=None).message if stray else self._reader.seen)
+        empty = read_problem(stray, status=None).message if stray else self._reader.seen
+        self._assembly.close(empty=empty, body=self._reader.document)
         return self._assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:

@@ -100,13 +100,19 @@ class CallReader:
         mark_unread(call, unread, is_missing=not arguments)
         if unread and (call.text.is_closed() or not call.is_open()):
             self._lose(unread)  # behind its end
-        if not _is_told_once(piece) or (arguments and kind != call.kind):
+        if not self._is_told_once(piece, name) or (arguments and kind != call.kind):
             self._assembly.contradict(call, f"call {call.index}")
         if name and not piece.type:
             self._assembly.deviate("missing-type", f"call {call.index}")
         self._tell_siblings(piece, f"call {call.index}")
         call.signature = signature_of(piece) or call.signature
         call.native = native_of_call(piece, call.native)
+
+    def _is_told_once(self, piece: CallPiece, name: str) -> bool:
+        """Whether no key of a piece has other arguments, or the name of another tool that was offered."""
+        other = noted(piece.unread_name)
+        is_another = bool(name) and other not in ("", name) and other in self._assembly.calls.offered_names
+        return not is_another and _is_one(piece)
 
     def _tell_siblings(self, piece: CallPiece, where: str) -> None:
         """What stands where this protocol has no place for it is read here, and by no client that knows no more."""
@@ -181,10 +187,10 @@ class CallReader:
         if not piece.type:
             self._assembly.deviate("missing-type", f"call {name}")
         self._tell_siblings(piece, f"call {name}")
+        if not self._is_told_once(piece, name):
+            return self._assembly.contradict(self._assembly.open_call(piece.id, name, wait=True), f"call {name}")
         native, signature = native_of_call(piece), signature_of(piece)
-        call = self._slots.whole(piece.id or "", name, arguments, kind=kind, signature=signature, native=native)
-        if not _is_told_once(piece):
-            self._assembly.contradict(call, f"call {name}")
+        self._slots.whole(piece.id or "", name, arguments, kind=kind, signature=signature, native=native)
 
     def read_legacy(self, delta: Delta) -> None:
         """Take a piece of the older `function_call`."""
@@ -287,7 +293,7 @@ def _around_arguments(said: Delta, frame: bytes) -> bytes:
     return without_value(frame, b'"arguments":', _json.raw(text)) if text else frame
 
 
-def _is_told_once(piece: CallPiece) -> bool:
+def _is_one(piece: CallPiece) -> bool:
     """Whether the keys under which a name and arguments may stand do not contradict each other."""
     function = piece.function
     name = (function.name if function is not None else None) or piece.name

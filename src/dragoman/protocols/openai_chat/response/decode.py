@@ -101,7 +101,7 @@ class Decoder:
         self._calls.close(is_ended=self._assembly.ending.reason is not None)
         stray = self._reader.stray
         empty = read_problem(stray, status=None).message if stray.strip() else self._reader.seen
-        self._assembly.close(marker="" if self._whole else "[DONE]", empty=empty)
+        self._assembly.close(marker="" if self._whole else "[DONE]", empty=empty, body=self._reader.document)
         return self._assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:
@@ -269,7 +269,7 @@ class Decoder:
         if self._assembly.is_late():
             return  # usage alone counts
         error = None if chunk.error is None else self._error_in(chunk.error)
-        choices = chunk.choices or ()
+        choices = lenient.numbered(chunk.choices or [])
         if data.find(b"_call") >= 0 and not (choices and (said := choices[0].delta) is not None and said.tool_calls):
             self._calls.find_hidden(chunk, data)
         for choice in choices:
@@ -368,7 +368,7 @@ class Decoder:
     def _rare_delta(self, delta: Delta) -> None:
         """What the usual fields say, and all that stands beside them."""
         rare, content = self._rare_fields(), delta.content
-        thinking = delta.reasoning_content or delta.reasoning or rare.thinking_in(delta)
+        thinking = rare.thinking_in(delta)
         self._delta(Delta(reasoning_content=thinking))
         rare.sealed_thinking(delta)
         if content and google_fields(delta.extra_content).get("thought") is True:

@@ -17,13 +17,25 @@ from dragoman.protocols.openai_chat.response.unmodelled import Kept
 from dragoman.protocols.openai_chat.wire import NAME, Delta, google_fields, media_at, texts_in
 from dragoman.types import Media, Native, Opaque
 
+_NO_CHANCE: Final = 16  # characters that nobody says twice in a row as all there is
 _PIECES_OF_AUDIO: Final = ("data", "transcript", "id", "format")
 
 
 class Extensions:
     """Reads them into one response."""
 
-    __slots__ = ("_annotations", "_assembly", "_audio", "_kept", "_noted", "_refusal", "_rest_of_audio", "_slots")
+    __slots__ = (
+        "_annotations",
+        "_assembly",
+        "_audio",
+        "_detailed",
+        "_details",
+        "_kept",
+        "_noted",
+        "_refusal",
+        "_rest_of_audio",
+        "_slots",
+    )
 
     def __init__(self, assembly: Assembly, slots: CallSlots, kept: Kept) -> None:
         self._kept = kept
@@ -34,6 +46,8 @@ class Extensions:
         self._slots = slots
         self._audio: dict[str, GatheredText] = {}
         self._refusal: OpenPart | None = None
+        self._details = GatheredText()  # what details of the thinking have said
+        self._detailed = 0  # its length
 
     @property
     def refused(self) -> bool:
@@ -43,13 +57,23 @@ class Extensions:
     # ------------------------------------------------------------ thinking
 
     def thinking_in(self, delta: Delta) -> str:
-        """Thinking under its rarer names."""
-        words = "".join(texts_in(delta.thinking)) or delta.reasoning_text
-        if words:
+        """Thinking under any of its names; none where its details say again all that they have said."""
+        details = "".join(texts_in(delta.reasoning_details)) if isinstance(delta.reasoning_details, list) else ""
+        words = delta.reasoning_content or delta.reasoning or ""
+        if details and words in ("", details) and self._is_said(details):
+            self._assembly.deviate("duplicate-final", "choices[0].delta.reasoning_details")
+            return ""
+        self._details.add(details)
+        self._detailed += len(details)
+        rare = "" if words else "".join(texts_in(delta.thinking)) or delta.reasoning_text
+        if rare:
             self._assembly.deviate("sibling-key", "choices[0].delta", "thinking")
-            return words
-        details = delta.reasoning_details
-        return "".join(texts_in(details)) if isinstance(details, list) else ""
+        return words or rare or details
+
+    def _is_said(self, details: str) -> bool:
+        """Whether details of the thinking are all those that came, and not by chance."""
+        is_chance = len(details) < _NO_CHANCE and self._assembly.running(ThinkingStart) is not None
+        return not is_chance and len(details) == self._detailed and details == self._details.text()
 
     def sealed_thinking(self, delta: Delta) -> None:
         """Signatures and sealed data, and what else must be sent back with the thinking."""

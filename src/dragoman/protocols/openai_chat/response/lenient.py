@@ -48,6 +48,17 @@ def straighten_chunk(value: dict[str, Json], assembly: Assembly) -> dict[str, Js
     return value
 
 
+def numbered(choices: list[Choice]) -> list[Choice]:
+    """Choices of one chunk. Those without an index are one answer in parts; but if several have calls, each is another
+    answer."""
+    if len(choices) > 1:
+        said = [choice.delta or choice.message or Delta() for choice in choices]
+        if sum(bool(one.tool_calls or one.function_call) for one in said) > 1:
+            for place, choice in enumerate(choices):
+                choice.index = place if choice.index is None else choice.index
+    return choices
+
+
 def unwrap(value: dict[str, Json], deviate: Deviate) -> dict[str, Json]:
     """The response inside of `{"data": {"choices": …}}` and the like."""
     for _ in range(_DEEPEST_ENVELOPE):

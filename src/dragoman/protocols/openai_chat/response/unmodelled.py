@@ -13,7 +13,13 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.hosted.citations import Citation, CitationForm
 from dragoman.codec.json_fields import Fields
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import note_words, tell_unread, unread_arguments, unread_name
+from dragoman.codec.parts.unread_arguments import (
+    note_words,
+    other_name,
+    tell_unread,
+    unread_arguments,
+    unread_name,
+)
 from dragoman.protocols.openai_chat.wire import (
     CALL_FIELDS,
     CHOICE_FIELDS,
@@ -232,7 +238,7 @@ def _known_call(call: dict[str, Json], rest: dict[str, Json], unread: list[tuple
     inner: dict[str, Json] = {}
     if isinstance(known.get("function"), dict):
         known["function"] = _split(known["function"], FUNCTION_FIELDS, inner)
-    name = unread_name(call, call.get("function"))
+    name = unread_name(call, call.get("function")) or other_name(call, call.get("function"))
     if name and not rest:
         rest["tool_name"] = name  # a piece with more than the usual is looked at
     unread.append((unread_arguments(inner) or unread_arguments(rest), name))

@@ -124,7 +124,8 @@ class Decoder:
             self._assembly.fail(kind, f"expected a response, got: {problem.message}")
         if self._running and self._assembly.phase == "open":
             self._assembly.finish(self._running, "other")
-        self._assembly.close(marker="" if self._running else "response.completed", is_running=bool(self._running))
+        marker, is_running, reader = "" if self._running else "response.completed", bool(self._running), self._reader
+        self._assembly.close(marker=marker, empty=reader.seen, body=reader.document, is_running=is_running)
         return self._assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:
@@ -358,8 +359,6 @@ class Decoder:
             self._assembly.deviate("missing-stop-reason", "response.incomplete_details.reason")
             reason = "max_output_tokens"
         self._finish(response, reason, INCOMPLETE_REASONS.get(reason, "other"))
-
-    # ------------------------------------------------------------ items and their parts
 
     def _part_event(self, kind: str, value: dict[str, Json], *, place: Place) -> None:
         if kind.startswith(SILENT_EVENTS):

@@ -14,7 +14,7 @@ from dragoman.codec.parts.argument_growth import tell_whole
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.settled_arguments import is_placeholder, told_once
-from dragoman.codec.parts.unread_arguments import note_unread, note_words, tell_unread
+from dragoman.codec.parts.unread_arguments import note_unread, note_words, tell_unread, tell_unread_event
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.gathered import GatheredText
 from dragoman.protocols.openai_responses.request.namespaces import offered_name
@@ -253,10 +253,15 @@ class Items:
             group = "refusal"
             text = text_of(value.get("refusal") or value)
         elif kind in (None, "output_text", "text", "input_text", "summary_text", "reasoning_text"):
-            text = text_of(value)
+            text, where = text_of(value), f"output[{item.index}].content[{index}]"
+            if kind is None:
+                self._assembly.deviate("missing-type", where)
+            if isinstance(value, dict) and isinstance(value.get("text"), dict | list):
+                self._assembly.deviate("wrong-type", f"{where}.text")
             if not text and isinstance(value, dict):
                 said = value | {"text": _json.to_text(value["text"])} if value.get("text") else value
-                note_words(self._assembly, said, f"output[{item.index}].content[{index}]")
+                note_words(self._assembly, said, where)
+                tell_unread_event(self._assembly, value, where)
         else:
             self._assembly.deviate("unknown-part", f"output[{item.index}].content[{index}]", kind)
             return self._assembly.whole_part(Opaque(NAME, _json.compact(exact(*place, value))))

@@ -1,0 +1,229 @@
+"""Answers that can be read in two ways, or of which nothing was read: they are refused with what was seen, or the
+reading that clients of the specification have is the only one."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from dragoman import decode
+from dragoman.events import Reply
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import ProtocolName
+from test_answers_nobody_reads import ANSWERS, WORDS, at, path_of
+from test_keys_told_twice import body_of, made
+
+TOOLS = [
+    {"name": name, "parameters": {"type": "object", "properties": {"bell": {"type": "string"}}, "required": required}}
+    for name, required in (("ring", ["bell"]), ("toll", ["bell"]), ("now", []))
+]
+FORMS = [False, True]  # whether it is streamed
+
+
+def told(protocol: ProtocolName, frames: list[Any], *, is_stream: bool = True, **options: Any) -> Reply:
+    lines = [json.dumps(frame) for frame in frames]
+    wire = protocol if is_stream else f"{protocol}, whole"
+    return decode(body_of(wire, lines), protocol, tools=TOOLS, **options)
+
+
+def candidate(*parts: Any, **fields: Any) -> dict[str, Any]:
+    return {"content": {"role": "model", "parts": list(parts)}, "finishReason": "STOP", **fields}
+
+
+def gemini_call(name: str = "ring") -> dict[str, Any]:
+    return {"functionCall": {"name": name, "args": {"bell": "a"}}}
+
+
+def chat_call(name: str = "ring", **fields: Any) -> dict[str, Any]:
+    return {"index": 0, "id": f"c_{name}", "type": "function",
+            "function": {"name": name, "arguments": '{"bell":"a"}'}, **fields}  # fmt: skip
+
+
+def chat(kind: str, *messages: Any, **fields: Any) -> dict[str, Any]:
+    return {"choices": [{kind: message, "finish_reason": "tool_calls", **fields} for message in messages]}
+
+
+# ---------------------------------------------------------------- objects in place of text
+
+
+@pytest.mark.parametrize("is_stream", FORMS)
+@pytest.mark.parametrize(
+    "text",
+    [gemini_call(), [gemini_call()], {"name": "ring", "args": {"bell": "a"}}, {"bell": "a"}, {"partialArgs": [
+        {"jsonPath": "$.bell", "stringValue": "a"}]}],
+)  # fmt: skip
+@pytest.mark.parametrize("beside", [{}, {"functionCall": {"name": "now"}}])
+def test_an_object_in_place_of_a_text_of_gemini_is_an_error(text: Any, beside: Any, is_stream: bool):
+    reply = told("gemini-generate", [{"candidates": [candidate({"text": text, **beside})]}], is_stream=is_stream)
+    assert reply.error is not None and not reply.tool_calls
+
+
+BLOCKS: dict[str, Any] = {
+    "anthropic-messages": lambda text: {
+        "type": "message", "role": "assistant", "stop_reason": "end_turn", "content": [{"type": "text", "text": text}]},
+    "openai-responses": lambda text: {
+        "object": "response", "status": "completed",
+        "output": [{"type": "message", "content": [{"type": "output_text", "text": text}]}]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", BLOCKS)
+@pytest.mark.parametrize("text", [{"name": "ring", "arguments": {"bell": "a"}}, {"a": 1}, [{"type": "tool_use"}]])
+def test_an_object_in_place_of_a_text_is_an_error(protocol: ProtocolName, text: Any):
+    reply = told(protocol, [BLOCKS[protocol](text)], is_stream=False)
+    assert reply.error is not None and not reply.tool_calls
+
+
+def test_a_delta_of_text_that_is_an_object_is_an_error():
+    frames = [
+        {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": {"a": WORDS}}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    ]
+    assert "delta.text" in str(told("anthropic-messages", frames).error)
+
+
+def test_a_part_of_responses_without_a_type_is_told_and_does_not_pass():
+    answer = copy.deepcopy(ANSWERS["openai-responses"])
+    answer["usage"] |= {"input_tokens_details": {}, "output_tokens_details": {}}
+    answer["output"][0]["id"] = "m1"
+    assert PROTOCOLS["openai-responses"].check_whole(json.dumps(answer).encode()) is not None
+    del answer["output"][0]["content"][0]["type"]
+    reply = told("openai-responses", [answer], is_stream=False)
+    assert (reply.text, [one.code for one in reply.deviations]) == (WORDS, ["missing-type"])
+    assert PROTOCOLS["openai-responses"].check_whole(json.dumps(answer).encode()) is None
+
+
+# ---------------------------------------------------------------- several answers
+
+
+@pytest.mark.parametrize("is_stream", FORMS)
+@pytest.mark.parametrize("indices", [(None, None), (None, 1), (0, 1)])
+def test_calls_of_a_second_answer_are_not_delivered(indices: tuple[int | None, int | None], is_stream: bool):
+    both = [{} if index is None else {"index": index} for index in indices]
+    pairs = list(zip(both, ("ring", "toll"), strict=True))
+    gemini = {"candidates": [candidate(gemini_call(name), **index) for index, name in pairs]}
+    kind = "delta" if is_stream else "message"
+    spoken = {
+        "choices": [chat(kind, {"tool_calls": [chat_call(name)]}, **index)["choices"][0] for index, name in pairs]
+    }
+    for protocol, frame in (("gemini-generate", gemini), ("openai-chat", spoken)):
+        reply = told(protocol, [frame], is_stream=is_stream)  # type: ignore[arg-type]
+        assert (made(reply), reply.error) == ([("ring", {"bell": "a"})], None)
+        assert "ignored-call" in [one.code for one in reply.deviations]
+
+
+def test_who_asks_gemini_for_two_answers_gets_both():
+    body = {"contents": [{"role": "user", "parts": [{"text": "x"}]}], "generationConfig": {"candidateCount": 2}}
+    gemini, path = PROTOCOLS["gemini-generate"], "/v1beta/models/m:generateContent"
+    seen = gemini.peek(json.dumps(body).encode(), path=path)
+    parsed = gemini.parse_request(json.dumps(body).encode(), path=path)
+    reply = told("gemini-generate", [{"candidates": [candidate(gemini_call()), candidate(gemini_call("toll"))]}],
+                 request=body)  # fmt: skip
+    assert seen is not None and reply.deviations == ()
+    assert seen.expectation.deviations == {("extra-choice", ""), ("ignored-call", "")}
+    # what is read gives one answer, so one is asked for
+    assert b"candidateCount" not in gemini.render_request(parsed.request).http.body
+    assert [one.where for one in parsed.deviations] == ["generationConfig.candidateCount"]
+
+
+# ---------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize("kind", ["delta", "message"])
+@pytest.mark.parametrize("is_inside", FORMS)
+@pytest.mark.parametrize(("name", "is_another"), [("ring", False), ("toll", True), ("bells/ring", False)])
+def test_a_second_name_of_a_call_is_no_other_tool(kind: str, is_inside: bool, name: str, is_another: bool):
+    call = chat_call()
+    (call["function"] if is_inside else call)["tool_name"] = name
+    reply = told("openai-chat", [chat(kind, {"tool_calls": [call]})], is_stream=kind == "delta")
+    assert (reply.error is not None) is is_another is (made(reply) != [("ring", {"bell": "a"})])
+
+
+BLANKS = ["toll ", "\u00a0toll", "toll\u2028", "\u3000toll\n"]
+
+
+@pytest.mark.parametrize("name", BLANKS)
+def test_white_space_around_a_name_makes_no_second_call(name: str):
+    pieces = [{**chat_call(name), "function": {"name": name, "arguments": ""}},
+              {"index": 0, "function": {"name": "toll", "arguments": '{"bell":"a"}'}}]  # fmt: skip
+    lines = [{"model": "m", "created_at": "", "done": False, "message": {"role": "assistant", "content": "",
+              "tool_calls": [{"function": {"name": one, "arguments": arguments}}]}}
+             for one, arguments in ((name, {}), ("toll", {"bell": "a"}))]  # fmt: skip
+    end = {"model": "m", "created_at": "", "done": True, "done_reason": "stop"}
+    for reply in (
+        told("openai-chat", [chat("delta", {"tool_calls": [piece]}, finish_reason=None) for piece in pieces] + [chat(
+            "delta", {})]),
+        told("ollama-chat", [*lines, end]),
+    ):  # fmt: skip
+        assert (made(reply), reply.error) == ([("toll", {"bell": "a"})], None)
+        assert "mangled-name" in [one.code for one in reply.deviations]
+
+
+def test_a_name_that_grows_is_one():
+    pieces = [{**chat_call(), "function": {"name": name, "arguments": ""}} for name in ("tol", "toll")]
+    frames = [chat("delta", {"tool_calls": [piece]}, finish_reason=None) for piece in pieces]
+    last = chat("delta", {"tool_calls": [{"index": 0, "function": {"arguments": '{"bell":"a"}'}}]})
+    assert made(told("openai-chat", [*frames, last])) == [("toll", {"bell": "a"})]
+
+
+# ---------------------------------------------------------------- nothing was read
+
+
+def hidden(protocol: str) -> list[tuple[str, Any]]:
+    """Answers whose words stand in an object that a number or another word names."""
+    path = path_of(ANSWERS[protocol])
+    assert path is not None
+    found = []
+    for deep in range(1, len(path) + 1):
+        for key in ("0", "settings"):
+            body = copy.deepcopy(ANSWERS[protocol])
+            holder = at(body, path[: deep - 1])
+            own = holder[path[deep - 1]]
+            if isinstance(own, list):
+                holder[path[deep - 1]] = {key: own[0]}
+            elif isinstance(own, dict):
+                holder[path[deep - 1]] = {key: own}
+            else:
+                holder[path[deep - 1]] = ""
+                holder[key] = {"text": own}
+            found.append((f"{path[:deep]} {key}", body))
+    return found
+
+
+@pytest.mark.parametrize("protocol", ANSWERS)
+def test_an_answer_of_which_nothing_was_read_is_an_error(protocol: ProtocolName):
+    for how, body in hidden(protocol):
+        reply = decode(json.dumps(body).encode(), protocol)
+        seen = reply.text + "".join(str(part) for part in reply.parts)
+        assert WORDS in seen or reply.error is not None or reply.parts, how
+
+
+@pytest.mark.parametrize("protocol", ANSWERS)
+def test_an_empty_answer_with_settings_ends_well(protocol: ProtocolName):
+    body = json.loads(json.dumps(ANSWERS[protocol]).replace(json.dumps(WORDS), '""'))
+    body |= {"provider": "A House of Models", "service_tier": "default", "metadata": {"text": "of the user's"},
+             "instructions": "Be brief.", "citations": [{"text": "A page."}], "safety": {"message": "all is well"},
+             "tools": [{"name": "ring", "description": "Rings a bell.", "content": "a text"}]}  # fmt: skip
+    reply = decode(json.dumps(body).encode(), protocol)
+    assert (reply.text, reply.stop_reason, reply.error) == ("", "stop", None)
+
+
+def test_details_of_thinking_that_come_again_are_said_once():
+    said = [{"type": "reasoning.text", "text": "The bell is in the tower.", "index": 0}]
+    halves = [[{**said[0], "text": text}] for text in ("The bell is ", "in the tower.")]
+    for first in ([{"reasoning_details": said, "reasoning": said[0]["text"]}],
+                  [{"reasoning_details": half} for half in halves]):  # fmt: skip
+        for between in ([], [{"content": "It rings."}]):
+            deltas = [*first, *between, {"reasoning_details": said}]
+            frames = [chat("delta", delta, finish_reason=None) for delta in deltas]
+            end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+            reply = told("openai-chat", [*frames, end])
+            assert reply.thinking == said[0]["text"]
+            assert "duplicate-final" in [one.code for one in reply.deviations]

@@ -356,7 +356,8 @@ class Decoder:
         items = read_blocks(content, self._assembly)
         if items is None:
             text = read_text(content)
-            self._assembly.deviate("wrong-type", "content")
+            is_missing = content is None or bytes(content) == b"null"
+            self._assembly.deviate("missing-field" if is_missing else "wrong-type", "content")
             if text:
                 self._assembly.text(text)
                 self._assembly.end_run()

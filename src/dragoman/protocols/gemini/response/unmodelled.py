@@ -36,6 +36,7 @@ from dragoman.protocols.gemini.wire import (
 )
 from dragoman.types import Native
 
+_READ_PARTS: Final = KNOWN_PARTS | {"functionCall"}
 _PART: Final = frozenset(Part.__struct_fields__)
 _CONTENT: Final = frozenset(Content.__struct_fields__)
 _CANDIDATE: Final = frozenset(Candidate.__struct_fields__)
@@ -163,7 +164,7 @@ def tell_unread_beside(frame: bytes, assembly: Assembly) -> None:
 def note_rest(rest: Fields, assembly: Assembly) -> None:
     """See what a part tells besides, while a call has no arguments: they may be its own. `rest`: see `split`."""
     if rest and assembly.calls.may_lack():
-        tell_unread(assembly, {key: value for key, value in rest.items() if key not in KNOWN_PARTS}, "part")
+        tell_unread(assembly, {key: value for key, value in rest.items() if key not in _READ_PARTS}, "part")
 
 
 def _take_rest(fields: Fields, known: frozenset[str]) -> Fields:

@@ -19,7 +19,6 @@ from dragoman.gathered import GatheredText
 from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.json_schema import Judge, Shape, ToolSchema
 from dragoman.stages.known_schemas import schema_of
-from dragoman.stages.rescue.quoted import closing_of
 from dragoman.stages.schema_words import describes
 from dragoman.stages.tool_names import clean_name
 from dragoman.types import Tool
@@ -157,7 +156,7 @@ class Cursor:
     Attributes:
         ended: no more text comes.
         marker: the last literal that was read whole.
-        is_sealed: a marker came behind the last body that closed itself.
+        is_sealed: a marker closed the last call, or came behind its body, which closed itself.
         is_broken: the last call cannot be read, and its closing marker may be still to come.
         stops: markers that end a JSON value whose brackets were not closed, set by families that have such.
     """
@@ -193,7 +192,12 @@ class Cursor:
     def rewind(self) -> None:
         """Back to the mark."""
         self._text, self._position = self._kept.text() + self._text[self._mark :], 0
-        self.unmark()
+        self.mark()
+        self.is_sealed = False
+
+    def passed(self) -> str:
+        """What was read since the mark."""
+        return self._kept.text() + self._text[max(self._mark, 0) : self._position]
 
     def rest(self) -> str:
         """What has come and was not read."""
@@ -431,12 +435,12 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     value_ends: tuple[str, ...] = ()
 
     def read(self, cursor: Cursor, tools: Tools, opener: str) -> Parser:
-        """Its calls from behind the opener on, what is left of the last one when it cannot be read, and the residue
-        behind them. A marker may stand there twice."""
+        """Its calls from behind the opener on. A marker may stand there twice."""
         if self.where == "anywhere" and opener[0] == "<" and opener[-1] == ">":
             yield from cursor.closing(opener)
         yield from self.parse(cursor, tools, opener)
-        if cursor.is_broken and (end := closing_of(opener)):
-            yield from cursor.leave(end, self.openers)
+
+    def residue_behind(self, cursor: Cursor) -> Parser:
+        """What may stand behind its calls."""
         for _ in range(2 * len(self.residue)):
             yield from cursor.closing(*self.residue)

@@ -23,6 +23,12 @@ _LONGEST: Final = 150
 _NAMED: Final = re.compile(
     rf"\b(?:{'|'.join(sorted(_NAME_KEYS))})[\"']?\s{{0,40}}:\s{{0,40}}[\"']([^\"']{{1,{_LONGEST}}})[\"']"
 )
+#: How a call object begins: at its name, or at an id or the like before it.
+CALL_BEGINS: Final = re.compile(
+    rf"\{{\s{{0,8}}(?:[\"'](?:{'|'.join(sorted(_ID_KEYS | _OTHER_KEYS))})[\"']\s{{0,8}}:\s{{0,8}}"
+    rf"[^\s,{{}}\[\]]{{1,40}}+,\s{{0,8}})?"
+    rf"[\"'](?:{'|'.join(sorted(_NAME_KEYS))})[\"']\s{{0,8}}:\s{{0,8}}[\"'{{]"
+)
 #: Why a call is refused whose arguments are another one.
 IS_CALL: Final = "its arguments are a call themselves: it may have been broken off before them"
 #: Characters of arguments in which a name is looked for, to see whether they are a call themselves.

@@ -17,6 +17,7 @@ from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, Not
 from dragoman.stages.rescue.python_text import (
     CutShort,
     Unreadable,
+    check_comma,
     ends_text,
     named_character,
     quoted_text,
@@ -339,7 +340,10 @@ class _Reader:
         """Whether a quote stands between letters, so that it cannot end its string (`'Martha's'`)."""
         if quote != "'" or not before.isalpha():
             return False
-        return (yield from self._cursor.peek(2))[1:].isalpha()
+        is_between = (yield from self._cursor.peek(2))[1:].isalpha()
+        if is_between:
+            yield from check_comma(self._cursor)
+        return is_between
 
     def _escape(self, quote: str, *, is_raw: bool) -> Parser:
         cursor = self._cursor

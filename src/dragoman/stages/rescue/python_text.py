@@ -11,12 +11,13 @@ from typing import Final
 
 from dragoman.stages.rescue.cursor import MORE, Action, Cursor
 
-#: Behind a quote: what shows that it is inside its text, what may stand behind the end of any text, and what stands
-#: behind the last one of the last call.
+#: Behind a quote: what shows that it is inside its text, what may stand behind the end of any text, the next argument
+#: without its comma, and what stands behind the last text of the last call.
 _WORD_BEGINS: Final = re.compile(r"[\w/$@~]")
 _BEHIND: Final = re.compile(r"\s*[,)\]}:]")
+_NEXT: Final = re.compile(r"\s*+\w++\s*+=")
 _LAST: Final = re.compile(r"\s{0,8}\)\s{0,8}\]?\s{0,8}(?:<|\Z)")
-_AHEAD: Final = 32
+_AHEAD: Final = 100
 #: Behind a call: what may follow it in a list, and what goes on with the expression that it, or its list, is part of.
 _ITEM_ENDS: Final = re.compile(r"[,;\]`]|<[|/]|\Z")
 _GOES_ON: Final = re.compile(
@@ -43,6 +44,16 @@ def ends_text(cursor: Cursor) -> Generator[Action, None, bool]:
     return _WORD_BEGINS.match((yield from cursor.peek(2))[1:]) is None
 
 
+def check_comma(cursor: Cursor) -> Generator[Action, None, None]:
+    """Behind the quote that comes next, inside its text as it seems, no argument may begin whose comma is missing.
+
+    Raises:
+        Unreadable: one may.
+    """
+    if _NEXT.match((yield from cursor.peek(_AHEAD)), 1):
+        raise Unreadable("a comma is missing behind a text, or it holds quotation marks of its own kind")
+
+
 def quoted_text(cursor: Cursor, said: str, quote: str, *, is_last: bool) -> Generator[Action, None, str]:
     """The rest of a text from the first such quote on, its own end passed over.
 
@@ -59,6 +70,7 @@ def quoted_text(cursor: Cursor, said: str, quote: str, *, is_last: bool) -> Gene
         Unreadable: there is another reading.
         CutShort: the text ended.
     """
+    yield from check_comma(cursor)
     pieces: list[str] = []
     while True:
         plain, mark = yield from cursor.until(quote, "\\")
@@ -68,7 +80,7 @@ def quoted_text(cursor: Cursor, said: str, quote: str, *, is_last: bool) -> Gene
         ahead = yield from cursor.peek(_AHEAD)
         if mark == quote and is_last and _LAST.match(ahead):
             break
-        if mark != quote or "\\" in said or _BEHIND.match(ahead):
+        if mark != quote or "\\" in said or _BEHIND.match(ahead) or _NEXT.match(ahead):
             raise Unreadable("a text holds quotation marks of its own kind and may end at several of them")
         pieces.append(mark)
     text = "".join(pieces)

@@ -313,9 +313,8 @@ class Scanner:
         return None if known[1].startswith(text) and not self._is_ended else False
 
     def _start(self, family: Family, opener: str, rest: str) -> None:
-        cursor = Cursor(rest)
         is_moved = not self._moved.isdisjoint(value_tags(family))
-        self._race.append(Runner(family, family.read(cursor, self._tools, opener), cursor, is_moved=is_moved))
+        self._race.append(Runner(family, opener, Cursor(rest), self._tools, self._markers, is_moved=is_moved))
 
     def _run(self, out: list[Found], *, is_end: bool = False) -> str:
         """Let the families read what has come; gives the text that is left when none reads on."""

@@ -39,7 +39,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         raise NotACall
     if (yield from cursor.closing(_JSON)):
         yield from attributes(cursor, _SEPARATOR)
-        cursor.stops = ("<|close|>",)
+        cursor.stops = ("<|close|>json<|sep|>", _CALL_END)
         yield from cursor.space()
         yield from named_call(cursor, name)
         yield from cursor.closing("<|close|>json<|sep|>")

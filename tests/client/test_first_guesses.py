@@ -63,6 +63,10 @@ def test_a_wrong_guess_is_told_what_is_taken(guess: Callable[[], Any], words: st
 def test_a_broken_address_is_refused_when_the_client_is_made(address: str) -> None:
     with pytest.raises(dragoman.DragomanError, match=r"base_url: expected http://… or https://…, got "):
         dragoman.Client(base_url=address)
+    with pytest.raises(dragoman.UsageError, match=r"^base_url: expected http://… or https://…, got something else"):
+        dragoman.Client(base_url="localhost:8000/v1")
+    with pytest.raises(dragoman.UsageError, match=r"^routes\.a: expected a list of targets, or a table, got a str"):
+        dragoman.Client(routes={"a": "ollama/m"})
     with pytest.raises(dragoman.DragomanError, match=r"providers\.lab\.base_url: expected http://… or https://…, got "):
         dragoman.Client(providers={"lab": {"base_url": address, "protocol": "openai-chat"}})
 

@@ -11,6 +11,7 @@ from dragoman.config import MOST_RETRIES, Config, ToolsMode, load_config, read_t
 from dragoman.config.in_code import CodeTables, laid_over
 from dragoman.errors import ConfigError, UsageError
 from dragoman.inputs.keywords import read_count, read_function, read_text, read_word, wrong
+from dragoman.providers.address import split_url
 from dragoman.types import ProtocolName
 
 _PROTOCOLS: Final = get_args(ProtocolName)
@@ -80,8 +81,9 @@ def _check_words(strict: object, tools: object, retries: object) -> None:
 
 def _check_together(code: CodeTables) -> None:
     """Refuse what does not go together. Raises UsageError."""
-    if code.base_url is not None and not code.base_url.strip():
-        raise UsageError("base_url: expected http://… or https://…, got an empty string")
+    if code.base_url is not None and split_url(code.base_url) is None:
+        seen = "something else (not shown)" if code.base_url.strip() else "an empty string"
+        raise UsageError(f"base_url: expected http://… or https://…, got {seen}")
     if code.base_url is None and (code.api_key is not None or code.protocol is not None):
         name = "api_key" if code.api_key is not None else "protocol"
         raise UsageError(f"{name}: expected base_url beside it; a provider's own goes into providers")
@@ -104,5 +106,6 @@ def _mapping(name: str, value: object) -> Mapping[str, object] | None:
         raise wrong(name, "a mapping of tables", value)
     for key, table in value.items():
         if not isinstance(key, str) or not isinstance(table, Mapping | list | tuple):
-            raise wrong(f"{name}.{str(key)[:40]}", "a table", table)
+            kind = "a list of targets, or a table" if name == "routes" else "a table"
+            raise wrong(f"{name}.{str(key)[:40]}", kind, table)
     return value

@@ -25,7 +25,7 @@ from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import CountersAway
 from dragoman.ledger.limits.accounts import charge_of
 from dragoman.ledger.limits.quotas import QuotaBook
-from dragoman.ledger.limits.seeding import read_seed
+from dragoman.ledger.limits.seeding import read_seeds
 from dragoman.ledger.reports.checking import check
 from reliability.network import Here, dial
 from reliability.process import Gateway
@@ -195,7 +195,7 @@ def standing(folder: LedgerFolder, quota: Quota) -> tuple[int, int]:
         leased = -1
     finally:
         counters.close()
-    seed = read_seed(folder, account)
+    seed = read_seeds(folder, [account])[account]
     return leased, seed.closed + sum(seed.by_holder.values())
 
 

@@ -30,7 +30,6 @@ MANY_PARAMETERS = {
     "client/synchronous.py": "the library's keywords, each with a default",
     "client/call.py:read_call": "the library's keywords, as they came",
     "client/configured.py:configured": "the library's keywords, as they came",
-    "client/runs/prepare.py:read_run": "the library's keywords, as they came",
     "agent/environment.py:__init__": "options of a command, each with a default",
     "agent/loop.py:__init__": "what a session is made of, made once",
     "agent/sandbox/bubblewrap.py:wrap": "one for each kind of place that a command sees",

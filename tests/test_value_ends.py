@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from dragoman.events import Event, Failure, Finish, Start, TextDelta, TextEnd, TextStart, ToolCallDelta, ToolCallEnd
 from dragoman.response_stages import Policy, stages_for
+from profiles import IS_SOAK, MORE_IN_SOAK
 from rescue_forms import FORMS, Form
 from test_written_calls import TOOLS, delivered, exact, play
 
@@ -20,7 +20,9 @@ TAGGED = [form for form in FORMS if form.closes == "tag" and form.never]
 WORDS = ("x", " … ", "\n", "Then:", "a b", "}", "```\n", '"', "> ")
 #: Forms whose tags do not tell a value's beginning from a call's: a call in a value leaves no call.
 UNBALANCED = {("minimax-m3", "nested"), ("qwen-xml", "parameter for function")}
-EXAMPLES = 200 if os.environ.get("DRAGOMAN_SOAK") else 6
+EXAMPLES = 200 if IS_SOAK else 3
+
+pytestmark = MORE_IN_SOAK
 
 
 def markup(form: Form) -> list[str]:

@@ -20,7 +20,6 @@ from dragoman.ledger.limits.seeding import (
     leasing_holders,
     live_holders,
     read_adjusted,
-    read_seed,
     read_seeds,
     read_spent,
 )
@@ -100,14 +99,14 @@ def test_a_file_that_is_lost_is_filled_again_from_rows_and_journals(tmp_path: Pa
     goes_on = intent(second.ids, accounts=(4, 8), reserved=250)
     second.intend(goes_on)
     expected = Seed(0, {first.holder: 100, second.holder: 280})
-    assert read_seed(folder, 4) == expected  # nothing is delivered
+    assert read_seeds(folder, [4])[4] == expected  # nothing is delivered
     shipper = Shipper(folder, SqliteStore(folder.root), batch=64)
     shipper.round()
-    assert read_seed(folder, 4) == expected  # all is
+    assert read_seeds(folder, [4])[4] == expected  # all is
     first.close()
     shipper.round()
-    assert read_seed(folder, 4) == Seed(100, {second.holder: 280}, frozenset({first.holder}))
-    assert read_seed(folder, 8) == Seed(0, {second.holder: 250}, frozenset({first.holder}))
+    assert read_seeds(folder, [4])[4] == Seed(100, {second.holder: 280}, frozenset({first.holder}))
+    assert read_seeds(folder, [8])[8] == Seed(0, {second.holder: 250}, frozenset({first.holder}))
     ours = counters(folder)
     ours.greet("x")
     assert claim(ours, second.holder, 1, 280, least=621).outcome == "refused"
@@ -187,7 +186,7 @@ def test_a_correction_reaches_live_counters_at_once_and_counts_once(tmp_path: Pa
         store.adjust(opened.id, nano, reason="invoice", actor="me")
         for _ in range(2):
             correct_counters(folder, store.accounts_of(opened.id))
-            assert ours.totals([4]) == {4: total} == {4: read_seed(folder, 4).total}
+            assert ours.totals([4]) == {4: total} == {4: read_seeds(folder, [4])[4].total}
     assert claim(ours, "other", 1, 0, least=451).outcome == "refused"
     assert claim(ours, "other", 2, 0, least=450).outcome == "granted"
     assert claim(ours, "other", 3, 0).outcome == "granted"
@@ -216,7 +215,7 @@ def test_tokens_that_are_set_apart_stay_so_whoever_is_silent_or_dies(tmp_path: P
     ours = counters(folder)
     ours.greet(journal.holder)
     assert claim(ours, journal.holder, 1, 800, account=5).outcome == "granted"
-    assert read_seed(folder, 5) == Seed(0, {journal.holder: 800})
+    assert read_seeds(folder, [5])[5] == Seed(0, {journal.holder: 800})
     later = counters(folder, now=SILENT_SECONDS + 1)
     later.greet("x")
     later.sweep(lambda accounts: read_spent(folder, accounts))

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 
 from dragoman.client.call import (
     Cache,
+    Call,
     Choice,
     ParamsLike,
     Stop,
@@ -318,11 +319,12 @@ class AsyncClient:
             StepLimit: the model still calls tools after `max_steps` turns.
             UsageError, ConfigError: as `stream`.
         """
-        run = self._begin_run(
-            target, messages, system, tools, tool_choice, output_type, output_retries, max_steps, approve,
-            on_tool_error, mcp, timeout, session_id, params,
-            field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache), is_whole=True,
+        call = read_call(
+            target, messages, system=system, tools=tools, tool_choice=tool_choice, output_type=output_type,
+            output_retries=output_retries, timeout=timeout, session_id=session_id, params=params,
+            keywords=field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache),
         )
+        run = self._begin_run(call, max_steps, approve, on_tool_error, mcp, is_whole=True)
         async for _ in run:
             pass
         return run.answer
@@ -359,22 +361,18 @@ class AsyncClient:
         Raises:
             UsageError, ConfigError: as `stream`. What `run` raises besides is raised while it is iterated.
         """
-        return self._begin_run(
-            target, messages, system, tools, tool_choice, output_type, output_retries, max_steps, approve,
-            on_tool_error, mcp, timeout, session_id, params,
-            field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache), is_whole=False,
+        call = read_call(
+            target, messages, system=system, tools=tools, tool_choice=tool_choice, output_type=output_type,
+            output_retries=output_retries, timeout=timeout, session_id=session_id, params=params,
+            keywords=field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache),
         )
+        return self._begin_run(call, max_steps, approve, on_tool_error, mcp, is_whole=False)
 
     def _begin_run(
-        self, target: object, messages: object, system: object, tools: object, tool_choice: object, output_type: object,
-        output_retries: object, max_steps: object, approve: AsyncApprove | None, on_tool_error: object, mcp: object,
-        timeout: object, session_id: object, params: object, keywords: Mapping[str, object], *, is_whole: bool,
+        self, call: Call, max_steps: object, approve: AsyncApprove | None, on_tool_error: object, mcp: object, *,
+        is_whole: bool,
     ) -> AsyncRun:
-        prepared = read_run(
-            target, messages, system=system, tools=tools, tool_choice=tool_choice, output_type=output_type,
-            output_retries=output_retries, timeout=timeout, session_id=session_id, params=params, keywords=keywords,
-            max_steps=max_steps, approve=approve, on_tool_error=on_tool_error, mcp=mcp,
-        )
+        prepared = read_run(call, max_steps=max_steps, approve=approve, on_tool_error=on_tool_error, mcp=mcp)
         return AsyncRun(
             self.requester, prepared.open, approve=approve, is_whole=is_whole, close=prepared.close
         )

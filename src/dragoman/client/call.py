@@ -106,15 +106,13 @@ def read_call(
     session_id: object,
     params: object,
     keywords: Mapping[str, object],
-    more_tools: tuple[Tool, ...] = (),
 ) -> Call:
-    """Read the arguments of a call. `keywords`: those that are fields of `Params`. `more_tools`: offered besides.
+    """Read the arguments of a call. `keywords`: those that are fields of `Params`.
 
     Raises:
         UsageError: one of them is of the wrong kind: names it, what was seen, and what is taken.
     """
     offered, functions = read_tools(tools)  # type: ignore[arg-type]
-    offered += more_tools
     output = None if output_type is None else OutputType(output_type)
     read = read_params(params, keywords)
     if output is not None:

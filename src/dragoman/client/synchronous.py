@@ -11,6 +11,7 @@ from typing import Any, TypeVar, overload
 from dragoman.client.background_loop import Background
 from dragoman.client.call import (
     Cache,
+    Call,
     Choice,
     ParamsLike,
     Stop,
@@ -306,11 +307,12 @@ class Client:
             StepLimit: the model still calls tools after `max_steps` turns.
             UsageError, ConfigError: as `stream`.
         """
-        run = self._begin_run(
-            target, messages, system, tools, tool_choice, output_type, output_retries, max_steps, approve,
-            on_tool_error, mcp, timeout, session_id, params,
-            field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache), is_whole=True,
+        call = read_call(
+            target, messages, system=system, tools=tools, tool_choice=tool_choice, output_type=output_type,
+            output_retries=output_retries, timeout=timeout, session_id=session_id, params=params,
+            keywords=field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache),
         )
+        run = self._begin_run(call, max_steps, approve, on_tool_error, mcp, is_whole=True)
         for _ in run:
             pass
         return run.answer
@@ -347,22 +349,18 @@ class Client:
         Raises:
             UsageError, ConfigError: as `stream`. What `run` raises besides is raised while it is iterated.
         """
-        return self._begin_run(
-            target, messages, system, tools, tool_choice, output_type, output_retries, max_steps, approve,
-            on_tool_error, mcp, timeout, session_id, params,
-            field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache), is_whole=False,
+        call = read_call(
+            target, messages, system=system, tools=tools, tool_choice=tool_choice, output_type=output_type,
+            output_retries=output_retries, timeout=timeout, session_id=session_id, params=params,
+            keywords=field_keywords(max_tokens, temperature, top_p, stop, seed, reasoning, cache),
         )
+        return self._begin_run(call, max_steps, approve, on_tool_error, mcp, is_whole=False)
 
     def _begin_run(
-        self, target: object, messages: object, system: object, tools: object, tool_choice: object, output_type: object,
-        output_retries: object, max_steps: object, approve: Approve | None, on_tool_error: object, mcp: object,
-        timeout: object, session_id: object, params: object, keywords: Mapping[str, object], *, is_whole: bool,
+        self, call: Call, max_steps: object, approve: Approve | None, on_tool_error: object, mcp: object, *,
+        is_whole: bool,
     ) -> Run:
-        prepared = read_run(
-            target, messages, system=system, tools=tools, tool_choice=tool_choice, output_type=output_type,
-            output_retries=output_retries, timeout=timeout, session_id=session_id, params=params, keywords=keywords,
-            max_steps=max_steps, approve=approve, on_tool_error=on_tool_error, mcp=mcp,
-        )
+        prepared = read_run(call, max_steps=max_steps, approve=approve, on_tool_error=on_tool_error, mcp=mcp)
         return Run(
             lambda: self._here().client, prepared.open, wait=self._run, approve=approve, is_whole=is_whole,
             close=prepared.close,

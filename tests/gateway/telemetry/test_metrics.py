@@ -46,7 +46,7 @@ def test_counts_are_written_as_prometheus_reads_them() -> None:
 def test_a_histogram_is_cumulative_and_ends_with_all() -> None:
     metrics = Metrics()
     for seconds in (0.004, 0.005, 0.3, 1_000.0):
-        metrics.observe(DURATION, ("openai-chat",), seconds)
+        metrics.observe_at(metrics.position(DURATION, ("openai-chat",)), DURATION.over, seconds)
     found = samples(metrics.render())
     buckets = [value for name, value in found.items() if "_bucket" in name]
     assert buckets == sorted(buckets)

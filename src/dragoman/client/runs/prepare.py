@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, cast, get_args
 
 import msgspec
 
-from dragoman.client.call import Call, read_call
+from dragoman.client.call import Call
 from dragoman.client.mcp.tools import McpTools, read_servers
 from dragoman.client.runs.state import OnToolError, ToolRun
 from dragoman.errors import UsageError
@@ -23,42 +23,12 @@ class PreparedRun(NamedTuple):
     close: Callable[[], Awaitable[None]] | None
 
 
-def read_run(
-    target: object,
-    messages: object,
-    *,
-    system: object,
-    tools: object,
-    tool_choice: object,
-    output_type: object,
-    output_retries: object,
-    timeout: object,
-    session_id: object,
-    params: object,
-    keywords: Mapping[str, object],
-    max_steps: object,
-    approve: object,
-    on_tool_error: object,
-    mcp: object,
-) -> PreparedRun:
-    """Read the arguments. Raises UsageError as `read_call`."""
+def read_run(call: Call, *, max_steps: object, approve: object, on_tool_error: object, mcp: object) -> PreparedRun:
+    """Read the arguments that a call does not have. Raises UsageError as `read_call`."""
     steps = read_count("max_steps", max_steps)
     read_function("approve", approve)
     on_error = cast(OnToolError, read_word("on_tool_error", on_tool_error, _ON_ERROR))
     servers = read_servers(mcp)
-    call = read_call(
-        target,
-        messages,
-        system=system,
-        tools=tools,
-        tool_choice=tool_choice,
-        output_type=output_type,
-        output_retries=output_retries,
-        timeout=timeout,
-        session_id=session_id,
-        params=params,
-        keywords=keywords,
-    )
     opened: list[McpTools] = []
 
     async def begin() -> ToolRun:

@@ -127,12 +127,8 @@ class Metrics:
         """Say what a gauge is now."""
         self._numbers[self.position(family, labels)] = value
 
-    def observe(self, family: Family, labels: tuple[str, ...], value: float) -> None:
-        """Take a value into a histogram."""
-        self.observe_at(self.position(family, labels), family.over, value)
-
     def observe_at(self, position: int, over: tuple[float, ...], value: float) -> None:
-        """The same where the series is known: its bucket, and the sum that stands after the buckets."""
+        """Take a value into a histogram: its bucket, and the sum that stands after the buckets; see `position`."""
         numbers = self._numbers
         numbers[position + bisect_left(over, value)] += 1.0
         numbers[position + len(over) + 1] += value

@@ -32,7 +32,6 @@ _TOKENS: Final = (
 )
 _TOKEN_BUCKETS: Final = tuple(4**power for power in range(14))  # 1 … 67,108,864
 _SECOND_BUCKETS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-_NANO: Final = 1_000_000_000
 
 
 class OpenTelemetry:

@@ -20,6 +20,7 @@ from typing import Final, Literal, TypeAlias
 from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed, StoreAway
 from dragoman.ledger.limits.accounts import is_concurrent, is_recorded
 from dragoman.ledger.limits.leases import LEASE_SECONDS, SILENT_SECONDS, share
+from dragoman.ledger.replica.age import read_boot
 from dragoman.ledger.stores.files import Serial, is_busy, is_damage, serial_of
 from dragoman.ledger.stores.schema import ADJUSTED
 
@@ -30,7 +31,6 @@ _PATIENCE: Final = 0.25
 _REMEMBERED: Final = 86_400.0
 #: Seconds after the end of its period for which an account is kept: clocks are wrong, and attempts go on.
 _KEPT_AFTER: Final = 2 * 3_600.0
-_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS life(epoch TEXT NOT NULL, boot TEXT NOT NULL, began REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS awaited(holder TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -348,7 +348,7 @@ class SqliteCounters:
     def _begin_life(self, connection: sqlite3.Connection) -> None:
         """A file that is new, or of before the machine's start, is another life: what was leased is known no more. What
         stands in no row stays as it was last told."""
-        boot = _boot()
+        boot = read_boot()
         if connection.execute("SELECT 1 FROM life WHERE boot = ?", (boot,)).fetchone() is not None:
             return
         for account, amount in connection.execute(
@@ -371,11 +371,3 @@ def _of_ended(account: Account, holder: str, amount: int, known: _Spent) -> int:
     if is_recorded(account):
         return known[account].get(holder, 0)
     return 0 if is_concurrent(account) else amount
-
-
-def _boot() -> str:
-    """The name of the system's life, "" where it has none."""
-    try:
-        return _BOOT.read_text(encoding="ascii").strip()
-    except OSError:
-        return ""

@@ -21,9 +21,6 @@ STATES: Final[tuple[State, ...]] = get_args(State)
 
 #: Why an attempt did not end well: the kind of its failure, or one of ours. "": it did. `not_believed`: it did, and the
 #: provider says of it what cannot be true.
-Reason: TypeAlias = (
-    Literal["", "cancelled", "no_usage", "resent", "other_form", "process_died", "late", "not_believed"] | FailureKind
-)  # fmt: skip
 _OURS: Final = ("", "cancelled", "no_usage", "resent", "other_form", "process_died", "late", "not_believed")
 REASONS: Final[frozenset[str]] = frozenset((*_OURS, *get_args(FailureKind)))
 

@@ -30,15 +30,6 @@ _SPENT: Final = "SELECT holder, sum(nano), sum(tokens) FROM {} WHERE account = ?
 _FINAL: Final = "SELECT state <> 'reserved' FROM attempt WHERE id = ?"
 
 
-def read_seed(folder: LedgerFolder, account: Account) -> Seed:
-    """All of an account.
-
-    Raises:
-        StoreAway, OSError: a file cannot be read.
-    """
-    return read_seeds(folder, (account,))[account]
-
-
 def read_seeds(folder: LedgerFolder, accounts: Collection[Account]) -> dict[Account, Seed]:
     """All of some accounts, in one pass over the journals and the files.
 

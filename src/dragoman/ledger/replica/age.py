@@ -28,7 +28,7 @@ class Moment(msgspec.Struct, frozen=True):
 def now() -> Moment:
     """This moment."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
-    return Moment(_boot(), time.monotonic() if clock is None else time.clock_gettime(clock), time.time())
+    return Moment(read_boot(), time.monotonic() if clock is None else time.clock_gettime(clock), time.time())
 
 
 def seconds_between(then: Moment, later: Moment) -> float:
@@ -59,7 +59,8 @@ def _span(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _boot() -> str:
+def read_boot() -> str:
+    """The name of the system's life, "" where it has none."""
     try:
         return _BOOT.read_text(encoding="ascii").strip()
     except OSError:

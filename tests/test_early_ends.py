@@ -6,6 +6,7 @@ on with a comma, without one, on a line of its own, or with a brace of its own. 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -100,3 +101,23 @@ def test_a_missing_comma_of_python_does_not_join_arguments(behind: str, end: str
 )
 def test_a_call_of_another_tool_behind_it_leaves_it(text: str):
     assert_one_outcome(text, ([("run_command", {"command": "ls"})],))
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"a": 1}, "b": {"c": "z"}', '{"a": 1} "b": {"c": "z"}', '{}"a": 1, "b": {"c": "z"}']
+)
+def test_a_brace_too_many_may_be_any_of_them(arguments: str):
+    """Where an object ends before the last value does, its brace may be the one: what follows was meant to be in it."""
+    written = f'"arguments": {{"path": "a", "content": "x", "options": {arguments}}}'
+    for lead, end in (("<tool_call>", "</tool_call>"), ("", "")):
+        assert_one_outcome(f'{lead}{{"name": "write_file", {written}}}}}{end}', ([],))
+    call = ("write_file", {"path": "a", "content": "x", "options": {"a": 1}})
+    text = json.dumps({"name": call[0], "arguments": call[1]})
+    assert_one_outcome(f"<tool_call>{text}}}</tool_call>", ([call],))
+
+
+@pytest.mark.parametrize(
+    "arguments", ['command:<|"|>ls<|"|>,timeout:5dry_run:true', 'command:}<|"|>ls<|"|>', "command:ls'"]
+)
+def test_values_of_gemma_without_quotation_marks_are_one_each(arguments: str):
+    assert_one_outcome(f"<|tool_call>call:run_command{{{arguments}}}<tool_call|>", ([],))

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Malformed
+from dragoman._json import Json, Malformed
 from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
 
 _NAME_KEYS: Final = frozenset({"name", "tool_name", "function", "tool", "recipient_name", "function_name"})
@@ -31,6 +31,8 @@ CALL_BEGINS: Final = re.compile(
 )
 #: Why a call is refused whose arguments are another one.
 IS_CALL: Final = "its arguments are a call themselves: it may have been broken off before them"
+#: Why a call is refused that has a brace too many.
+BRACED: Final = "one of its braces is too many, which may be any of them: two readings"
 #: Characters of arguments in which a name is looked for, to see whether they are a call themselves.
 _LONGEST_CALL: Final = 1 << 16
 #: Objects around the name and the arguments, as in `{"function": {"name": …, "arguments": …}}`.
@@ -235,6 +237,15 @@ def is_call(arguments: str, name: str, tools: Tools) -> bool:
     if value is None or not _ALL_KEYS.issuperset(value) or any(map(tools.schema(name).has_member, value)):
         return False
     return any(isinstance(value[key], str) and tools.offered(value[key]) for key in _NAME_KEYS & value.keys())
+
+
+def closes_before_its_end(value: Json) -> bool:
+    """Whether an object in a value ends before its last member does: one brace too many may be that one's."""
+    while isinstance(value, dict | list) and value:
+        *before, value = value.values() if isinstance(value, dict) else value
+        if any(isinstance(inner, dict) or (isinstance(inner, list) and "{" in str(inner)) for inner in before):
+            return True
+    return False
 
 
 def _key(cursor: Cursor) -> Generator[Action, None, str]:

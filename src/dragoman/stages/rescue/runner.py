@@ -48,8 +48,8 @@ MOVED: Final = "an argument of it, or a part of one, stands before it"
 #: Why a call is refused behind whose brackets something stands that may be of it.
 GOES_ON: Final = "what stands behind its brackets may be the rest of its arguments: two readings"
 #: Closing tags and tokens, of whatever family, and how they begin.
-_CLOSINGS: Final = re.compile(r"(?:\s*+(?:</[^<>\s]{1,80}+>|<[|｜][^<>\n]{1,80}+>|```))++")
-_CLOSING_BEGUN: Final = re.compile(r"\s*+(?:<(?:/[^<>\s]{0,80}|[|｜][^<>\n]{0,80})?|`{1,2})?")
+_CLOSINGS: Final = re.compile(r"(?:\s*+(?:</[^<>\s]{1,80}+>|<[|｜][^<>\"\n]{1,80}+>|```))++")
+_CLOSING_BEGUN: Final = re.compile(r"\s*+(?:<(?:/[^<>\s]{0,80}|[|｜][^<>\"\n]{0,80})?|`{1,2})?")
 _SEPARATORS: Final = re.compile(r"[\s,;]*+")
 #: At the beginning of a line, what no words begin with, and a key of an argument, or what may become one of these.
 _NO_WORDS: Final = re.compile(r"[,;:=\"'“”{}\])]|\[\s{0,8}[\"'{\d]")
@@ -203,5 +203,7 @@ class Runner:
     def _settle_body(self, *, is_proven: bool) -> None:
         """A call that its own brackets closed is told when it is known whether something stands behind it."""
         if self._body is not None:
-            self.found.add(Close(BODY, is_proven=is_proven) if self._body.is_whole() else self._body)
+            passed = "}" if self.cursor.passed().lstrip()[:1] == "}" else ""
+            whole = Close(BODY, is_proven=is_proven, passed=passed)
+            self.found.add(whole if self._body.is_whole() else self._body)
             self._body = None

@@ -34,9 +34,9 @@ from dragoman.events import (
 from dragoman.gathered import GatheredText
 from dragoman.protocol import NewId
 from dragoman.stages.part_indices import OPENING, before, index_of, of_kinds, text_of
-from dragoman.stages.rescue.cursor import BODY, Close, Family, Open, Piece, Tools
+from dragoman.stages.rescue.cursor import Close, Family, Open, Piece, Tools
 from dragoman.stages.rescue.ended import IS_THOUGHT, Ended, failed, failed_call
-from dragoman.stages.rescue.json_calls import IS_CALL, is_call
+from dragoman.stages.rescue.json_calls import BRACED, IS_CALL, closes_before_its_end, is_call
 from dragoman.stages.rescue.markers import sort_families, value_ends
 from dragoman.stages.rescue.parts import Call, Part, Places
 from dragoman.stages.rescue.runner import Found, Prose
@@ -79,7 +79,7 @@ class Rescue:
         self._failed = 0
         self._ended = Ended()
         self._thought: list[tuple[Call, Close]] | None = None  # calls right before a lone closing tag of thinking
-        self._unproven: list[Call] = []  # calls that nothing but the end of the answer shows to be whole
+        self._unproven: list[tuple[Call, Close]] = []  # calls that nothing but the end of the answer shows to be whole
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
@@ -266,13 +266,13 @@ class Rescue:
             if action.is_proven:
                 self._end_call(call_open, action)
             else:
-                self._unproven.append(call_open)
+                self._unproven.append((call_open, action))
 
     def _settle_unproven(self, *, is_whole: bool) -> None:
         """What became of calls without their closing marker: the answer went on or ended by itself, or it was cut."""
         unproven, self._unproven = self._unproven, []
-        for call in unproven:
-            self._end_call(call, Close(BODY if is_whole else ""))
+        for call, end in unproven:
+            self._end_call(call, end if is_whole else Close(""))
 
     def _end_call(self, call: Call, end: Close) -> None:
         """A call ends; it waits while what follows may be the rest of a value, or may show that it was a thought."""
@@ -304,6 +304,8 @@ class Rescue:
         settled = call.text.settle(proven=end.is_whole())
         if settled.text is not None and is_call(settled.text, call.name, self._tools):
             end = Close("", IS_CALL)
+        if end.passed == "}" and closes_before_its_end(self._tools.read(call.name, call.text.raw())):
+            end = Close("", BRACED)
         delta = (settled.text or "") if call.waits else settled.delta
         if call.waits:
             for known in self._structured:

@@ -42,6 +42,8 @@ _DEEPEST: Final = 64
 _TAIL: Final = 256
 #: What would be another member, in a text that nothing closed.
 _MEMBER: Final = re.compile(r",\s*[^\s:,]+\s*:")
+#: In a value without quotation marks: what shows that it is none, or two, the comma between them missing.
+_NO_VALUE: Final = re.compile(r"\A[:=]|\A\Z|[\"“”]|(?<!\w)'|'(?!\w)|[A-Za-z_]\w{0,80}\s{0,8}[:=](?!//)")
 _SLIP: Final = "a single quotation mark and no tag behind the call: it may end elsewhere"
 
 
@@ -174,6 +176,8 @@ class _Reader:
             if not (yield from cursor.peek()):
                 raise _Cut
             is_json = not isinstance(_json.decode(word), _json.Malformed)
+            if not is_json and _NO_VALUE.search(word):
+                raise _Unreadable("a value without quotation marks may be another one, or two")
             yield Piece(word if is_json else _json.encode_text(word).decode())
 
     def _text(self, quote: str) -> Parser:

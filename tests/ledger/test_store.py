@@ -111,7 +111,7 @@ def test_sums_of_a_batch_are_those_of_its_rows_one_by_one(
         delivered(folder, [rows[:1]])
         if is_older:
             connection = sqlite3.connect(next(folder.glob("attempts-*")), isolation_level=None)
-            for name, event in (("attempt_counts", "INSERT"), ("attempt_ends", "UPDATE")):
+            for name in ("attempt_counts", "attempt_ends"):
                 text = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (name,)).fetchone()[0]
                 connection.execute(f"DROP TRIGGER {name}")
                 connection.execute(text.replace(" AND NOT EXISTS (SELECT 1 FROM summing)", ""))

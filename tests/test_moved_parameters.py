@@ -138,7 +138,12 @@ UNCLOSED = {
     ),
     "a tag without its end": (("<parameter=command>", "ls", "<parameter=dry_run", "true", "</parameter>"), None),
     "a tool's name": (("<parameter=command>", "ls", "<parameter=get_time>", "</parameter>"), None),
-    "the last one": (("<parameter=command>", "ls", "<parameter=dry_run>", "true"), None),
+    "the last one": (
+        ("<parameter=command>", "ls", "<parameter=dry_run>", "true"), {"command": "ls", "dry_run": True},
+    ),
+    "the only one": (("<parameter=command>", "ls", "pwd", ""), {"command": "ls\npwd\n"}),
+    "the last one, with a quotation mark": (("<parameter=command>", 'echo "', "</b>"), None),
+    "the last one, not on a line": (("<parameter=command>", "ls</function>"), None),
     "quoted, with its ends": (
         ("<parameter=command>", "ls", "<parameter=dry_run>", "true", "</parameter>", "x", "</parameter>"), None,
     ),

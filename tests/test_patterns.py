@@ -28,7 +28,6 @@ BOUNDED = {
     "codec/errors/error_body.py _RAW_CALL": "fails for the last quote of its kind alone; reads 16,000 characters",
     "codec/errors/error_body.py _TITLE": "looks 500 characters ahead, in 16,000",
     "stages/tool_names.py _PAIR": "reads what `_PAIRS` has matched whole: every search finds its end",
-    "stages/rescue/argument_tags.py _ATTRIBUTE": "reads the head of a tag, 400 characters",
     "stages/rescue/quoted.py _TAG": "reads the openers of our own families",
     "stages/rescue/contexts.py MARK": "its attributes stop at `<`, behind which alone they begin",
 }
@@ -46,7 +45,9 @@ MADE = {
     "stages/rescue/markers.py self.openers": "fixed texts side by side",
     "stages/rescue/markers.py self.repeated": "fixed texts, matched at one place, nothing given back",
     "stages/rescue/markers.py self.first": "beginnings of fixed texts",
-    "stages/rescue/quoted.py self._end": "a fixed text, or two line ends with blanks between",
+    "stages/rescue/quoted.py '|'.join((*map(re.escape, closers), _PARAGRAPH_END))": (
+        "fixed texts, or two line ends with blanks between"
+    ),
     "stages/argument_repair/string_text.py run": "judged below for every quote",
     "stages/argument_repair/string_text.py mending": "judged below for every quote",
     "stages/thinking/tags.py self.search": "fixed texts side by side",

@@ -68,6 +68,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "secret.py masked": {"secrets": (Secret("abc"),)},
     "stages/argument_repair/inner_quotes.py is_sure": {"inner": [3, 5], "closer": 9, "names": frozenset({"a"})},
     "stages/argument_repair/near_json.py read_inner": {"names": frozenset({"a"})},
+    "stages/rescue/argument_tags.py empty_call": {"is_head_read": True},
     "stages/rescue/contexts.py block_end": {"is_listing": True, "is_paragraph": False},
     "stages/rescue/contexts.py is_shown_line": {"kind": "```"},
     "stages/rescue/contexts.py kind_behind": {"kind": "```"},

@@ -6,25 +6,26 @@ import re
 from collections.abc import Generator
 from typing import Final
 
-from dragoman import _json
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
-from dragoman.stages.rescue.heads import head_until, plain, plain_until
+from dragoman.stages.rescue.heads import attributes, head_rest, head_until, is_read, plain
 from dragoman.stages.rescue.json_calls import named_call
-from dragoman.stages.rescue.typed_tags import BROKEN, refused, refused_to_the_end
-from dragoman.stages.rescue.xml_values import leaf, value_until
+from dragoman.stages.rescue.typed_tags import BROKEN, first_tag, refused, refused_head, refused_to_the_end
+from dragoman.stages.rescue.xml_values import leaf, member, value_until
 
-_NAME: Final = re.compile(r"[^\"'<>\n]+")
-_ATTRIBUTE: Final = re.compile(r"\bname\s*=\s*([\"']?)([^\"'\s>]+)\1")
+_QUOTED: Final = re.compile(r"[^\"'<>\n]+")
+#: Hunyuan's, behind a name.
+_SEPARATOR: Final = "<tool_sep"
+_BARE: Final = re.compile(r"[^\s\"'<>/]+")
 
 
-def quoted_name(cursor: Cursor, tools: Tools) -> Generator[Action, None, str]:
-    """The offered tool that an attribute's value names, now and then without its quotation marks."""
+def named_head(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bool, bool]]:
+    """The offered tool that an attribute's value names, now and then without its quotation marks; then as `head_rest`,
+    to the end of the tag."""
     quote = yield from cursor.take('"', "'")
-    name = tools.offered((yield from cursor.word(_NAME)).removesuffix("" if quote else "/"))
+    name = tools.offered((yield from cursor.word(_QUOTED if quote else _BARE)))
     if name is None or (quote and not (yield from cursor.take(quote))):
         raise NotACall
-    yield from cursor.space()
-    return name
+    return name, *(yield from head_rest(cursor))
 
 
 def invoke_calls(cursor: Cursor, tools: Tools, *, prefix: str = "", ends: tuple[str, ...]) -> Parser:
@@ -37,38 +38,37 @@ def invoke_calls(cursor: Cursor, tools: Tools, *, prefix: str = "", ends: tuple[
 def invoke_call(
     cursor: Cursor, tools: Tools, *, prefix: str, ends: tuple[str, ...], trims: bool = True
 ) -> Generator[Action, None, bool]:
-    """One call from behind `<invoke name=` on; gives whether it was whole. `trims`: line ends inside a value's tags
+    """One call from behind `<invoke name=` on; gives whether its end was read. `trims`: line ends inside a value's tags
     are markup where the value begins with one."""
-    name = yield from quoted_name(cursor, tools)
-    if (yield from cursor.take("/>")):
-        yield from _empty(name, "/>")
+    name, is_head_read, is_empty = yield from named_head(cursor, tools)
+    if is_empty:
+        yield from empty_call(name, is_head_read=is_head_read)
         return True
-    yield from cursor.expect(">")
     parameter, end = f"<{prefix}parameter", f"</{prefix}invoke>"
     yield from cursor.space()
     if (yield from cursor.peek()) == "{":  # DeepSeek V3.2 without its prefix
+        if not is_head_read:
+            yield from refused_head(cursor, name, (end, *ends))
+            return True
         yield from named_call(cursor, name)
         yield from cursor.closing(end)
         return True
-    mark = yield from cursor.closing(parameter, end, *ends)
-    if not mark and cursor.rest():
-        raise NotACall
-    yield Open(name, in_tags=True)
+    #: Qwen's calls close their arguments with the same tag.
+    nested = (f"<{prefix}invoke name=", "<function=", "<parameter=")
+    mark = yield from first_tag(cursor, name, (parameter,), (end, *ends), calls=nested, is_head_read=is_head_read)
+    if mark is None:
+        return True
     keys: list[str] = []
     while mark == parameter:
-        found = _ATTRIBUTE.search((yield from plain_until(cursor, ">")))
-        if found is None or found[2] in keys:  # broken off, or two readings
+        told = yield from attributes(cursor)
+        key = told.get("name", "") if is_read(told, "name") else ""
+        if not key or key in keys:  # broken off, or two readings
             yield from refused(cursor, (end, *ends))
             return False
-        yield _key_piece(found[2], keys)
+        yield member(key, keys)
         trim = trims and (yield from cursor.peek()) == "\n"
-        nested = (
-            f"<{prefix}invoke name=",
-            "<function=",
-            "<parameter=",
-        )  # Qwen's calls close their arguments with the same tag
         stops = (f"</{prefix}parameter>", f"{parameter} ", *nested)
-        stop = yield from value_until(cursor, tools, name, found[2], stops, trim=trim)
+        stop = yield from value_until(cursor, tools, name, key, stops, trim=trim)
         if stop in stops[1:]:
             yield from refused_to_the_end(cursor, stop) if stop in nested else refused(cursor, (end, *ends))
             return False
@@ -82,17 +82,11 @@ def invoke_call(
     return is_whole
 
 
-def _key_piece(key: str, keys: list[str]) -> Piece:
-    """What goes before a value; notes the key."""
-    lead = ", " if keys else "{"
-    keys.append(key)
-    return Piece(f"{lead}{_json.encode_text(key).decode()}: ")
-
-
-def _empty(name: str, closed_by: str) -> Parser:
+def empty_call(name: str, *, is_head_read: bool) -> Parser:
+    """A call that its opening tag ends."""
     yield Open(name, in_tags=True)
     yield Piece("{}")
-    yield Close(closed_by)
+    yield Close(">", "" if is_head_read else BROKEN)
 
 
 def argument_pairs(
@@ -101,11 +95,12 @@ def argument_pairs(
     """The call of a known tool up to one of its closing tags, from behind its name on: `<arg_key>KEY</arg_key>
     <arg_value>VALUE</arg_value>` for each argument, with a prefix and a suffix of the tags in some families."""
     key_tag, value_tag = f"{prefix}arg_key{suffix}>", f"{prefix}arg_value{suffix}>"
-    space = yield from cursor.space()
-    mark = yield from cursor.closing(f"<{key_tag}", *ends)
-    if not mark and (cursor.rest() or not space):  # the name may be cut
+    if not (yield from cursor.space()) and not (yield from cursor.peek()):  # the name may be cut
         raise NotACall
-    yield Open(name, in_tags=True)
+    calls = (*(end.replace("</", "<") for end in ends), _SEPARATOR)
+    mark = yield from first_tag(cursor, name, (f"<{key_tag}",), ends, calls=calls)
+    if mark is None:
+        return
     keys: list[str] = []
     while mark == f"<{key_tag}":
         written, closed = yield from head_until(cursor, f"</{key_tag}", f"</{value_tag}", f"<{key_tag}")
@@ -122,7 +117,7 @@ def argument_pairs(
         if not key or key in keys:
             yield from refused(cursor, ends)
             return
-        yield _key_piece(key, keys)
+        yield member(key, keys)
         stop = yield from value_until(cursor, tools, name, key, stops, trim=False)
         if stop in stops[2:]:
             yield Close("", BROKEN)
@@ -146,6 +141,6 @@ def _joined_pair(
     key, joint, value = written.partition("=")
     if not joint or key.strip() in keys or not tools.schema(name).has_member(key.strip()):
         return ""
-    yield _key_piece(key.strip(), keys)
+    yield member(key.strip(), keys)
     yield Piece(leaf(value, tools.shape(name, key.strip())))
     return (yield from cursor.closing(*marks))

@@ -7,15 +7,22 @@ so that what follows is no part of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import MORE, Action, Cursor, NotACall
 
 #: Characters of a head.
 _LONGEST: Final = 400
+#: Characters between the head of a call and its first argument.
+_MOST_WORDS: Final = 200
 _MARKUP: Final = re.compile(r"[<>\r\n]")
-_ATTRIBUTE: Final = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)')")
+_ATTRIBUTE: Final = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'“”‘’«»=/]++))")
+_REST: Final = re.compile(r"[^<>\r\n]+")
+_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null", "any"})
+#: Attributes that give no argument, in whichever family a model writes them: DeepSeek's `string`
+#: (DeepSeek-V4-Pro/encoding/README.md), Kimi K3's `type` (Kimi-K3.jinja; both read 2026-11-22).
+_HARMLESS: Final = {"string": frozenset({"true", "false"}), "type": _TYPES}
 
 
 def plain(text: str) -> str:
@@ -50,7 +57,52 @@ def plain_until(cursor: Cursor, end: str) -> Generator[Action, None, str]:
 
 
 def attributes(cursor: Cursor, stop: str = ">") -> Generator[Action, None, dict[str, str]]:
-    """The attributes up to the end of a tag; none when it does not end, holds markup, or tells one of them twice."""
-    found = _ATTRIBUTE.findall((yield from plain_until(cursor, stop)))
-    told = {key: double or single for key, double, single in found}
-    return told if len(told) == len(found) else {}
+    """The attributes up to the end of a tag, and under "" what is none; nothing when it does not end, holds markup, or
+    tells one of them twice."""
+    return attributes_of((yield from plain_until(cursor, stop)))
+
+
+def attributes_of(head: str) -> dict[str, str]:
+    """The same of the head of a tag."""
+    found = _ATTRIBUTE.findall(head)
+    told = {key: double or single or bare for key, double, single, bare in found}
+    if len(told) < len(found):
+        return {}
+    rest = _ATTRIBUTE.sub("", head).strip()
+    return told | {"": rest} if rest else told
+
+
+def is_read(told: dict[str, str], *known: str) -> bool:
+    """Whether the attributes of a tag are all known, or harmless: another one may be an argument."""
+    return all(key in known or value in _HARMLESS.get(key, ()) for key, value in told.items())
+
+
+def words_before(cursor: Cursor, literals: tuple[str, ...], ends: tuple[str, ...]) -> Generator[Action, None, bool]:
+    """Whether words come next, and one of these behind them: before an end, a brace and much else. Nothing is passed
+    over."""
+    while True:
+        rest = cursor.rest()[:_MOST_WORDS]
+        places = [(rest.find(one), one in literals) for one in (*literals, *ends, "{") if one in rest]
+        if places or cursor.ended or len(rest) == _MOST_WORDS:
+            return min(places, default=(0, False))[1]
+        yield MORE
+
+
+def first_told(head: str, is_known: Callable[[str], object] = lambda _: False) -> tuple[str, bool]:
+    """What a head tells first, with its quotation marks or without, and whether nothing else in it may be an argument.
+    `is_known`: whether there is such a name, white space in it perhaps."""
+    bare = head.strip()
+    whole = bare.strip("\"'")
+    if is_known(whole):
+        return whole, True
+    end = bare.find(bare[0], 1) if bare[:1] in ('"', "'") else -1
+    first, rest = (bare[:end], bare[end + 1 :]) if end > 0 else (*bare.split(None, 1), "", "")[:2]
+    return first.strip("\"'"), is_read(attributes_of(rest))
+
+
+def head_rest(cursor: Cursor) -> Generator[Action, None, tuple[bool, bool]]:
+    """From behind a name to the end of its tag: whether no more is told there, and whether the tag ends its element."""
+    rest = yield from cursor.word(_REST)
+    yield from cursor.expect(">")
+    bare = rest.strip()
+    return is_read(attributes_of(bare.removesuffix("/"))), bare.endswith("/")

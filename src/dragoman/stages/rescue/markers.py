@@ -54,9 +54,21 @@ class Markers:
         repeated: a marker that follows itself, many times.
         tags: those that begin or end values, and no call.
         ends: those of them that end values.
+        closers: the closing tags of the families that a marker begins.
     """
 
-    __slots__ = ("_begun", "ends", "first", "longest", "openers", "partial", "partial_on_line", "repeated", "tags")
+    __slots__ = (
+        "_begun",
+        "closers",
+        "ends",
+        "first",
+        "longest",
+        "openers",
+        "partial",
+        "partial_on_line",
+        "repeated",
+        "tags",
+    )
 
     def __init__(self, families: Sequence[Family]) -> None:
         openers = sorted({opener for family in families for opener in family.openers}, key=len, reverse=True)
@@ -79,6 +91,10 @@ class Markers:
                 if (fitting := sorted((one for one in family.openers if opener.startswith(one)), key=len, reverse=True))
             ]
             for opener in openers
+        }
+        self.closers = {
+            opener: tuple({end for family, _ in begun for end in family.residue if end.startswith("</")})
+            for opener, begun in self._begun.items()
         }
         self.first = re.compile("|".join(sorted({_beginning(mark) for mark in marks})) or _NOTHING)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Callable
 from typing import Final
 
 _PARAGRAPH_END: Final = r"\n[ \t\r]*\n"
@@ -35,6 +37,14 @@ def closing_of(opener: str) -> str:
 _NAME: Final = re.compile(r"\s*+(?!function\b)[^\s<>{}\]]++(?:[<\n]|\Z)")
 _HEAD: Final = re.compile(r"\s*+(?!function\b)[^\s<\]]")
 _MOST_HEAD: Final = 256
+_WORDS: Final = re.compile(r"[\w.-]+")
+
+
+@functools.lru_cache(maxsize=256)
+def _ends(opener: str, more: tuple[str, ...]) -> tuple[re.Pattern[str], int]:
+    """What ends the text that a marker covers, and how long that may be."""
+    closers = [end for end in (closing_of(opener), *more) if end]
+    return re.compile("|".join((*map(re.escape, closers), _PARAGRAPH_END))), max((80, *map(len, closers)))
 
 
 class Cover:
@@ -47,10 +57,9 @@ class Cover:
 
     __slots__ = ("_end", "_is_fresh", "_longest", "_quote", "_tail", "still_open")
 
-    def __init__(self, opener: str, quote: str) -> None:
-        closing = closing_of(opener)
-        self._end = re.compile(f"{re.escape(closing)}|{_PARAGRAPH_END}" if closing else _PARAGRAPH_END)
-        self._longest = max(len(closing), 80)
+    def __init__(self, opener: str, quote: str, ends: tuple[str, ...] = ()) -> None:
+        """`ends`: what else closes it."""
+        self._end, self._longest = _ends(opener, ends)
         self._quote = quote
         self._is_fresh = True
         self._tail = ""  # what came last: an end may begin in it
@@ -74,13 +83,15 @@ class Cover:
 
 
 class Foreign:
-    """A marker that no family read on. Where it names a tool, which was not offered then, the values up to its end are
-    that one's."""
+    """A marker that no family read on. Where it names a tool that was not offered, the values up to its end are that
+    one's."""
 
-    __slots__ = ("_cover", "_head", "_is_closed", "_is_element", "_size")
+    __slots__ = ("_cover", "_head", "_is_closed", "_is_element", "_is_offered", "_size")
 
-    def __init__(self, opener: str) -> None:
-        self._cover = Cover(opener, "")
+    def __init__(self, opener: str, ends: tuple[str, ...], is_offered: Callable[[str], object]) -> None:
+        """`ends`: closing tags of the families that it begins."""
+        self._cover = Cover(opener, "", ends)
+        self._is_offered = is_offered
         self._is_closed = opener[-1:] == ">" and opener != "<|channel|>"
         self._is_element = self._is_closed and opener[-2:] not in ("|>", "｜>")
         self._size = len(opener)
@@ -98,4 +109,6 @@ class Foreign:
         if self._is_element and "arg" not in tag:
             return False
         head = self._head[self._size :]
-        return (_NAME if self._is_closed else _HEAD).match(head) is not None
+        if (_NAME if self._is_closed else _HEAD).match(head) is None:
+            return False
+        return not any(map(self._is_offered, _WORDS.findall(head.partition("<")[0])))

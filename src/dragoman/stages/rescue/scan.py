@@ -308,7 +308,7 @@ class Scanner:
         if known is None or known[0] != begun:
             return False
         if text.startswith(known[1]):
-            self._foreign = Foreign(marker)
+            self._foreign = Foreign(marker, self._markers.closers[marker], self._tools.offered)
             return True
         return None if known[1].startswith(text) and not self._is_ended else False
 
@@ -377,7 +377,8 @@ class Scanner:
         text = self._raw.take()
         if is_message:
             return text
-        self._foreign = Foreign(self._begun[0])
+        marker = self._begun[0]
+        self._foreign = Foreign(marker, self._markers.closers[marker], self._tools.offered)
         self._prose(text[:1], out)
         return text[1:]
 

@@ -9,12 +9,12 @@ import msgspec
 
 from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.cursor import MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
-from dragoman.stages.rescue.heads import attributes
+from dragoman.stages.rescue.heads import attributes, is_read, words_before
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.xml_values import SECTION, json_until, live_string, member, section_until, value_until
 
 #: Why a call whose markup does not go on is refused.
-BROKEN: Final = "its tags do not close each other, or give an argument twice"
+BROKEN: Final = "its tags hold more than is read, do not close each other, or give an argument twice"
 #: Why a call whose value holds another call's markup is refused, with all that stands behind it.
 NESTED: Final = "a value holds the markup of a call, so that its end and its own call's have two readings"
 
@@ -41,7 +41,9 @@ class Tags(msgspec.Struct, frozen=True):
     calls: tuple[str, ...] = ()
 
 
-def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generator[Action, None, bool]:
+def tagged_call(
+    cursor: Cursor, tools: Tools, name: str, tags: Tags, *, is_head_read: bool = True
+) -> Generator[Action, None, bool]:
     """The call of a known tool from its first argument on; gives whether it was whole.
 
     It needs a closing tag. A value that holds markup of its own family has two readings, and so has an argument that
@@ -49,10 +51,9 @@ def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generato
     value holds the beginning of a call.
     """
     cursor.stops = tags.ends
-    mark = yield from cursor.closing(*tags.openers, *tags.ends)
-    if not mark and cursor.rest():
-        raise NotACall
-    yield Open(name, in_tags=True)
+    mark = yield from first_tag(cursor, name, tags.openers, tags.ends, calls=tags.calls, is_head_read=is_head_read)
+    if mark is None:
+        return False
     keys: list[str] = []
     while mark in tags.openers:
         key, kind = yield from tags.head(cursor)
@@ -76,6 +77,34 @@ def tagged_call(cursor: Cursor, tools: Tools, name: str, tags: Tags) -> Generato
     else:
         yield from refused(cursor, tags.ends if mark else ())  # what is no tag of it may be the answer's
     return is_whole
+
+
+def first_tag(
+    cursor: Cursor,
+    name: str,
+    openers: tuple[str, ...],
+    ends: tuple[str, ...],
+    *,
+    calls: tuple[str, ...] = (),
+    is_head_read: bool = True,
+) -> Generator[Action, None, str | None]:
+    """Open a call, and give its first tag; None when it was refused, since its head says more than is read, or words
+    stand before an argument. Words alone are no call."""
+    mark = yield from cursor.closing(*openers, *ends)
+    has_words = not mark and bool(cursor.rest())
+    if has_words and not (yield from words_before(cursor, openers, (*ends, *calls))):
+        raise NotACall
+    if is_head_read and not has_words:
+        yield Open(name, in_tags=True)
+        return mark
+    yield from refused_head(cursor, name, () if mark in ends else ends)
+    return None
+
+
+def refused_head(cursor: Cursor, name: str, ends: tuple[str, ...]) -> Parser:
+    """A call before whose first value stands what nobody reads; up to its end. What follows that is none of it."""
+    yield Open(name)
+    yield from refused(cursor, ends)
 
 
 def refused(cursor: Cursor, ends: tuple[str, ...]) -> Parser:
@@ -123,12 +152,16 @@ def spellings(prefix: str, *words: str) -> tuple[str, ...]:
 def invoke_in(cursor: Cursor, tools: Tools, prefix: str, blocks: tuple[str, ...]) -> Parser:
     """The call from behind `<{prefix}invoke` on: arguments in tags with `string="true"` or `"false"`, or one JSON
     object. `blocks`: the words of the tags around it."""
-    name = tools.offered((yield from attributes(cursor)).get("name", ""))
+    told = yield from attributes(cursor)
+    name = tools.offered(told.get("name", ""))
     if name is None:
         raise NotACall
+    is_head_read = is_read(told, "name")
     ends = spellings(f"</{prefix}", "invoke>", *(f"{block}>" for block in blocks))
     yield from cursor.space()
     if (yield from cursor.peek()) == "{":
+        if not is_head_read:
+            return (yield from refused_head(cursor, name, ends))
         cursor.stops = ends
         yield from named_call(cursor, name)
         yield from cursor.closing(*ends)
@@ -140,10 +173,16 @@ def invoke_in(cursor: Cursor, tools: Tools, prefix: str, blocks: tuple[str, ...]
         ends,
         calls=spellings(f"<{prefix}", "invoke"),
     )
-    yield from tagged_call(cursor, tools, name, tags)
+    yield from tagged_call(cursor, tools, name, tags, is_head_read=is_head_read)
 
 
 def _string_head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
     found = yield from attributes(cursor)
     kind = {"true": "string", "false": "json"}.get(found.get("string", ""), "")
-    return found.get("name", ""), kind
+    return found.get("name", "") if is_read(found, "name", "string") else "", kind
+
+
+def name_head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
+    """The head of an argument whose only attribute is its name."""
+    found = yield from attributes(cursor)
+    return found.get("name", "") if is_read(found, "name") else "", ""

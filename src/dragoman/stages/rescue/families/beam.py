@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import attributes
-from dragoman.stages.rescue.typed_tags import Tags, tagged_call
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.typed_tags import Tags, name_head, tagged_call
 
 _HEADER: Final = "<|start|>assistant"
 _NAME: Final = re.compile(r"[^\s<>{}]+")
@@ -32,12 +30,10 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from tagged_call(cursor, tools, name, _TAGS)
 
 
-def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
-    return (yield from attributes(cursor)).get("name", ""), ""
-
-
 #: The tokens are harmony's too: behind one in a value nobody can tell what is still of it.
-_TAGS: Final = Tags(("<rfl:parameter",), _head, ("</rfl:parameter>",), _ENDS, calls=(_HEADER, "<|channel|>", *_ENDS))
+_TAGS: Final = Tags(
+    ("<rfl:parameter",), name_head, ("</rfl:parameter>",), _ENDS, calls=(_HEADER, "<|channel|>", *_ENDS)
+)
 
 FAMILY = Family(
     name="beam",

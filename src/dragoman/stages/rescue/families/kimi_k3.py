@@ -9,9 +9,9 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import attributes
+from dragoman.stages.rescue.heads import attributes, is_read
 from dragoman.stages.rescue.json_calls import named_call
-from dragoman.stages.rescue.typed_tags import Tags, tagged_call
+from dragoman.stages.rescue.typed_tags import Tags, refused_head, tagged_call
 
 _SEPARATOR: Final = "<|sep|>"
 _TOOLS: Final = "<|open|>tools<|sep|>"
@@ -33,19 +33,21 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if opener == _TOOLS:
         yield from cursor.space()
         yield from cursor.expect(_CALL)
-    written = (yield from _attributes(cursor)).get("tool", "")
-    name = tools.offered(written)
+    told = yield from _attributes(cursor)
+    name = tools.offered(told.get("tool", ""))
     if name is None:
         raise NotACall
-    if (yield from cursor.closing(_JSON)):
-        yield from attributes(cursor, _SEPARATOR)
+    is_head_read = is_read(told, "tool", "index")
+    if is_head_read and (yield from cursor.closing(_JSON)):
+        if not is_read((yield from attributes(cursor, _SEPARATOR)), "type"):
+            return (yield from refused_head(cursor, name, _TAGS.ends))
         cursor.stops = ("<|close|>json<|sep|>", _CALL_END)
         yield from cursor.space()
         yield from named_call(cursor, name)
         yield from cursor.closing("<|close|>json<|sep|>")
         yield from cursor.closing(_CALL_END)
     else:
-        yield from tagged_call(cursor, tools, name, _TAGS)
+        yield from tagged_call(cursor, tools, name, _TAGS, is_head_read=is_head_read)
     yield from cursor.closing(*_SECTION_ENDS)
     yield from cursor.closing(*_MESSAGE_ENDS)
     yield from cursor.closing(*_MESSAGE_ENDS)
@@ -58,7 +60,7 @@ def _attributes(cursor: Cursor) -> Generator[Action, None, dict[str, str]]:
 
 def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
     found = yield from _attributes(cursor)
-    return found.get("key", ""), found.get("type", "")
+    return found.get("key", "") if is_read(found, "key", "type") else "", found.get("type", "")
 
 
 _TAGS: Final = Tags(

@@ -9,6 +9,7 @@ from typing import Final
 
 from dragoman.stages.rescue.argument_tags import argument_pairs
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.heads import words_before
 from dragoman.stages.rescue.json_calls import call_objects, named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
@@ -28,7 +29,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         name = tools.offered((yield from cursor.word(_NAME)))
     if name is None:
         raise NotACall
-    if opener == _SLIP and (yield from cursor.sees("<arg_key>")):
+    if opener == _SLIP and (yield from words_before(cursor, ("<arg_key>",), (_SLIP, *ends))):
         yield from argument_pairs(cursor, tools, name, ends=ends)
         return
     yield from cursor.space()

@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from typing import Final
 
-from dragoman.stages.rescue.argument_tags import quoted_name
+from dragoman.stages.rescue.argument_tags import empty_call, named_head
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.heads import first_told, plain_until
 from dragoman.stages.rescue.typed_tags import Tags, tagged_call
 
 _FUNCTION: Final = "<function name="
 _WRAPPER: Final = "<tool_call>"
 _WRAPPER_END: Final = "</tool_call>"
-_KEY: Final = re.compile(r"[^\"'<>\n]+")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -22,16 +21,17 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if opener == _WRAPPER:
         yield from cursor.space()
         yield from cursor.expect(_FUNCTION)
-    name = yield from quoted_name(cursor, tools)
-    yield from cursor.expect(">")
-    yield from tagged_call(cursor, tools, name, _TAGS)
+    name, is_head_read, is_empty = yield from named_head(cursor, tools)
+    if is_empty:
+        yield from empty_call(name, is_head_read=is_head_read)
+    else:
+        yield from tagged_call(cursor, tools, name, _TAGS, is_head_read=is_head_read)
     yield from cursor.closing(_WRAPPER_END)
 
 
 def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
-    quote = yield from cursor.take('"', "'")
-    key = yield from cursor.word(_KEY)
-    return key if (yield from cursor.take(f"{quote}>")) else "", ""
+    key, is_head_read = first_told((yield from plain_until(cursor, ">")))
+    return key if is_head_read else "", ""
 
 
 _TAGS: Final = Tags(

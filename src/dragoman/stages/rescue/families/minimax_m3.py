@@ -9,10 +9,10 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.stages.json_schema import Shape, ToolSchema
-from dragoman.stages.rescue.argument_tags import quoted_name
+from dragoman.stages.rescue.argument_tags import named_head
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
-from dragoman.stages.rescue.heads import plain_until
-from dragoman.stages.rescue.typed_tags import refused, refused_to_the_end
+from dragoman.stages.rescue.heads import plain_until, words_before
+from dragoman.stages.rescue.typed_tags import refused, refused_head, refused_to_the_end
 from dragoman.stages.rescue.xml_values import leaf, live_string, member
 
 _MARK: Final = "]<]minimax[>["
@@ -20,6 +20,9 @@ _MARK: Final = "]<]minimax[>["
 _NESTED: Final = "<"
 _CALLS: Final = ("tool_call", "invoke name=")
 _ENDS: Final = ("/invoke", "/tool_call")
+_END_TAGS: Final = tuple(f"{_MARK}<{end}>" for end in _ENDS)
+#: What begins none, though it begins as they do.
+_NO_ARGUMENTS: Final = tuple(f"{_MARK}<{tag}" for tag in ("/", *_CALLS))
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -33,13 +36,16 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 def _call(cursor: Cursor, tools: Tools) -> Parser:
     """One call from behind its `name=` on."""
-    name = yield from quoted_name(cursor, tools)
-    yield from cursor.expect(">")
+    name, is_head_read, _ = yield from named_head(cursor, tools)
     tag = yield from _next_tag(cursor)
-    if not tag and (yield from cursor.peek()):
-        raise NotACall
-    yield Open(name, in_tags=True)
     schema = tools.schema(name)
+    if not tag and (yield from cursor.peek()):
+        if not (yield from words_before(cursor, (f"{_MARK}<",), _NO_ARGUMENTS)):
+            raise NotACall
+        is_head_read = False
+    if not is_head_read:
+        return (yield from refused_head(cursor, name, () if tag in _ENDS else _END_TAGS))
+    yield Open(name, in_tags=True)
     keys: list[str] = []
     while tag and not tag.startswith(("/", _NESTED, *_CALLS)) and tag not in keys:
         yield member(tag, keys)
@@ -48,7 +54,7 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
         yield from refused_to_the_end(cursor)
         return
     if tag not in _ENDS:
-        yield from refused(cursor, tuple(f"{_MARK}<{end}>" for end in _ENDS))
+        yield from refused(cursor, _END_TAGS)
         return
     yield Piece("}" if keys else "{}")
     yield Close(cursor.marker)
@@ -64,7 +70,8 @@ def _tag(cursor: Cursor) -> Generator[Action, None, str]:
     yield from cursor.space()
     if not (yield from cursor.take("<")):
         return ""
-    return (yield from plain_until(cursor, ">"))
+    tag = yield from plain_until(cursor, ">")
+    return "" if "=" in tag and not tag.startswith(_CALLS) else tag  # an attribute may be an argument
 
 
 def _value(cursor: Cursor, schema: ToolSchema, shape: Shape, key: str) -> Generator[Action, None, str]:

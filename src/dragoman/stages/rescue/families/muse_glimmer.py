@@ -10,8 +10,8 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import attributes
-from dragoman.stages.rescue.typed_tags import Tags, tagged_call
+from dragoman.stages.rescue.heads import head_rest
+from dragoman.stages.rescue.typed_tags import Tags, name_head, tagged_call
 
 _HEADER: Final = "<|start|>assistant"
 _CALLS: Final = "<atem:function_calls>"
@@ -35,14 +35,15 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if opener == _CALLS:
         yield from cursor.space()
         yield from cursor.expect(_INVOKE)
-    name = yield from _name(cursor, tools)
-    yield from tagged_call(cursor, tools, name, _TAGS)
+    name, is_head_read = yield from _name(cursor, tools)
+    yield from tagged_call(cursor, tools, name, _TAGS, is_head_read=is_head_read)
     yield from cursor.closing(_CALLS_END)
     yield from cursor.closing(*_TURN_ENDS)
 
 
-def _name(cursor: Cursor, tools: Tools) -> Generator[Action, None, str]:
-    """The offered tool, the token that got into its name taken away; it may stand for what ends the tag."""
+def _name(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bool]]:
+    """The offered tool, the token that got into its name taken away, which may stand for what ends the tag; and whether
+    the tag tells no more."""
     yield from cursor.expect('"')
     written, is_stray = "", False
     while True:
@@ -50,20 +51,19 @@ def _name(cursor: Cursor, tools: Tools) -> Generator[Action, None, str]:
         if not (yield from cursor.take(_STRAY)):
             break
         is_stray = True
-    if not (yield from cursor.take('">')) and not (is_stray and (yield from cursor.peek(len(_ARGUMENT))) == _ARGUMENT):
+    is_head_read = True
+    if (yield from cursor.take('"')):
+        is_head_read, _ = yield from head_rest(cursor)
+    elif not (is_stray and (yield from cursor.peek(len(_ARGUMENT))) == _ARGUMENT):
         raise NotACall
     space, _, own = written.partition(".")
     name = tools.offered(written) or (tools.offered(own) if own.partition(".")[0] == space else None)
     if name is None:
         raise NotACall
-    return name
+    return name, is_head_read
 
 
-def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
-    return (yield from attributes(cursor)).get("name", ""), ""
-
-
-_TAGS: Final = Tags((_ARGUMENT,), _head, ("</atem:parameter>",), ("</atem:invoke>", _CALLS_END), calls=(_INVOKE,))
+_TAGS: Final = Tags((_ARGUMENT,), name_head, ("</atem:parameter>",), ("</atem:invoke>", _CALLS_END), calls=(_INVOKE,))
 
 FAMILY = Family(
     name="muse-glimmer",

@@ -4,17 +4,19 @@ The opening tag may be missing."""
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
 from typing import Final
 
-from dragoman import _json
-from dragoman.stages.rescue.cursor import Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Parser, Piece, Tools
+from dragoman.stages.rescue.heads import first_told
 from dragoman.stages.rescue.json_calls import named_call
-from dragoman.stages.rescue.typed_tags import refused, refused_to_the_end
-from dragoman.stages.rescue.xml_values import value_until
+from dragoman.stages.rescue.typed_tags import first_tag, refused, refused_head, refused_to_the_end
+from dragoman.stages.rescue.xml_values import member, value_until
 
 _NAME: Final = re.compile(r"[^<>\n]+")
 #: What begins an argument; the second one as others write it.
 _PARAMETERS: Final = ("<parameter=", "<parameter name=")
+_MARKS: Final = re.compile(r"\\\"|[<'`“”‘’«»]")
 #: The same on a line of its own, where the tag is missing that closes the argument before it.
 _UNCLOSED: Final = "\n<parameter="
 
@@ -34,52 +36,64 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
     """The call from behind `<function=` on. `end`: the tag around it, which ends it too, if it is there."""
     written = yield from cursor.word(_NAME)
     yield from cursor.expect(">")
-    name = tools.offered(written.strip().strip("\"'"))
+    told, is_head_read = first_told(written, tools.offered)
+    name = tools.offered(told)
     if name is None:
         raise NotACall
     yield from cursor.space()
     if (yield from cursor.peek()) == "{":  # Llama's custom format
         if not is_wrapped:
             raise NotACall
+        if not is_head_read:
+            return (yield from refused_head(cursor, name, ("</function>", end)))
         cursor.stops = ("</function>", end)
         yield from named_call(cursor, name)
         yield from cursor.closing("</function>")
         return
-    keys: list[str] = []
-    stop = ""
-    while True:
-        yield from cursor.space()
-        mark = _PARAMETERS[0] if stop == _UNCLOSED else (yield from cursor.take(*_PARAMETERS, "</function>", end))
-        if not keys:
-            if not mark and cursor.rest():
-                raise NotACall
-            yield Open(name, in_tags=True)
-        if mark not in _PARAMETERS:
-            if mark:
-                yield Piece("}" if keys else "{}")
-            yield Close(mark)
-            return
+    ends, calls = ("</function>", end), ("<function=", end.replace("</", "<"))
+    mark = yield from first_tag(cursor, name, _PARAMETERS, ends, calls=calls, is_head_read=is_head_read)
+    if mark is None:
+        return
+    schema, keys, stop = tools.schema(name), list[str](), ""
+    last = f"\n</function>\n{end}"  # ends the last argument too, where the tag is missing that closes it
+    stops = ("</parameter>", _UNCLOSED, "<parameter=", "<parameter name=", last, "<function=", "<invoke name=")
+    while mark in _PARAMETERS:
         written = yield from cursor.word(_NAME)
-        key, closed = written.strip().strip("\"'"), (yield from cursor.take(">"))
-        is_next = bool(closed) and tools.schema(name).has_member(key) and not tools.offered(key) and key not in keys
+        closed = yield from cursor.take(">")
+        key, is_key_read = first_told(written, schema.has_member)
+        is_next = bool(closed) and schema.has_member(key) and not tools.offered(key) and key not in keys
         if stop == _UNCLOSED and not is_next and (closed or cursor.rest()):
             return (yield from refused_to_the_end(cursor, f"{stop}{written}{closed}"))
         if not closed:
-            yield Close("")
-            return
-        if key in keys:  # two readings
-            yield from refused(cursor, ("</function>", end))
-            return
-        yield Piece(f"{', ' if keys else '{'}{_json.encode_text(key).decode()}: ")
-        keys.append(key)
-        stop = yield from value_until(
-            cursor, tools, name, key, ("</parameter>", _UNCLOSED, "<parameter=", mark, "<function=", "<invoke name=")
-        )
+            return (yield Close(""))
+        if key in keys or not is_key_read:  # two readings
+            return (yield from refused(cursor, ends))
+        yield member(key, keys)
+        stop, is_plain = yield from _value(value_until(cursor, tools, name, key, stops))
         if not stop:
-            yield Close("")
-            return
-        if stop not in ("</parameter>", _UNCLOSED):  # `<parameter=` begins a call too, in a slip
+            return (yield Close(""))
+        if stop == last and is_plain:
+            mark = last
+        elif stop in ("</parameter>", _UNCLOSED):
+            mark = _PARAMETERS[0] if stop == _UNCLOSED else (yield from cursor.closing(*_PARAMETERS, *ends))
+        else:  # `<parameter=` begins a call too, in a slip
             return (yield from refused_to_the_end(cursor, stop))
+    if mark:
+        yield Piece("}" if keys else "{}")
+    yield Close(mark)
+
+
+def _value(values: Generator[Action, None, str]) -> Generator[Action, None, tuple[str, bool]]:
+    """A value as it comes; gives what ended it, and whether no text in it holds a quotation mark or a tag: what follows
+    those may be of the value."""
+    is_plain = True
+    while True:
+        try:
+            action = next(values)
+        except StopIteration as end:
+            return end.value, is_plain
+        is_plain = is_plain and not (isinstance(action, Piece) and _MARKS.search(action.text))
+        yield action
 
 
 FAMILY = Family(

@@ -1,0 +1,94 @@
+"""What a call's tags say beside what is read of them: attributes, words, odd names. Nothing runs without it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rescue_forms import FORMS, Form
+from test_moved_parameters import parts_of
+from test_written_calls import delivered, exact, play
+
+ATTRIBUTES = (' timeout="5"', " timeout=5", " timeout='5'", ' timeout="5" dry_run="true"', " dry_run")
+TAGGED = [form for form in FORMS if form.closes == "tag"]
+#: Ends of opening tags, as far as attributes may stand before them.
+TAG_ENDS = re.compile(r"(?<=[\w\"'])(?:>|<\|sep\|>)|(?<=\w)\|>")
+CALL = ("run_command", {"command": "ls"})
+NEXT = ("get_time", {"zone": "Oslo"})
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+def test_an_attribute_is_no_argument_that_is_lost(form: Form):
+    """Wherever one stands, the call has it, or fails, or it is shown."""
+    text = form.write([CALL]).text()
+    for found in TAG_ENDS.finditer(text):
+        for attribute in ATTRIBUTES:
+            written = f"{text[: found.start()]}{attribute}{text[found.start() :]}"
+            for size in (1, len(written)):
+                reply = play(written, "stop", size)
+                said = reply.text + repr(delivered(reply)[:1])
+                assert reply.error or attribute.strip() in said, f"{written!r}: {delivered(reply)}"
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@pytest.mark.parametrize("words", ["So:\n", "words ", "\nI run it.\n\n", "<assistant>"])
+def test_words_before_a_parameter(form: Form, words: str):
+    """The call is told as one that failed, and the next one runs or fails."""
+    lead, begin, parameter, closing, tail = parts_of(form, "get_time", {"zone": "Rome"})
+    one = "".join((begin, " " if begin[-1].isalnum() else "", words, parameter, closing))
+    for behind in ("", form.write([NEXT]).calls[0][0] + closing):
+        text = lead + one + behind + tail
+        for size in (1, 7, len(text)):
+            reply = play(text, "stop", size)
+            assert [call.name for call in reply.failed_calls][:1] == ["get_time"], text
+            assert delivered(reply) in ([], [NEXT] if behind else []), text
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+def test_words_alone_are_no_call(form: Form):
+    lead, begin, _, closing, tail = parts_of(form, "get_time", {"zone": "Rome"})
+    text = f"{lead}{begin} begins such a call. {closing}{tail}"
+    for size in (1, len(text)):
+        reply = play(text, "stop", size)
+        assert (delivered(reply), reply.failed_calls, reply.text.strip()) == ([], (), text.strip())
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+@pytest.mark.parametrize("blank", [" ", "\u00a0", "\u2028", "\u3000", "\u200b", "\ufeff"])
+def test_a_blank_in_a_name(form: Form, blank: str):
+    """White space around a name is none of it; what is no white space makes another name."""
+    for name in (f"get_time{blank}", f"{blank}get_time"):
+        text = form.write([(name, {"zone": "Rome"})]).text()
+        for size in (1, len(text)):
+            reply = play(text, "stop", size)
+            meant = exact([("get_time", {"zone": "Rome"})]) if not blank.strip() else []
+            assert reply.error or exact(delivered(reply)) in ([], meant), text
+            assert reply.error or delivered(reply) or reply.text.strip() == text.strip()
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+@pytest.mark.parametrize("name", ["ｇet_time", "“get_time”", "get_time\u200b", "Get_Time", "get-time", "«get_time»"])
+def test_a_name_that_is_almost_offered(form: Form, name: str):
+    """It is the name of a tool that was not offered, so that it stays text; and the next call has what is its own."""
+    one = form.write([(name, {"zone": "Rome"})]).text()
+    text = one + form.write([NEXT]).text()
+    for size in (1, len(text)):
+        alone = play(one, "stop", size)
+        assert (delivered(alone), alone.failed_calls, alone.text.strip()) == ([], (), one.strip())
+        reply = play(text, "stop", size)
+        assert reply.error or delivered(reply) in ([], [NEXT]), text
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"), [("<user>", "</tool_call>"), ("<user>", "</user>"), ("<tool_call>", "</tool_call>")]
+)
+def test_a_slip_ends_where_its_family_ends(begin: str, end: str):
+    """A parameter behind a call whose tool was not offered is none of it, whichever tag ends that."""
+    parameter = "<arg_key>dry_run</arg_key><arg_value>true</arg_value>"
+    call = "<tool_call>run_command<arg_key>command</arg_key><arg_value>ls</arg_value></tool_call>"
+    for text in (f"{begin}nope{end} {parameter}{call}", f"{begin}nope{end}{parameter}{begin}nope{end}{call}"):
+        for size in (1, 7, len(text)):
+            reply = play(text, "stop", size)
+            assert [failed.name for failed in reply.failed_calls] == ["run_command"], text
+            assert delivered(reply) == []

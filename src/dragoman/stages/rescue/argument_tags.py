@@ -44,7 +44,8 @@ def invoke_call(
     if is_empty:
         yield from empty_call(name, is_head_read=is_head_read)
         return True
-    parameter, end = f"<{prefix}parameter", f"</{prefix}invoke>"
+    closers = (f"</{prefix}parameter>", f"</{prefix}param>")
+    parameters, end = (f"<{prefix}parameter", f"<{prefix}param "), f"</{prefix}invoke>"
     yield from cursor.space()
     if (yield from cursor.peek()) == "{":  # DeepSeek V3.2 without its prefix
         if not is_head_read:
@@ -55,11 +56,14 @@ def invoke_call(
         return True
     #: Qwen's calls close their arguments with the same tag.
     nested = (f"<{prefix}invoke name=", "<function=", "<parameter=")
-    mark = yield from first_tag(cursor, name, (parameter,), (end, *ends), calls=nested, is_head_read=is_head_read)
+    mark = yield from first_tag(
+        cursor, name, parameters, closers, (end, *ends), calls=nested, is_head_read=is_head_read
+    )
     if mark is None:
         return True
     keys: list[str] = []
-    while mark == parameter:
+    while mark in parameters:
+        parameter = mark.rstrip()
         told = yield from attributes(cursor)
         key = told.get("name", "") if is_read(told, "name") else ""
         if not key or key in keys:  # broken off, or two readings
@@ -67,14 +71,14 @@ def invoke_call(
             return False
         yield member(key, keys)
         trim = trims and (yield from cursor.peek()) == "\n"
-        stops = (f"</{prefix}parameter>", f"{parameter} ", *nested)
+        stops = (f"{parameter.replace('<', '</')}>", f"{parameter} ", *nested)
         stop = yield from value_until(cursor, tools, name, key, stops, trim=trim)
         if stop in stops[1:]:
             yield from refused_to_the_end(cursor, stop) if stop in nested else refused(cursor, (end, *ends))
             return False
         if not stop:
             break
-        mark = yield from cursor.closing(parameter, end, *ends)
+        mark = yield from cursor.closing(*parameters, end, *ends)
     is_whole = mark == end or mark in ends
     if is_whole:
         yield Piece("}" if keys else "{}")
@@ -98,7 +102,7 @@ def argument_pairs(
     if not (yield from cursor.space()) and not (yield from cursor.peek()):  # the name may be cut
         raise NotACall
     calls = (*(end.replace("</", "<") for end in ends), _SEPARATOR)
-    mark = yield from first_tag(cursor, name, (f"<{key_tag}",), ends, calls=calls)
+    mark = yield from first_tag(cursor, name, (f"<{key_tag}",), (f"</{value_tag}",), ends, calls=calls)
     if mark is None:
         return
     keys: list[str] = []

@@ -14,8 +14,8 @@ from dragoman.stages.rescue.cursor import MORE, Action, Cursor, NotACall
 
 #: Characters of a head.
 _LONGEST: Final = 400
-#: Characters between the head of a call and its first argument.
-_MOST_WORDS: Final = 200
+#: Characters behind the head of a call, up to the end of its first argument, where words stand before that.
+_MOST_WORDS: Final = 400
 _MARKUP: Final = re.compile(r"[<>\r\n]")
 _ATTRIBUTE: Final = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'“”‘’«»=/]++))")
 _REST: Final = re.compile(r"[^<>\r\n]+")
@@ -77,14 +77,19 @@ def is_read(told: dict[str, str], *known: str) -> bool:
     return all(key in known or value in _HARMLESS.get(key, ()) for key, value in told.items())
 
 
-def words_before(cursor: Cursor, literals: tuple[str, ...], ends: tuple[str, ...]) -> Generator[Action, None, bool]:
-    """Whether words come next, and one of these behind them: before an end, a brace and much else. Nothing is passed
-    over."""
+def words_before(
+    cursor: Cursor, openers: tuple[str, ...], closers: tuple[str, ...], ends: tuple[str, ...]
+) -> Generator[Action, None, bool]:
+    """Whether words come next, and behind them an argument as in a call: another tag of it follows at once what closes
+    the argument. Where an end or a brace comes first, or much else, none does. Nothing is passed over."""
     while True:
         rest = cursor.rest()[:_MOST_WORDS]
-        places = [(rest.find(one), one in literals) for one in (*literals, *ends, "{") if one in rest]
-        if places or cursor.ended or len(rest) == _MOST_WORDS:
-            return min(places, default=(0, False))[1]
+        places = [(rest.find(one), one in openers) for one in (*openers, *ends, "{") if one in rest]
+        place, is_argument = min(places, default=(0, True))
+        closed = [at + len(one) for one in closers for at in range(place, len(rest)) if rest.startswith(one, at)]
+        is_closed = bool(places) and any(rest[at:].lstrip().startswith((*openers, *ends)) for at in closed)
+        if is_closed or not is_argument or cursor.ended or len(rest) == _MOST_WORDS:
+            return is_closed and is_argument
         yield MORE
 
 

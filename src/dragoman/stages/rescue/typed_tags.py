@@ -51,7 +51,9 @@ def tagged_call(
     value holds the beginning of a call.
     """
     cursor.stops = tags.ends
-    mark = yield from first_tag(cursor, name, tags.openers, tags.ends, calls=tags.calls, is_head_read=is_head_read)
+    mark = yield from first_tag(
+        cursor, name, tags.openers, tags.closers, tags.ends, calls=tags.calls, is_head_read=is_head_read
+    )
     if mark is None:
         return False
     keys: list[str] = []
@@ -83,6 +85,7 @@ def first_tag(
     cursor: Cursor,
     name: str,
     openers: tuple[str, ...],
+    closers: tuple[str, ...],
     ends: tuple[str, ...],
     *,
     calls: tuple[str, ...] = (),
@@ -92,7 +95,7 @@ def first_tag(
     stand before an argument. Words alone are no call."""
     mark = yield from cursor.closing(*openers, *ends)
     has_words = not mark and bool(cursor.rest())
-    if has_words and not (yield from words_before(cursor, openers, (*ends, *calls))):
+    if has_words and not (yield from words_before(cursor, openers, closers, (*ends, *calls))):
         raise NotACall
     if is_head_read and not has_words:
         yield Open(name, in_tags=True)

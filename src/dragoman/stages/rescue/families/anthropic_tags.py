@@ -1,6 +1,6 @@
 """Claude's own form, which other models have learned: `<function_calls><invoke name="NAME">
 <parameter name="KEY">value</parameter></invoke></function_calls>`. The prefix `antml:` and the outer tag may be
-missing."""
+missing; some write `param` for `parameter`."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ FAMILY = Family(
     parse=_parse,
     source="https://github.com/openclaw/openclaw/issues/97750 (read 2026-11-22)",
     residue=(*(f"</{prefix}invoke>" for prefix in _SPELLINGS), *_BLOCK_ENDS),
-    value_ends=tuple(f"</{prefix}parameter>" for prefix in _SPELLINGS),
+    value_ends=tuple(f"</{prefix}{word}>" for prefix in _SPELLINGS for word in ("parameter", "param")),
 )

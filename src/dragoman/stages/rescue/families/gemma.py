@@ -61,10 +61,12 @@ class _Cut(Exception):
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.space()
-    if opener != "<call>":  # a token in pieces
-        yield from cursor.take(":")
-        yield from cursor.expect("call:")
+    if opener != "<call>" and not (yield from cursor.take("call:")):  # a token in pieces, or without its word
+        yield from cursor.expect(":")
+        yield from cursor.take("call:")
     yield from _call(cursor, tools)
+    while (yield from cursor.closing("call:")):  # the next one in the same tag
+        yield from _call(cursor, tools)
 
 
 def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:

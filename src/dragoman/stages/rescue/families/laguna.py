@@ -13,6 +13,7 @@ from dragoman.stages.rescue.heads import words_before
 from dragoman.stages.rescue.json_calls import call_objects, named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
+_KEY: Final = "<arg_key>"
 _SLIP: Final = "<user>"
 
 
@@ -29,9 +30,10 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         name = tools.offered((yield from cursor.word(_NAME)))
     if name is None:
         raise NotACall
-    if opener == _SLIP and (yield from words_before(cursor, ("<arg_key>",), (_SLIP, *ends))):
-        yield from argument_pairs(cursor, tools, name, ends=ends)
-        return
+    if opener == _SLIP and (
+        (yield from cursor.sees(_KEY)) or (yield from words_before(cursor, (_KEY,), ("</arg_value>",), (_SLIP, *ends)))
+    ):
+        return (yield from argument_pairs(cursor, tools, name, ends=ends))
     yield from cursor.space()
     if (yield from cursor.peek()) != "{":
         raise NotACall

@@ -18,6 +18,8 @@ from dragoman.stages.rescue.xml_values import leaf, live_string, member
 _MARK: Final = "]<]minimax[>["
 #: No tag: a call begins in a value.
 _NESTED: Final = "<"
+#: No key: a tag with an attribute, which may be an argument.
+_UNREAD: Final = "="
 _CALLS: Final = ("tool_call", "invoke name=")
 _ENDS: Final = ("/invoke", "/tool_call")
 _END_TAGS: Final = tuple(f"{_MARK}<{end}>" for end in _ENDS)
@@ -40,14 +42,14 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
     tag = yield from _next_tag(cursor)
     schema = tools.schema(name)
     if not tag and (yield from cursor.peek()):
-        if not (yield from words_before(cursor, (f"{_MARK}<",), _NO_ARGUMENTS)):
+        if not (yield from words_before(cursor, (f"{_MARK}<",), (">",), _NO_ARGUMENTS)):
             raise NotACall
         is_head_read = False
     if not is_head_read:
         return (yield from refused_head(cursor, name, () if tag in _ENDS else _END_TAGS))
     yield Open(name, in_tags=True)
     keys: list[str] = []
-    while tag and not tag.startswith(("/", _NESTED, *_CALLS)) and tag not in keys:
+    while tag and not tag.startswith(("/", _NESTED, _UNREAD, *_CALLS)) and tag not in keys:
         yield member(tag, keys)
         tag = yield from _value(cursor, schema, schema.member(schema.root(), tag), tag)
     if tag == _NESTED:
@@ -71,7 +73,7 @@ def _tag(cursor: Cursor) -> Generator[Action, None, str]:
     if not (yield from cursor.take("<")):
         return ""
     tag = yield from plain_until(cursor, ">")
-    return "" if "=" in tag and not tag.startswith(_CALLS) else tag  # an attribute may be an argument
+    return _UNREAD if "=" in tag and not tag.startswith(_CALLS) else tag
 
 
 def _value(cursor: Cursor, schema: ToolSchema, shape: Shape, key: str) -> Generator[Action, None, str]:

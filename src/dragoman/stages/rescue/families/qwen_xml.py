@@ -34,12 +34,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = True) -> Parser:
     """The call from behind `<function=` on. `end`: the tag around it, which ends it too, if it is there."""
-    written = yield from cursor.word(_NAME)
-    yield from cursor.expect(">")
-    told, is_head_read = first_told(written, tools.offered)
-    name = tools.offered(told)
-    if name is None:
-        raise NotACall
+    name, is_head_read = yield from _head(cursor, tools)
     yield from cursor.space()
     if (yield from cursor.peek()) == "{":  # Llama's custom format
         if not is_wrapped:
@@ -51,7 +46,9 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
         yield from cursor.closing("</function>")
         return
     ends, calls = ("</function>", end), ("<function=", end.replace("</", "<"))
-    mark = yield from first_tag(cursor, name, _PARAMETERS, ends, calls=calls, is_head_read=is_head_read)
+    mark = yield from first_tag(
+        cursor, name, _PARAMETERS, ("</parameter>",), ends, calls=calls, is_head_read=is_head_read
+    )
     if mark is None:
         return
     schema, keys, stop = tools.schema(name), list[str](), ""
@@ -81,6 +78,17 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
     if mark:
         yield Piece("}" if keys else "{}")
     yield Close(mark)
+
+
+def _head(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bool]]:
+    """The tool, and whether its tag tells no more."""
+    written = yield from cursor.word(_NAME)
+    yield from cursor.expect(">")
+    told, is_head_read = first_told(written, tools.offered)
+    name = tools.offered(told)
+    if name is None:
+        raise NotACall
+    return name, is_head_read
 
 
 def _value(values: Generator[Action, None, str]) -> Generator[Action, None, tuple[str, bool]]:

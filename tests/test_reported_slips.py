@@ -1,0 +1,30 @@
+"""Calls as users of servers and clients saw them written, whole and token by token (`tests/rescue/slips.toml`).
+
+A slip: `family`; `name`; `text`; `calls` that come out of it, each as `name {arguments}`; names of calls that fail
+(`failed`); `left`, the text that stays ("" when absent).
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescue_cases import outcome, play_text
+
+FILE = Path(__file__).parent / "rescue" / "slips.toml"
+SLIPS: list[dict[str, Any]] = tomllib.loads(FILE.read_text(encoding="utf-8"))["slips"]
+
+
+@pytest.mark.parametrize("slip", SLIPS, ids=lambda slip: f"{slip['family']}/{slip['name']}")
+def test_a_slip(slip: dict[str, Any]):
+    text = slip["text"]
+    for size in (len(text), 7, 1):
+        calls, failed, left = outcome(play_text([text[start : start + size] for start in range(0, len(text), size)]))
+        assert [f"{name} {json.dumps(arguments, ensure_ascii=False)}" for name, arguments in calls] == slip.get(
+            "calls", []
+        )
+        assert (failed, left) == (slip.get("failed", []), slip.get("left", ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -10,11 +11,26 @@ from rescue_forms import FORMS, Form
 from test_moved_parameters import parts_of
 from test_written_calls import delivered, exact, play
 
-ATTRIBUTES = (' timeout="5"', " timeout=5", " timeout='5'", ' timeout="5" dry_run="true"', " dry_run")
+SOAK = bool(os.environ.get("DRAGOMAN_SOAK"))
+ATTRIBUTES = (' timeout="5"', " dry_run", " timeout=5", " timeout='5'", ' timeout="5" dry_run="true"')[
+    : 5 if SOAK else 2
+]
+BLANKS = (" ", "\u2028", "\u200b", "\u00a0", "\u3000", "\ufeff")[: 6 if SOAK else 3]
+ALMOST = ("ｇet_time", "“get_time”", "get_time\u200b", "Get_Time", "get-time", "«get_time»")[: 6 if SOAK else 2]
 TAGGED = [form for form in FORMS if form.closes == "tag"]
 #: Ends of opening tags, as far as attributes may stand before them.
 TAG_ENDS = re.compile(r"(?<=[\w\"'])(?:>|<\|sep\|>)|(?<=\w)\|>")
 CALL = ("run_command", {"command": "ls"})
+#: Where a family has a word of its own that is no argument: a call's id or kind, a server, a type, a recipient.
+OWN_WORDS = {
+    "mistral": r"(?<=\[CALL_ID\])\w+",
+    "deepseek": r"(?<=begin｜>)function",
+    "step3": r"(?<=begin｜>)function",
+    "k2-horizon": r"(?<=arg_type>)\w+",
+    "mcp-tags": r"(?<=server_name>)\w+",
+    "muse-glimmer": r"(?<= to=)\w+",
+}
+STEP = 1 if SOAK else 5
 NEXT = ("get_time", {"zone": "Oslo"})
 
 
@@ -25,21 +41,21 @@ def test_an_attribute_is_no_argument_that_is_lost(form: Form):
     for found in TAG_ENDS.finditer(text):
         for attribute in ATTRIBUTES:
             written = f"{text[: found.start()]}{attribute}{text[found.start() :]}"
-            for size in (1, len(written)):
+            for size in (3, len(written)):
                 reply = play(written, "stop", size)
                 said = reply.text + repr(delivered(reply)[:1])
                 assert reply.error or attribute.strip() in said, f"{written!r}: {delivered(reply)}"
 
 
 @pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
-@pytest.mark.parametrize("words", ["So:\n", "words ", "\nI run it.\n\n", "<assistant>"])
+@pytest.mark.parametrize("words", ["So:\n", "\nI run it.\n\n", "<assistant>"])
 def test_words_before_a_parameter(form: Form, words: str):
     """The call is told as one that failed, and the next one runs or fails."""
     lead, begin, parameter, closing, tail = parts_of(form, "get_time", {"zone": "Rome"})
     one = "".join((begin, " " if begin[-1].isalnum() else "", words, parameter, closing))
     for behind in ("", form.write([NEXT]).calls[0][0] + closing):
         text = lead + one + behind + tail
-        for size in (1, 7, len(text)):
+        for size in (3, len(text)):
             reply = play(text, "stop", size)
             assert [call.name for call in reply.failed_calls][:1] == ["get_time"], text
             assert delivered(reply) in ([], [NEXT] if behind else []), text
@@ -55,12 +71,12 @@ def test_words_alone_are_no_call(form: Form):
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
-@pytest.mark.parametrize("blank", [" ", "\u00a0", "\u2028", "\u3000", "\u200b", "\ufeff"])
+@pytest.mark.parametrize("blank", BLANKS)
 def test_a_blank_in_a_name(form: Form, blank: str):
     """White space around a name is none of it; what is no white space makes another name."""
     for name in (f"get_time{blank}", f"{blank}get_time"):
         text = form.write([(name, {"zone": "Rome"})]).text()
-        for size in (1, len(text)):
+        for size in (3, len(text)):
             reply = play(text, "stop", size)
             meant = exact([("get_time", {"zone": "Rome"})]) if not blank.strip() else []
             assert reply.error or exact(delivered(reply)) in ([], meant), text
@@ -68,12 +84,12 @@ def test_a_blank_in_a_name(form: Form, blank: str):
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
-@pytest.mark.parametrize("name", ["ｇet_time", "“get_time”", "get_time\u200b", "Get_Time", "get-time", "«get_time»"])
+@pytest.mark.parametrize("name", ALMOST)
 def test_a_name_that_is_almost_offered(form: Form, name: str):
     """It is the name of a tool that was not offered, so that it stays text; and the next call has what is its own."""
     one = form.write([(name, {"zone": "Rome"})]).text()
     text = one + form.write([NEXT]).text()
-    for size in (1, len(text)):
+    for size in (3, len(text)):
         alone = play(one, "stop", size)
         assert (delivered(alone), alone.failed_calls, alone.text.strip()) == ([], (), one.strip())
         reply = play(text, "stop", size)
@@ -92,3 +108,36 @@ def test_a_slip_ends_where_its_family_ends(begin: str, end: str):
             reply = play(text, "stop", size)
             assert [failed.name for failed in reply.failed_calls] == ["run_command"], text
             assert delivered(reply) == []
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+def test_a_word_anywhere_is_not_lost(form: Form):
+    """It is an argument's, or shown, or the call fails."""
+    text = form.write([("run_command", {"command": "ls", "dry_run": True})]).text()
+    own = [found.span() for found in re.finditer(OWN_WORDS.get(form.family, "(?!)"), text)]
+    for place in range(0, len(text) + 1, STEP):
+        if not any(begin <= place <= end for begin, end in own):
+            for word in (" zq9 ", "zq9"):
+                written = f"{text[:place]}{word}{text[place:]}"
+                reply = play(written, "stop", len(written))
+                assert reply.error or "zq9" in reply.text or "zq9" in repr(delivered(reply)), written
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<｜tool▁call▁begin｜>get_time<｜tool▁sep｜>run_command\n```json\n{"command": "ls"}\n```<｜tool▁call▁end｜>',
+        (
+            '<｜tool_call_begin｜>function<｜tool_sep｜>get_time<steptml:invoke name="run_command">'
+            '<steptml:parameter name="command">ls</steptml:parameter></steptml:invoke><｜tool_call_end｜>'
+        ),
+        (
+            '<|start|>assistant to=get_time<|message|><atem:function_calls>\n<atem:invoke name="run_command">\n'
+            '<atem:parameter name="command">ls</atem:parameter>\n</atem:invoke>\n</atem:function_calls>'
+        ),
+    ],
+)
+def test_a_call_that_names_two_tools(text: str):
+    for size in (1, len(text)):
+        reply = play(text, "stop", size)
+        assert delivered(reply) == [] and (reply.error or reply.text == text)

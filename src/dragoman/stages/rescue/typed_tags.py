@@ -182,7 +182,7 @@ def invoke_in(cursor: Cursor, tools: Tools, prefix: str, blocks: tuple[str, ...]
 def _string_head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
     found = yield from attributes(cursor)
     kind = {"true": "string", "false": "json"}.get(found.get("string", ""), "")
-    return found.get("name", "") if is_read(found, "name", "string") else "", kind
+    return found.get("name", "") if is_read(found, "name") else "", kind
 
 
 def name_head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:

@@ -37,6 +37,8 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.expect(*_SEPARATOR)
     yield from cursor.space()
     if (yield from cursor.peek()) not in ("{", "<", ""):  # after the type stands the name
+        if tools.offered(written):  # two names
+            raise NotACall
         written = yield from cursor.word(_NAME)
         yield from cursor.space()
         if (yield from cursor.take("```json", "```")):

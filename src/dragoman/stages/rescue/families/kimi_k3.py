@@ -37,9 +37,9 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     name = tools.offered(told.get("tool", ""))
     if name is None:
         raise NotACall
-    is_head_read = is_read(told, "tool", "index")
+    is_head_read = is_read(told, "tool", "index") and told.get("index", "1").isdecimal()
     if is_head_read and (yield from cursor.closing(_JSON)):
-        if not is_read((yield from attributes(cursor, _SEPARATOR)), "type"):
+        if not is_read((yield from attributes(cursor, _SEPARATOR))):
             return (yield from refused_head(cursor, name, _TAGS.ends))
         cursor.stops = ("<|close|>json<|sep|>", _CALL_END)
         yield from cursor.space()
@@ -60,7 +60,7 @@ def _attributes(cursor: Cursor) -> Generator[Action, None, dict[str, str]]:
 
 def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
     found = yield from _attributes(cursor)
-    return found.get("key", "") if is_read(found, "key", "type") else "", found.get("type", "")
+    return found.get("key", "") if is_read(found, "key") else "", found.get("type", "")
 
 
 _TAGS: Final = Tags(

@@ -25,10 +25,11 @@ _WORD: Final = re.compile(r"[^\"<>\s]+")
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """One call; the next one has a marker of its own."""
+    recipient = ""
     if opener == _HEADER:
         yield from cursor.space()
         yield from cursor.expect("to=")
-        yield from cursor.word(_WORD)
+        recipient = yield from cursor.word(_WORD)
         yield from cursor.expect(_STRAY)
         yield from cursor.space()
         opener = yield from cursor.expect(_CALLS)
@@ -36,6 +37,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.space()
         yield from cursor.expect(_INVOKE)
     name, is_head_read = yield from _name(cursor, tools)
+    is_head_read = is_head_read and tools.offered(recipient) in (None, name)
     yield from tagged_call(cursor, tools, name, _TAGS, is_head_read=is_head_read)
     yield from cursor.closing(_CALLS_END)
     yield from cursor.closing(*_TURN_ENDS)

@@ -8,7 +8,8 @@ import re
 from typing import Final
 
 from dragoman.stages.rescue.argument_tags import invoke_call
-from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Open, Parser, Tools
+from dragoman.stages.rescue.typed_tags import refused_head
 
 _WORD: Final = re.compile(r"[^\s<>{}`]+")
 
@@ -30,14 +31,18 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if opener in _SECTION:
         yield from cursor.space()
         opener = yield from cursor.expect(*_CALL, _INVOKE)
+    words: list[str] = []  # the kind, and in some the name
     if opener in _CALL:
         yield from cursor.space()
-        if (yield from cursor.word(_WORD)):  # the kind, and in some the name
+        if kind := (yield from cursor.word(_WORD)):
             yield from cursor.expect(*_SEPARATOR)
-            yield from cursor.word(_WORD)
+            words = [kind, (yield from cursor.word(_WORD))]
             yield from cursor.space()
         yield from cursor.expect(_INVOKE)
-    yield from invoke_call(cursor, tools, prefix="steptml:", ends=_CALL_END, trims=False)
+    for action in invoke_call(cursor, tools, prefix="steptml:", ends=_CALL_END, trims=False):
+        if isinstance(action, Open) and any(tools.offered(word) not in (None, action.name) for word in words):
+            return (yield from refused_head(cursor, action.name, ("</steptml:invoke>", *_CALL_END)))  # two names
+        yield action
     yield from cursor.closing(*_CALL_END)
     yield from cursor.closing(*_SEPARATOR, *_SECTION_END)
 

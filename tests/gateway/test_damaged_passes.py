@@ -22,7 +22,7 @@ from gateway.test_passthrough import post
 from plain_clients import run_by
 from profiles import MORE_IN_SOAK
 from scripted import END, Step, chunk, head, streamed, whole
-from test_keys_told_twice import CALLS, TOOLS, made, read
+from test_keys_told_twice import CALLS, TOOLS, body_of, made, read
 from test_plain_clients import NEVER_PLAIN, undamaged
 
 #: Bodies of each form that are tried.
@@ -114,3 +114,30 @@ def test_what_comes_behind_the_end_does_not_leave(clean: Running, wire: str) -> 
             assert (status, has_ended) == (200, True), line
             assert run_by(wire, answer) == CALLS, (line, answer[-400:])
             assert not apart or (b"c9" not in answer and answer.count(late) <= intact.count(late)), line
+
+
+@pytest.mark.parametrize("protocol", ["gemini-generate", "openai-chat"])
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_who_asks_for_two_answers_gets_both(clean: Running, protocol: str, is_stream: bool) -> None:
+    """As the target sent them, calls of both; it is no reason to withdraw anything."""
+    path, question = asked(protocol, f"{protocol}/two-{is_stream}", stream=is_stream)
+    fields = json.loads(question)
+    both: list[dict[str, object]] = []
+    for index, (name, arguments) in enumerate(CALLS):
+        if protocol == "openai-chat":
+            fields["n"] = 2
+            function = {"name": name, "arguments": json.dumps(arguments)}
+            call = {"index": 0, "id": f"c{index}", "type": "function", "function": function}
+            message = {"role": "assistant", "content": None, "tool_calls": [call]}
+            kind = "delta" if is_stream else "message"
+            both.append({"index": index, kind: message, "finish_reason": "tool_calls"})
+        else:
+            fields.setdefault("generationConfig", {})["candidateCount"] = 2
+            part = {"functionCall": {"name": name, "args": arguments}}
+            both.append({"index": index, "content": {"role": "model", "parts": [part]}, "finishReason": "STOP"})
+    key = "choices" if protocol == "openai-chat" else "candidates"
+    wire = protocol if is_stream else f"{protocol}, whole"
+    body = body_of(wire, [json.dumps({"id": "c", "created": 1, "model": "m", "object": "chat.completion", key: both})])
+    for _ in range(2):
+        clean.answer(sent_by(wire, body, random.Random(7)))
+        assert post(clean, path, json.dumps(fields).encode()) == (200, body, True)

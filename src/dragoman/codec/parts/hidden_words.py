@@ -7,7 +7,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.codec.parts.call_shapes import plain
+from dragoman.codec.parts.call_shapes import is_call, plain
 from dragoman.deviations import clip
 
 #: Where the words of an answer stand: the last steps of places.
@@ -23,6 +23,8 @@ _OTHERS: Final = frozenset({
     "incompletedetails", "input", "instructions", "logprobs", "messages", "metadata", "prompt", "promptfeedback",
     "request", "safetyratings", "searchresults", "stopdetails", "stopsequence", "tools", "usage", "warnings",
 })  # fmt: skip
+#: Where the answers of the protocols stand.
+_HOLDERS: Final = ("candidates", "choices", "content", "message", "output")
 _DEEPEST: Final = 16
 
 
@@ -37,8 +39,11 @@ def hidden_words(reported: Iterable[tuple[str, str]], body: bytes) -> str:
     for where in odd:
         if where.rpartition(".")[2] in _PLACES:
             return f"another type at {where}"
-    found = _words_in(_json.decode_lenient(body), "") if body else ""
-    return f"what may be the answer at {clip(found)}" if found else ""
+    said = _json.decode_lenient(body) if body else None
+    if found := _words_in(said, ""):
+        return f"what may be the answer at {clip(found)}"
+    told = [said.get(key) for key in _HOLDERS] if isinstance(said, dict) else []
+    return "what looks like a call" if is_call("", told) else ""
 
 
 def _words_in(value: Json, path: str, *, is_said: bool = False, depth: int = 0) -> str:

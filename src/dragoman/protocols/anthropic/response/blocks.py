@@ -168,6 +168,9 @@ class Blocks:
         self._assembly.deviate("missing-type", "content_block")
         if "name" in fields or "input" in fields:
             return "tool_use"
+        tell_unread(
+            self._assembly, {key: value for key, value in fields.items() if bytes(value)[:1] == b"{"}, "content_block"
+        )
         return "thinking" if "thinking" in fields else "redacted_thinking" if "data" in fields else "text"
 
     def _open_text(self, fields: dict[str, Raw]) -> Block:

@@ -147,7 +147,7 @@ class PartialArguments:
         said = text.pieces.text()
         if text.earlier is None:
             text.holder[text.step] = said
-        elif said not in ("", text.earlier):
+        elif said != text.earlier:
             self.problem = self.problem or _PATHS
 
     def _reach(self, steps: list[_Step]) -> Json | None:

@@ -36,7 +36,6 @@ from dragoman.protocols.gemini.wire import (
 )
 from dragoman.types import Native
 
-_READ_PARTS: Final = KNOWN_PARTS | {"functionCall"}
 _PART: Final = frozenset(Part.__struct_fields__)
 _CONTENT: Final = frozenset(Content.__struct_fields__)
 _CANDIDATE: Final = frozenset(Candidate.__struct_fields__)
@@ -161,10 +160,12 @@ def tell_unread_beside(frame: bytes, assembly: Assembly) -> None:
         tell_unread(assembly, {key: value for key, value in top.items() if key not in _CHUNK}, "chunk")
 
 
-def note_rest(rest: Fields, assembly: Assembly) -> None:
-    """See what a part tells besides, while a call has no arguments: they may be its own. `rest`: see `split`."""
+def note_rest(rest: Fields, assembly: Assembly, *, has_call: bool) -> None:
+    """See what a part tells besides, while a call has no arguments: they may be its own. `rest`: see `split`;
+    `has_call`: a call stands there, so that one under another spelling is not read."""
     if rest and assembly.calls.may_lack():
-        tell_unread(assembly, {key: value for key, value in rest.items() if key not in _READ_PARTS}, "part")
+        known = KNOWN_PARTS if has_call else KNOWN_PARTS | {"functionCall"}
+        tell_unread(assembly, {key: value for key, value in rest.items() if key not in known}, "part")
 
 
 def _take_rest(fields: Fields, known: frozenset[str]) -> Fields:

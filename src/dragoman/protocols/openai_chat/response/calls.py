@@ -78,10 +78,10 @@ class CallReader:
         has_key = function is not None and function.arguments is not None
         if not arguments and frame.count(b'"arguments"') > has_key:
             note_astray(self._assembly, fields_at(frame))
+            tell_unread_beside(frame, self._assembly)
         unread = unread_in(piece)
         if unread and not (piece.id or name or arguments or piece.index is not None):
-            self._lose(unread)
-            return
+            return self._lose(unread)
         if not (
             piece.unread or piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None
         ):

@@ -104,6 +104,8 @@ class Items:
         """An item begins; an item that was announced before is found again."""
         where = f"output[{index}]" if index >= 0 else "output"
         kind = item_kind(fields, self._assembly.deviate, where, offered=self._assembly.calls.offered_names)
+        if not fields.get("type"):  # so what it is may stand deeper
+            tell_unread(self._assembly, {key: one for key, one in fields.items() if isinstance(one, dict)}, where)
         id = fields["id"] if isinstance(fields.get("id"), str) else ""
         known = self.places.at(index) if index >= 0 else self.places.by_id(id)
         if known is not None:

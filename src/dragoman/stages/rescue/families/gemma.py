@@ -40,8 +40,8 @@ _MARKS: Final = re.compile(rf"(?:\s*+(?:{'|'.join(map(re.escape, _BEHIND))}))++\
 _DEEPEST: Final = 64
 #: Characters at the end of a text in which what closes its call is looked for.
 _TAIL: Final = 256
-#: What would be another member, in a text that nothing closed.
-_MEMBER: Final = re.compile(r",\s*[^\s:,]+\s*:")
+#: What would be another member, or a token of it in pieces, in a text that nothing closed.
+_MEMBER: Final = re.compile(r",\s*[^\s:,]+\s*:|<\||\|>")
 #: In a value without quotation marks: what shows that it is none, or two, the comma between them missing.
 _NO_VALUE: Final = re.compile(r"\A[:=]|\A\Z|[\"“”]|(?<!\w)'|'(?!\w)|[A-Za-z_]\w{0,80}\s{0,8}[:=](?!//)")
 _SLIP: Final = "a single quotation mark and no tag behind the call: it may end elsewhere"

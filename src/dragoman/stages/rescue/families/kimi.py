@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.cursor import BODY, Close, Cursor, Family, NotACall, Open, Parser, Tools
 from dragoman.stages.rescue.json_calls import named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
@@ -29,7 +29,11 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.space()
     yield from cursor.expect("<|tool_call_argument_begin|>")
     yield from cursor.space()
-    yield from named_call(cursor, name, written, ends=(_CALL_END,))
+    if (yield from cursor.peek()) == '"':  # the object in a string
+        yield Open(name, written)
+        yield Close(BODY if (yield from cursor.json_pieces()) else "")
+    else:
+        yield from named_call(cursor, name, written, ends=(_CALL_END,))
     yield from cursor.closing(_CALL_END)
     yield from cursor.closing(*_SECTION_END)
 

@@ -50,7 +50,7 @@ def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
 @final
 class LastFrame:
     """The frame that let one thing grow last: one that differs from it in one string alone says the same of that
-    string, and is not read as a whole."""
+    string, and is not read as a whole. Where it came alone, the next event is compared before it is a frame."""
 
     __slots__ = ("_head", "_start", "_stop", "_tail", "_tries")
 
@@ -58,10 +58,13 @@ class LastFrame:
         self._head = self._tail = b""
         self._start = self._stop = self._tries = 0
 
-    def learn(self, frame: bytes, key: bytes) -> None:
-        """This frame let something grow by the string of a key (with its quotes), and said nothing else."""
+    def learn(self, frame: bytes, key: bytes, head: bytes = b"") -> None:
+        """This frame let something grow by the string of a key (with its quotes), and said nothing else. `head`: what
+        stands before it in the bytes of its event, with its brace, if that came alone (`BodyReader.head`)."""
         self._tries += 1
         self._head, self._tail = (self._tries <= _MOST_IN_VAIN and _around(frame, key)) or (b"", b"")
+        if head and self._head:
+            self._head, self._tail = head[:-1] + self._head, self._tail + b"\n\n"
         self._start, self._stop = len(self._head) - 1, 1 - len(self._tail)
 
     def forget(self) -> None:
@@ -69,7 +72,8 @@ class LastFrame:
         self._head = b""
 
     def read(self, frame: bytes) -> str:
-        """The string of a frame that is like the last one; "" when it is empty, or anything else may differ."""
+        """The string of a frame that is like the last one, or of an event, if that came alone; "" when it is empty, or
+        anything else may differ. A string has no line end: nothing else can stand in the event."""
         if self._head and frame.startswith(self._head) and frame.endswith(self._tail):
             text = _decode_string(frame[self._start : self._stop])
             if type(text) is str:

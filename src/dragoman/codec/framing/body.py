@@ -51,12 +51,14 @@ class BodyReader:
         kind: what the body turned out to be.
         stray: text that is no frame, clipped; the message of a body that holds nothing else.
         document: the JSON of a body that is one document, or of its first line.
+        head: of the last event, up to its brace, if it came alone and whole; b"" while anything is held.
+        total: bytes that came.
     """
 
     __slots__ = (
-        "__weakref__", "_array", "_carry", "_decoder", "_deviate", "_edge", "_events", "_head", "_is_blank",
-        "_is_escaped", "_limit", "_most", "_of_calls", "_name", "_tail", "_total", "_unzip", "_usual", "document",
-        "kind", "stray",
+        "__weakref__", "_array", "_carry", "_decoder", "_deviate", "_edge", "_events", "_is_blank",
+        "_is_escaped", "_limit", "_most", "_of_calls", "_name", "_tail", "_unzip", "_usual", "document", "head", "kind",
+        "stray", "total",
     )  # fmt: skip
 
     def __init__(
@@ -68,11 +70,11 @@ class BodyReader:
         self.kind: Kind = "unknown"
         self.stray = self.document = b""
         self._usual: Literal["", "events", "lines"] = ""  # the kind, while nothing is held of what came
-        self._head = self._name = b""  # of the last event, up to its brace, if it came alone
+        self.head = self._name = b""
         self._deviate = deviate
         self._limit = bounds.frame
         self._most = bounds.answer
-        self._total = 0
+        self.total = 0
         self._tail = Gathered()  # bytes after the last line end
         self._is_blank = True  # nothing but white space came, and perhaps a byte order mark
         self._carry = b""  # a CR at the end of a chunk: half a CR LF?
@@ -86,7 +88,13 @@ class BodyReader:
     @property
     def seen(self) -> str:
         """What came where no response did, for the words of an error."""
-        return "a body with nothing of this protocol" if self._total else "an empty body"
+        return "a body with nothing of this protocol" if self.total else "an empty body"
+
+    def total_with(self, event: bytes) -> int:
+        """How much came with an event that its decoder knows, because it differs from the last in a string alone; 0
+        when it is to be fed. Who takes it sets `total`."""
+        total = self.total + len(event)
+        return total if self.head and total <= self._most else 0
 
     def feed(self, data: bytes) -> Iterable[Frame]:
         """Take the next bytes; gives frames as they are found.
@@ -95,11 +103,11 @@ class BodyReader:
             TooLarge: at the first byte over the limit.
         """
         size = len(data)
-        self._total = total = self._total + size
+        self.total = total = self.total + size
         may_escape = _BACKSLASH in data and (data.rfind(b"\\u00") >= 0 if size < LONG else may_have_escapes(data))
         if (may_escape or self._edge) and self._looks_escaped(data):  # else no key is
             return map(with_plain_keys, self._feed_unusual(data))
-        head = self._head
+        head = self.head
         if (
             head
             and data.startswith(head)
@@ -116,7 +124,7 @@ class BodyReader:
             begin, cut = data[:7], data.find(b"\n")
             if begin == b"data: {":
                 if cut == size - 2 and _CR not in data:
-                    self._head, self._name = begin, b""
+                    self.head, self._name = begin, b""
                     return ((data[6:cut], b""),)
                 if data[-4:] == b"\r\n\r\n" and cut == size - 3 and data.find(b"\r") == size - 4:
                     return ((data[6:-4], b""),)
@@ -126,11 +134,11 @@ class BodyReader:
                 and data.find(b"\n", cut + 8) == size - 2
                 and _CR not in data
             ):
-                self._head, self._name = data[: cut + 8], data[7:cut].strip()
+                self.head, self._name = data[: cut + 8], data[7:cut].strip()
                 return ((data[cut + 7 : -2], self._name),)
         elif usual and data.find(b"\n") == size - 1 and data[:1] == b"{" and _CR not in data:
             return ((data[:-1], b""),)
-        self._usual, self._head = "", b""
+        self._usual, self.head = "", b""
         return self._feed_unusual(data)
 
     def _tell_usual(self, data: bytes) -> Literal["", "events", "lines"]:
@@ -155,7 +163,7 @@ class BodyReader:
     def _look_at_each(self) -> None:
         """Every frame from now on may have a key that is written with escapes. Batches would not be looked at."""
         self._is_escaped, self._edge = True, b"\\"
-        self._usual, self._head, self._decoder = "", b"", None
+        self._usual, self.head, self._decoder = "", b"", None
         if self._events is not None:
             self._events.read_singly()
 
@@ -163,7 +171,7 @@ class BodyReader:
         if not self._is_escaped:
             edge = (self._edge + data[-_ESCAPE:])[-_ESCAPE:]
             self._edge = edge if _BACKSLASH in edge and data[-1:] != b"\n" else b""
-        if self._carry or self._tail.size or self._unzip is not None or self._total > self._most:
+        if self._carry or self._tail.size or self._unzip is not None or self.total > self._most:
             return self._feed(data)
         is_object = self.kind == "unknown" and data[:1] == b"{"
         if is_object and len(data) <= self._limit and not self._sniff_object(data):
@@ -187,10 +195,10 @@ class BodyReader:
             yield from map(with_plain_keys, self._feed(data))
             return
         for plain in self._inflate(data) if is_packed else (data,):
-            self._total += len(plain) if is_packed else 0
-            if self._total > self._most:
+            self.total += len(plain) if is_packed else 0
+            if self.total > self._most:
                 wanted = f"a response of at most {self._most} bytes"
-                raise TooLarge(exceeded(wanted, "answer_mib", f"{self._total} or more"))
+                raise TooLarge(exceeded(wanted, "answer_mib", f"{self.total} or more"))
             yield from self._feed_plain(plain)
 
     def _feed_plain(self, data: bytes) -> Iterator[Frame]:

@@ -6,7 +6,7 @@ Hot fields have their usual type; a frame in which one has another goes to the l
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -65,6 +65,25 @@ class StreamEvent(msgspec.Struct, gc=False):
     tool_calls: None = None
 
 
+class _NoInput(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """`{}`"""
+
+
+class _ToolUse(msgspec.Struct, gc=False, forbid_unknown_fields=True, tag="tool_use"):
+    """A call that begins without arguments."""
+
+    id: str
+    name: str
+    input: _NoInput
+
+
+class _CallStart(msgspec.Struct, gc=False, forbid_unknown_fields=True, tag="content_block_start"):
+    """A call begins, and nothing else is told."""
+
+    index: Annotated[int, msgspec.Meta(ge=0)]
+    content_block: _ToolUse
+
+
 class FrameDelta(msgspec.Struct):
     """A frame once more, for the fields of its delta that the hot path does not read."""
 
@@ -74,6 +93,7 @@ class FrameDelta(msgspec.Struct):
 decode_event: Final = _json.typed_decoder(StreamEvent)
 decode_delta: Final = _json.typed_decoder(FrameDelta)
 decode_fields: Final = _json.typed_decoder(dict[str, Raw])
+_decode_start: Final = _json.typed_decoder(_CallStart)
 decode_items: Final = _json.typed_decoder(list[Raw])
 
 EVENTS: Final[frozenset[str]] = frozenset(
@@ -119,6 +139,13 @@ ERROR_TYPES: Final[dict[int, str]] = {
     404: "not_found_error", 409: "conflict_error", 413: "request_too_large", 429: "rate_limit_error",
     500: "api_error", 504: "timeout_error", 529: "overloaded_error",
 }  # fmt: skip
+
+
+def is_usual_start(frame: bytes) -> bool:
+    """Whether a frame begins a call and tells nothing else, and that once: then nothing beside it need be looked for.
+    A false no is possible."""
+    start = _decode_start(frame)
+    return type(start) is _CallStart and _json.is_written_of(start, frame)
 
 
 def read(value: Raw | None) -> Json:

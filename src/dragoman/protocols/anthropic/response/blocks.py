@@ -64,8 +64,8 @@ class Blocks:
         self.open_calls: dict[int, Block] = {}  # by the identity of the block
         self.by_index: dict[int, Block] = {}
 
-    def start(self, event: StreamEvent, frame: bytes) -> None:
-        """`content_block_start`."""
+    def start(self, event: StreamEvent, frame: bytes, *, is_usual: bool = False) -> None:
+        """`content_block_start`. `is_usual`: nothing stands beside the block."""
         fields = read_object(event.content_block, BLOCK, "content_block", self._assembly.deviate)
         if fields is None:
             self._assembly.deviate("missing-field", "content_block_start.content_block")
@@ -93,7 +93,7 @@ class Blocks:
                 self._drop_lost(call)
         else:
             self.open(index, fields)
-        if (call := self.by_index[index].call) is not None and not self.by_index[index].told:
+        if not is_usual and (call := self.by_index[index].call) is not None and not self.by_index[index].told:
             note_unread(call, unread_beside(frame))
 
     def _crowd(self, block: Block, rivals: list[Block], rival: str) -> None:

@@ -22,8 +22,8 @@ from dragoman.protocols.anthropic.response.blocks import Blocks
 from dragoman.protocols.anthropic.response.delta_batch import read_burst
 from dragoman.protocols.anthropic.response.lenient import (
     calls_in_start,
+    event_kind,
     is_message,
-    is_string,
     look_in_message,
     note_start,
     read_blocks,
@@ -45,6 +45,7 @@ from dragoman.protocols.anthropic.wire import (
     decode_event,
     decode_fields,
     delta_fields,
+    is_usual_start,
     keep,
     read,
     read_fields,
@@ -56,7 +57,6 @@ from dragoman.protocols.anthropic.wire import (
 
 _NO_HEADERS: Mapping[str, str] = {}
 _ENVELOPES = ("message", "data", "response", "result", "body", "output", "completion", "chunk")
-_NEWS = frozenset({"info", "status", "notice", "log", "progress", "heartbeat", "keepalive", "debug", "warning"})
 _AFTER_START = frozenset({"content_block_start", "content_block_delta", "message_delta", "message_stop"})
 _TEXTS = ("text_delta", "thinking_delta")
 
@@ -92,8 +92,20 @@ class Decoder:
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes (any cut)."""
         if self._assembly.phase != "closed":
-            self._read(self._reader.feed(data))
+            if (text := self._last.read(data)) and (total := self._reader.total_with(data)):  # as the event before
+                self._reader.total = total
+                self._grow(text)
+            else:
+                self._read(self._reader.feed(data))
         return self._assembly.take()
+
+    def _grow(self, text: str) -> None:
+        """What the last frame let grow grows by a text."""
+        block = self._grown
+        if block is not None and block.call is not None:
+            self._assembly.add_arguments(block.call, text)
+        elif block is not None and block.part is not None:
+            self._assembly.add(block.part, text)
 
     def close(self) -> list[Event]:
         """The body ended."""
@@ -123,11 +135,8 @@ class Decoder:
         assembly, by_index, calls, last = self._assembly, self._blocks.by_index, self._blocks.open_calls, self._last
         try:
             for frame, name in frames:
-                if (text := last.read(frame)) and (block := self._grown) is not None:  # as the one before
-                    if block.call is not None:
-                        assembly.add_arguments(block.call, text)
-                    elif block.part is not None:
-                        assembly.add(block.part, text)
+                if text := last.read(frame):  # as the one before
+                    self._grow(text)
                     continue
                 event = decode_event(frame)
                 if type(event) is not StreamEvent:
@@ -147,13 +156,13 @@ class Decoder:
                                 and (len(calls) < 2 or frame.count(b'"index"') < 2)
                             ):
                                 assembly.add_arguments(block.call, text)
-                                last.learn(frame, b'"partial_json"')
+                                last.learn(frame, b'"partial_json"', self._reader.head)
                                 continue
                         elif block.part is not None:
                             is_text = block.takes == "text_delta"
                             if text := delta.text if is_text else delta.thinking:
                                 assembly.add(block.part, text)
-                                last.learn(frame, b'"text"' if is_text else b'"thinking"')
+                                last.learn(frame, b'"text"' if is_text else b'"thinking"', self._reader.head)
                                 continue
                 last.forget()
                 self._process(event, frame, name)
@@ -179,7 +188,7 @@ class Decoder:
     # ------------------------------------------------------------ events
 
     def _process(self, event: StreamEvent, frame: bytes, name: bytes) -> None:
-        kind = self._kind(event, frame, name)
+        kind = event_kind(event, frame, name, self._assembly)
         if kind == "error" or (event.error and self._holds_error(event)):
             if kind == "message" and self._assembly.is_empty and self._assembly.phase == "open":
                 self._read_message(frame)  # what came beside the error stays
@@ -193,7 +202,10 @@ class Decoder:
             self._dispatch(kind, event, frame)
 
     def _dispatch(self, kind: str, event: StreamEvent, frame: bytes) -> None:
-        if (frame.find(b"partial_json") >= 0 or frame.find(b"tool_use") >= 0) and repeats_key(frame):
+        is_call = frame.find(b"tool_use") >= 0
+        if is_call and kind == "content_block_start" and is_usual_start(frame):
+            return self._start_block(event, frame, is_usual=True)
+        if (is_call or frame.find(b"partial_json") >= 0) and repeats_key(frame):
             name = read_text((read_fields(event.content_block) or {}).get("name"))
             torn_frames.refuse(self._assembly, kind, frame, name)
             kind = kind if kind == "message" else "ping"  # of a whole message its end counts
@@ -219,32 +231,6 @@ class Decoder:
             self._assembly.native_event(NativeEvent(NAME, Raw(bytes(frame))))
         elif kind != "ping":
             self._process_unknown(kind, frame)
-
-    def _kind(self, event: StreamEvent, frame: bytes, name: bytes) -> str:
-        """The event's type: as the data say, else as its line says, else as its fields tell."""
-        kind = event.type
-        if kind in EVENTS and name != b"error":
-            return kind
-        named = name.decode("ascii", "replace")
-        if named in EVENTS:
-            if not kind:
-                self._assembly.deviate("missing-type", named)
-            return named
-        if kind:
-            # an error without its wrapper, where it is no type of news, whose message is none
-            return "error" if is_string(event.message) and kind.lower() not in _NEWS else kind
-        told = ""
-        if event.content_block:
-            told = "content_block_start"
-        elif event.delta is not None:
-            told = "message_delta" if event.delta.stop_reason or event.index < 0 else "content_block_delta"
-        elif event.message:
-            told = "error" if is_string(event.message) else "message_start"
-        elif is_message(decode_fields(frame)):
-            told = "message"
-        if told and told != "error":
-            self._assembly.deviate("missing-type", told)
-        return told
 
     def _process_late(self, kind: str, event: StreamEvent) -> None:
         """After the end only usage counts."""
@@ -300,8 +286,9 @@ class Decoder:
         self._id = self._id or read_text(fields.get("id"))
         self._assembly.start(self._id, read_text(fields.get("model")), native=native)
 
-    def _start_block(self, event: StreamEvent, frame: bytes) -> None:
-        """A block opens. The content of `message_start` stands before blocks that count on from it."""
+    def _start_block(self, event: StreamEvent, frame: bytes, *, is_usual: bool = False) -> None:
+        """A block opens. The content of `message_start` stands before blocks that count on from it. `is_usual`: nothing
+        else stands in the frame."""
         if self._held_content:
             held, self._held_content = self._held_content, UNSET
             if event.index == len(read_items(held) or ()):
@@ -309,9 +296,10 @@ class Decoder:
             else:
                 self._assembly.deviate("duplicate-final", "message_start.message.content")
                 self._told_at_start = calls_in_start(held, self._assembly)
-        self._blocks.start(event, frame)
-        block = self._blocks.by_index.get(event.index)
-        note_start(block, event, frame, self._told_at_start, assembly=self._assembly)
+        self._blocks.start(event, frame, is_usual=is_usual)
+        if not is_usual or self._told_at_start:
+            block = self._blocks.by_index.get(event.index)
+            note_start(block, event, frame, self._told_at_start, assembly=self._assembly)
 
     def _message_delta(self, event: StreamEvent, frame: bytes) -> None:
         fields = delta_fields(frame)

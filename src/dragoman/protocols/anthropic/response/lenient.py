@@ -22,6 +22,7 @@ from dragoman.codec.parts.unread_arguments import (
 from dragoman.protocols.anthropic.wire import (
     CONTENT,
     DELTA,
+    EVENTS,
     UNSET,
     Delta,
     StreamEvent,
@@ -51,6 +52,8 @@ _OWN: Final = {
 _OF_MESSAGE: Final = frozenset({"id", "type", "role", "model", "content", "usage", "stop_reason", "stop_sequence"})
 _OF_TEXT: Final = frozenset({"type", "text", "thinking", "signature", "data", "citations", "citation"})
 _OF_DELTA: Final = _OF_TEXT | {"stop_reason", "stop_sequence", "stop_details", "container", "usage"}
+#: Types of events that are news, and no errors.
+_NEWS: Final = frozenset({"info", "status", "notice", "log", "progress", "heartbeat", "keepalive", "debug", "warning"})
 #: Fields of an event about a block.
 _EVENT: Final = frozenset({"type", "index", "delta", "usage", "content_block", "message", "error"})
 
@@ -309,6 +312,33 @@ def tell_foreign(kind: str, event: StreamEvent, frame: bytes, assembly: Assembly
         told["delta"] = {key: text for key, text in said.items() if text}
     if told:
         tell_unread(assembly, told, kind)
+
+
+def event_kind(event: StreamEvent, frame: bytes, name: bytes, assembly: Assembly) -> str:
+    """The event's type: as the data say, else as its line says, else as its fields tell."""
+    kind = event.type
+    if kind in EVENTS and name != b"error":
+        return kind
+    named = name.decode("ascii", "replace")
+    if named in EVENTS:
+        if not kind:
+            assembly.deviate("missing-type", named)
+        return named
+    if kind:
+        # an error without its wrapper, where it is no type of news, whose message is none
+        return "error" if is_string(event.message) and kind.lower() not in _NEWS else kind
+    told = ""
+    if event.content_block:
+        told = "content_block_start"
+    elif event.delta is not None:
+        told = "message_delta" if event.delta.stop_reason or event.index < 0 else "content_block_delta"
+    elif event.message:
+        told = "error" if is_string(event.message) else "message_start"
+    elif is_message(decode_fields(frame)):
+        told = "message"
+    if told and told != "error":
+        assembly.deviate("missing-type", told)
+    return told
 
 
 def is_string(value: Raw) -> bool:

@@ -67,10 +67,10 @@ class Decoder:
         self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds)
         self._slots = CallSlots(self._assembly)
         self._calls = CallReader(self._assembly, self._slots)
-        self._growth = Growth(self._assembly, self._slots)
         self._rare: Extensions | None = None  # until there are any
         self._kept = Kept()
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self))
+        self._growth = Growth(self._assembly, self._slots, self._reader)
         self._choice: int | None = _NO_CHOICE  # the index of the choice that is read
         self._passed_over = False  # whether another choice came
         self._said = 0  # characters of text that came in deltas
@@ -86,7 +86,10 @@ class Decoder:
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes."""
         if self._assembly.phase != "closed":
-            self._read(self._reader.feed(data))
+            if (text := self._growth.take_alone(data)) is not None:
+                self._said += len(text)
+            else:
+                self._read(self._reader.feed(data))
         return self._assembly.take()
 
     def close(self) -> list[Event]:
@@ -132,9 +135,6 @@ class Decoder:
             for data, name in frames:
                 if growth.kind and (text := growth.take(data, self._choice)) is not None:
                     self._said += len(text)
-                    continue
-                if data == b"[DONE]":
-                    self._end()
                     continue
                 chunk = decode_chunk(data)
                 if type(chunk) is not Chunk:

@@ -15,6 +15,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.delta_batch import LastFrame, narrowed, one, read_alike
+from dragoman.codec.framing.body import BodyReader
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
@@ -65,10 +66,11 @@ _MOST_MISSES: Final = 64  # chunks in a row that are read twice in vain
 class Growth:
     """Lets grow by a chunk what grew by the one before. `kind` tells what that is; "" while nothing is known."""
 
-    __slots__ = ("_assembly", "_index", "_last", "_misses", "_slots", "kind")
+    __slots__ = ("_assembly", "_index", "_last", "_misses", "_reader", "_slots", "kind")
 
-    def __init__(self, assembly: Assembly, slots: CallSlots) -> None:
+    def __init__(self, assembly: Assembly, slots: CallSlots, reader: BodyReader) -> None:
         self._assembly = assembly
+        self._reader = reader
         self._slots = slots
         self._last = LastFrame()
         self._index = 0  # of the call that the last frame let grow
@@ -80,15 +82,25 @@ class Growth:
         if self._misses < _MOST_MISSES:
             self.kind = kind
 
+    def take_alone(self, event: bytes) -> str | None:
+        """The same for the bytes of an event that came alone, as the one before. None when they are to be fed."""
+        if (text := self._last.read(event)) and (total := self._reader.total_with(event)) and self._grow(text):
+            self._reader.total = total
+            return text if self.kind == "text" else ""
+        return None
+
+    def _grow(self, text: str) -> bool:
+        if self.kind == "text":
+            self._assembly.text(text)
+            return True
+        return self._slots.grow(self._index, text)
+
     def take(self, data: bytes, choice: int | None) -> str | None:
         """Take a chunk that lets the same grow and says nothing else; gives its text, "" of a call. None when it may
         say something else."""
         if text := self._last.read(data):  # as the chunk before
-            if self.kind == "text":
-                self._assembly.text(text)
-                return text
-            if self._slots.grow(self._index, text):
-                return ""
+            if self._grow(text):
+                return text if self.kind == "text" else ""
         elif self.kind == "text":
             chunk = _decode_text(data)
             if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice and told.delta.content:
@@ -113,7 +125,7 @@ class Growth:
 
     def _learn(self, data: bytes, key: bytes) -> None:
         self._misses = 0
-        self._last.learn(data, key)
+        self._last.learn(data, key, self._reader.head)
 
 
 def read_texts(lines: list[bytes], choice: int | None) -> tuple[list[str], Raw] | None:

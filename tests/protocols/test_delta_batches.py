@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from dragoman.bounds import AnswerBounds
 from dragoman.codec.delta_batch import LastFrame
-from dragoman.events import Event, fold
+from dragoman.events import Event, Failure, fold
 from dragoman.protocols import PROTOCOLS
 
 CHAT, RESPONSES, MESSAGES = "openai-chat", "openai-responses", "anthropic-messages"
@@ -189,6 +190,40 @@ def test_what_grew_before_a_frame_of_another_kind_is_not_taken_to_grow_on(
     read = [decode(protocol, stream) for stream in streams]
     monkeypatch.setattr(LastFrame, "read", lambda last, data: "")
     assert read == [decode(protocol, stream) for stream in streams]
+
+
+#: What may come between two events, at a cut of its own.
+BETWEEN = (b": ping\n\n", b"data: ", b"data: {", b"event: ping\n", b"\r", b"\n", b"x")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_event_is_not_taken_as_the_last_while_something_is_held(case: str) -> None:
+    protocol, opening, write = CASES[case]
+    begun, grown = [frame(*each) for each in opening], [frame(*write("x", 0)) for _ in range(3)]
+    for between in (*BETWEEN, grown[0][:-1], grown[0][:30]):
+        stream = [*begun, *grown, between, *grown, grown[0]]
+        whole = b"".join(stream)
+        assert decode(protocol, stream) == decode(protocol, [whole[at : at + 1] for at in range(len(whole))]), between
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_events_that_are_taken_as_the_last_count_for_the_bound_of_the_answer(case: str) -> None:
+    protocol, opening, write = CASES[case]
+    begun, grown = [frame(*each) for each in opening], [frame(*write("x", 0)) for _ in range(6)]
+    bounds = AnswerBounds(answer=len(b"".join([*begun, *grown])) - 1)
+    decoder = PROTOCOLS[protocol].decoder(new_id=lambda: "id", bounds=bounds)
+    events = [event for data in [*begun, *grown] for event in decoder.feed(data)] + decoder.close()
+    assert isinstance(events[-1], Failure) and events[-1].kind == "too_large"
+
+
+@pytest.mark.parametrize("number", ["7", "8", "70", "07", "-7", "7.5", "7e1", "null", '"7"', "", "7 ", '7,"delta":"y"'])
+def test_a_frame_that_differs_in_its_number_too(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    event = {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "id": "m"}}
+    delta = b'data: {"type":"response.output_text.delta","sequence_number":%b,"output_index":0,"delta":"x"}\n\n'
+    stream = [frame("", event), *[delta % one for one in (b"5", b"6", number.encode(), b"9")]]
+    read = decode(RESPONSES, stream)
+    monkeypatch.setattr(LastFrame, "read", lambda last, data: "")
+    assert read == decode(RESPONSES, stream)
 
 
 def in_turns() -> list[int]:

@@ -18,6 +18,9 @@ from dragoman import _json
 
 _VALUE: Final = re.compile(rb'\s*:\s*"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
 _BACKSLASH: Final = 0x5C
+_COMMA: Final = b","[0]
+_COUNT: Final = re.compile(rb"0|[1-9][0-9]{0,14}")
+_COUNTED: Final = re.compile(rb":(0|[1-9][0-9]{0,14}),")
 _MOST_IN_VAIN: Final = 16  # frames in a row that are learned and are not like the next
 
 _decode_string: Final = _json.typed_decoder(str)
@@ -52,19 +55,29 @@ class LastFrame:
     """The frame that let one thing grow last: one that differs from it in one string alone says the same of that
     string, and is not read as a whole. Where it came alone, the next event is compared before it is a frame."""
 
-    __slots__ = ("_head", "_start", "_stop", "_tail", "_tries")
+    __slots__ = ("_head", "_middle", "_start", "_stop", "_tail", "_tries")
 
     def __init__(self) -> None:
-        self._head = self._tail = b""
+        self._head = self._middle = self._tail = b""  # `_middle`: from behind a number to the string
         self._start = self._stop = self._tries = 0
 
-    def learn(self, frame: bytes, key: bytes, head: bytes = b"") -> None:
-        """This frame let something grow by the string of a key (with its quotes), and said nothing else. `head`: what
-        stands before it in the bytes of its event, with its brace, if that came alone (`BodyReader.head`)."""
+    def learn(self, frame: bytes, key: bytes, head: bytes = b"", *, counter: bytes = b"") -> None:
+        """This frame let something grow by the string of a key (with its quotes), and said nothing else.
+
+        Args:
+            head: what stands before it in the bytes of its event, with its brace, if that came alone
+                (`BodyReader.head`).
+            counter: the key, with its quotes, of a number before the string that each frame may tell otherwise.
+        """
         self._tries += 1
         self._head, self._tail = (self._tries <= _MOST_IN_VAIN and _around(frame, key)) or (b"", b"")
         if head and self._head:
             self._head, self._tail = head[:-1] + self._head, self._tail + b"\n\n"
+        self._middle = b""
+        if counter and (number := _COUNTED.match(self._head, self._head.find(counter) + len(counter))):
+            self._head, self._middle = self._head[: number.start(1)], self._head[number.end(1) : -1]
+            self._start, self._stop = len(self._head), 1 - len(self._tail)
+            return
         self._start, self._stop = len(self._head) - 1, 1 - len(self._tail)
 
     def forget(self) -> None:
@@ -75,7 +88,13 @@ class LastFrame:
         """The string of a frame that is like the last one, or of an event, if that came alone; "" when it is empty, or
         anything else may differ. A string has no line end: nothing else can stand in the event."""
         if self._head and frame.startswith(self._head) and frame.endswith(self._tail):
-            text = _decode_string(frame[self._start : self._stop])
+            start = self._start
+            if self._middle:
+                end = frame.find(_COMMA, start)
+                if _COUNT.fullmatch(frame, start, end) is None or not frame.startswith(self._middle, end):
+                    return ""
+                start = end + len(self._middle)
+            text = _decode_string(frame[start : self._stop])
             if type(text) is str:
                 self._tries = 0
                 return text

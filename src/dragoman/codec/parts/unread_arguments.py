@@ -48,6 +48,8 @@ def tell_unread(assembly: Assembly, fields: Mapping[str, Json], where: str) -> N
     Args:
         fields: by name; a `Raw` is the field's JSON text.
     """
+    if not fields:
+        return  # as most often
     note_astray(assembly, fields)
     for key, name, said in _unread_in(fields):
         if name in _ANSWERS or name.isdecimal():

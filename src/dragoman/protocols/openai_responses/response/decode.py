@@ -29,7 +29,7 @@ from dragoman.protocols.openai_responses.response.call_events import (
     take_arguments,
     take_done,
 )
-from dragoman.protocols.openai_responses.response.delta_batch import read_burst
+from dragoman.protocols.openai_responses.response.delta_batch import Growth, read_burst
 from dragoman.protocols.openai_responses.response.hosted_items import tell_input, tell_live
 from dragoman.protocols.openai_responses.response.item import Item
 from dragoman.protocols.openai_responses.response.items import Items
@@ -46,20 +46,16 @@ from dragoman.protocols.openai_responses.response.unmodelled import (
 )
 from dragoman.protocols.openai_responses.response.usage import read_cost, read_usage
 from dragoman.protocols.openai_responses.wire import (
-    ARGUMENTS_DELTA,
     CALL_EVENTS,
     INCOMPLETE_REASONS,
     RUNNING,
     SILENT_EVENTS,
     START_EVENTS,
     STATUS_OF_EVENT,
-    TEXT_DELTA,
     EventPlace,
     ItemKind,
     Place,
-    PlainDelta,
     as_list,
-    decode_delta,
     holds_refusal,
     ignore,
     is_response,
@@ -83,7 +79,17 @@ _WRAPPERS: Final = ("response", "data", "result", "body", "event")
 class Decoder:
     """Reads one response. Never raises; the same events however the bytes are cut."""
 
-    __slots__ = ("__weakref__", "_assembly", "_dialect", "_items", "_kept", "_reader", "_refused", "_running")
+    __slots__ = (
+        "__weakref__",
+        "_assembly",
+        "_dialect",
+        "_growth",
+        "_items",
+        "_kept",
+        "_reader",
+        "_refused",
+        "_running",
+    )
 
     def __init__(
         self,
@@ -99,6 +105,7 @@ class Decoder:
         )
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self), of_calls=CALL_EVENTS)
         self._items = Items(self._assembly)
+        self._growth = Growth(self._items, self._assembly, self._reader)
         self._dialect, self._refused = dialect, False
         self._kept: dict[str, Raw] = {}  # the fields that `Start` told
         self._running = ""  # the status of a response that goes on in the background
@@ -112,7 +119,8 @@ class Decoder:
         """Take the next bytes."""
         if self._assembly.phase == "closed":
             return []
-        self._take(self._reader.feed(data))
+        if not self._growth.take_alone(data):
+            self._take(self._reader.feed(data))
         return self._assembly.take()
 
     def close(self) -> list[Event]:
@@ -137,36 +145,15 @@ class Decoder:
 
     def _take(self, frames: Iterable[Frame]) -> None:
         """Plain deltas of open items take a short cut; all else is rare."""
-        assembly, live, are_own = self._assembly, self._items.live, self._items.places.are_own
+        assembly, take_delta = self._assembly, self._growth.take
         try:
             for data, name in frames:
-                event = decode_delta(data) if not name or name.endswith(b"delta") else None
-                if type(event) is PlainDelta and (delta := event.delta) and (item := live.get(event.output_index)):
-                    call = item.call
-                    if call is None:
-                        if (
-                            event.type == TEXT_DELTA
-                            and item.text_index == event.content_index
-                            and item.part is not None
-                        ):
-                            item.pieces.add(delta)
-                            assembly.add(item.part, delta)
-                            continue
-                    elif (
-                        event.type == ARGUMENTS_DELTA
-                        and data.count(b'"delta"') < 2
-                        and (len(live) < 2 or data.count(b'"output_index"') < 2)
-                        and (
-                            (event.item_id == item.id and not event.call_id and call.live is not None)
-                            or (call.kind == "function" and are_own(item, event.item_id, event.call_id, delta))
-                        )
-                    ):
-                        assembly.add_arguments(call, delta)
-                        continue
+                if take_delta(data, name):
+                    continue
                 if not (data.find(b"function_call") >= 0 and self._call_event(data)):
                     self._rare_frame(data, name)
                 if assembly.phase != "open":
-                    live.clear()
+                    self._items.live.clear()
         except TooLarge as bound:
             assembly.fail("too_large", str(bound))
 

@@ -1,4 +1,4 @@
-"""Delta events that came together and let one part grow: their shape, told by the JSON reader itself.
+"""Plain deltas, one by one, and many that let one part grow: their shape is told by the JSON reader itself.
 
 What does not fit these Structs is read event by event (`decode.py`), which gives the same events.
 """
@@ -10,14 +10,82 @@ from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple
 
 from dragoman import _json
-from dragoman.codec.delta_batch import narrowed
-from dragoman.protocols.openai_responses.wire import ARGUMENTS_DELTA, TEXT_DELTA, PlainDelta
+from dragoman.codec.delta_batch import LastFrame, narrowed
+from dragoman.codec.framing.body import BodyReader
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.protocols.openai_responses.response.item import Item
+from dragoman.protocols.openai_responses.response.items import Items
+from dragoman.protocols.openai_responses.wire import ARGUMENTS_DELTA, TEXT_DELTA, PlainDelta, decode_delta
 
 _PLACE: Final = {"output_index": int, "content_index": ..., "delta": str, "logprobs": ...}
 #: Ids count for arguments alone.
 _IDS: Final = {"item_id": ..., "call_id": ...}
 _Text: Final = narrowed(PlainDelta, {"type": Literal[TEXT_DELTA], **_PLACE}, passed_over=_IDS)
 _Arguments: Final = narrowed(PlainDelta, {"type": Literal[ARGUMENTS_DELTA], **_PLACE, **_IDS})
+
+
+class Growth:
+    """Lets open items grow by plain deltas."""
+
+    __slots__ = ("_assembly", "_item", "_items", "_last", "_reader")
+
+    def __init__(self, items: Items, assembly: Assembly, reader: BodyReader) -> None:
+        self._assembly = assembly
+        self._items = items
+        self._reader = reader
+        self._last = LastFrame()
+        self._item: Item | None = None  # that the last frame let grow
+
+    def take_alone(self, event: bytes) -> bool:
+        """Take the bytes of an event that came alone, as the one before; False when they are to be fed."""
+        if (text := self._last.read(event)) and (total := self._reader.total_with(event)) and self._grow(text):
+            self._reader.total = total
+            return True
+        return False
+
+    def take(self, data: bytes, name: bytes) -> bool:
+        """Take an event that is a plain delta of an open item and says nothing else; False when it may be another."""
+        if (text := self._last.read(data)) and self._grow(text):
+            return True
+        event, live = decode_delta(data) if not name or name.endswith(b"delta") else None, self._items.live
+        if type(event) is PlainDelta and (text := event.delta) and (item := live.get(event.output_index)):
+            if (call := item.call) is None:
+                is_its = event.type == TEXT_DELTA and item.text_index == event.content_index and item.part is not None
+            else:
+                is_its = (
+                    event.type == ARGUMENTS_DELTA
+                    and data.count(b'"delta"') < 2
+                    and (len(live) < 2 or data.count(b'"output_index"') < 2)
+                    and (
+                        (event.item_id == item.id and not event.call_id and call.live is not None)
+                        or (
+                            call.kind == "function"
+                            and self._items.places.are_own(item, event.item_id, event.call_id, text)
+                        )
+                    )
+                )
+            if is_its:
+                self._item = item
+                if not self._grow(text) and call is not None:
+                    self._assembly.add_arguments(call, text)
+                self._last.learn(data, b'"delta"', self._reader.head, counter=b'"sequence_number"')
+                return True
+        self._last.forget()
+        return False
+
+    def _grow(self, text: str) -> bool:
+        """The same item grows by plain text, or by arguments that need no look."""
+        item = self._item
+        if item is None:
+            return False
+        if item.call is None and item.part is not None:
+            item.pieces.add(text)
+            self._assembly.add(item.part, text)
+        elif item.call is None or item.call.live is None:
+            return False
+        else:
+            self._assembly.add_arguments(item.call, text)
+        return True
 
 
 class Burst(NamedTuple):

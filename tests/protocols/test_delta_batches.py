@@ -218,9 +218,13 @@ def test_events_that_are_taken_as_the_last_count_for_the_bound_of_the_answer(cas
 
 @pytest.mark.parametrize("number", ["7", "8", "70", "07", "-7", "7.5", "7e1", "null", '"7"', "", "7 ", '7,"delta":"y"'])
 def test_a_frame_that_differs_in_its_number_too(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    event = {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "id": "m"}}
+    begun = [
+        frame("", {"type": "response.output_item.added", "output_index": index, "item": {"type": "message", "id": id}})
+        for index, id in enumerate("mn")
+    ]
     delta = b'data: {"type":"response.output_text.delta","sequence_number":%b,"output_index":0,"delta":"x"}\n\n'
-    stream = [frame("", event), *[delta % one for one in (b"5", b"6", number.encode(), b"9")]]
+    other = delta.replace(b'"output_index":0', b'"output_index":1') % b"6"
+    stream = [*begun, delta % b"5", delta % b"5", delta % number.encode(), delta % b"5", delta % b"5", other]
     read = decode(RESPONSES, stream)
     monkeypatch.setattr(LastFrame, "read", lambda last, data: "")
     assert read == decode(RESPONSES, stream)

@@ -248,7 +248,7 @@ def last_frames_that_stay() -> Iterator[Mutant]:
             messages,
             'is_call and kind == "content_block_start" and is_usual_start(frame)',
             'is_call and kind == "content_block_start"',
-            told_once,
+            TOLD_TWICE,
         ),
         (growth, "        self._last.forget()\n", "", alike),
         (growth, "                    self._index = call.index\n", "", alike),

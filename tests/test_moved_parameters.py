@@ -141,6 +141,9 @@ UNCLOSED = {
     "the last one": (
         ("<parameter=command>", "ls", "<parameter=dry_run>", "true"), {"command": "ls", "dry_run": True},
     ),
+    "closed by its name": (
+        ("<parameter=command>", "ls", "</command>", "<parameter=dry_run>", "true", "</parameter>"), None,
+    ),
     "the only one": (("<parameter=command>", "ls", "pwd", ""), {"command": "ls\npwd\n"}),
     "the last one, with a quotation mark": (("<parameter=command>", 'echo "', "</b>"), None),
     "the last one, not on a line": (("<parameter=command>", "ls</function>"), None),

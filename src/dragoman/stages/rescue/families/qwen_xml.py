@@ -66,12 +66,12 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
         if key in keys or not is_key_read:  # two readings
             return (yield from refused(cursor, ends))
         yield member(key, keys)
-        stop, is_plain = yield from _value(value_until(cursor, tools, name, key, stops))
+        stop, is_plain, has_end = yield from _value(value_until(cursor, tools, name, key, stops))
         if not stop:
             return (yield Close(""))
         if stop == last and is_plain:
             mark = last
-        elif stop in ("</parameter>", _UNCLOSED):
+        elif stop == "</parameter>" or (stop == _UNCLOSED and not has_end):
             mark = _PARAMETERS[0] if stop == _UNCLOSED else (yield from cursor.closing(*_PARAMETERS, *ends))
         else:  # `<parameter=` begins a call too, in a slip
             return (yield from refused_to_the_end(cursor, stop))
@@ -91,16 +91,19 @@ def _head(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bo
     return name, is_head_read
 
 
-def _value(values: Generator[Action, None, str]) -> Generator[Action, None, tuple[str, bool]]:
-    """A value as it comes; gives what ended it, and whether no text in it holds a quotation mark or a tag: what follows
-    those may be of the value."""
-    is_plain = True
+def _value(values: Generator[Action, None, str]) -> Generator[Action, None, tuple[str, bool, bool]]:
+    """A value as it comes; gives what ended it, whether no text in it holds a quotation mark or a tag (what follows
+    those may be of the value), and whether one holds a closing tag, which may be meant for the missing one."""
+    is_plain, has_end, last = True, False, ""
     while True:
         try:
             action = next(values)
         except StopIteration as end:
-            return end.value, is_plain
-        is_plain = is_plain and not (isinstance(action, Piece) and _MARKS.search(action.text))
+            return end.value, is_plain, has_end
+        if isinstance(action, Piece):
+            is_plain = is_plain and not _MARKS.search(action.text)
+            has_end = has_end or "</" in last + action.text
+            last = action.text[-1:]
         yield action
 
 

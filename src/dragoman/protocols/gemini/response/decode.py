@@ -378,7 +378,7 @@ class Decoder:
         signature = part.thoughtSignature or part.thought_signature or ""
         if part.thought_signature:
             self._assembly.deviate("sibling-key", "part", "thought_signature")
-        note_rest(rest, self._assembly, has_call=part.functionCall is not None)
+        note_rest(rest, self._assembly, is_call=part.functionCall is None and part.text is None)
         if part.text is not None:
             self._read_text(part.text, signature, rest, is_thought=part.thought is True)
         if part.functionCall is not None:

@@ -160,11 +160,11 @@ def tell_unread_beside(frame: bytes, assembly: Assembly) -> None:
         tell_unread(assembly, {key: value for key, value in top.items() if key not in _CHUNK}, "chunk")
 
 
-def note_rest(rest: Fields, assembly: Assembly, *, has_call: bool) -> None:
+def note_rest(rest: Fields, assembly: Assembly, *, is_call: bool) -> None:
     """See what a part tells besides, while a call has no arguments: they may be its own. `rest`: see `split`;
-    `has_call`: a call stands there, so that one under another spelling is not read."""
+    `is_call`: a call under another spelling in it is read as the part."""
     if rest and assembly.calls.may_lack():
-        known = KNOWN_PARTS if has_call else KNOWN_PARTS | {"functionCall"}
+        known = KNOWN_PARTS | {"functionCall"} if is_call else KNOWN_PARTS
         tell_unread(assembly, {key: value for key, value in rest.items() if key not in known}, "part")
 
 

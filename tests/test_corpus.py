@@ -9,7 +9,7 @@ from cases import Case, differences, load_cases, play
 CASES = load_cases()
 IDS = [f"{case.protocol}/{case.name}" for case in CASES]
 #: Cuts of one case: about as many in `make test`, all in `make soak`.
-CUTS = [pytest.param(100, id="some"), pytest.param(10**6, marks=pytest.mark.soak, id="all")]
+CUTS = [pytest.param(60, id="some"), pytest.param(10**6, marks=pytest.mark.soak, id="all")]
 
 
 def test_the_corpus_is_there():

@@ -8,7 +8,7 @@ from typing import Any, Final, final
 
 import msgspec
 
-from dragoman.config.reading import read_document
+from dragoman.config.reading import read_document, read_table
 from dragoman.config.settings import Config
 from dragoman.errors import ConfigError
 from dragoman.misuse import kind_of
@@ -55,31 +55,24 @@ def laid_over(
         document["providers"] = _without_keys(document.get("providers"), keys)
     if code.providers is not None:
         given = _without_keys(code.providers, keys)
-        document["providers"] = {**_table(document, "providers"), **given}
+        document["providers"] = {**read_table(document, "providers"), **given}
     if code.routes is not None:
         routes = {
             name: {"targets": list(route)} if isinstance(route, list | tuple) else route
             for name, route in code.routes.items()
         }
-        document["routes"] = {**_table(document, "routes"), **routes}
+        document["routes"] = {**read_table(document, "routes"), **routes}
     only = ""
     if code.base_url is not None:
         found = split_url(code.base_url)
         only = found[0].netloc.rpartition("@")[2] if found is not None else "server"
         table = {"base_url": code.base_url, "protocol": code.protocol or DEFAULT_PROTOCOL}
-        document["providers"] = {**_table(document, "providers"), only: table}
+        document["providers"] = {**read_table(document, "providers"), only: table}
         if code.api_key is not None:
             keys[only] = code.api_key
     config = read_document(_plain(document), file=file, environ=environ, home=home)
     secrets = {name: Secret(key) for name, key in keys.items() if key}
     return msgspec.structs.replace(config, keys={**config.keys, **secrets}, only_provider=only)
-
-
-def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = document.get(name, {})
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{name}: expected a table, got {type(table).__name__}")
-    return table
 
 
 def _without_keys(providers: object, keys: dict[str, str]) -> dict[str, Any]:

@@ -99,19 +99,19 @@ class _Reading:
         routes = {name: _route(name, table, catalog) for name, table in _tables(document, "routes").items()}
         named = _tables(document, "keys")
         virtual_keys = check_keys({name: as_struct(table, KeyConfig, f"keys.{name}") for name, table in named.items()})
-        ledger = self._ledger(_table(document, "ledger"))
+        ledger = self._ledger(read_table(document, "ledger"))
         return Config(
             path=self._file,
             catalog=catalog,
-            server=self._server(_table(document, "server"), virtual_keys),
-            admin=self._admin(_table(document, "admin")),
+            server=self._server(read_table(document, "server"), virtual_keys),
+            admin=self._admin(read_table(document, "admin")),
             providers=providers,
             routes=routes,
             aliases=_aliases(routes),
             models={name: _model(name, table, catalog) for name, table in _tables(document, "models").items()},
-            validate=self._validate(_table(document, "validate")),
-            http=self._http(_table(document, "http")),
-            agent=self._agent(_table(document, "agent"), catalog),
+            validate=self._validate(read_table(document, "validate")),
+            http=self._http(read_table(document, "http")),
+            agent=self._agent(read_table(document, "agent"), catalog),
             prices={name: _price(name, table, catalog) for name, table in _tables(document, "prices").items()},
             ledger=ledger,
             virtual_keys=virtual_keys,
@@ -387,15 +387,16 @@ def _price(name: str, table: Mapping[str, Any], catalog: Catalog) -> Price:
 # ---------------------------------------------------------------- checks
 
 
-def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def read_table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A table of a document, empty where there is none. Raises ConfigError: it is something else."""
     table = document.get(name, {})
-    if not isinstance(table, dict):
+    if not isinstance(table, Mapping):
         raise ConfigError(f"{name}: expected a table, got {type(table).__name__}")
     return table
 
 
 def _tables(document: Mapping[str, Any], name: str) -> dict[str, Mapping[str, Any]]:
-    tables = _table(document, name)
+    tables = read_table(document, name)
     return {key: _subtable(tables, key, name) for key in tables}
 
 

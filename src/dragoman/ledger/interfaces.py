@@ -191,6 +191,21 @@ class Seed(msgspec.Struct, frozen=True):
 class Counters(Protocol):
     """How much of each account is leased to whom. They may lose their memory; the ledger never does."""
 
+    epoch: str
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other machines use them, so that what was used must be told in each life of theirs."""
+        ...
+
+    def look(self) -> str:
+        """The epoch of the life that goes on. Raises CountersAway."""
+        ...
+
+    def greet(self, holder: str, claims: Sequence[Claim] = ()) -> str:
+        """No lease of an earlier life is used, and what was is in the claims; gives the epoch. Raises CountersAway."""
+        ...
+
     def take(self, claim: Claim) -> Lease:
         """Record the facts; then lease up to `want` as room allows. A cold account is seeded first, in one piece.
 

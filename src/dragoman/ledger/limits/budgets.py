@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Final, Literal, Protocol, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
 
 import msgspec
 
-from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease
+from dragoman.ledger.interfaces import Account, Claim, Counters, CountersAway, Lease
 from dragoman.ledger.limits.accounts import Charge, Need
 from dragoman.ledger.limits.leases import Balance
 
@@ -30,29 +30,6 @@ _AWAY_FOR: Final = 0.5
 _SEEN_FOR: Final = 1.0
 #: Why something was not admitted.
 Cause: TypeAlias = Literal["spent", "away", "settling"]
-
-
-class SharedCounters(Protocol):
-    """What is asked of the counters here."""
-
-    epoch: str
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether other machines use them, so that what was used must be told in each life of theirs."""
-        ...
-
-    def take(self, claim: Claim) -> Lease:
-        """As `Counters.take`."""
-        ...
-
-    def look(self) -> str:
-        """The epoch of the life that goes on. Raises CountersAway."""
-        ...
-
-    def greet(self, holder: str, claims: Sequence[Claim] = ()) -> str:
-        """No lease of an earlier life is used, and what was is in the claims; gives the epoch. Raises CountersAway."""
-        ...
 
 
 @final
@@ -101,7 +78,7 @@ class Budgets:
 
     def __init__(
         self,
-        counters: SharedCounters,
+        counters: Counters,
         holder: str,
         *,
         begin: Callable[[], None] = lambda: None,

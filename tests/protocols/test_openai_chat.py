@@ -293,6 +293,30 @@ def test_how_much_to_think_in_any_words(fields: dict[str, Any], reasoning: Reaso
 
 
 @pytest.mark.parametrize(
+    "field",
+    [{"reasoning_effort": "ultra"}, {"think": "ultra"}, {"thinking": True}, {"enable_thinking": "yes"}],
+    ids=lambda field: next(iter(field)),
+)
+def test_an_effort_that_is_not_known_is_kept_for_its_own_protocol(field: dict[str, Any]) -> None:
+    native = parse(**field).native
+    assert native is not None and {key: json.loads(bytes(value)) for key, value in native.fields.items()} == field
+    assert parse(reasoning_effort=None, think=None).native is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"reasoning": {"effort": "low", "exclude": True}}, ["reasoning.exclude"]),
+        ({"thinking": {"type": "enabled", "clear_thinking": False}}, ["thinking.clear_thinking"]),
+        ({"reasoning": {"enabled": True, "max_tokens": 9}, "thinking": {"type": "enabled", "budget_tokens": 9}}, []),
+    ],
+)
+def test_what_is_not_read_of_how_to_think_is_named(fields: dict[str, Any], named: list[str]) -> None:
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}], **fields}).encode()
+    assert [each.where for each in PROTOCOL.parse_request(body).deviations] == named
+
+
+@pytest.mark.parametrize(
     ("choice", "expected"),
     [
         ("none", "none"),

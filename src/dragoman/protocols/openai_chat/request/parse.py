@@ -51,6 +51,8 @@ _PARAMS: Final[dict[str, Callable[[Raw], Any]]] = {
 _NO_LIMIT: Final = -1
 #: Fields that say how much to think; the first that is there is read.
 _REASONING: Final[tuple[str, ...]] = ("reasoning_effort", "reasoning", "thinking", "enable_thinking", "think")
+#: Of these the objects, and what is read of them.
+_IN_REASONING: Final = {"reasoning": ("enabled", "effort", "max_tokens"), "thinking": ("type", "budget_tokens")}
 #: Without one of these nothing is said in two ways.
 _RIVALS: Final = frozenset({"max_completion_tokens", "function_call", *_REASONING[1:]})
 #: Fields that choose a tool.
@@ -105,12 +107,17 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
         name_unread(form, "response_format", deviations, "type", "json_schema")
         known = ("name", "schema", "strict", "description")
         name_unread(read_fields(form.get("json_schema")) or {}, "response_format.json_schema", deviations, *known)
+    params = _parse_params(fields, deviations)
+    if params.reasoning is None:
+        native |= {
+            name: fields[name] for name in _REASONING if read(fields.get(name)) is not None
+        }  # words not known here
     request = Request(
         model,
         messages,
         tools,
         choice,
-        _parse_params(fields, deviations),
+        params,
         stream=read(fields.get("stream")) is True,
         session_id=read_text(fields.get("prompt_cache_key")) or None,
         native=make_native(NAME, native),
@@ -266,11 +273,13 @@ def _parse_format(value: Raw | None) -> ResponseSchema | None:
 
 
 def _name_passed_over(fields: Fields, deviations: list[Deviation]) -> None:
-    """Name what is said twice, in older words or those of another server, and otherwise."""
+    """Name what is said twice, in older words or those of another server, and otherwise; and what is not read."""
     name_passed_over(fields, "", deviations, "max_completion_tokens", "max_tokens")
     name_passed_over(fields, "", deviations, "tool_choice", "function_call")
     said: dict[str, str] = {name: f"{_parse_reasoning({name: fields[name]})}" for name in _REASONING if name in fields}
     name_passed_over(said, "", deviations, *_REASONING)
+    for name, known in _IN_REASONING.items():
+        name_unread(read_fields(fields.get(name)) or {}, name, deviations, *known)
 
 
 def _parse_reasoning(fields: Fields) -> Reasoning | None:

@@ -16,6 +16,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.unread import name_passed_over, name_unread
+from dragoman.deviations import clip
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import Parsed, ReplyStyle
@@ -155,6 +156,8 @@ class _Parser:
             self.deviate("wrong-type", "tool_choice", "a string")
             value = {"type": value}
         if not isinstance(value, dict):
+            if value is not None:
+                self.deviate("wrong-type", "tool_choice", type(value).__name__)
             return "auto", None
         name_unread(value, "tool_choice", self.deviations, "type", "name", "disable_parallel_tool_use")
         disabled = value.get("disable_parallel_tool_use")
@@ -164,6 +167,8 @@ class _Parser:
             return Named(name), parallel
         if kind in ("any", "required", "tool"):
             return "any", parallel
+        if kind not in ("none", "auto"):
+            self.deviate("wrong-type", "tool_choice.type", clip(_json.to_text(kind)))
         return ("none" if kind == "none" else "auto"), parallel
 
     # ------------------------------------------------------------ params
@@ -213,8 +218,12 @@ class _Parser:
             return None
         thinking, effort = read(value), read_text(config.get("effort"))
         rest = {key: inner for key, inner in config.items() if key not in ("effort", "format")}
+        if "schema" not in (read_fields(config.get("format")) or {}) and read(config.get("format")) is not None:
+            rest["format"] = config["format"]
+        if thinking is not None and not isinstance(thinking, dict):
+            self.deviate("wrong-type", "thinking", type(thinking).__name__)
         reasoning = read_reasoning(thinking, effort)
-        if effort and (reasoning is None or reasoning.effort != effort):
+        if read(config.get("effort")) and (reasoning is None or reasoning.effort != effort):
             rest["effort"] = config["effort"]
         if rest:
             native["output_config"] = _json.raw(rest)

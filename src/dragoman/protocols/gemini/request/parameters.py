@@ -86,7 +86,8 @@ def parse_tool_choice(value: Raw | None, unsaid: Fields) -> ToolChoice:
         return "auto"
     config = camel_fields(read_fields(value) or {})
     calling = camel_fields(read_fields(config.pop("functionCallingConfig", None)) or {})
-    mode = read_text(calling.pop("mode", None)).upper()
+    told = calling.pop("mode", None)
+    mode = read_text(told).upper()
     names = read_texts(calling.get("allowedFunctionNames"))
     choice: ToolChoice = "none" if mode == "NONE" else "any" if mode == "ANY" else "auto"
     if mode == "ANY" and len(names) == 1:
@@ -94,6 +95,8 @@ def parse_tool_choice(value: Raw | None, unsaid: Fields) -> ToolChoice:
         del calling["allowedFunctionNames"]
     if mode not in ("", "AUTO", "ANY", "NONE", "MODE_UNSPECIFIED"):
         calling["mode"] = _json.raw(mode)
+    elif not mode and read(told) not in (None, ""):
+        calling["mode"] = Raw(bytes(told or b""))
     if calling:
         config["functionCallingConfig"] = _json.raw(calling)
     if config:
@@ -151,7 +154,7 @@ def text_form(forms: Raw | None) -> Fields:
 
 
 def _parse_schema(config: Fields, rest: Fields, deviations: list[Deviation]) -> ResponseSchema | None:
-    mime = read_text(config.get("responseMimeType"))
+    mime = read(config.get("responseMimeType"))
     schema = config.get("responseJsonSchema")
     text = text_form(config.get("responseFormat"))
     read_first = ("responseFormat",) if text else ()
@@ -160,11 +163,11 @@ def _parse_schema(config: Fields, rest: Fields, deviations: list[Deviation]) -> 
         return ResponseSchema(Raw(bytes(text["jsonSchema"])) if "jsonSchema" in text else None)
     if schema is not None:
         return ResponseSchema(Raw(bytes(schema)))
-    if isinstance(own := read(config.get("responseSchema")), dict) and mime in ("", "application/json"):
+    if isinstance(own := read(config.get("responseSchema")), dict) and mime in (None, "", "application/json"):
         return ResponseSchema(_json.raw(to_json_schema(own)))
     if mime == "application/json":
         return ResponseSchema()
-    if mime not in ("", "text/plain"):
+    if mime not in (None, "", "text/plain"):
         rest |= {key: Raw(bytes(config[key])) for key in ("responseMimeType", "responseSchema") if key in config}
     return None
 

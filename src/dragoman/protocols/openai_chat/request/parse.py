@@ -96,7 +96,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     native = {} if is_modelled else {key: value for key, value in fields.items() if key not in _MODELLED}
     options = (read_fields(fields["stream_options"]) or {}) if "stream_options" in fields else {}
     further = make_native(NAME, options, "include_usage") if options else None
-    if "prompt_cache_retention" in fields and read_text(fields["prompt_cache_retention"]) not in ("", _LONGEST):
+    if "prompt_cache_retention" in fields and read(fields["prompt_cache_retention"]) not in (None, _LONGEST):
         native["prompt_cache_retention"] = fields["prompt_cache_retention"]
     if further is not None:
         native["stream_options"] = _json.raw(further.fields)
@@ -108,10 +108,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
         known = ("name", "schema", "strict", "description")
         name_unread(read_fields(form.get("json_schema")) or {}, "response_format.json_schema", deviations, *known)
     params = _parse_params(fields, deviations)
-    if params.reasoning is None:
-        native |= {
-            name: fields[name] for name in _REASONING if read(fields.get(name)) is not None
-        }  # words not known here
+    native |= _unread_words(fields, params)
     request = Request(
         model,
         messages,
@@ -205,12 +202,12 @@ def _parse_tool_choice(
                 if isinstance(entry, dict) and isinstance(name := _name_in(entry), str)
             }
             deviations.append(Deviation("changed", "tool_choice", "only the allowed tools are offered"))
-            return _choice_word(inner.get("mode")), tuple(tool for tool in tools if tool.name in names)
+            return _choice_word(inner.get("mode"), deviations), tuple(tool for tool in tools if tool.name in names)
         name = inner.get("name") if isinstance(inner, dict) else None
         if isinstance(name, str) and name:
             return Named(name), tools
         choice = kind
-    return _choice_word(choice), tools
+    return _choice_word(choice, deviations), tools
 
 
 def _name_in(entry: dict[str, Json]) -> Json:
@@ -218,22 +215,41 @@ def _name_in(entry: dict[str, Json]) -> Json:
     return inner.get("name") if isinstance(inner, dict) else None
 
 
-def _choice_word(word: Json) -> ToolChoice:
+def _choice_word(word: Json, deviations: list[Deviation]) -> ToolChoice:
     match word:
         case "none":
             return "none"
         case "required" | "any":
             return "any"
+        case "auto" | None:
+            return "auto"
         case _:
+            deviations.append(Deviation("wrong-type", "tool_choice", clip(_json.to_text(word))))
             return "auto"
 
 
 # ---------------------------------------------------------------- parameters
 
 
+def _unread_words(fields: Fields, params: Params) -> dict[str, Raw]:
+    """Fields whose word is not known here: their own protocol may know it."""
+    names = _REASONING if params.reasoning is None else ()
+    unread = {name: fields[name] for name in names if read(fields.get(name)) is not None}
+    form = fields.get("response_format")
+    if (
+        params.response_schema is None
+        and read(form) is not None
+        and read_text((read_fields(form) or {}).get("type")) != "text"
+    ):
+        unread["response_format"] = fields["response_format"]
+    return unread
+
+
 def _parse_params(fields: Fields, deviations: list[Deviation]) -> Params:
     retention = read_text(fields.get("prompt_cache_retention"))
     parallel = read(fields.get("parallel_tool_calls"))
+    if parallel is not None and not isinstance(parallel, bool):
+        deviations.append(Deviation("wrong-type", "parallel_tool_calls", clip(_json.to_text(parallel))))
     limit_name = "max_completion_tokens" if "max_completion_tokens" in fields else "max_tokens"
     limit = read_count(fields.get(limit_name))
     said = {name: _PARAMS[name](fields[name]) for name in _PARAMS.keys() & fields}
@@ -278,6 +294,9 @@ def _name_passed_over(fields: Fields, deviations: list[Deviation]) -> None:
     name_passed_over(fields, "", deviations, "tool_choice", "function_call")
     said: dict[str, str] = {name: f"{_parse_reasoning({name: fields[name]})}" for name in _REASONING if name in fields}
     name_passed_over(said, "", deviations, *_REASONING)
+    kind = read((read_fields(fields.get("thinking")) or {}).get("type"))
+    if kind not in ("enabled", "disabled", None):
+        deviations.append(Deviation("changed", "thinking.type", f"{clip(str(kind))}: read as enabled", "note"))
     for name, known in _IN_REASONING.items():
         name_unread(read_fields(fields.get(name)) or {}, name, deviations, *known)
 

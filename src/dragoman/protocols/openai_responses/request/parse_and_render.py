@@ -114,6 +114,8 @@ def _parse_params(fields: dict[str, Raw], native: dict[str, Raw], deviations: li
     if retention is not None and retention != _LONGEST:
         native["prompt_cache_retention"] = _json.raw(retention)
     parallel = _value(fields, "parallel_tool_calls")
+    if parallel is not None and not isinstance(parallel, bool):
+        deviations.append(Deviation("wrong-type", "parallel_tool_calls", type(parallel).__name__))
     limit = _number(fields, "max_output_tokens", deviations)
     return Params(
         max_tokens=None if limit is None else int(limit),
@@ -156,7 +158,7 @@ def _parse_format(fields: dict[str, Raw], native: dict[str, Raw], deviations: li
         return None
     rest = {name: inner for name, inner in value.items() if inner is not None and name != "format"}
     form = value.get("format")
-    kind = form.get("type") if isinstance(form, dict) else None
+    kind = form.get("type") if isinstance(form, dict) else form
     if kind is not None and kind not in ("text", "json_object", "json_schema"):
         deviations.append(Deviation("unknown-part", "text.format", str(kind)[:60]))
         rest["format"] = form

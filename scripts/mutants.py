@@ -259,7 +259,7 @@ def last_frames_that_stay() -> Iterator[Mutant]:
         (keys, "_json.is_written_of(read, text) and all(", "all(", told_once),
         (keys, " and all(map(has_plain_keys, map(bytes, parts)))", "", told_once),
         (keys, "_has_colons(text, len(members)) or _json.is_written_of(members, text)", "True", told_once),
-        (keys, "[:1] == b'\"' or _json.is_canonical(value) for", " for", told_once),
+        (keys, "[:1] == b'\"' or _is_canonical(value) for", " for", told_once),
         (
             f"{FOLDER}/gemini/response/calls.py",
             "if is_plain else is_plain_object",

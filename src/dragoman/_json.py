@@ -223,16 +223,6 @@ def is_written_of(value: Json, text: bytes) -> bool:
     return written == text or (len(written) < len(text) and written == without_spaces(text))
 
 
-def is_canonical(text: bytes) -> bool:
-    """Whether a text is what is written of its value again, white space aside; `is_written_of` in one step, which short
-    texts are asked at most events."""
-    try:
-        written = _encode(_decode_any(text))
-    except _UNREADABLE:
-        return False
-    return written == text or (len(written) < len(text) and written == without_spaces(text))
-
-
 class Number(str):
     """A JSON number as its own text."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json, Raw
+from dragoman._json import Json, Malformed, Raw
 
 _SHORT: Final = 1024  # bytes of a value that are read at once sooner than apart
 _decode_members: Final = _json.typed_decoder(dict[str, Raw])
@@ -50,10 +50,16 @@ def has_plain_keys(text: bytes) -> bool:
     if len(text) > _SHORT:  # long strings in it are passed over
         members = _decode_members(text)
         if type(members) is dict and (_has_colons(text, len(members)) or _json.is_written_of(members, text)):
-            return all((value := bytes(member))[:1] == b'"' or _json.is_canonical(value) for member in members.values())
-    return text[:1] == b"{" and _json.is_canonical(text)
+            return all((value := bytes(member))[:1] == b'"' or _is_canonical(value) for member in members.values())
+    return text[:1] == b"{" and _is_canonical(text)
 
 
 def _has_colons(text: bytes, count: int) -> bool:
     """Whether so many colons stand in a text: few are found as memory is searched."""
     return len(text) - len(text.replace(b":", b"", count + 1)) == count
+
+
+def _is_canonical(text: bytes) -> bool:
+    """Whether a text is what is written of its value again."""
+    value = _json.decode(text)
+    return type(value) is not Malformed and _json.is_written_of(value, text)

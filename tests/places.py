@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from cases import counter
 from dragoman import _json
-from dragoman.agent.safe_text import hidden_character, plain_line, plain_text, revealed_text, told_apart
+from dragoman.agent.safe_text import hidden_character, plain_line, plain_text, revealed_text, shown, told_apart
 from dragoman.agent.tool_plan import Outcome, Plan, ToolFailed
 from dragoman.agent.tools.fetch import check_url, text_of_page
 from dragoman.agent.ui import drawing
@@ -174,7 +174,7 @@ def _page_place(text: str) -> None:
 
 
 def _terminal_place(text: str) -> None:
-    plain_text(text), plain_line(text), revealed_text(text), told_apart(text), hidden_character(text)
+    plain_text(text), plain_line(text), shown(text), revealed_text(text), told_apart(text), hidden_character(text)
     blocks = Blocks()
     for piece in pieces(text):
         blocks.add(piece)

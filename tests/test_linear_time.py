@@ -77,7 +77,7 @@ TERMINAL_FILES = ("agent/safe_text.py", "agent/ui/*.py", "cli/terminal.py", "cli
 #: Each function in them that takes a text or a plan → the row in which it runs.
 FILTERS = {
     **dict.fromkeys((f"agent/safe_text.py {name}" for name in (
-        "plain_text", "plain_line", "revealed_text", "told_apart", "hidden_character")), "terminal"),
+        "plain_text", "plain_line", "shown", "revealed_text", "told_apart", "hidden_character")), "terminal"),
     **dict.fromkeys((f"agent/ui/approval_view.py {name}" for name in (
         "show_action", "show_head", "_rows", "_fitting", "_columns")), "approval"),
     **dict.fromkeys((f"agent/ui/drawing.py {name}" for name in (

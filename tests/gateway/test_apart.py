@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import json
 import socket
 import threading
@@ -195,3 +197,19 @@ def test_a_client_that_goes_meanwhile_ends_it(tmp_path: Path, monkeypatch: pytes
         code, _, answer = running.request(method, path, body)
         assert code == 200 and said("openai-chat", answer) == "".join(_SAID)
     assert given
+
+
+@pytest.mark.parametrize("first", [1, 2, 100])
+def test_what_is_packed_is_read_in_a_thread(first: int) -> None:
+    """A few bytes of it may be a thousand times as many."""
+    threads: list[str] = []
+    apart = Apart(lambda data: threads.append(threading.current_thread().name) or [])  # type: ignore[func-returns-value]
+    data = gzip.compress(_EVENT * 100)
+
+    async def run() -> None:
+        await apart.run(data[:first])
+        await apart.run(data[first:])
+        assert apart.is_due(1)
+
+    asyncio.run(run())
+    assert threading.current_thread().name not in threads and len(threads) == 2

@@ -274,3 +274,34 @@ def test_escapes_of_letters_are_found_behind_few_and_many_others(count: int, esc
     data = "".join([*[f"{filling}\\n"] * count, escape, "z" * 5000]).encode()
     assert has_escaped_letters(data) == (escape.endswith("6f"))
     assert may_have_escapes(data) == bool(escape)
+
+
+@pytest.mark.parametrize("space", [b" ", b"\n", b"\r", b"\r\n", b"\t"])
+@pytest.mark.parametrize("is_packed", [False, True], ids=["plain", "gzip"])
+def test_white_space_before_a_body_takes_nothing(space: bytes, is_packed: bool) -> None:
+    reader = BodyReader(lambda code, where, seen: None)
+    lead = space * (2_000_000 // len(space))
+    body = lead + b'data: {"a":1}\n\n'
+    data = gzip.compress(body, mtime=0) if is_packed else body
+    frames = []
+    size = 500 if is_packed else 5_000
+    tracemalloc.start()
+    try:
+        for start in range(0, len(data), size):
+            frames += reader.feed(data[start : start + size])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert frames == [A]
+    assert peak < (2_500_000 if is_packed else 100_000)  # what 500 bytes of gzip become is there at once
+
+
+def test_gzip_within_gzip_is_text() -> None:
+    """There could be thousands of layers, each a level of the stack."""
+    data = b'data: {"a":1}\n\n'
+    for _ in range(3_000):
+        data = gzip.compress(data, 1, mtime=0)
+    for size in (len(data), 1_000):
+        frames, codes, _ = read([data[start : start + size] for start in range(0, len(data), size)])[:3]
+        assert not frames
+        assert codes == ["mislabelled-gzip"]

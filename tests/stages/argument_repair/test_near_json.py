@@ -250,3 +250,10 @@ def test_a_key_that_stands_twice_a_comment_of_two_lines_and_a_set_of_no_list_are
 def test_a_comment_ends_with_its_line():
     text = '{"count": 5, // x\r\n"note": "y"}'
     assert answered([text], SCHEMA)[0] == answered(list(text), SCHEMA)[0] == '{"count": 5, "note": "y"}'
+
+
+def test_thousands_of_comments_are_refused():
+    """It is remembered where each ends, which takes twenty times its bytes."""
+    few, many = ('{"path": ' + "/**/" * count + ' "a"}' for count in (8_000, 9_000))
+    assert answered([few], SCHEMA)[0] is not None
+    assert answered([many], SCHEMA)[0] is None

@@ -21,6 +21,7 @@ _EVENT_STREAM: Final = (b"data: ", b"event: ")  # how a body begins that is cut 
 #: A byte → in how many bytes of such a stream it stands once at most. These tell how many events and objects there are
 #: to be read, and how much of a text may be a call or must be mended.
 _RARE: Final = ((b"\n", 40), (b"{", 24), (b"\\", 16), (b"<", 128), (b">", 64))
+_PACKED: Final = b"\x1f"  # how gzip begins, a thousandth of what it becomes
 _ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\n")
 #: Seconds of processor time after which a thread reads the rest of what came at once: frames of two bytes each, or a
 #: text of openers, take a hundred times as long as an answer's usual ones.
@@ -55,7 +56,9 @@ class Apart:
         unread: bytes that came since the last event.
     """
 
-    __slots__ = ("_feed", "_is_event_stream", "_kept", "_most", "_problem", "_task", "is_wanted", "unread")
+    __slots__ = (
+        "_feed", "_is_event_stream", "_is_packed", "_kept", "_most", "_problem", "_task", "is_wanted", "unread",
+    )  # fmt: skip
 
     def __init__(self, feed: Callable[[bytes], list[Event]], most: int = USUAL_BOUNDS.apart) -> None:
         """`feed`: the exchange's. `most`: bytes of which nothing came yet (a frame that is not whole, a call that must
@@ -63,6 +66,7 @@ class Apart:
         self._most = most
         self._feed = feed
         self._is_event_stream: bool | None = None  # until something came
+        self._is_packed = False
         self._kept: list[bytes] = []
         self._problem: Exception | None = None
         self.is_wanted: bool = True
@@ -76,10 +80,11 @@ class Apart:
 
     def is_due(self, size: int) -> bool:
         """Whether so many bytes more are to be read in a thread."""
-        return self._task is not None or (self.unread > 0 and self.unread + size > self._most)
+        return self._task is not None or self._is_packed or (self.unread > 0 and self.unread + size > self._most)
 
     async def run(self, data: bytes) -> list[Event]:
         """The events of the next bytes, for who waits for each read."""
+        self._is_packed = self._is_packed or (self._is_event_stream is None and data.startswith(_PACKED))
         if self.is_due(len(data)):
             events, rest = list[Event](), data
         else:

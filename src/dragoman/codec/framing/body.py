@@ -203,15 +203,19 @@ class BodyReader:
 
     def _feed_plain(self, data: bytes) -> Iterator[Frame]:
         if self.kind == "unknown" or self.kind == "object":
-            is_blank = self._is_blank = self._is_blank and self.kind == "unknown" and not data.strip(_BLANK)
+            was_blank = self._is_blank and self.kind == "unknown"
+            if was_blank:  # white space before a body means nothing, and would be looked at with all that follows
+                data = data.lstrip(_SPACE)
+            is_blank = self._is_blank = was_blank and not data.strip(_BLANK)
             if is_blank or (self.kind == "object" and _LF not in data and _CR not in data):
                 self._keep(data)
                 return
             data = self._with_tail(data)
+            was_packed = self._unzip is not None
             if not self._sniff(data):
                 self._keep(data)
                 return
-            if data[:2] == b"\x1f\x8b":
+            if self._unzip is not None and not was_packed:
                 yield from self._feed(data)
                 return
             data = data.removeprefix(_BOM)
@@ -262,8 +266,9 @@ class BodyReader:
 
     def _sniff(self, data: bytes) -> bool:
         """Tell the kind from the first bytes; False while they are too few."""
-        if data[:2] == b"\x1f\x8b":
+        if data[:2] == b"\x1f\x8b" and self.total == len(data):  # within another is none: there could be thousands
             self._unzip = zlib.decompressobj(31)
+            self._is_blank = True
             self._deviate("mislabelled-gzip", "body", "")
             return True
         if data == b"\x1f" or (len(data) < 3 and _BOM.startswith(data)):

@@ -142,6 +142,8 @@ class EventLines:
         alike: list[bytes] = []  # data of plain events in a row
         head = b""  # what they begin with, up to the brace
         for block in blocks:
+            if not block and not self._has_name:  # blank lines that end nothing
+                continue
             if alike and block.startswith(head) and block.find(b"\n", len(head)) < 0 and block[-1:] == b"}":
                 alike.append(block[len(head) - 1 :])
                 continue

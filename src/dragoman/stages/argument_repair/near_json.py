@@ -47,6 +47,7 @@ _OTHER_LINE_END: Final = re.compile("\r(?!\n)|[\v\f\x85\u2028\u2029]")
 _ENDS: Final = re.compile(r"\s*+[,}\]]")
 _MOST_OTHERS: Final = 9  # quotes in a comment behind a string, of which each may close it
 _MOST_INNER: Final = 8_192  # quotes in one string that do not close it; each is looked at for what follows it
+_MOST_COMMENTS: Final = 8_192  # of which it is remembered where each ends
 _ANYTHING: Final = ToolSchema({})
 #: What is wrong with text that only ends too early.
 NOT_CLOSED: Final = "the arguments end before they are closed"
@@ -139,6 +140,8 @@ class NearJson:
             if mark[:1] != "#" and mark not in ("//", "/*"):
                 break
             passed.append(place)
+            if len(passed) + len(self._behind) > _MOST_COMMENTS:
+                raise Unreadable(f"the arguments hold more than {_MOST_COMMENTS} comments")
             end = "*/" if mark == "/*" else "\n"
             found = self._next(end, place + len(end))
             behind = found + len(end) if found >= 0 else len(self._text)

@@ -195,6 +195,14 @@ def test_no_secret_shows_in_the_repr(tmp_path: Path) -> None:
             "[routes.a]\ntargets = ['ollama/x']\narguments = 'dead'\n",
             "routes.a.arguments: expected one of live, raw, whole, got 'dead'",
         ),
+        (
+            "[routes.a]\ntargets = ['ollama/x']\n[routes.a.tool_policy]\nbash = 'drop'\nmcp = 'deny'\n",
+            "routes.a.tool_policy.mcp: expected one of drop, refuse, translate",
+        ),
+        (
+            "[agent.mcp.a]\ncommand = ['x']\n[agent.mcp.'b.c']\nurl = 'http://x'\nheaders = { x = 1 }\n",
+            'agent.mcp."b.c".headers.x: expected a string, got a whole number',
+        ),
         ("[routes.'a/b']\ntargets = ['ollama/x']\n", 'routes."a/b": expected a name without'),
         ("[prices.'ollama/x']\ninput = 1\n", 'prices."ollama/x".output: missing'),
         ("[prices.'ollama/x']\ninput = -1\noutput = 1\n", 'prices."ollama/x".input: expected US dollars'),

@@ -174,7 +174,7 @@ def test_a_server_that_went_away_is_an_answer_to_the_model(config: Config, tmp_p
         ("", "either command or url"),
         ('command = ["x"]\nurl = "http://x"', "either command or url"),
         ('url = "http://x"\nheaders = { Authorization = "secret" }', "expected env:NAME or file:PATH"),
-        ('command = ["x"]\ntrust = true', "unknown field trust"),
+        ('command = ["x"]\ntrust = true', "agent.mcp.lab.trust: unknown key"),
     ],
 )
 def test_a_wrong_table_is_refused(table: str, said: str, tmp_path: Path) -> None:

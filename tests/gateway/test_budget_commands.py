@@ -79,7 +79,7 @@ def test_a_budget_is_set_raised_shown_and_removed_while_the_gateway_runs(
         assert (data["limit"], data["limit_remaining"]) == (0.1, 0.09936)
         budget("set", "key:ci", "0", "--unit", "concurrent")
         soon(running, 429)
-        assert "several" in budget("remove", "key:ci", status=1)
+        assert "several" in budget("remove", "key:ci", status=2)
         budget("remove", "key:ci", "--unit", "concurrent")
         soon(running, 200)
         lines = [json.loads(line) for line in budget("list", "--json").splitlines()]
@@ -117,8 +117,8 @@ def test_one_of_several_zones_is_removed(
     budget = Budget(tmp_path, capsys)
     for zone in zones:
         budget("set", "all", "5/day", "--zone", zone)
-    assert "--zone" in budget("remove", "all", status=1)
-    assert "there is none" in budget("remove", "all", "--zone", "America/Lima", status=1)
+    assert "--zone" in budget("remove", "all", status=2)
+    assert "there is none" in budget("remove", "all", "--zone", "America/Lima", status=2)
     for number, zone in enumerate(zones):
         budget("remove", "all", "--zone", zone)
         left = {json.loads(line)["zone"] for line in budget("list", "--json").splitlines()}
@@ -138,4 +138,4 @@ def test_the_files_quota_stands_over_the_commands(tmp_path: Path, capsys: pytest
     assert "stands over" in budget("set", "all", "9/day", status=2)
     assert budget("list") == "all  5/day usd  bound  (file)\n"
     assert budget("show", "all").startswith("5/day usd: 0 used, 5 left")
-    assert "there is none" in budget("remove", "all", status=1)
+    assert "there is none" in budget("remove", "all", status=2)

@@ -221,7 +221,7 @@ def test_mistakes_are_told(commands: Commands) -> None:
     commands.new("ci")
     commands("keys", "new", "ci", status=1)
     commands("keys", "new", "two words", status=2)
-    commands("keys", "disable", "nobody", status=1)
+    commands("keys", "disable", "nobody", status=2)
     commands("keys", "disable", status=2)
     commands("keys", "rotate", "ci", "--keep", "soon", status=2)
 
@@ -247,5 +247,5 @@ def test_spend_and_the_ledger_by_command(recorded: Recording, commands: Commands
     assert len(lines) == 4 and lines[1].endswith(",120000000")
     status = json.loads(commands("ledger", "status", "--json"))
     assert [(journal["is_live"], journal["waiting"]) for journal in status["journals"]] == [(True, 0)]
-    commands("ledger", "adjust", "0" * 32, "--usd", "1", "--reason", "x", status=1)
+    commands("ledger", "adjust", "0" * 32, "--usd", "1", "--reason", "x", status=2)
     commands("ledger", "adjust", "zz", "--usd", "1", "--reason", "x", status=2)

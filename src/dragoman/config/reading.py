@@ -25,13 +25,14 @@ from dragoman.config.settings import (
     ServerConfig,
     ValidateConfig,
 )
-from dragoman.config.tables import as_struct, check_mcp_server, dotted, refuse_unknown
+from dragoman.config.tables import as_struct, check_mcp_server, refuse_unknown
 from dragoman.errors import ConfigError, UsageError
 from dragoman.offering import POLICY_KEYS
 from dragoman.protocol import Dialect
 from dragoman.providers.address import split_url
 from dragoman.providers.catalog import Catalog, Provider, load_catalog, split_target
 from dragoman.providers.endpoint import filled
+from dragoman.providers.wrong_tables import dotted
 from dragoman.secret import Secret
 from dragoman.types import Params
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -12,7 +13,7 @@ from dragoman.config.agent import McpServer
 from dragoman.errors import ConfigError
 from dragoman.providers.address import split_url
 from dragoman.providers.catalog import nearest
-from dragoman.providers.wrong_tables import listed, wrong_value
+from dragoman.providers.wrong_tables import dotted, listed, wrong_value
 
 T = TypeVar("T")
 
@@ -24,10 +25,11 @@ def as_struct(table: Mapping[str, Any], kind: type[T], where: str) -> T:
     missing = [field.name for field in fields if field.required and field.name not in table]
     if missing:
         raise ConfigError(f"{where}.{missing[0]}: missing")
+    read: Callable[[Mapping[str, Any]], T] = partial(msgspec.convert, type=kind, dec_hook=_path)
     try:
-        return msgspec.convert(table, kind, dec_hook=_path)
+        return read(table)
     except msgspec.ValidationError as problem:
-        raise wrong_value(problem, kind, where) from None
+        raise wrong_value(problem, kind, where, table, read) from None
 
 
 def _path(kind: type, value: object) -> object:
@@ -42,12 +44,6 @@ def refuse_unknown(table: Mapping[str, Any], known: list[str] | tuple[str, ...],
         if key not in known:
             path = f"{where}.{dotted(key)}" if where else dotted(key)
             raise ConfigError(f"{path}: unknown key{nearest(key, known) or listed(known)}")
-
-
-def dotted(key: str) -> str:
-    """A key as it stands in a path: quoted when it is not a bare one."""
-    key = key[:80]
-    return key if key.replace("-", "_").isidentifier() else f'"{key}"'
 
 
 def read_mcp_server(table: Mapping[str, Any], where: str) -> McpServer:

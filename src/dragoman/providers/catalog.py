@@ -7,8 +7,8 @@ catalogue's; a name that the catalogue does not have makes a provider of its own
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
 from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
@@ -298,10 +298,12 @@ def _provider(name: str, table: Mapping[str, Any]) -> Provider:
             if key not in Dialect.__struct_fields__:
                 near = nearest(key, Dialect.__struct_fields__) or listed(Dialect.__struct_fields__)
                 raise ConfigError(f"providers.{name}.dialect.{key[:80]}: unknown key{near}")
+    table = {**table, "name": name}
+    read: Callable[[Mapping[str, Any]], Provider] = partial(msgspec.convert, type=Provider)
     try:
-        provider = msgspec.convert({**table, "name": name}, Provider)
+        provider = read(table)
     except msgspec.ValidationError as problem:
-        raise wrong_value(problem, Provider, f"providers.{name}") from None
+        raise wrong_value(problem, Provider, f"providers.{name}", table, read) from None
     for url in (provider.base_url, *provider.also.values()):
         _check_url(name, url, provider.placeholders)
     return provider

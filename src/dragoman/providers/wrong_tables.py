@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -17,22 +17,73 @@ _ENUM: Final = "Invalid enum value "
 _UNKNOWN: Final = "Object contains unknown field "
 _KEY: Final = "key` in `"
 _SHOWN: Final = 160  # characters of a list of keys
+Table: TypeAlias = Mapping[str, Any]
 
 
-def wrong_value(problem: msgspec.ValidationError, kind: object, where: str) -> ConfigError:
-    """The error for a table that is not of its kind: the path of the key, what was expected, what was seen."""
+def wrong_value(
+    problem: msgspec.ValidationError, kind: object, where: str, table: Table, read: Callable[[Table], object]
+) -> ConfigError:
+    """The error for a table that is not of its kind: the path of the key, what was expected, what was seen.
+
+    Args:
+        where: the path of the table.
+        read: what raised the problem.
+    """
     said, _, place = str(problem).partition(" - at `")
     path = place.removeprefix(_KEY).removeprefix("$").removesuffix("`").replace("[...]", ".*")
+    where += _with_names(path, table, read, str(problem))
     if said.startswith(_ENUM):
         words = _choices(_found(kind, path), of_keys=place.startswith(_KEY))
-        return ConfigError(f"{where}{path}: expected {words}, got {said[len(_ENUM) :]}")
+        return ConfigError(f"{where}: expected {words}, got {said[len(_ENUM) :]}")
     if said.startswith(_UNKNOWN):
         known = (field.encode_name for each in _found(kind, path) for field in getattr(each, "fields", ()))
-        return ConfigError(f"{where}{path}.{said[len(_UNKNOWN) :].strip('`')}: unknown key{listed(known)}")
+        return ConfigError(f"{where}.{said[len(_UNKNOWN) :].strip('`')}: unknown key{listed(known)}")
     pieces = said.split("`")
     pieces[1::2] = (" or ".join(_WORDS.get(word, word) for word in piece.split(" | ")) for piece in pieces[1::2])
     words = "".join(pieces)
-    return ConfigError(f"{where}{path}: {words[:1].lower()}{words[1:]}")
+    return ConfigError(f"{where}: {words[:1].lower()}{words[1:]}")
+
+
+def _with_names(path: str, table: Table, read: Callable[[Table], object], problem: str) -> str:
+    """The path with the name of the first entry that has the problem in place of each `*`, all that msgspec tells. A
+    path through a list stays as it is."""
+    if "[" in path.rpartition(".*")[0]:
+        return path
+    shown, steps = "", list[str]()
+    for place, piece in enumerate(path.split(".*")):
+        if place:
+            alone = ((name, _only(table, steps, name)) for name in _inner(table, steps))
+            name, table = next((name, one) for name, one in alone if _has(problem, one, read))
+            steps.append(name)
+            shown += f".{dotted(name)}"
+        steps += piece.split(".")[1:]
+        shown += piece
+    return shown
+
+
+def _has(problem: str, table: Table, read: Callable[[Table], object]) -> bool:
+    try:
+        read(table)
+    except msgspec.ValidationError as same:
+        return str(same) == problem
+    return False
+
+
+def _inner(table: Table, steps: Sequence[str]) -> Table:
+    for step in steps:
+        table = table[step]
+    return table
+
+
+def _only(table: Table, steps: Sequence[str], name: str) -> Table:
+    """The table with one entry alone at the steps."""
+    return {**table, steps[0]: _only(table[steps[0]], steps[1:], name)} if steps else {name: table[name]}
+
+
+def dotted(key: str) -> str:
+    """A key as it stands in a path: quoted when it is not a bare one."""
+    key = key[:80]
+    return key if key.replace("-", "_").isidentifier() else f'"{key}"'
 
 
 def listed(known: Iterable[str]) -> str:

@@ -57,6 +57,15 @@ def test_each_field_has_its_fate(file: Path, capsys: pytest.CaptureFixture[str])
     assert ("dropped", "tools.image_generation") in [(each["code"], each["where"]) for each in found["deviations"]]
 
 
+def test_a_field_that_is_lost_under_another_name_is_found(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}], "stop_sequences": ["x"]}
+    file.write_text(json.dumps(body | {"top_k": 4}), encoding="utf-8")
+    assert main(["explain", "--to", "same/gpt-5", "--from", "anthropic", "--json", str(file)]) == 0
+    fates = {each["field"]: each for each in json.loads(capsys.readouterr().out)["fields"]}
+    assert fates["stop_sequences[]"]["fate"] == "lost" and "params.stop" in fates["stop_sequences[]"]["why"]
+    assert fates["messages[].role"]["fate"] == "implied"
+
+
 def test_at_home_every_field_is_sent_and_no_value_is_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = explained(capsys, "same/gpt-5", str(file))
     assert {each["field"] for each in found["fields"] if each["fate"] == "lost"} == set()

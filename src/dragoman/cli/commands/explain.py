@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, final
 
 import msgspec
@@ -31,7 +31,9 @@ from dragoman.ids import new_id
 from dragoman.protocols import PROTOCOLS
 from dragoman.protocols.recognize import SHORT_NAMES
 from dragoman.routing.resolve import resolve, with_defaults
+from dragoman.routing.target import Target
 from dragoman.secret import Secret
+from dragoman.types import ProtocolName
 
 EXAMPLE = (
     "  dragoman explain --from openai-responses --to anthropic/claude-sonnet-4-5 body.json\n"
@@ -48,6 +50,9 @@ _COMMON: Final = frozenset(map(_json.to_text, (None, True, False, 0, 1, "", "aut
 _DEEPEST: Final = 32
 #: Characters of a key that are shown, and of a path below which nothing is looked into: each path is a text of its own.
 _LONGEST_KEY, _LONGEST_PATH = 100, 300
+#: Fields that are left out, one at a time, to see what is said of them.
+_TRIALS: Final = 64
+_STEP: Final = re.compile(r"\[\]|[^.\[\]]+")
 #: Places that are shown of a value that stands elsewhere.
 _SHOWN: Final = 3
 
@@ -96,18 +101,18 @@ def run(options: argparse.Namespace) -> int:
     config = _with_keys(load_settings(options))
     target = resolve(options.target, config)
     check_target(target.name, config)
+    path = options.path or "/v1beta/models/m:generateContent"
     body = b"".join(read_chunks(options.file))
     try:
-        parsed = PROTOCOLS[options.source].parse_request(body, path=options.path or "/v1beta/models/m:generateContent")
+        url, sent, deviations = _render(body, options.source, target, path)
     except WireError as problem:
         raise DragomanError(f"{options.file}: {problem}") from None
-    exchange = Exchange(
-        target, with_defaults(parsed.request, target), new_id=new_id, head=ClientHead(options.source, {})
-    )
-    url, sent = exchange.outgoing.url.partition("?")[0], _json.decode(exchange.outgoing.body)
-    told = exchange.fail(Failure("connection", "nothing is sent"))
-    deviations = [*parsed.deviations, *(event for event in told if type(event) is Deviation)]
-    fates = fates_of(_json.decode(body), sent, deviations)
+
+    def losses(tried: Json) -> list[Deviation]:
+        return _render(_json.encode(tried), options.source, target, path)[2]
+
+    asked = _json.decode(body)
+    fates = find_unnamed(fates_of(asked, sent, deviations), asked, deviations, losses)
     if options.json:
         notes = [msgspec.structs.asdict(each) for each in deviations]
         fields = [msgspec.structs.asdict(each) for each in fates]
@@ -120,8 +125,18 @@ def run(options: argparse.Namespace) -> int:
         where = f" as {', '.join(each.paths)}" if each.paths else ""
         print(harmless(f"  {each.field:<{width}}  {each.fate}{where}{': ' if each.why else ''}{each.why}"))
     for said in deviations:
-        print(harmless(f"  {said.severity}: {said.code} {said.where}{': ' if said.seen else ''}{said.seen}"))
+        print(harmless(f"  {said.severity}: {_said(said)}"))
     return DONE
+
+
+def _render(body: bytes, source: ProtocolName, target: Target, path: str) -> tuple[str, Json, list[Deviation]]:
+    """The URL and the body that would be sent for a request, and what is said of it. Raises WireError: it is none."""
+    parsed = PROTOCOLS[source].parse_request(body, path=path)
+    head = ClientHead(source, {})
+    exchange = Exchange(target, with_defaults(parsed.request, target), new_id=new_id, head=head)
+    url, sent = exchange.outgoing.url.partition("?")[0], _json.decode(exchange.outgoing.body)
+    told = exchange.fail(Failure("connection", "nothing is sent"))
+    return url, sent, [*parsed.deviations, *(event for event in told if type(event) is Deviation)]
 
 
 def _with_keys(config: Config) -> Config:
@@ -161,7 +176,7 @@ def _fate(
     said = told.of(path, kind)
     if kind:
         path = f"{path} <{kind}>"
-    why = "" if said is None else f"{said.code} {said.where}{': ' if said.seen else ''}{said.seen}"
+    why = "" if said is None else _said(said)
     if all(value in at.get(path, ()) for value in values):
         return Fate(path, "sent")
     if said is not None and said.code in _LOST:
@@ -172,6 +187,42 @@ def _fate(
     if said is not None or path in at:
         return Fate(path, "changed", (path,) if path in at else (), why)
     return Fate(path, "implied")
+
+
+def find_unnamed(
+    fates: list[Fate], asked: Json, deviations: list[Deviation], losses: Callable[[Json], list[Deviation]]
+) -> list[Fate]:
+    """The fates, with those fields lost that a deviation names in other words: it goes when its field is left out.
+
+    Args:
+        losses: what is said of a request; raises WireError for one that is none.
+    """
+    lost = [each for each in deviations if each.code in _LOST]
+    implied = [each for each in fates if each.fate == "implied"] if lost else []
+    found: dict[Fate, Fate] = {}
+    for each in implied[:_TRIALS]:
+        try:
+            left = losses(_without(asked, _STEP.findall(each.field.partition(" <")[0])))
+        except WireError:
+            continue
+        gone = next((said for said in lost if said not in left), None)
+        if gone is not None:
+            found[each] = Fate(each.field, "lost", (), _said(gone))
+    return [found.get(each, each) for each in fates]
+
+
+def _without(value: Json, steps: Sequence[str]) -> Json:
+    """The value without what stands at a path."""
+    if isinstance(value, list) and steps[0] == "[]":
+        return [_without(inner, steps[1:]) for inner in value] if steps[1:] else []
+    if not isinstance(value, dict):
+        return value
+    kept = {key: inner for key, inner in value.items() if steps[1:] or key != steps[0]}
+    return {key: _without(inner, steps[1:]) if key == steps[0] else inner for key, inner in kept.items()}
+
+
+def _said(deviation: Deviation) -> str:
+    return f"{deviation.code} {deviation.where}{': ' if deviation.seen else ''}{deviation.seen}"
 
 
 class _Told:

@@ -67,7 +67,7 @@ def test_a_wrong_value_is_told_in_the_words_of_toml(kind: Any) -> None:
         ('[routes.a]\ntargets = "ollama/x"', "routes.a.targets: expected a list, got a string"),
         (
             '[routes.a]\ntargets = ["ollama/x"]\ntool_policy = {web_search = "deny"}',
-            "routes.a.tool_policy.*: expected one of drop, refuse, translate, got 'deny'",
+            "routes.a.tool_policy.web_search: expected one of drop, refuse, translate, got 'deny'",
         ),
         ("[http]\ntimeout = 1", "http.timeout: unknown key; there are: proxy,"),
     ],

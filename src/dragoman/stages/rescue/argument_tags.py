@@ -112,9 +112,9 @@ def argument_pairs(
             mark = yield from _joined_pair(cursor, tools, name, written, keys, (f"<{key_tag}", *ends))
             continue
         key = plain(written) if closed == f"</{key_tag}" else ""
-        stops: tuple[str, ...] = (f"</{value_tag}", f"<{key_tag}")
+        stops: tuple[str, ...] = (f"</{value_tag}", f"<{key_tag}", f"<{value_tag}")
         if key and key not in keys and not (yield from cursor.closing(f"<{value_tag}")):
-            stops += (f"<{value_tag}", *ends)  # GLM 4.7 leaves out what begins the value, now and then
+            stops = (*stops[:2], value_tag, *ends)  # GLM 4.7 leaves out what begins the value, now and then
             first = yield from cursor.peek()
             if not first.strip("< \t\r\n") or not tools.schema(name).has_member(key):
                 key = ""

@@ -18,6 +18,8 @@ _BEHIND: Final = re.compile(r"\s*[,)\]}:]")
 _NEXT: Final = re.compile(r"\s*+\w++\s*+=")
 _LAST: Final = re.compile(r"\s{0,8}\)\s{0,8}\]?\s{0,8}(?:<|\Z)")
 _AHEAD: Final = 100
+#: At the end of what stands before a quote: what begins an argument there.
+_ARGUMENT: Final = re.compile(r"\s\w{1,64}\s{0,8}=\s{0,8}\Z")
 #: Behind a call: what may follow it in a list, and what goes on with the expression that it, or its list, is part of.
 _ITEM_ENDS: Final = re.compile(r"[,;\]`]|<[|/]|\Z")
 _GOES_ON: Final = re.compile(
@@ -72,7 +74,10 @@ def quoted_text(cursor: Cursor, said: str, quote: str, *, is_last: bool) -> Gene
     """
     yield from check_comma(cursor)
     pieces: list[str] = []
+    before = said if quote in said else ""
     while True:
+        if _ARGUMENT.search(before[-_AHEAD:]):
+            raise Unreadable("a comma is missing before an argument, or a text holds quotation marks of its own kind")
         plain, mark = yield from cursor.until(quote, "\\")
         if not mark:
             raise CutShort
@@ -83,6 +88,7 @@ def quoted_text(cursor: Cursor, said: str, quote: str, *, is_last: bool) -> Gene
         if mark != quote or "\\" in said or _BEHIND.match(ahead) or _NEXT.match(ahead):
             raise Unreadable("a text holds quotation marks of its own kind and may end at several of them")
         pieces.append(mark)
+        before = plain
     text = "".join(pieces)
     try:
         ast.parse(f"f({quote}{said}{text}{quote})")

@@ -158,7 +158,7 @@ class Runner:
         if is_short and (text[place:] in markers.partial or _CLOSING_BEGUN.fullmatch(text, behind)):
             return None
         has_comma = bool(lead) and not lead.isspace()
-        is_line = "\n" in lead or closings is not None or passed.rstrip().endswith("]")
+        is_line = "\n" in lead or closings is not None or passed.rstrip().endswith(("]", "```"))
         ahead = text[behind : place + _AHEAD].lstrip()
         if CALL_BEGINS.match(ahead) or (has_comma and _PYTHON_BEGINS.match(ahead)):
             return False  # of a tool that was not offered

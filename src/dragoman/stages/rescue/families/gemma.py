@@ -40,8 +40,8 @@ _MARKS: Final = re.compile(rf"(?:\s*+(?:{'|'.join(map(re.escape, _BEHIND))}))++\
 _DEEPEST: Final = 64
 #: Characters at the end of a text in which what closes its call is looked for.
 _TAIL: Final = 256
-#: What would be another member, or a token of it in pieces, in a text that nothing closed.
-_MEMBER: Final = re.compile(r",\s*[^\s:,]+\s*:|<\||\|>")
+#: What would be another member, in a text that nothing closed.
+_MEMBER: Final = re.compile(r",\s*[^\s:,]+\s*:")
 #: In a value without quotation marks: what shows that it is none, or two, the comma between them missing.
 _NO_VALUE: Final = re.compile(r"\A[:=]|\A\Z|[\"“”]|(?<!\w)'|'(?!\w)|[A-Za-z_]\w{0,80}\s{0,8}[:=](?!//)")
 _SLIP: Final = "a single quotation mark and no tag behind the call: it may end elsewhere"
@@ -200,17 +200,18 @@ class _Reader:
                 cursor.skip(sure)
                 yield Piece(_escaped(rest[:sure]))
             if cursor.ended:
-                self._check_unquoted(said.text(), cursor.rest())
+                self._check_unquoted(said.text(), cursor.rest(), quote)
                 yield Piece('"')
                 return
             yield MORE
 
-    def _check_unquoted(self, text: str, tail: str) -> None:
+    def _check_unquoted(self, text: str, tail: str, quote: str) -> None:
         """Whether a text that its token does not end can end in one place only: before what closes all brackets."""
         closers = "".join(reversed(self._open))
+        is_broken = quote[:2] in text or quote[-2:] in text  # the token was there, in pieces
         brackets = tail.partition("<")[0]
         is_closed = "".join(brackets.split()) == closers and _MARKS.fullmatch(tail, len(brackets))
-        if not is_closed or not set("{}()[]").isdisjoint(text) or _MEMBER.search(text):
+        if not is_closed or not set("{}()[]").isdisjoint(text) or _MEMBER.search(text) or is_broken:
             self._cursor.skip(len(tail))
             raise _Cut
         self.is_unquoted = True

@@ -48,7 +48,9 @@ def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
     return key if mark == _VALUE else "", kind
 
 
-_TAGS: Final = Tags(("<ifm|arg_key>",), _head, ("</ifm|arg_value>",), (_CALL_END, _CALLS_END), calls=(_CALL,))
+_TAGS: Final = Tags(
+    ("<ifm|arg_key>",), _head, ("</ifm|arg_value>",), (_CALL_END, _CALLS_END), calls=(_CALL, "<ifm|arg_value>")
+)
 
 FAMILY = Family(
     name="k2-horizon",

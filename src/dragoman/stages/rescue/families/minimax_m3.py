@@ -4,6 +4,7 @@ tags stand inside its tag. A list has `<item>` tags, or repeats its tag."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from typing import Final
 
@@ -16,6 +17,8 @@ from dragoman.stages.rescue.typed_tags import refused, refused_head, refused_to_
 from dragoman.stages.rescue.xml_values import leaf, live_string, member
 
 _MARK: Final = "]<]minimax[>["
+#: A part of it before a closing tag: the mark was there, and is broken.
+_BROKEN_MARK: Final = re.compile(r"\]<\]|\[>\[")
 #: No tag: a call begins in a value.
 _NESTED: Final = "<"
 #: No key: a tag with an attribute, which may be an argument.
@@ -81,23 +84,36 @@ def _value(cursor: Cursor, schema: ToolSchema, shape: Shape, key: str) -> Genera
     value has no end or more than one reading, `_NESTED` when a call begins in it."""
     bare = f"</{key}>"
     if shape.types is not None and shape.takes_live("string"):
-        stop = yield from live_string(cursor, (f"{bare}{_MARK}", f"{bare}\n{_MARK}", _MARK), trim=False)
+        stop, text = yield from _live(live_string(cursor, (f"{bare}{_MARK}", f"{bare}\n{_MARK}", _MARK), trim=False))
         tag = (yield from _tag(cursor)) if stop else ""
         if stop == _MARK:
             nested = _NESTED if tag.startswith(_CALLS) else ""
             return (yield from _next_tag(cursor)) if tag == f"/{key}" else nested
-        return tag if tag != f"/{key}" else ""
+        return tag if tag != f"/{key}" and not _BROKEN_MARK.search(text) else ""
     text, stop = yield from cursor.until(_MARK)
     tag = (yield from _tag(cursor)) if stop else ""
     if tag == f"/{key}":
         yield Piece(leaf(text, shape))
         return (yield from _next_tag(cursor))
-    if tag and text.rstrip().endswith(bare):
+    if tag and text.rstrip().endswith(bare) and not _BROKEN_MARK.search(text):
         yield Piece(leaf(text.rstrip().removesuffix(bare), shape))
         return tag
     if tag and not text.strip() and not tag.startswith("/"):
         return (yield from _nested(cursor, schema, _Container(key, shape, tag), tag))
     return ""
+
+
+def _live(values: Generator[Action, None, str]) -> Generator[Action, None, tuple[str, str]]:
+    """A value as it comes; gives what ended it, and the end of its text."""
+    last = ""
+    while True:
+        try:
+            action = next(values)
+        except StopIteration as end:
+            return end.value, last
+        if isinstance(action, Piece):
+            last = (last + action.text)[-2 * len(_MARK) :]
+        yield action
 
 
 class _Container:

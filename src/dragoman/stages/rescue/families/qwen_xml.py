@@ -17,6 +17,8 @@ _NAME: Final = re.compile(r"[^<>\n]+")
 #: What begins an argument; the second one as others write it.
 _PARAMETERS: Final = ("<parameter=", "<parameter name=")
 _MARKS: Final = re.compile(r"\\\"|[<'`“”‘’«»]")
+#: In a value whose closing tag is missing: what may be meant for it.
+_END: Final = re.compile(r"</|parameter>")
 #: The same on a line of its own, where the tag is missing that closes the argument before it.
 _UNCLOSED: Final = "\n<parameter="
 
@@ -93,7 +95,8 @@ def _head(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bo
 
 def _value(values: Generator[Action, None, str]) -> Generator[Action, None, tuple[str, bool, bool]]:
     """A value as it comes; gives what ended it, whether no text in it holds a quotation mark or a tag (what follows
-    those may be of the value), and whether one holds a closing tag, which may be meant for the missing one."""
+    those may be of the value), and whether one holds a closing tag, or the rest of one,
+    which may be meant for the missing one."""
     is_plain, has_end, last = True, False, ""
     while True:
         try:
@@ -102,8 +105,9 @@ def _value(values: Generator[Action, None, str]) -> Generator[Action, None, tupl
             return end.value, is_plain, has_end
         if isinstance(action, Piece):
             is_plain = is_plain and not _MARKS.search(action.text)
-            has_end = has_end or "</" in last + action.text
-            last = action.text[-1:]
+            last += action.text
+            has_end = has_end or _END.search(last) is not None
+            last = last[-len("parameter>") :]
         yield action
 
 

@@ -28,7 +28,9 @@ def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
     return (yield from plain_until(cursor, "<|tool_arg:value|>")), ""
 
 
-_TAGS: Final = Tags(("<|tool_arg:start|>",), _head, ("<|tool_arg:end|>",), ("<|tool_call:end|>",), calls=(_CALL,))
+_TAGS: Final = Tags(
+    ("<|tool_arg:start|>",), _head, ("<|tool_arg:end|>",), ("<|tool_call:end|>",), calls=(_CALL, "<|tool_arg:value|>")
+)
 
 FAMILY = Family(
     name="solar-open2",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import sys
 from typing import Final
 
@@ -13,9 +13,10 @@ def share_one_heap() -> None:
     """From here on no thread gets a heap of its own, as glibc has it, whose free room no other thread takes.
 
     Threads hold the interpreter's lock when they ask for memory, nearly always, so that they do not wait for each other
-    more than before. Other C libraries know no such heaps.
+    more than before. Other C libraries know no such heaps, and a Python that cannot call its own keeps them.
     """
     if sys.platform == "linux":
-        set_option = getattr(ctypes.CDLL(None), "mallopt", None)
-        if set_option is not None:
-            set_option(_ARENA_MAX, 1)
+        with contextlib.suppress(ImportError, OSError, AttributeError):
+            import ctypes
+
+            ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)

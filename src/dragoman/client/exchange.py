@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -37,6 +38,8 @@ OnWire: TypeAlias = Callable[[Outgoing, int, bytes, Sequence[Event]], None]
 _ERROR_LIMIT: Final = 256 * 1024
 #: A server that reports less than this share of our estimate did not read the whole prompt.
 _TRUNCATED_SHARE: Final = 0.7
+#: Deviations of a request that are told by their place: it may have as many fields as its body has room for.
+_MOST_TOLD: Final = 256
 _USAGE: Final = frozenset[type]({UsageUpdate, Finish, Failure})
 _DEVIATION: Final = frozenset[type]({Deviation})
 
@@ -93,8 +96,8 @@ class Exchange:
         if trace_parent:
             self.outgoing.headers["traceparent"] = trace_parent
         self._target = target
-        self._deviations: list[Event] = [*said, *unsaid, *made.deviations, *unfit, *asked.deviations]
-        self._deviations += rendered.deviations
+        found = [*said, *unsaid, *made.deviations, *unfit, *asked.deviations, *rendered.deviations]
+        self._deviations: Sequence[Event] = found if len(found) <= _MOST_TOLD else _shortened(found)
         self._origin: Origin | None = Origin(protocol.name, target.name)  # until the answer begins
         self._restored = made.stages()
         self._reader = _reader(target, asked, self._restored, rendered.expectation, new_id)
@@ -208,7 +211,7 @@ class Exchange:
             return events
         if self._deviations:
             events = [*self._deviations, *events]
-            self._deviations = []
+            self._deviations = ()
         if self._origin is not None:
             events = self._with_origin(events, self._origin)
         events = self._priced_from(events)
@@ -288,6 +291,13 @@ def _as_came(rendered: Rendered, request: Request, target: Target, head: ClientH
     body = head.body(target.model) if target.protocol.goes_as_came(request) else None
     http = rendered.http
     return rendered if body is None else Rendered(HttpRequest(http.path, body, http.headers), (), rendered.expectation)
+
+
+def _shortened(found: Sequence[Deviation]) -> list[Event]:
+    """The first of them, and how many come behind of each code."""
+    further = Counter((each.code, each.severity) for each in found[_MOST_TOLD:])
+    counted = [Deviation(code, "", f"{count} further places", kind) for (code, kind), count in further.items()]
+    return [*found[:_MOST_TOLD], *counted]
 
 
 def _reader(target: Target, asked: Asked, restored: list[Restored], expectation: Expectation, new_id: NewId) -> Reader:

@@ -173,6 +173,20 @@ def test_a_name_that_grows_is_one():
     assert made(told("openai-chat", [*frames, last])) == [("toll", {"bell": "a"})]
 
 
+@pytest.mark.parametrize(("id", "is_lost"), [("", True), ("c_2", False)])
+@pytest.mark.parametrize("tools", [["now", "nowhere"], []])
+def test_a_name_that_grows_from_one_tool_to_another_makes_no_call_of_the_first(
+    id: str, is_lost: bool, tools: list[str]
+):
+    pieces = [{"index": 0, "id": "c_1", "function": {"name": "now", "arguments": ""}},
+              {"index": 0, "id": id, "function": {"name": "nowhere", "arguments": '{"bell":"a"}'}}]  # fmt: skip
+    frames = [chat("delta", {"tool_calls": [piece]}, finish_reason=None) for piece in pieces]
+    body = body_of("openai-chat", [json.dumps(frame) for frame in [*frames, chat("delta", {})]])
+    reply = decode(body, "openai-chat", tools=[{"name": name, "parameters": {"type": "object"}} for name in tools])
+    assert [call.name for call in reply.tool_calls] == ["nowhere"] if is_lost else ["now", "nowhere"]
+    assert (reply.error is not None) is is_lost
+
+
 # ---------------------------------------------------------------- nothing was read
 
 
@@ -205,12 +219,35 @@ def test_an_answer_of_which_nothing_was_read_is_an_error(protocol: ProtocolName)
         assert WORDS in seen or reply.error is not None or reply.parts, how
 
 
+EMPTY_PARTS: list[Any] = [[], [""], [None], [{"type": "text", "text": ""}], [{"type": "text", "text": None}] * 2,
+    [{"type": "thinking", "thinking": [{"type": "text", "text": ""}]}]]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_stream", FORMS)
+@pytest.mark.parametrize("content", EMPTY_PARTS)
+def test_parts_without_words_are_an_empty_answer(content: Any, is_stream: bool):
+    message = {"role": "assistant", "content": content}
+    frames = [chat("delta" if is_stream else "message", message, index=0, finish_reason="stop")]
+    reply = told("openai-chat", frames, is_stream=is_stream)
+    assert (reply.text, reply.stop_reason, reply.error) == ("", "stop", None)
+
+
+@pytest.mark.parametrize("is_stream", FORMS)
+@pytest.mark.parametrize("content", [[{"type": "tool_use"}], [{"a": WORDS}], [1], [False], [{"type": "text", "a": 1}]])
+def test_parts_that_may_say_something_are_no_empty_answer(content: Any, is_stream: bool):
+    frames = [chat("delta" if is_stream else "message", {"content": content}, index=0, finish_reason="stop")]
+    reply = told("openai-chat", frames, is_stream=is_stream)
+    assert reply.error is not None or reply.parts
+
+
 @pytest.mark.parametrize("protocol", ANSWERS)
 def test_an_empty_answer_with_settings_ends_well(protocol: ProtocolName):
     body = json.loads(json.dumps(ANSWERS[protocol]).replace(json.dumps(WORDS), '""'))
     body |= {"provider": "A House of Models", "service_tier": "default", "metadata": {"text": "of the user's"},
              "instructions": "Be brief.", "citations": [{"text": "A page."}], "safety": {"message": "all is well"},
-             "tools": [{"name": "ring", "description": "Rings a bell.", "content": "a text"}]}  # fmt: skip
+             "tools": [{"name": "ring", "description": "Rings a bell.", "content": "a text"}],
+             "executed_tools": [{"output": "A page."}], "web_search": [{"content": "A page."}],
+             "groundingAttributions": [{"content": {"parts": [{"text": "A page."}]}}]}  # fmt: skip
     reply = decode(json.dumps(body).encode(), protocol)
     assert (reply.text, reply.stop_reason, reply.error) == ("", "stop", None)
 

@@ -35,7 +35,8 @@ class CallSlots:
         self._last: OpenCall | None = None
         self._unmatched: list[OpenCall] = []  # calls that a final message may repeat
         self._doubted: list[tuple[OpenCall, list[OpenCall]]] = []  # calls of it that those may be, told otherwise
-        self._replaced: list[OpenCall] = []  # calls at whose index another one began
+        # calls at whose index another one began, and whether its name may be theirs, told as far as it is known
+        self._replaced: list[tuple[OpenCall, bool]] = []
         self._shared: SharedCalls | None = None  # once a call came under a second id
 
     def grow(self, index: int | None, arguments: str) -> bool:
@@ -248,7 +249,8 @@ class CallSlots:
     def _begin(self, index: int | None, id: str, name: str, *, kind: CallKind, where: str) -> OpenCall:
         if index is not None and index in self.by_index:
             self._assembly.deviate("reused-index", where, f"index {index}")
-            self._replaced.append(self.by_index[index])
+            before = self.by_index[index]
+            self._replaced.append((before, not id and name != before.name and name.startswith(before.name)))
         elif index not in (None, OUTSIDE, len(self.by_index)):
             self._assembly.deviate("odd-index", where, f"index {index}")
         call = self._assembly.open_call(id, name, kind=kind, wait=True)
@@ -340,8 +342,9 @@ class CallSlots:
         whose arguments may have gone to another, or to none, fails."""
         if self._doubts is not None:
             self._doubts.close()
-        for call in self._replaced:
-            if call.kind == "function" and call.text.is_empty() and not self._assembly.calls.takes_nothing(call.name):
+        for call, may_grow in self._replaced:
+            is_silent = call.kind == "function" and call.text.is_empty()
+            if is_silent and (may_grow or not self._assembly.calls.takes_nothing(call.name)):
                 message = f"tool call {call.name}: another one came in its place before its arguments"
                 self._assembly.drop_call(call, "lost", message)
         for told, left_out in self._doubted:

@@ -19,12 +19,15 @@ _KEYS: Final = frozenset({
 })  # fmt: skip
 #: Keys of what is told of an answer or its request, and of objects with words of others.
 _OTHERS: Final = frozenset({
-    "annotations", "citations", "contentfilterresults", "documents", "error", "format", "groundingmetadata",
-    "incompletedetails", "input", "instructions", "logprobs", "messages", "metadata", "prompt", "promptfeedback",
-    "request", "safetyratings", "searchresults", "stopdetails", "stopsequence", "tools", "usage", "warnings",
+    "annotations", "citations", "contentfilterresults", "contentfilters", "documents", "error", "executedtools",
+    "format", "groundingattributions", "groundingmetadata", "incompletedetails", "input", "instructions", "logprobs",
+    "messages", "metadata", "prompt", "promptfeedback", "promptfilterresults", "request", "safetyratings",
+    "searchresults", "stopdetails", "stopsequence", "tools", "usage", "warnings", "websearch",
 })  # fmt: skip
 #: Where the answers of the protocols stand.
 _HOLDERS: Final = ("candidates", "choices", "content", "message", "output")
+#: Types of parts whose words stand beside it.
+_WORDY: Final = ("output_text", "text", "thinking")
 _DEEPEST: Final = 16
 
 
@@ -44,6 +47,17 @@ def hidden_words(reported: Iterable[tuple[str, str]], body: bytes) -> str:
         return f"what may be the answer at {clip(found)}"
     told = [said.get(key) for key in _HOLDERS] if isinstance(said, dict) else []
     return "what looks like a call" if is_call("", told) else ""
+
+
+def says_nothing(value: Json, depth: int = 0) -> bool:
+    """Whether a value in place of words is empty, or parts of text that are."""
+    if depth >= _DEEPEST:
+        return False
+    if isinstance(value, list):
+        return all(says_nothing(one, depth + 1) for one in value)
+    if isinstance(value, dict):
+        return all(inner in _WORDY if key == "type" else says_nothing(inner, depth + 1) for key, inner in value.items())
+    return value is None or value == ""
 
 
 def _words_in(value: Json, path: str, *, is_said: bool = False, depth: int = 0) -> str:

@@ -344,7 +344,7 @@ class Decoder:
         items = read_blocks(content, self._assembly)
         if items is None:
             text = read_text(content)
-            is_missing = content is None or bytes(content) == b"null"
+            is_missing = content is None or bytes(content) in (b"null", b'""')
             self._assembly.deviate("missing-field" if is_missing else "wrong-type", "content")
             if text:
                 self._assembly.text(text)

@@ -11,6 +11,7 @@ from dragoman.codec.errors.error_body import holds_error
 from dragoman.codec.nan import tells_nan, without_nan
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.hidden_words import says_nothing
 from dragoman.codec.parts.unread_arguments import tell_unread_event
 from dragoman.protocols.openai_chat.wire import (
     ENVELOPES,
@@ -170,7 +171,8 @@ def _read_delta_leniently(value: Json, deviate: Deviate, where: str) -> Delta | 
     )
     content = value.get("content")
     if isinstance(content, list | dict):
-        deviate("wrong-type", f"{where}.content" if content else where, "parts" if content else "no content")
+        is_empty = says_nothing(content)
+        deviate("wrong-type", where if is_empty else f"{where}.content", "no content" if is_empty else "parts")
         if isinstance(content, dict) and content and "type" not in content and not texts_in(content):
             delta.content = _json.to_text(content)  # quirk: content-as-any-object
         else:

@@ -19,8 +19,5 @@ FAMILY = Family(
     parse=_parse,
     where="line",
     source="https://huggingface.co/CohereLabs/c4ai-command-r-v01 (tool use)",
-    residue=(
-        "```",
-        "<|END_OF_TURN_TOKEN|>",
-    ),  # the fence, and the turn token of the chat template
+    residue=("<|END_OF_TURN_TOKEN|>",),  # the turn token of the chat template
 )

@@ -948,3 +948,19 @@ def test_an_older_call_beside_a_call_or_empty_is_none(legacy: dict[str, Any]) ->
     if not legacy.get("name"):
         empty = fold(decode(chunk({"content": "Hi", "function_call": legacy}, "stop")))
         assert (empty.text, empty.error) == ("Hi", None)
+
+
+@pytest.mark.parametrize("kind", ["message", "delta"])
+@pytest.mark.parametrize("is_numbered", [True, False])
+def test_a_chunk_of_more_choices_than_can_be_asked_for_is_refused(kind: str, *, is_numbered: bool) -> None:
+    """Each is judged by all of the chunk: 2,000 of them, with a key told twice, took 17 seconds."""
+    for count in (128, 129, 2_000):
+        choices = [{"index": number * is_numbered, kind: {"content": "x"}} for number in range(count)]
+        body = b'{"id":"c","id":"d","_call":1,"choices":%b}' % json.dumps(choices).encode()
+        decoder = PROTOCOL.decoder(new_id=counter())
+        data = body if kind == "message" else b"data: %b\n\ndata: [DONE]\n\n" % body
+        failed = [event for event in [*decoder.feed(data), *decoder.close()] if type(event) is Failure]
+        words = f"expected at most 128 choices at once, got {count}"
+        assert [(event.kind, event.message) for event in failed if event.kind == "too_large"] == (
+            [("too_large", words)] if count > 128 else []
+        )

@@ -8,6 +8,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.containers import Place, straighten
 from dragoman.codec.errors.error_body import holds_error
+from dragoman.codec.framing.body import TooLarge
 from dragoman.codec.nan import tells_nan, without_nan
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
@@ -25,6 +26,8 @@ from dragoman.protocols.openai_chat.wire import (
     texts_in,
 )
 
+#: The largest `n` of a request (https://platform.openai.com/docs/api-reference/chat/create).
+_MOST_CHOICES: Final = 128
 _DEEPEST_ENVELOPE: Final = 3
 _PROBLEM_FIELDS: Final = ("message", "msg", "detail", "errors")
 _MESSAGE: Final = Place(
@@ -51,7 +54,13 @@ def straighten_chunk(value: dict[str, Json], assembly: Assembly) -> dict[str, Js
 
 def numbered(choices: list[Choice]) -> list[Choice]:
     """Choices of one chunk. Those without an index are one answer in parts; but if several have calls, each is another
-    answer."""
+    answer.
+
+    Raises:
+        TooLarge: there are more than anybody can ask for. Each is judged by all of the chunk.
+    """
+    if len(choices) > _MOST_CHOICES:
+        raise TooLarge(f"expected at most {_MOST_CHOICES} choices at once, got {len(choices)}")
     if len(choices) > 1:
         said = [choice.delta or choice.message or Delta() for choice in choices]
         if sum(bool(one.tool_calls or one.function_call) for one in said) > 1:

@@ -295,3 +295,19 @@ def test_a_served_model_reads_a_request_in_chunks_and_refuses_one_without_a_leng
         answer = asking.getresponse()
         assert answer.status == 413 and b"length is not told" in answer.read()
         asking.close()
+
+
+def test_arguments_of_a_call_may_stand_in_a_dict() -> None:
+    assert call("find", {"max-days": 3}, city="Rome").arguments == '{"max-days":3,"city":"Rome"}'
+    with pytest.raises(dragoman.UsageError, match="expected a dict of arguments, or keywords, got a list"):
+        call("find", ["Rome"])  # type: ignore[arg-type]
+
+
+def test_turns_in_one_list_are_told_apart() -> None:
+    with pytest.raises(dragoman.UsageError, match="each turn is an argument of its own"):
+        FakeModel([[call("find", city="Rome")], "done"])  # type: ignore[list-item]
+
+
+def test_a_server_shows_where_it_listens() -> None:
+    with FakeModel("done").serve() as served:
+        assert repr(served) == f"Served({served.url})"

@@ -43,6 +43,9 @@ class Served:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
+    def __repr__(self) -> str:
+        return f"Served({self.url})"
+
     def __enter__(self) -> Self:
         """The server itself."""
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, final
 
 import msgspec
@@ -62,16 +62,18 @@ class Script(msgspec.Struct, frozen=True):
     delay: float = 0.0
 
 
-def call(name: str, /, **arguments: Any) -> ToolCall:
-    """A call of a tool: `call("get_weather", city="Paris")`.
+def call(name: str, arguments: Mapping[str, Any] | None = None, /, **more: Any) -> ToolCall:
+    """A call of a tool: `call("get_weather", city="Paris")`, or `call("get_weather", {"city": "Paris"})`.
 
     Raises:
-        UsageError: the name is not a text, or an argument is not a JSON value.
+        UsageError: the name is not a text, the arguments are no mapping, or one of them is not a JSON value.
     """
     if not isinstance(name, str) or not name:
         raise UsageError(f"call: expected the name of a tool, got {kind_of(name)}")
+    if not isinstance(arguments, Mapping | None):
+        raise UsageError(f"call({name!r}): expected a dict of arguments, or keywords, got {kind_of(arguments)}")
     try:
-        return ToolCall("", name, _json.to_text(arguments))
+        return ToolCall("", name, _json.to_text({**(arguments or {}), **more}))
     except (TypeError, ValueError, RecursionError):
         raise UsageError(f"call({name!r}): expected plain JSON values as arguments") from None
 
@@ -160,4 +162,5 @@ def _part(item: object, where: str) -> Part:
         return Text(item)
     if isinstance(item, Part):
         return item
-    raise UsageError(f"{where}: expected a text, a call or a list of them, got {kind_of(item)}")
+    hint = "; each turn is an argument of its own" if isinstance(item, list | tuple) else ""
+    raise UsageError(f"{where}: expected a text, a call or a list of them, got {kind_of(item)}{hint}")

@@ -264,3 +264,12 @@ def test_details_of_thinking_that_come_again_are_said_once():
             reply = told("openai-chat", [*frames, end])
             assert reply.thinking == said[0]["text"]
             assert "duplicate-final" in [one.code for one in reply.deviations]
+
+
+def test_details_of_thinking_under_another_index_are_others():
+    said = "The bell is in the tower."
+    details = [[{"type": "reasoning.text", "text": said, "index": index}] for index in (0, 1)]
+    deltas = [{"reasoning_details": details[0]}, {"content": "It rings."}, {"reasoning_details": details[1]}]
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    reply = told("openai-chat", [*(chat("delta", delta, finish_reason=None) for delta in deltas), end])
+    assert reply.thinking == said * 2

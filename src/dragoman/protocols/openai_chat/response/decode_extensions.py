@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from dragoman import _json
@@ -34,6 +35,7 @@ class Extensions:
         "_noted",
         "_refusal",
         "_rest_of_audio",
+        "_places",
         "_slots",
     )
 
@@ -48,6 +50,7 @@ class Extensions:
         self._refusal: OpenPart | None = None
         self._details = GatheredText()  # what details of the thinking have said
         self._detailed = 0  # its length
+        self._places: set[object] = set()  # indexes of these details
 
     @property
     def refused(self) -> bool:
@@ -58,20 +61,24 @@ class Extensions:
 
     def thinking_in(self, delta: Delta) -> str:
         """Thinking under any of its names; none where its details say again all that they have said."""
-        details = "".join(texts_in(delta.reasoning_details)) if isinstance(delta.reasoning_details, list) else ""
+        told = delta.reasoning_details if isinstance(delta.reasoning_details, list) else []
+        details = "".join(texts_in(told))
         words = delta.reasoning_content or delta.reasoning or ""
-        if details and words in ("", details) and self._is_said(details):
+        if details and words in ("", details) and self._is_said(details, told):
             self._assembly.deviate("duplicate-final", "choices[0].delta.reasoning_details")
             return ""
         self._details.add(details)
         self._detailed += len(details)
+        self._places.update(map(_place_of, told))
         rare = "" if words else "".join(texts_in(delta.thinking)) or delta.reasoning_text
         if rare:
             self._assembly.deviate("sibling-key", "choices[0].delta", "thinking")
         return words or rare or details
 
-    def _is_said(self, details: str) -> bool:
-        """Whether details of the thinking are all those that came, and not by chance."""
+    def _is_said(self, details: str, told: Sequence[Json]) -> bool:
+        """Whether details of the thinking are all those that came, under their indexes, and not by chance."""
+        if not self._places.issuperset(map(_place_of, told)):
+            return False
         is_chance = len(details) < _NO_CHANCE and self._assembly.running(ThinkingStart) is not None
         return not is_chance and len(details) == self._detailed and details == self._details.text()
 
@@ -195,6 +202,11 @@ class Extensions:
             self._assembly.text(words)
         if is_thinking and isinstance(part.get("signature"), str):
             self._sign(part["signature"])
+
+
+def _place_of(detail: Json) -> object:
+    """The index of a detail of the thinking, as it is written."""
+    return str(detail.get("index")) if isinstance(detail, dict) else None
 
 
 def _native(key: str, value: Json) -> Native:

@@ -67,6 +67,10 @@ def test_a_good_call_before_it_is_run(form: Form):
         '<tool_call>{"name": "run_command", "arguments": {"command": "ls "}} -a"}}</tool_call>',
         '[TOOL_CALLS]run_command[ARGS]{"command": "ls "}done"}',
         '<tool_call>{"name": "run_command", "arguments": {"command": "ls"}}\ntimeout: 5}</tool_call>',
+        '<tool_call>{"name": "run_command", "arguments": {"command": "ls "}} done"}}',
+        '[TOOL_CALLS]run_command[ARGS]{"command": "ls "} done}',
+        '[TOOL_CALLS]run_command[ARGS]{"command": "ls"} timeout 5}',
+        '[TOOL_CALLS]run_command[ARGS]{"command": "ls"} and timeout: 5',
     ],
 )
 def test_a_call_object_that_closes_too_early_is_not_run(text: str):
@@ -83,6 +87,13 @@ def test_words_on_a_line_of_their_own_are_none_of_it(form: Form):
     for words in ("It is done.", "Note: it is done.", "- one\n- two", "[Here](x) it is.", "5 files.", "timeout"):
         for text in texts:
             assert_one_outcome(f"{text}\n{words}", ([CALL],))
+
+
+@pytest.mark.parametrize("form", [form for form in CLOSED if form.where != "message"], ids=lambda form: form.family)
+def test_words_up_to_the_end_of_its_line_are_none_of_it(form: Form):
+    text = form.write([CALL]).text()
+    for words in ("Done.", "I'll wait", "It is done, and I wait (5 s).\nThen: go on.", "word " * 100):
+        assert_one_outcome(f"{text} {words}", ([CALL],))
 
 
 @pytest.mark.parametrize("behind", ["", " ", "\n"])

@@ -203,7 +203,7 @@ def test_tags_without_their_closing_tag_are_no_call_whatever_the_end(tags: str):
 
 
 def test_what_stands_behind_a_body_shows_that_it_was_not_cut():
-    for behind in ("\nDone.", '\n<tool_call>{"name": "get_time", "arguments": {"timez', "</tool_call>"):
+    for behind in (" Done.", "\nDone.", '\n<tool_call>{"name": "get_time", "arguments": {"timez', "</tool_call>"):
         assert [call.name for call in ended(BODIES["JSON"] + behind, Finish("length")).tool_calls] == ["get_weather"]
 
 

@@ -2,7 +2,8 @@
 
 A call that its own brackets close may have closed too early: `{"command": "ls"}, "timeout": 5}`. So what stands between
 them and its end must be what its family has there: white space, separators, closings, other calls. Words may follow on
-a line of their own. Anything else may be the rest of its arguments: it has two readings and fails.
+a line of their own, or behind a blank up to the end of the line. Anything else may be the rest of its arguments: it has
+two readings and fails.
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ _CLOSING_BEGUN: Final = re.compile(r"\s*+(?:<(?:/[^<>\s]{0,80}|[|｜][^<>\"\n]{0
 _SEPARATORS: Final = re.compile(r"[\s,;]*+")
 #: At the beginning of a line, what no words begin with, and a key of an argument, or what may become one of these.
 _NO_WORDS: Final = re.compile(r"[,;:=\"'“”{}\])]|\[\s{0,8}[\"'{\d]")
+#: A line of words behind a call, of which no quotation mark, bracket or key makes arguments, and how it begins.
+_WORDS: Final = re.compile(r"[^\W\d_](?:[^\"'“”{}\[\]<>:=\n]|(?<=\w)'(?=\w))*+")
+_WORDS_END: Final = re.compile(r"'?\Z")
 _KEY: Final = re.compile(r"([\w.-]{1,64}+)[\"']?\s{0,8}(?:(=)(?!=)|:)")
 _KEY_BEGUN: Final = re.compile(r"[\w.-]{1,64}+[\"']?\s{0,8}=?|\[\s{0,8}")
 #: A call of Python's form.
@@ -162,6 +166,11 @@ class Runner:
         ahead = text[behind : place + _AHEAD].lstrip()
         if CALL_BEGINS.match(ahead) or (has_comma and _PYTHON_BEGINS.match(ahead)):
             return False  # of a tool that was not offered
+        if not is_line and "," not in lead and lead[-1:].isspace() and (words := _WORDS.match(ahead)) is not None:
+            if is_short and _WORDS_END.match(ahead, words.end()):
+                return None
+            if ahead[words.end() : words.end() + 1] in ("", "\n"):
+                return False
         if not is_line or _NO_WORDS.match(ahead):
             return None if is_short and (has_comma or ahead[:1] == "{") else True
         if is_short and _KEY_BEGUN.fullmatch(ahead):

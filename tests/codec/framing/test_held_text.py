@@ -165,7 +165,6 @@ def test_text_that_stages_hold_does_too(beginning: str, kind: str, text: str) ->
 WAYS = ("client", "codec", "events", "history", "protocols", "stages", "tool_emulation")
 #: Lists there of texts, events and findings that an object keeps, and why small pieces do not fill them.
 LISTS = {
-    "client/exchange.py _deviations": "of the request",
     "client/passthrough/exchange.py _said": "of the request",
     "client/streaming/reply_so_far.py unread": "paths of a schema",
     "client/streaming/stream.py _batch": "events of one read",

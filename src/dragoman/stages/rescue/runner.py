@@ -155,12 +155,12 @@ class Runner:
             return False
         opener = markers.openers.match(text, place)
         if opener is not None and opener.group() not in markers.tags:
-            return False
+            return False  # another call begins
         is_short = not cursor.ended and len(text) - place < _AHEAD
         closings = _CLOSINGS.match(text, place)
         behind = place if closings is None else closings.end()
         if is_short and (text[place:] in markers.partial or _CLOSING_BEGUN.fullmatch(text, behind)):
-            return None
+            return None  # an opener or a closing may be cut here
         has_comma = bool(lead) and not lead.isspace()
         is_line = "\n" in lead or closings is not None or passed.rstrip().endswith(("]", "```"))
         ahead = text[behind : place + _AHEAD].lstrip()
@@ -171,11 +171,11 @@ class Runner:
                 return None
             if ahead[words.end() : words.end() + 1] in ("", "\n"):
                 return False
-        if not is_line or _NO_WORDS.match(ahead):
+        if not is_line or _NO_WORDS.match(ahead):  # a call may still begin with a brace, or behind a comma
             return None if is_short and (has_comma or ahead[:1] == "{") else True
         if is_short and _KEY_BEGUN.fullmatch(ahead):
             return None
-        key = _KEY.match(ahead)
+        key = _KEY.match(ahead)  # `Note: …` is words, where the tool has no such argument
         is_key = key is not None and ("," in lead or key[2] or self._tools.schema(self._name).has_member(key[1]))
         return bool(is_key)
 

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -122,6 +123,44 @@ def test_sums_of_a_batch_are_those_of_its_rows_one_by_one(
     assert whole == delivered(folders[1], [[row] for row in [*rows, *ended]])
     assert {row[1] for row in whole} >= {"attempt", "usage_hour", "spend"}
     assert "summing" not in {row[1] for row in whole}
+
+
+#: What is told of an intent otherwise than before, and in which of two ways.
+_told = st.tuples(st.integers(0, 1), st.sampled_from(["", "key", "owner", "accounts", "started", "holder"]))
+#: Of each: which attempt, what is told of it, and whether it has ended.
+_deliveries = st.lists(st.lists(st.tuples(st.integers(0, 39), _told, st.booleans()), max_size=60), max_size=4)
+
+
+@settings(max_examples=60)
+@given(_deliveries, st.integers(0, 40), st.lists(_told, min_size=40, max_size=40))
+def test_sums_are_those_of_single_rows_also_where_an_end_tells_of_another_intent(
+    tmp_path_factory: pytest.TempPathFactory, deliveries: list[list[tuple[int, tuple[int, str], bool]]],
+    open_first: int, told: list[tuple[int, str]],
+) -> None:  # fmt: skip
+    """An end comes with its intent once more: what was said of that first stands, and is what the sums count."""
+    ids = AttemptIds(3)
+    intents = [intent(ids, number, accounts=(4, number)) for number in range(40)]
+
+    def row(number: int, twin: int, changed: str, *, ends: bool) -> Row:
+        opened, other = intents[number], intents[(number + twin) % 40]
+        holder, started = HOLDER, opened.started + 10**10 * twin
+        if changed == "holder":
+            holder = ("00000000000000cd", HOLDER)[twin]
+        elif changed == "started":
+            opened = msgspec.structs.replace(opened, started=started)
+        elif changed:
+            value = other.accounts if changed == "accounts" else f"another {twin}"
+            opened = msgspec.structs.replace(opened, **{changed: value})
+        return Row(holder, opened, settlement(opened, nano=10 + number) if ends else None)
+
+    # Many that are open, and one batch of all their ends; then what comes as it likes.
+    batches = [
+        [row(number, 0, "", ends=False) for number in range(open_first)],
+        [row(number, *told[number], ends=True) for number in range(open_first)],
+        *([row(number, *how, ends=ends) for number, how, ends in batch] for batch in deliveries),
+    ]
+    whole = delivered(tmp_path_factory.mktemp("whole"), batches)
+    assert whole == delivered(tmp_path_factory.mktemp("single"), [[row] for batch in batches for row in batch])
 
 
 def test_a_final_row_is_frozen_and_nothing_is_deleted(folder: LedgerFolder) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -65,6 +65,12 @@ _INSERTS: Final = {
     + f" ON CONFLICT(id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in SETTLED)}"
     + " WHERE attempt.state = 'reserved' AND excluded.state <> 'reserved'"
     for size in _SIZES
+}
+#: The same, for rows that tell of an intent as it stands: sums that are added up from them are those of the table.
+_TOLD: Final = COLUMNS[1 : COLUMNS.index("ended")]
+_EQUAL_INSERTS: Final = {
+    size: statement + "".join([f" AND attempt.{name} IS excluded.{name}" for name in _TOLD])
+    for size, statement in _INSERTS.items()
 }
 _SETTLE: Final = (
     f"UPDATE attempt SET {', '.join(f'{name} = ?' for name in SETTLED)} WHERE id = ? AND state = 'reserved'"
@@ -228,7 +234,7 @@ class SqliteStore:
 
     def _take(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
         for some in _parts(rows):
-            if _insert(connection, some) < len(some):
+            if _insert(connection, some, _INSERTS) < len(some):
                 for row in some:  # some stood there, perhaps with other values
                     if row.settlement is not None:
                         self._adjust_late(connection, row.settlement)
@@ -326,21 +332,22 @@ def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
         first += size
 
 
-def _insert(connection: sqlite3.Connection, rows: Sequence[Row]) -> int:
-    """Insert, or settle what is open; gives how many rows that did something to."""
+def _insert(connection: sqlite3.Connection, rows: Sequence[Row], statements: Mapping[int, str]) -> int:
+    """Insert, or settle what is open; gives how many rows that did something to. `statements`: by their rows."""
     width = len(COLUMNS)
     values: list[Any] = ["" if value is None else value for row in rows for value in row_values(row)]
     values[_ID::width] = map(bytearray, values[_ID::width])
     values[_REPORTED::width] = map(int, values[_REPORTED::width])
-    return connection.execute(_INSERTS[len(rows)], values).rowcount
+    return connection.execute(statements[len(rows)], values).rowcount
 
 
 def _take_new(connection: sqlite3.Connection, rows: Sequence[Row]) -> bool:
-    """Take rows of which each changes something, and their sums at once; False: one does not, and nothing was done."""
+    """Take rows of which each changes something, and their sums at once; False: one does not, or tells of an intent
+    otherwise than it stands, and nothing was done."""
     connection.execute("SAVEPOINT batch")
     begin_summing(connection)
     for some in _parts(rows):
-        if _insert(connection, some) < len(some):
+        if _insert(connection, some, _EQUAL_INSERTS) < len(some):
             connection.execute("ROLLBACK TO batch")
             return False
     end_summing(connection, rows)

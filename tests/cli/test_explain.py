@@ -93,6 +93,13 @@ def test_a_deviation_tells_of_the_field_whose_path_it_spells_alone() -> None:
     assert fates == {"messages[].type": "implied", "messages[].cache_control.type": "lost", "thinking.type": "implied"}
 
 
+def test_of_two_deviations_the_one_that_spells_more_of_a_path_tells_of_the_field() -> None:
+    wide, close = Deviation("changed", "params.reasoning", "x"), Deviation("untranslated", "reasoning.exclude", "y")
+    for said in ([wide, close], [close, wide]):
+        found = {each.field: each.fate for each in fates_of({"reasoning": {"exclude": True, "other": 1}}, {}, said)}
+        assert found == {"reasoning.exclude": "lost", "reasoning.other": "changed"}
+
+
 def test_the_short_names_of_protocols_are_taken(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "--to", "lab/claude", "--from", "responses", str(file)]) == 0
     assert "asked in anthropic-messages" in capsys.readouterr().out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -303,17 +303,37 @@ def test_an_effort_that_is_not_known_is_kept_for_its_own_protocol(field: dict[st
     assert parse(reasoning_effort=None, think=None).native is None
 
 
-@pytest.mark.parametrize(
-    ("fields", "named"),
-    [
-        ({"reasoning": {"effort": "low", "exclude": True}}, ["reasoning.exclude"]),
-        ({"thinking": {"type": "enabled", "clear_thinking": False}}, ["thinking.clear_thinking"]),
-        ({"reasoning": {"enabled": True, "max_tokens": 9}, "thinking": {"type": "enabled", "budget_tokens": 9}}, []),
-    ],
-)
-def test_what_is_not_read_of_how_to_think_is_named(fields: dict[str, Any], named: list[str]) -> None:
+#: Further fields of the objects that say how much to think, and the style whose vendors have the object.
+FURTHER = [
+    ({"reasoning": {"effort": "low", "exclude": True}}, "openrouter"),
+    ({"reasoning": {"exclude": True, "summary": "auto"}}, "openrouter"),
+    ({"reasoning": {"max_tokens": 9, "exclude": False}}, "openrouter"),
+    ({"thinking": {"type": "enabled", "clear_thinking": False}}, "thinking-type"),
+    ({"thinking": {"type": "disabled", "keep": "all"}}, "thinking-type"),
+]
+
+
+@pytest.mark.parametrize("style", get_args(get_type_hints(Dialect)["reasoning_style"]))
+@pytest.mark.parametrize(("fields", "home"), FURTHER)
+def test_a_field_of_how_to_think_goes_to_the_vendor_that_has_it_and_is_named_elsewhere(
+    fields: dict[str, Any], home: str, style: Any
+) -> None:
+    body, found = render(parse(**fields), Dialect(reasoning_style=style))
+    ((name, said),) = fields.items()
+    further = {key: value for key, value in said.items() if key not in ("effort", "max_tokens", "type")}
+    named = {where for _, where in found if where.startswith(f"{name}.")}
+    if style == home:
+        assert further.items() <= body[name].items()
+        assert not named
+    else:
+        assert further.keys().isdisjoint(body.get(name, {}))
+        assert named == {f"{name}.{key}" for key in further}
+
+
+def test_what_says_how_much_to_think_twice_alike_is_not_named() -> None:
+    fields = {"reasoning": {"enabled": True, "max_tokens": 9}, "thinking": {"type": "enabled", "budget_tokens": 9}}
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x"}], **fields}).encode()
-    assert [each.where for each in PROTOCOL.parse_request(body).deviations] == named
+    assert PROTOCOL.parse_request(body).deviations == ()
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,7 @@ class _Told:
 
     def __init__(self, deviations: list[Deviation], paths: set[str]) -> None:
         self._deviations = deviations
-        self._by_path: dict[str, int] = {}  # of the first that spells it
+        self._by_path: dict[str, int] = {}  # of the first that spells most of it
         self._by_word: dict[str, int] = {}  # of the first whose last word it is, and which spells no path
         self._by_kind: dict[str, int] = {}  # of the first whose last word it is
         self._words = {path: _words_of(path) for path in paths}
@@ -242,6 +242,7 @@ class _Told:
             for word in dict.fromkeys(words):
                 having.setdefault(word, []).append(path)
         spelled: dict[tuple[str, ...], list[str]] = {}
+        most: dict[str, int] = {}  # words of a path that are spelled
         for number, each in enumerate(deviations):
             said = tuple(_words(each))
             if said and said not in spelled:
@@ -252,7 +253,8 @@ class _Told:
             if not spelled.get(said):
                 self._by_word.setdefault(last, number)
             for path in spelled.get(said, ()):
-                self._by_path.setdefault(path, number)
+                if len(said) > most.get(path, 0):
+                    most[path], self._by_path[path] = len(said), number
 
     def names_kind(self, kind: str) -> bool:
         """Whether a deviation names this type."""

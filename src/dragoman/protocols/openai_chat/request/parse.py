@@ -88,7 +88,8 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     messages = Conversation(deviations).messages(fields.get("messages", _NONE))
     tools, others = _parse_tools(fields, deviations)
     choice, tools = _parse_tool_choice(fields, tools, deviations)
-    if not _RIVALS.isdisjoint(fields):
+    has_rivals = not _RIVALS.isdisjoint(fields)
+    if has_rivals:
         _name_passed_over(fields, deviations)
     if (read_count(fields.get("n")) or 1) > 1:
         deviations.append(Deviation("dropped", "n", "one answer is asked for"))
@@ -109,6 +110,8 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
         name_unread(read_fields(form.get("json_schema")) or {}, "response_format.json_schema", deviations, *known)
     params = _parse_params(fields, deviations)
     native |= _unread_words(fields, params)
+    if has_rivals:
+        native |= _further_reasoning(fields)
     request = Request(
         model,
         messages,
@@ -289,7 +292,7 @@ def _parse_format(value: Raw | None) -> ResponseSchema | None:
 
 
 def _name_passed_over(fields: Fields, deviations: list[Deviation]) -> None:
-    """Name what is said twice, in older words or those of another server, and otherwise; and what is not read."""
+    """Name what is said twice, in older words or those of another server, and otherwise."""
     name_passed_over(fields, "", deviations, "max_completion_tokens", "max_tokens")
     name_passed_over(fields, "", deviations, "tool_choice", "function_call")
     said: dict[str, str] = {name: f"{_parse_reasoning({name: fields[name]})}" for name in _REASONING if name in fields}
@@ -297,8 +300,15 @@ def _name_passed_over(fields: Fields, deviations: list[Deviation]) -> None:
     kind = read((read_fields(fields.get("thinking")) or {}).get("type"))
     if kind not in ("enabled", "disabled", None):
         deviations.append(Deviation("changed", "thinking.type", f"{clip(str(kind))}: read as enabled", "note"))
-    for name, known in _IN_REASONING.items():
-        name_unread(read_fields(fields.get(name)) or {}, name, deviations, *known)
+
+
+def _further_reasoning(fields: Fields) -> dict[str, Raw]:
+    """What else stands in the objects that say how much to think: the vendors that have the object know it."""
+    further = {
+        name: {key: value for key, value in (read_fields(fields.get(name)) or {}).items() if key not in known}
+        for name, known in _IN_REASONING.items()
+    }
+    return {name: _json.raw(rest) for name, rest in further.items() if rest}
 
 
 def _parse_reasoning(fields: Fields) -> Reasoning | None:

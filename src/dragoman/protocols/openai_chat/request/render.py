@@ -7,7 +7,8 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.codec.json_fields import native_fields, read_fields, read_items
+from dragoman.codec.json_fields import Fields, native_fields, read_fields, read_items
+from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
 from dragoman.protocols.openai_chat.request.expectation import expect_of
@@ -18,6 +19,8 @@ from dragoman.types import Effort, Named, Params, Reasoning, Request, ResponseSc
 _MOST_STOPS: Final = 4
 #: Native fields that are written beside what the request says of the same.
 _SAID_ELSEWHERE: Final = frozenset({"stream_options", "prompt_cache_retention"})
+#: The object in which a style says how much to think, and where its vendors have fields of their own.
+_REASONING_OBJECTS: Final = {"openrouter": "reasoning", "thinking-type": "thinking"}
 #: What opens a call in the template of a model that calls only when its opening is written for it, and what ends it.
 _CALL_OPENS: Final = "<tool_call>\n"
 _CALL_ENDS: Final = "</tool_call>"
@@ -70,6 +73,7 @@ class _Renderer:
         if "stream_options" in native and request.stream:
             body["stream_options"] = body.get("stream_options", {}) | (read_fields(native["stream_options"]) or {})
         if native:
+            native = self._further_reasoning(native, body)
             body |= {key: value for key, value in native.items() if key not in body and key not in _SAID_ELSEWHERE}
         if dialect.supports_store:
             body.setdefault("store", False)
@@ -219,6 +223,22 @@ class _Renderer:
                     self._deviate("changed", where, "thinking is on or off")
             case "none":
                 self._deviate("dropped", where, "the server does not say how much to think")
+
+    def _further_reasoning(self, native: Fields, body: dict[str, Json]) -> Fields:
+        """Write what else is said of how to think where the server has the object, else name it; gives the rest."""
+        own = _REASONING_OBJECTS.get(self._dialect.reasoning_style)
+        for name in _REASONING_OBJECTS.values():
+            further = read_fields(native.get(name))
+            if further is None:  # a word that was not understood goes as it came
+                continue
+            native = {key: value for key, value in native.items() if key != name}
+            if name == own:
+                body[name] = {**further, **body.get(name, {})}
+                continue
+            for key in further:
+                why = "the server has no such object"
+                self.deviations.append(Deviation("dropped", f"{name}.{clip(key)}", why, "note"))
+        return native
 
     def _reasoning_twice(self) -> None:
         """Say which of an effort and a budget is not sent; servers that only switch say so of both."""

@@ -13,7 +13,7 @@ import pytest
 from dragoman import _json
 from dragoman.cli.commands.serve import read_protocols
 from dragoman.cli.main import main
-from dragoman.cli.presets import NO_KEY, load_presets, render_preset, values_for
+from dragoman.cli.presets import A_KEY, NO_KEY, load_presets, render_preset, values_for
 from dragoman.config import Config, load_config
 
 URL = "http://127.0.0.1:4141"
@@ -89,6 +89,22 @@ def test_env_prints_variables_for_eval(
     assert json.loads(capsys.readouterr().out)["url"] == "http://box.lan:8080"
     assert main(["env", "zod"]) == 2
     assert "nearest: zed" in capsys.readouterr().err
+
+
+def test_the_key_of_a_client_is_asked_for_where_keys_stand_in_the_ledger_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "dragoman.toml"
+    file.write_text(f'[server]\nstate = "{tmp_path / "state"}"\n', encoding="utf-8")
+    monkeypatch.setenv("DRAGOMAN_CONFIG", str(file))
+    shell = ["env", "claude-code", "--shell", "--url", "http://box.lan:8080"]
+    assert main(shell) == 0
+    assert NO_KEY in capsys.readouterr().out
+    assert not (tmp_path / "state").exists()  # looking makes nothing
+    assert main(["keys", "new", "laptop"]) == 0
+    capsys.readouterr()
+    assert main(shell) == 0
+    assert A_KEY in capsys.readouterr().out
 
 
 def test_apps_lists_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -134,4 +134,6 @@ def _check_name(target: str, config: Config) -> None:
         config.catalog.provider(provider)
         config.key(provider)
     elif target not in config.aliases and target not in config.routes and "*" not in config.routes:
-        raise UsageError(f"expected provider/model or the name of a route, got {target[:80]!r}")
+        from dragoman.routing.resolve import refuse_name
+
+        refuse_name(target, config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from typing import Final
 
-from dragoman.providers.address import split_url
+from dragoman.providers.address import scheme_hint, split_url
 
 _LAST_PORT: Final = 65_535
 _MOST_DIGITS: Final = 12
@@ -29,5 +29,12 @@ def read_count(word: str) -> int:
 def read_url(word: str) -> str:
     """The address of a gateway."""
     if split_url(word) is None:
-        raise ArgumentTypeError(f"expected an address like http://127.0.0.1:4141, got {word[:80]!r}")
+        raise ArgumentTypeError(f"expected an address like http://127.0.0.1:4141, got {word[:80]!r}{scheme_hint(word)}")
+    return word
+
+
+def read_host(word: str) -> str:
+    """The name or address of an interface of this machine."""
+    if "://" in word or "]:" in word or word.count(":") == 1:
+        raise ArgumentTypeError(f"expected a host, and its port as --port, got {word[:80]!r}")
     return word

@@ -66,8 +66,24 @@ def values_for(config: Config, *, url: str, model: str | None = None) -> dict[st
         "url": url,
         "v1": f"{url}/v1",
         "model": model or _first_model(config) or NO_MODEL,
-        "key": A_KEY if config.server.keys else NO_KEY,
+        "key": shown_key(config),
     }
+
+
+def shown_key(config: Config) -> str:
+    """What stands for a client's key, where the configuration or the ledger has any."""
+    from dragoman.ledger.folder import LedgerFolder
+    from dragoman.ledger.key_ring import KeyRing
+
+    if config.server.keys or config.virtual_keys:
+        return A_KEY
+    if config.server.state is None:
+        return NO_KEY
+    ring = KeyRing(LedgerFolder.of(config.server.state, config.ledger.store, config.ledger.counters))
+    try:
+        return A_KEY if ring.has_any else NO_KEY
+    finally:
+        ring.close()
 
 
 def render_preset(preset: Preset, values: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman.cli.presets import A_KEY, NO_KEY
+from dragoman.cli.presets import shown_key
 from dragoman.cli.terminal import Paint, clip
 from dragoman.config import Config
 from dragoman.types import ProtocolName
@@ -44,7 +44,7 @@ def render_banner(
         models: targets that were found.
     """
     rows = dict.fromkeys(row for name, row in load_rows().items() if name in protocols)
-    key = A_KEY if config.server.keys else NO_KEY
+    key = shown_key(config)
     lines = ["", paint("bold", "point a client here")]
     for row in rows:
         exports = f"export {row.address}={url}{row.path}" + (f" {row.key}={key}" if row.key else "")

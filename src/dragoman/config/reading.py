@@ -29,7 +29,7 @@ from dragoman.config.tables import as_struct, check_mcp_server, refuse_unknown
 from dragoman.errors import ConfigError, UsageError
 from dragoman.offering import POLICY_KEYS
 from dragoman.protocol import Dialect
-from dragoman.providers.address import split_url
+from dragoman.providers.address import scheme_hint, split_url
 from dragoman.providers.catalog import Catalog, Provider, load_catalog, split_target
 from dragoman.providers.endpoint import filled
 from dragoman.providers.wrong_tables import dotted
@@ -268,7 +268,8 @@ class _Reading:
         is_reference = named.startswith(("env:", "file:"))
         proxy = self._secret(named, "http.proxy") if is_reference else Secret(named)
         if split_url(proxy.reveal()) is None:
-            raise ConfigError("http.proxy: expected http://HOST:PORT, got something else (not shown)")
+            hint = scheme_hint(proxy.reveal())
+            raise ConfigError(f"http.proxy: expected http://HOST:PORT, got something else (not shown){hint}")
         return proxy
 
     def _secret(self, reference: str, where: str) -> Secret:

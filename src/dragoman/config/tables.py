@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman.config.agent import McpServer
 from dragoman.errors import ConfigError
-from dragoman.providers.address import split_url
+from dragoman.providers.address import scheme_hint, split_url
 from dragoman.providers.catalog import nearest
 from dragoman.providers.wrong_tables import dotted, listed, wrong_value
 
@@ -64,4 +64,6 @@ def check_mcp_server(server: McpServer, where: str) -> None:
     if bool(server.command) == (server.url is not None):
         raise ConfigError(f"{where}: expected either command or url")
     if server.url is not None and split_url(server.url) is None:
-        raise ConfigError(f"{where}.url: expected http://… or https://…, got something else (not shown)")
+        raise ConfigError(
+            f"{where}.url: expected http://… or https://…, got something else (not shown){scheme_hint(server.url)}"
+        )

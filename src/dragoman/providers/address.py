@@ -22,3 +22,17 @@ def split_url(url: str) -> tuple[SplitResult, str] | None:
         return None
     is_address = parts.scheme in ("http", "https") and bool(host) and is_port and not _NO_HOST.search(host)
     return (parts, host) if is_address else None
+
+
+def whole_address(word: str) -> str | None:
+    """The address that a word is, or is but for its scheme (`host:port`, with or without a path). None: it is none."""
+    if "://" not in word and not word.partition("/")[0].rpartition(":")[2].isdecimal():
+        return None
+    whole = word if "://" in word else f"http://{word}"
+    return whole if split_url(whole) is not None else None
+
+
+def scheme_hint(word: str) -> str:
+    """The tail of a message that expects an address: `; write http://…` for one without its scheme, else ""."""
+    whole = whole_address(word)
+    return "" if whole is None or whole == word or "@" in word else f"; write {whole[:80]}"

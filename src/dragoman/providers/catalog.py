@@ -16,7 +16,7 @@ import msgspec
 from dragoman import _json
 from dragoman.errors import ConfigError, UsageError
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, ModelLimits
-from dragoman.providers.address import split_url
+from dragoman.providers.address import scheme_hint, split_url, whole_address
 from dragoman.providers.wrong_tables import listed, wrong_value
 from dragoman.types import ProtocolName
 
@@ -129,6 +129,7 @@ class Catalog(msgspec.Struct, frozen=True):
         """
         found = self.providers.get(name)
         if found is None:
+            refuse_address(name)
             known = next((one.name for one in self.providers.values() if name.lower() in one.known_as), "")
             near = f"; it is called {known} here" if known else nearest(name, self.providers)
             near = near or "; `dragoman models --all` lists them, [providers.NAME] adds one"
@@ -176,11 +177,22 @@ def split_target(target: str) -> tuple[str, str]:
             which has the name in its URL: "", "." or "..".
     """
     provider, _, model_id = target.partition("/")
+    if "://" in target:
+        refuse_address(target)
     if not provider or not model_id:
         raise UsageError(f"expected a target provider/model, got {_clip(target)}")
     if "/" in model_id or model_id[0] == ".":
         check_segments(model_id)
     return provider, model_id
+
+
+def refuse_address(word: str) -> None:
+    """Refuse an address where a provider's name belongs, with or without a scheme. Raises UsageError: it is one."""
+    whole = whole_address(word)
+    if whole is not None:
+        shown, named = ("", "…") if "@" in word or "?" in word else (f" {_clip(word)}", _clip(whole))
+        named = f"[providers.NAME] with base_url = {named}"
+        raise UsageError(f"expected a provider's name, got an address{shown}; {named} gives it one")
 
 
 def check_segments(model: str) -> None:
@@ -319,7 +331,9 @@ def _check_url(name: str, url: str, placeholders: Iterable[str]) -> None:
     for placeholder in placeholders:
         whole = whole.replace(f"{{{placeholder}}}", "x")
     if "{" in whole or split_url(whole) is None:
-        raise ConfigError(f"providers.{name}.base_url: expected http://… or https://…, got {_clip(url)}")
+        raise ConfigError(
+            f"providers.{name}.base_url: expected http://… or https://…, got {_clip(url)}{scheme_hint(url)}"
+        )
     if "?" in url or "#" in url:
         raise ConfigError(f"providers.{name}.base_url: expected no query in it; set query instead")
 

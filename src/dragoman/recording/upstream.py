@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.errors import ConfigError, UsageError
 from dragoman.protocols import PROTOCOLS
-from dragoman.providers.address import split_url
+from dragoman.providers.address import scheme_hint, split_url
 from dragoman.providers.catalog import Provider
 from dragoman.providers.endpoint import Outgoing, fixed_headers
 from dragoman.secret import Secret
@@ -71,7 +71,7 @@ def upstream_at(url: str) -> Upstream:
     """A server by its address. Raises UsageError: the text is not an address."""
     found = split_url(url)
     if found is None or any((found[0].query, found[0].fragment, found[0].username, found[0].password)):
-        seen = "" if "@" in url or "?" in url else f"; got {url[:80]!r}"
+        seen = "" if "@" in url or "?" in url else f"; got {url[:80]!r}{scheme_hint(url)}"
         raise UsageError(
             f"expected a provider or an address like http://127.0.0.1:11434, without a password or a query{seen}"
         )

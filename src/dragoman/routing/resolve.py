@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -10,7 +10,7 @@ from dragoman.config import Config, ModelConfig, ProviderConfig, RouteConfig, To
 from dragoman.errors import ConfigError, UsageError
 from dragoman.protocol import Strictness
 from dragoman.protocols import PROTOCOLS
-from dragoman.providers.catalog import Provider, nearest, split_target
+from dragoman.providers.catalog import Provider, nearest, refuse_address, split_target
 from dragoman.response_stages import Policy
 from dragoman.routing.target import Chain, Target
 from dragoman.secret import Secret
@@ -101,9 +101,15 @@ def _named(name: str, config: Config) -> str:
 def _route(name: str, config: Config) -> RouteConfig:
     route = config.routes.get(name) or config.routes.get(EVERY_OTHER)
     if route is None:
-        near = nearest(name, (*config.routes, *config.catalog.providers))
-        raise UsageError(f"expected provider/model or the name of a route, got {name[:80]!r}{near}")
+        refuse_name(name, config)
     return route
+
+
+def refuse_name(name: str, config: Config) -> NoReturn:
+    """Refuse a name that is neither a target's nor a route's. Raises UsageError: names the nearest."""
+    refuse_address(name)
+    near = nearest(name, (*config.routes, *config.catalog.providers))
+    raise UsageError(f"expected provider/model or the name of a route, got {name[:80]!r}{near}")
 
 
 def _targets_of(name: str, config: Config) -> tuple[str, ...]:

@@ -11,8 +11,7 @@ from dragoman.client.started_servers import check_target
 from dragoman.config import Config
 from dragoman.errors import DragomanError, UsageError
 from dragoman.proofs import DAY_SECONDS, ProofStore, Suite
-from dragoman.providers.catalog import nearest
-from dragoman.routing.resolve import resolve
+from dragoman.routing.resolve import refuse_name, resolve
 from dragoman.types import Usage
 from dragoman.validate.ask import Asker
 from dragoman.validate.model_identity import identify
@@ -36,9 +35,7 @@ def expanded(names: Iterable[str], config: Config) -> list[str]:
             continue
         route = config.routes.get(name)
         if route is None:
-            raise UsageError(
-                f"expected provider/model or the name of a route, got {name[:80]!r}{nearest(name, config.routes)}"
-            )
+            refuse_name(name, config)
         targets |= dict.fromkeys(route.targets)
     return list(targets)
 

@@ -32,7 +32,7 @@ from dragoman.embedded import EMBEDDED, has_embedded
 from dragoman.errors import MissingExtra, UsageError
 from dragoman.events import Failure
 from dragoman.proofs import Proof, ProofStore, disagreements, is_clean, is_proven, proof_of, wire_deviations
-from dragoman.providers.catalog import Model, Provider, load_model_sources, nearest, split_target
+from dragoman.providers.catalog import Model, Provider, load_model_sources, nearest, refuse_address, split_target
 from dragoman.routing.prices import Prices
 
 if TYPE_CHECKING:  # asking servers needs an extra; the catalogue does not
@@ -107,6 +107,7 @@ def _list(word: str | None, options: argparse.Namespace, config: Config) -> int:
     if silent is not None and silent.failure is not None:
         return complain(_failed(silent.provider, silent.failure))
     if not models and word is not None:
+        refuse_address(word)
         near = nearest(word, (*config.catalog.providers, *(model.id for model in listed)))
         which, where = (
             ("in the catalogue", "")

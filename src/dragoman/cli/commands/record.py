@@ -21,6 +21,7 @@ from dragoman.cli.terminal import clip, hint, say
 from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.events import Reply
+from dragoman.providers.address import whole_address
 from dragoman.recording.case import Exchange, next_number, write_case
 from dragoman.recording.redact import Redactor
 from dragoman.recording.upstream import Upstream, upstream_at, upstream_of
@@ -74,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _upstream(server: str, config: Config) -> Upstream:
-    if "://" in server:
+    if server not in config.catalog.providers and ("://" in server or whole_address(server) is not None):
         return upstream_at(server)
     return upstream_of(config.catalog.provider(server), config.key(server))
 

@@ -21,7 +21,7 @@ from dragoman import _json
 from dragoman.cli.local_servers import find_all, render_found
 from dragoman.cli.log_lines import render_line
 from dragoman.cli.main import DONE
-from dragoman.cli.option_values import read_count, read_port
+from dragoman.cli.option_values import read_count, read_host, read_port
 from dragoman.cli.presets import Preset, find_preset, render_preset, values_for
 from dragoman.cli.serve_banner import render_banner
 from dragoman.cli.settings import add_config, load_settings, settings_file
@@ -45,7 +45,8 @@ _OLLAMA_PORT: Final = 11434
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_config(parser)
-    parser.add_argument("--host", metavar="H", help="address to listen on (default: the configuration's, 127.0.0.1)")
+    where = "address to listen on (default: the configuration's, 127.0.0.1)"
+    parser.add_argument("--host", type=read_host, metavar="H", help=where)
     parser.add_argument(
         "--port", type=read_port, metavar="N", help="port, 0 for a free one (default: the configuration's, 4141)"
     )

@@ -134,3 +134,87 @@ def test_padding_and_seals_are_no_words(key: str):
     answer["choices"][0]["message"] |= {"content": "", key: "aGVsbG8gd29ybGQ="}
     reply = decode(json.dumps(answer).encode(), "openai-chat")
     assert (reply.text, reply.stop_reason, reply.error) == ("", "stop", None)
+
+
+#: Values of another type in place of words, parts or items that say nothing.
+SILENT: dict[str, tuple[Any, ...]] = {
+    "openai-chat": ([], {}, [""], [{"type": "text", "text": ""}], {"type": "text", "text": None}),
+    "anthropic-messages": ("", None, {}, [""], {"type": "text", "text": ""}),
+    "openai-responses": ("", None, {}, [{"type": "message", "content": {"type": "output_text", "text": ""}}]),
+    "gemini-generate": ("", None, {}, {"text": ""}, {"text": None}),
+    "ollama-chat": ([], {}, [""], [{"type": "text", "text": ""}], {"text": ""}),
+}
+#: Where those stand.
+SILENT_PLACES: dict[str, tuple[Any, ...]] = {
+    "openai-chat": ("choices", 0, "message", "content"),
+    "anthropic-messages": ("content",),
+    "openai-responses": ("output",),
+    "gemini-generate": ("candidates", 0, "content", "parts"),
+    "ollama-chat": ("message", "content"),
+}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "value"), [(protocol, value) for protocol, values in SILENT.items() for value in values]
+)
+def test_what_says_nothing_is_an_empty_answer_in_any_form(protocol: Any, value: Any):
+    answer = copy.deepcopy(ANSWERS[protocol])
+    *outer, name = SILENT_PLACES[protocol]
+    at(answer, tuple(outer))[name] = value
+    reply = decode(json.dumps(answer).encode(), protocol)
+    assert (reply.text, reply.stop_reason, reply.error) == ("", "stop", None)
+
+
+OWN_WORDS: tuple[dict[str, Any], ...] = (
+    {"moderation": {"results": [{"text": "what was asked", "flagged": False}]}},
+    {"timings": {"value": "12 ms"}},
+    {"notices": [{"text": "This model retires in May."}]},
+)
+
+
+@pytest.mark.parametrize("own", OWN_WORDS, ids=[next(iter(own)) for own in OWN_WORDS])
+@pytest.mark.parametrize("protocol", ANSWERS)
+def test_words_of_the_server_beside_an_empty_answer_are_none_of_it(protocol: Any, own: dict[str, Any]):
+    answer = json.loads(json.dumps(ANSWERS[protocol]).replace(json.dumps(WORDS), '""'))
+    reply = decode(json.dumps(answer | own).encode(), protocol)
+    assert (reply.text, reply.stop_reason, reply.error) == ("", "stop", None)
+
+
+@pytest.mark.parametrize(("protocol", "key"), [("openai-chat", "choices"), ("gemini-generate", "candidates")])
+def test_words_of_another_choice_are_none_of_an_empty_first_one(protocol: Any, key: str):
+    answer = json.loads(json.dumps(ANSWERS[protocol]).replace(json.dumps(WORDS), '""'))
+    answer[key].append(copy.deepcopy(ANSWERS[protocol][key][0]) | {"index": 1})
+    reply = decode(json.dumps(answer).encode(), protocol)
+    assert (reply.text, reply.stop_reason, reply.error) == ("", "stop", None)
+    assert "extra-choice" in [deviation.code for deviation in reply.deviations]
+
+
+#: Lists of an answer with a text and a call: what stands around them, and their items.
+LISTS: dict[str, tuple[tuple[Any, ...], list[Any]]] = {
+    "anthropic-messages": (
+        ("content",),
+        [{"type": "text", "text": WORDS}, {"type": "tool_use", "id": "t1", "name": "look", "input": {"shelf": 4}}],
+    ),
+    "openai-responses": (
+        ("output",),
+        [
+            *ANSWERS["openai-responses"]["output"],
+            {"type": "function_call", "id": "f1", "call_id": "t1", "name": "look", "arguments": '{"shelf": 4}'},
+        ],
+    ),
+    "gemini-generate": (
+        ("candidates", 0, "content", "parts"),
+        [{"text": WORDS}, {"functionCall": {"name": "look", "args": {"shelf": 4}}}],
+    ),
+}
+
+
+@pytest.mark.parametrize("protocol", LISTS)
+def test_a_list_written_as_an_object_with_numbers_is_that_list(protocol: Any):
+    answer = copy.deepcopy(ANSWERS[protocol])
+    (*outer, name), items = LISTS[protocol]
+    at(answer, tuple(outer))[name] = {str(number): item for number, item in enumerate(items)}
+    reply = decode(json.dumps(answer).encode(), protocol)
+    assert (reply.text, [(call.name, call.values()) for call in reply.tool_calls]) == (WORDS, [("look", {"shelf": 4})])
+    at(answer, tuple(outer))[name]["3"] = at(answer, tuple(outer))[name].pop("1")  # no list has a gap
+    assert decode(json.dumps(answer).encode(), protocol).error is not None

@@ -4,13 +4,16 @@ text. Each has one reading, so they are put as their place wants them before the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json
 
 #: Takes a deviation's code, its place and what was seen.
 Deviate: TypeAlias = Callable[[str, str, str], None]
+#: Types of parts whose words stand beside it.
+_WORDY: Final = ("output_text", "text", "thinking")
+_DEEPEST_WORDS: Final = 16
 
 
 class Place(NamedTuple):
@@ -70,7 +73,7 @@ def _object_at(value: Json, place: Place, where: str, deviate: Deviate) -> Json:
     if found is None:
         return value
     if found is not value:
-        deviate("wrong-type", where, type(value).__name__)
+        deviate(oddity_of(value), where, type(value).__name__)
     return straighten(found, place.inner, deviate)
 
 
@@ -80,21 +83,35 @@ def _list_at(value: Json, place: Place, where: str, deviate: Deviate) -> Json:
         is_none = isinstance(value, str) and place.marks is None and _decoded(value) == []
         return [] if is_none else value
     straight: list[Json] = []
-    is_same = items is value
+    is_formed = is_same = items is value
     for item in items:
         inner = [item] if isinstance(item, dict) else _items_in(item, place)
         if inner is None:
             straight.append(item)
             continue
-        is_same = is_same and inner[0] is item
+        is_formed = is_formed and inner[0] is item
         for one in inner:
             straight.append(straighten(one, place.inner, deviate))
             is_same = is_same and straight[-1] is one
-    if is_same:
-        return value
-    if items is not value or any(item is not one for item, one in zip(items, straight, strict=False)):
-        deviate("wrong-type", where, type(value).__name__)
-    return straight
+    if not is_formed:
+        deviate(oddity_of(value), where, type(value).__name__)
+    return value if is_formed and is_same else straight
+
+
+def says_nothing(value: Json, depth: int = 0) -> bool:
+    """Whether a value in place of words is empty, or parts of text that are."""
+    if depth >= _DEEPEST_WORDS:
+        return False
+    if isinstance(value, list):
+        return all(says_nothing(one, depth + 1) for one in value)
+    if isinstance(value, dict):
+        return all(inner in _WORDY if key == "type" else says_nothing(inner, depth + 1) for key, inner in value.items())
+    return value is None or value == ""
+
+
+def oddity_of(value: Json) -> Literal["missing-field", "wrong-type"]:
+    """The deviation of a value of another type: one that says nothing is as good as none."""
+    return "missing-field" if says_nothing(value) else "wrong-type"
 
 
 _DEEPEST: Final = 4
@@ -111,14 +128,24 @@ def _object_in(value: Json, place: Place, depth: int = 0) -> dict[str, Json] | N
 
 
 def _items_in(value: Json, place: Place) -> list[dict[str, Json]] | None:
-    """The objects of a list in a list, of an object alone, or of a JSON text; None when there are others, or none."""
+    """The objects of a list in a list, of one written as an object, of an object alone, or of a JSON text; None when
+    there are others, or none."""
     if isinstance(value, str):
         value = _decoded(value)
-    items = [value] if isinstance(value, dict) else value
+    items = (numbered_items(value) or [value]) if isinstance(value, dict) else value
     if not isinstance(items, list) or not items:
         return None
     found = [_object_in(item, place) for item in items]
     return [one for one in found if one is not None] if None not in found else None
+
+
+def numbered_items(fields: dict[str, Json]) -> list[Json] | None:
+    """The items of a list whose keys are their numbers, as languages write it that have one kind for both; None for any
+    other object."""
+    if "0" not in fields:
+        return None
+    items = [fields.get(str(number)) for number in range(len(fields))]
+    return items if all(isinstance(item, dict) for item in items) else None
 
 
 def _decoded(text: str) -> Json:

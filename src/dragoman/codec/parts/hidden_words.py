@@ -21,13 +21,16 @@ _KEYS: Final = frozenset({
 _OTHERS: Final = frozenset({
     "annotations", "citations", "contentfilterresults", "contentfilters", "documents", "error", "executedtools",
     "format", "groundingattributions", "groundingmetadata", "incompletedetails", "input", "instructions", "logprobs",
-    "messages", "metadata", "prompt", "promptfeedback", "promptfilterresults", "request", "safetyratings",
-    "searchresults", "stopdetails", "stopsequence", "tools", "usage", "warnings", "websearch",
+    "messages", "metadata", "moderation", "prompt", "promptfeedback", "promptfilterresults", "request", "safetyratings",
+    "searchresults", "stopdetails", "stopsequence", "timings", "tools", "usage", "warnings", "websearch",
 })  # fmt: skip
 #: Where the answers of the protocols stand.
 _HOLDERS: Final = ("candidates", "choices", "content", "message", "output")
-#: Types of parts whose words stand beside it.
-_WORDY: Final = ("output_text", "text", "thinking")
+#: Keys that texts of any kind have.
+_VAGUE: Final = frozenset({"delta", "parts", "result", "text", "value"})
+#: Names of what is around an answer. Where one stands in its place, a text under a vague key beside it may be more of
+#: it only under these, and under keys of words.
+_AROUND: Final = frozenset({*_HOLDERS, "body", "candidate", "choice", "data", "event", "item", "items", "payload"})
 _DEEPEST: Final = 16
 
 
@@ -43,34 +46,48 @@ def hidden_words(reported: Iterable[tuple[str, str]], body: bytes) -> str:
         if where.rpartition(".")[2] in _PLACES:
             return f"another type at {where}"
     said = _json.decode_lenient(body) if body else None
-    if found := _words_in(said, ""):
+    if isinstance(said, dict) and not said.keys().isdisjoint(_HOLDERS):
+        own = {key: _first_of(value) for key, value in said.items() if plain(key) in _KEYS | _AROUND}
+        beside = {key: value for key, value in said.items() if key not in own}
+        found = _words_in(own, "") or _words_in(beside, "", keys=_KEYS - _VAGUE)
+    else:
+        found = _words_in(said, "")
+    if found:
         return f"what may be the answer at {clip(found)}"
     told = [said.get(key) for key in _HOLDERS] if isinstance(said, dict) else []
     return "what looks like a call" if is_call("", told) else ""
 
 
-def says_nothing(value: Json, depth: int = 0) -> bool:
-    """Whether a value in place of words is empty, or parts of text that are."""
-    if depth >= _DEEPEST:
-        return False
-    if isinstance(value, list):
-        return all(says_nothing(one, depth + 1) for one in value)
-    if isinstance(value, dict):
-        return all(inner in _WORDY if key == "type" else says_nothing(inner, depth + 1) for key, inner in value.items())
-    return value is None or value == ""
+def _first_of(answers: Json) -> Json:
+    """Of answers that have an index those of the first one's: others are told by a deviation, and nobody reads them."""
+    first = answers[0] if isinstance(answers, list) and answers else None
+    index = first.get("index") if isinstance(first, dict) else None
+    if not isinstance(answers, list) or index is None:
+        return answers
+    return [one for one in answers if not isinstance(one, dict) or one.get("index", index) == index]
 
 
-def _words_in(value: Json, path: str, *, is_said: bool = False, depth: int = 0) -> str:
-    """The path of the first text under a key of words; "" when there is none. `is_said`: such a key is around it."""
+def _words_in(
+    value: Json, path: str, *, keys: frozenset[str] = _KEYS, is_said: bool = False, depth: int = 0
+) -> str:
+    """The path of the first text under a key of words; "" when there is none.
+
+    Args:
+        keys: those.
+        is_said: one is around the value.
+    """
     if isinstance(value, str):
         return path if is_said and value.strip() else ""
     if depth < _DEEPEST and isinstance(value, list):
-        found = (_words_in(one, f"{path}[{at}]", is_said=is_said, depth=depth + 1) for at, one in enumerate(value))
+        found = (
+            _words_in(one, f"{path}[{at}]", keys=keys, is_said=is_said, depth=depth + 1)
+            for at, one in enumerate(value)
+        )
         return next(filter(None, found), "")
     for key, inner in value.items() if depth < _DEEPEST and isinstance(value, dict) else ():
         name = plain(key)
         if name not in _OTHERS and (
-            found_at := _words_in(inner, f"{path}.{key}".lstrip("."), is_said=name in _KEYS, depth=depth + 1)
+            found_at := _words_in(inner, f"{path}.{key}".lstrip("."), keys=keys, is_said=name in keys, depth=depth + 1)
         ):
             return found_at
     return ""

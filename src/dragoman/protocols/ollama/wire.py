@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.containers import Place
+from dragoman.codec.containers import Place, numbered_items, oddity_of
 from dragoman.codec.delta_batch import narrowed
 from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments, unread_name
 from dragoman.types import StopReason
@@ -210,7 +210,7 @@ def _read_answer_leniently(message: dict[str, Json], deviate: Deviate) -> Answer
     calls = message.get("tool_calls")
     if isinstance(calls, dict):
         deviate("wrong-type", "message.tool_calls", "an object")
-        calls = [calls]
+        calls = numbered_items(calls) or [calls]
     if calls and not isinstance(calls, list):
         deviate("wrong-type", "message.tool_calls", type(calls).__name__)
         calls = [calls]
@@ -284,7 +284,7 @@ def _read_text_leniently(value: Json, where: str, deviate: Deviate) -> str | Non
     """Text; a list of text parts is joined, a number is its digits."""
     if value is None or isinstance(value, str):
         return value
-    deviate("wrong-type", where, type(value).__name__)
+    deviate(oddity_of(value), where, type(value).__name__)
     if isinstance(value, list):
         parts = [part.get("text") if isinstance(part, dict) else part for part in value]
         return "".join(part for part in parts if isinstance(part, str))

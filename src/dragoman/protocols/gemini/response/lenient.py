@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.containers import Place, straighten
+from dragoman.codec.containers import Place, oddity_of, straighten
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import lose_unread
@@ -115,7 +115,7 @@ def _read_candidate_leniently(candidate: dict[str, Json], deviate: Deviate, clea
     content = candidate.get("content")
     parts = content.get("parts") if isinstance(content, dict) else content
     if isinstance(parts, str):
-        deviate("wrong-type", "content.parts", "a string")
+        deviate(oddity_of(parts), "content.parts", "a string")
         parts = [{"text": parts}]
     beside = _rest(content, frozenset({"parts", "role"})) if isinstance(content, dict) else {}
     loose["content"] = beside | {
@@ -215,7 +215,7 @@ def _read_piece_leniently(fields: dict[str, Json], deviate: Deviate) -> dict[str
 
 def _list(value: Json, where: str, deviate: Deviate) -> list[Json]:
     if isinstance(value, dict):
-        deviate("wrong-type", where, "an object")
+        deviate(oddity_of(value), where, "an object")
         return [value]
     return value if isinstance(value, list) else []
 

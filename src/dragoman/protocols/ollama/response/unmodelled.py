@@ -9,6 +9,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.containers import says_nothing
 from dragoman.codec.json_fields import Fields, read_fields, read_items
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import note_words, tell_unread
@@ -75,7 +76,8 @@ def tell_unread_of(frame: bytes, value: dict[str, Json] | None, assembly: Assemb
 
 def _is_read(key: str, value: Json) -> bool:
     """Whether a field of a message is read. Of content in parts the texts are."""
-    return key in MODELLED_IN_MESSAGE and not (key == "content" and isinstance(value, list))
+    is_parts = key == "content" and isinstance(value, list) and not says_nothing(value)
+    return key in MODELLED_IN_MESSAGE and not is_parts
 
 
 def _add(whole: dict[str, Json], fields: Fields, modelled: frozenset[str]) -> None:

@@ -6,13 +6,12 @@ from typing import Final, TypeVar
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.containers import Place, straighten
+from dragoman.codec.containers import Place, numbered_items, says_nothing, straighten
 from dragoman.codec.errors.error_body import holds_error
 from dragoman.codec.framing.body import TooLarge
 from dragoman.codec.nan import tells_nan, without_nan
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.hidden_words import says_nothing
 from dragoman.codec.parts.unread_arguments import tell_unread_event
 from dragoman.protocols.openai_chat.wire import (
     ENVELOPES,
@@ -179,6 +178,8 @@ def _read_delta_leniently(value: Json, deviate: Deviate, where: str) -> Delta | 
         annotations=_clean(value.get("annotations")),
     )
     content = value.get("content")
+    if isinstance(content, dict):
+        content = numbered_items(content) or content
     if isinstance(content, list | dict):
         is_empty = says_nothing(content)
         deviate("wrong-type", where if is_empty else f"{where}.content", "no content" if is_empty else "parts")

@@ -13,6 +13,7 @@ from weakref import ref
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
+from dragoman.codec.containers import oddity_of
 from dragoman.codec.errors.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
@@ -313,7 +314,7 @@ class Decoder:
                 output = [unproven(item, self._assembly.calls.offered_names) for item in output]
             reconcile(self._items, output, (place[0], (*place[1], "output")), assembly=self._assembly)
         else:
-            tell_unknown(self._assembly, response, "wrong-type", "response.output", type(output).__name__)
+            tell_unknown(self._assembly, response, oddity_of(output), "response.output", type(output).__name__)
         look_in_response(response, self._assembly)
         if self._assembly.is_empty and (text := text_of(response.get("output_text") or output)):
             self._assembly.text(self._assembly.lenient_text(text))

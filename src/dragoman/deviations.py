@@ -15,7 +15,7 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "bare-json-line": ("A line of JSON stands in an event stream without `data:`, or several values stand in one line.", "Each is read as an event."),
     "double-data-prefix": ("An event's data begins with another `data:`.", "The second prefix is dropped."),
     "stray-text": ("Text stands between events that is neither a field nor JSON.", "It is ignored. If nothing else comes, it becomes the error's message."),
-    "mislabelled-gzip": ("The body is gzip although no header says so.", "It is decompressed, up to the size limit."),
+    "mislabelled-gzip": ("The body is packed with gzip or zlib although it was asked for plain.", "It is unpacked, up to the size limit."),
     "json-for-stream": ("A whole JSON response came although the request asked for a stream.", "It is read as the response."),
     "stream-for-json": ("An event stream came although the request asked for a whole response.", "It is read as the response."),
     "envelope": ("The response is wrapped in another object.", "The wrapper is removed."),

@@ -11,6 +11,7 @@ import msgspec
 from dragoman.client.failure_words import explained
 from dragoman.client.request.forwarding import ClientHead, addressed
 from dragoman.client.request.tool_mode import Asked, first_attempt, next_attempt, offer_tools
+from dragoman.codec.framing.packing import READ_ENCODINGS, begins_as_text, is_packed, is_readable
 from dragoman.deviations import clip
 from dragoman.errors import failure_kind
 from dragoman.events import GROWTH, SEMANTIC, Deviation, Event, Failure, Finish, Start, UsageUpdate
@@ -133,7 +134,7 @@ class Exchange:
         self._status, self._headers = status, headers
         if self._offer.dropped:
             self._headers = {**headers, DROPPED: dropped_header(self._offer.dropped)}
-        if not 200 <= status < 300:
+        if not 200 <= status < 300 or headers.get("content-encoding", "").strip().lower() not in READ_ENCODINGS:
             self._error_body = bytearray()
 
     def release(self) -> None:
@@ -146,10 +147,12 @@ class Exchange:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes of the body."""
-        if self._error_body is not None:
-            if len(self._error_body) < _ERROR_LIMIT:
-                self._error_body += data
-            return []
+        if (held := self._error_body) is not None:
+            if len(held) < _ERROR_LIMIT:
+                held += data
+            if not 200 <= self._status < 300 or not is_readable(bytes(held[:64])):
+                return []
+            self._error_body, data = None, bytes(held)  # a proxy unpacked it, and left the header
         events = self._finished(self._reader.feed(data))
         if self._on_wire is not None:
             self._on_wire(self.outgoing, self._status, data, events)
@@ -159,6 +162,9 @@ class Exchange:
         """The body ended."""
         if self._error_body is not None:
             body = bytes(self._error_body)
+            if 200 <= self._status < 300 and (begins_as_text(body) or is_packed(body)):
+                self._error_body = None
+                return [*self.feed(body), *self.close()]
             return self._last(body, self._finished([self._error(body)]))
         return self._last(b"", self._finished(self._reader.close()))
 
@@ -197,6 +203,11 @@ class Exchange:
         )
 
     def _error(self, body: bytes) -> Failure:
+        encoding = clip(self._headers.get("content-encoding", ""))
+        if encoding and not begins_as_text(body) and not is_packed(body):
+            problem = f"expected an answer that is not packed, as it was asked for, got one packed with {encoding!r}"
+            kind = "wire" if self._status < 300 else failure_kind(self._status)
+            return Failure(kind, problem, self._status if self._status >= 300 else None)
         if 300 <= self._status < 400:
             place = clip(self._headers.get("location", "nowhere").partition("?")[0])  # a query may hold a key
             return Failure("bad_request", f"expected an answer, got a redirect to {place}", status=self._status)

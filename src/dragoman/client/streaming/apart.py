@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from dragoman.bounds import USUAL_BOUNDS
+from dragoman.codec.framing.packing import FIRST_BYTES
 from dragoman.events import Event
 from dragoman.http.response import Response
 
@@ -21,7 +22,6 @@ _EVENT_STREAM: Final = (b"data: ", b"event: ")  # how a body begins that is cut 
 #: A byte → in how many bytes of such a stream it stands once at most. These tell how many events and objects there are
 #: to be read, and how much of a text may be a call or must be mended.
 _RARE: Final = ((b"\n", 40), (b"{", 24), (b"\\", 16), (b"<", 128), (b">", 64))
-_PACKED: Final = b"\x1f"  # how gzip begins, a thousandth of what it becomes
 _ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\n")
 #: Seconds of processor time after which a thread reads the rest of what came at once: frames of two bytes each, or a
 #: text of openers, take a hundred times as long as an answer's usual ones.
@@ -84,7 +84,7 @@ class Apart:
 
     async def run(self, data: bytes) -> list[Event]:
         """The events of the next bytes, for who waits for each read."""
-        self._is_packed = self._is_packed or (self._is_event_stream is None and data.startswith(_PACKED))
+        self._is_packed = self._is_packed or (self._is_event_stream is None and data.startswith(FIRST_BYTES))
         if self.is_due(len(data)):
             events, rest = list[Event](), data
         else:

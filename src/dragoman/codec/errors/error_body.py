@@ -14,10 +14,12 @@ from dragoman import _json
 from dragoman._json import Json, Malformed
 from dragoman.codec.errors.context_overflow import says_overflow
 from dragoman.codec.errors.retry_after import read_wait, wait_in_words
+from dragoman.codec.framing.packing import is_binary, named_packing, unpacked_start
 from dragoman.errors import failure_kind
 from dragoman.events import Failure, FailureKind
 
 MESSAGE_LIMIT: Final = 1_000  # characters
+_MOST_UNPACKED: Final = 64 * 1024  # bytes of a body that came packed
 _DEPTH: Final = 5
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
@@ -144,12 +146,15 @@ def _say_nothing(found: _Finding, status: int | None) -> str:
 
 
 def _read_body(body: bytes, found: _Finding) -> None:
+    body = unpacked_start(body, _MOST_UNPACKED)
     value = _json.decode(body)
     if isinstance(value, Malformed):
         value = _json.decode_lenient(body)
     if not isinstance(value, Malformed):
         _read_value(value, found, 0)
         return
+    if is_binary(body):
+        return found.say(f"bytes that are no text ({named_packing(body)})")
     text = body[: 16 * MESSAGE_LIMIT].decode("utf-8", "replace").strip()
     if text[:1] == "<":
         _read_html(text, found)

@@ -9,7 +9,6 @@ Frames and the deviations found between them come in the order of the bytes, how
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 from weakref import ref
@@ -23,6 +22,7 @@ from dragoman.codec.framing.event_stream import EventLines, too_large, with_line
 from dragoman.codec.framing.event_stream import Frame as Frame
 from dragoman.codec.framing.event_stream import TooLarge as TooLarge
 from dragoman.codec.framing.json_array import ArrayItems
+from dragoman.codec.framing.packing import Broken, Unpacker, is_packed
 from dragoman.codec.framing.plain_keys import LONG, has_escaped_letters, may_have_escapes, with_plain_keys
 from dragoman.deviations import clip
 from dragoman.gathered import Gathered
@@ -30,8 +30,6 @@ from dragoman.gathered import Gathered
 Kind: TypeAlias = Literal["unknown", "object", "events", "lines", "document", "array", "text"]
 
 _STRAY_LIMIT: Final = 2048
-_STEP: Final = 1024 * 1024  # bytes that gzip gives at once
-_MOST_MEMBERS: Final = 256  # of a gzip body, in one chunk; each is copied from what is left
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry)(?:[:\r\n]|$)|:")
 #: A first line that may be a field of an event stream which nobody knows: readers skip it.
 _OWN_FIELD: Final = re.compile(rb"[A-Za-z][\w-]{0,31}(?=[:\r\n])")
@@ -57,8 +55,8 @@ class BodyReader:
 
     __slots__ = (
         "__weakref__", "_array", "_carry", "_decoder", "_deviate", "_edge", "_events", "_is_blank",
-        "_is_escaped", "_limit", "_most", "_of_calls", "_name", "_tail", "_unzip", "_usual", "document", "head", "kind",
-        "stray", "total",
+        "_is_escaped", "_limit", "_most", "_of_calls", "_name", "_tail", "_unpacker", "_usual", "document", "head",
+        "kind", "stray", "total",
     )  # fmt: skip
 
     def __init__(
@@ -83,7 +81,7 @@ class BodyReader:
         self._decoder, self._of_calls = decoder, of_calls
         self._events: EventLines | None = None  # these three once they are needed
         self._array: ArrayItems | None = None
-        self._unzip: zlib._Decompress | None = None
+        self._unpacker: Unpacker | None = None
 
     @property
     def seen(self) -> str:
@@ -143,7 +141,7 @@ class BodyReader:
 
     def _tell_usual(self, data: bytes) -> Literal["", "events", "lines"]:
         """What bodies may go on with one event or line a read, where nothing is held of what came."""
-        if not (self._carry or self._tail.size or self._unzip is not None):
+        if not (self._carry or self._tail.size or self._unpacker is not None):
             if self.kind == "unknown" and data.startswith(_USUAL):
                 self.kind = "events"
             if self.kind == "events" and (self._events is None or not self._events.is_open):
@@ -171,7 +169,7 @@ class BodyReader:
         if not self._is_escaped:
             edge = (self._edge + data[-_ESCAPE:])[-_ESCAPE:]
             self._edge = edge if _BACKSLASH in edge and data[-1:] != b"\n" else b""
-        if self._carry or self._tail.size or self._unzip is not None or self.total > self._most:
+        if self._carry or self._tail.size or self._unpacker is not None or self.total > self._most:
             return self._feed(data)
         is_object = self.kind == "unknown" and data[:1] == b"{"
         if is_object and len(data) <= self._limit and not self._sniff_object(data):
@@ -189,12 +187,13 @@ class BodyReader:
         return self._events
 
     def _feed(self, data: bytes) -> Iterator[Frame]:
-        is_packed = self._unzip is not None
+        unpacker = self._unpacker
+        is_packed = unpacker is not None
         if is_packed and not self._is_escaped:  # what is packed, no search has seen
             self._look_at_each()
             yield from map(with_plain_keys, self._feed(data))
             return
-        for plain in self._inflate(data) if is_packed else (data,):
+        for plain in self._unpacked(data, unpacker) if unpacker is not None else (data,):
             self.total += len(plain) if is_packed else 0
             if self.total > self._most:
                 wanted = f"a response of at most {self._most} bytes"
@@ -211,11 +210,11 @@ class BodyReader:
                 self._keep(data)
                 return
             data = self._with_tail(data)
-            was_packed = self._unzip is not None
+            was_packed = self._unpacker is not None
             if not self._sniff(data):
                 self._keep(data)
                 return
-            if self._unzip is not None and not was_packed:
+            if self._unpacker is not None and not was_packed:
                 yield from self._feed(data)
                 return
             data = data.removeprefix(_BOM)
@@ -266,12 +265,11 @@ class BodyReader:
 
     def _sniff(self, data: bytes) -> bool:
         """Tell the kind from the first bytes; False while they are too few."""
-        if data[:2] == b"\x1f\x8b" and self.total == len(data):  # within another is none: there could be thousands
-            self._unzip = zlib.decompressobj(31)
-            self._is_blank = True
-            self._deviate("mislabelled-gzip", "body", "")
-            return True
-        if data == b"\x1f" or (len(data) < 3 and _BOM.startswith(data)):
+        if self.total == len(data) and (packed := is_packed(data)) is not False:  # within another is none: there
+            if packed:  # could be thousands
+                self._unpacker, self._is_blank = Unpacker(self._limit), True
+            return packed is True
+        if len(data) < 3 and _BOM.startswith(data):
             return False
         if data[:3] == _BOM:
             self._deviate("byte-order-mark", "body", "")
@@ -319,34 +317,28 @@ class BodyReader:
             self.kind = "text"
             self.add_stray(start)
 
-    def _inflate(self, data: bytes) -> Iterator[bytes]:
-        """The next bytes without their gzip, step by step, so that a bomb is never there as a whole; a server that
-        flushes may write several members."""
-        size, step = 0, min(_STEP, self._limit)
-        for _ in range(_MOST_MEMBERS):
-            unzip = self._unzip
-            if unzip is None or (unzip.eof and data[:1] != b"\x1f"):
-                return
-            if unzip.eof:
-                unzip = self._unzip = zlib.decompressobj(31)
-            is_full = True
-            while is_full:
-                before = unzip.copy()
-                try:
-                    plain = unzip.decompress(data, step)
-                except zlib.error:
-                    plain = _read_prefix(before, data, step)
-                    self._deviate("stray-text", "body", "broken gzip data")
-                    self.kind = "text" if self.kind == "unknown" and not size and not plain else self.kind
-                    yield plain
-                    return
+    def _unpacked(self, data: bytes, unpacker: Unpacker) -> Iterator[bytes]:
+        """The next bytes of a packed body, unpacked."""
+        size = 0
+        try:
+            for plain in unpacker.steps(data):
                 size += len(plain)
                 if size > self._limit:
                     raise too_large(self._limit, size)
+                self._tell_packed(plain)
                 yield plain
-                is_full = len(plain) == step
-                data = unzip.unconsumed_tail
-            data = unzip.unused_data
+        except Broken as problem:
+            if problem.head:  # nothing ever came out: it is no packed body
+                self._unpacker, self.kind = None, "text"
+                self.add_stray(problem.head)
+                return
+            self._tell_packed(problem.plain)
+            self._deviate("stray-text", "body", "broken gzip data")
+            yield problem.plain
+
+    def _tell_packed(self, plain: bytes) -> None:
+        if plain and self.kind == "unknown" and self._is_blank and not self._tail.size:
+            self._deviate("mislabelled-gzip", "body", "")
 
     # ------------------------------------------------------------ lines
 
@@ -431,18 +423,6 @@ class BodyReader:
         """Text that is no frame came."""
         if len(self.stray) < _STRAY_LIMIT:
             self.stray = (self.stray + text)[:_STRAY_LIMIT]
-
-
-def _read_prefix(unzip: zlib._Decompress, data: bytes, limit: int) -> bytes:
-    """What broken data says up to its fault, as if it had come byte by byte."""
-    plain, low, high = b"", 0, len(data)
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            plain, low = unzip.copy().decompress(data[:middle], limit), middle
-        except zlib.error:
-            high = middle
-    return plain
 
 
 def write_event(data: bytes, name: str = "") -> bytes:

@@ -67,9 +67,7 @@ def _first_of(answers: Json) -> Json:
     return [one for one in answers if not isinstance(one, dict) or one.get("index", index) == index]
 
 
-def _words_in(
-    value: Json, path: str, *, keys: frozenset[str] = _KEYS, is_said: bool = False, depth: int = 0
-) -> str:
+def _words_in(value: Json, path: str, *, keys: frozenset[str] = _KEYS, is_said: bool = False, depth: int = 0) -> str:
     """The path of the first text under a key of words; "" when there is none.
 
     Args:
@@ -80,8 +78,7 @@ def _words_in(
         return path if is_said and value.strip() else ""
     if depth < _DEEPEST and isinstance(value, list):
         found = (
-            _words_in(one, f"{path}[{at}]", keys=keys, is_said=is_said, depth=depth + 1)
-            for at, one in enumerate(value)
+            _words_in(one, f"{path}[{at}]", keys=keys, is_said=is_said, depth=depth + 1) for at, one in enumerate(value)
         )
         return next(filter(None, found), "")
     for key, inner in value.items() if depth < _DEEPEST and isinstance(value, dict) else ():

@@ -1,0 +1,134 @@
+"""Bodies that came packed although nobody asked for it: gzip and zlib are told by their first bytes and unpacked, step
+by step, so that a bomb is never there as a whole."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Final
+
+#: How gzip begins, and how zlib does at its four levels.
+_GZIP: Final = b"\x1f\x8b"
+_ZLIB: Final = (b"x\x01", b"x^", b"x\x9c", b"x\xda")
+#: Bytes of which it is told whether a body is packed: with fewer a text that begins with `x^` may be taken for zlib.
+_TOLD_BY: Final = 8
+#: The first byte of either. A body that begins with one is read in a thread: it may become a thousand times as long.
+FIRST_BYTES: Final = (b"\x1f", b"x")
+#: Bytes of which it is told whether a body is text: of others one in three million begins so.
+_TEXT_BY: Final = 16
+#: Encodings that servers name and that are read, by their bytes.
+READ_ENCODINGS: Final = ("", "identity", "gzip", "x-gzip", "none", "utf-8")
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_ANY_KIND: Final = 47  # the window, and "tell gzip from zlib by the head"
+_STEP: Final = 1024 * 1024  # bytes that are unpacked at once
+_MOST_MEMBERS: Final = 256  # of a gzip body, in one chunk; each is copied from what is left
+_HEAD: Final = 2048  # bytes that are kept until something comes out
+
+
+class Broken(Exception):
+    """What looked packed is not, or is broken from here on. Caught in the reader of the body.
+
+    Attributes:
+        plain: what came out of it in this step.
+        head: what went in; b"" when something had come out before.
+    """
+
+    def __init__(self, plain: bytes, head: bytes) -> None:
+        super().__init__()
+        self.plain, self.head = plain, head
+
+
+def is_packed(start: bytes) -> bool | None:
+    """Whether a body that begins so is packed; None while that takes more bytes."""
+    if start[:1] not in FIRST_BYTES or (start[:1] == _GZIP[:1] and len(start) > 1):
+        return start.startswith(_GZIP)
+    if len(start) < _TOLD_BY:
+        return None
+    return start.startswith(_ZLIB) and any(not 0x20 <= byte < 0x7F for byte in start[:_TOLD_BY])
+
+
+class Unpacker:
+    """Unpacks one body. A server that flushes may write several members of gzip."""
+
+    __slots__ = ("_began", "_head", "_machine", "_step")
+
+    def __init__(self, longest: int) -> None:
+        """`longest`: bytes that are wanted at once at most."""
+        self._machine = zlib.decompressobj(_ANY_KIND)
+        self._step = min(_STEP, longest)
+        self._head, self._began = b"", False
+
+    def steps(self, data: bytes) -> Iterator[bytes]:
+        """What the next bytes say, a step at a time.
+
+        Raises:
+            Broken: they cannot be unpacked.
+        """
+        if not self._began:
+            self._head = (self._head + data)[:_HEAD]
+        for _ in range(_MOST_MEMBERS):
+            if self._machine.eof:
+                if data[:1] != _GZIP[:1]:
+                    return
+                self._machine = zlib.decompressobj(31)
+            is_full = True
+            while is_full:
+                before = self._machine.copy()
+                try:
+                    plain = self._machine.decompress(data, self._step)
+                except zlib.error:
+                    plain = _read_prefix(before, data, self._step)
+                    raise Broken(plain, b"" if self._began or plain else self._head) from None
+                self._began = self._began or bool(plain)
+                yield plain
+                is_full = len(plain) == self._step
+                data = self._machine.unconsumed_tail
+            data = self._machine.unused_data
+
+
+def unpacked_start(body: bytes, most: int) -> bytes:
+    """The beginning of a body, unpacked where it is packed; the body itself where it is not."""
+    if not is_packed(body):
+        return body
+    try:
+        return zlib.decompressobj(_ANY_KIND).decompress(body, most) or body
+    except zlib.error:
+        return body
+
+
+def is_readable(start: bytes) -> bool | None:
+    """Whether a body that begins so is read whatever its server says of its encoding: a proxy may unpack a body and
+    leave the header. None while that takes more bytes."""
+    if len(start) < _TEXT_BY:
+        return None
+    return bool(is_packed(start)) or begins_as_text(start)
+
+
+def begins_as_text(body: bytes) -> bool:
+    """Whether a body begins as one of a protocol does: in plain ASCII."""
+    start = body.removeprefix(b"\xef\xbb\xbf")[:_TEXT_BY]
+    return all(0x20 <= byte < 0x7F or byte in b"\t\n\r" for byte in start)
+
+
+def is_binary(body: bytes) -> bool:
+    """Whether bytes are no text in any usual encoding: control characters stand among the first of them."""
+    return any(byte < 0x20 and byte not in b"\t\n\r\f\x1b" for byte in body[:64])
+
+
+def named_packing(body: bytes) -> str:
+    """What bytes that are no text may be packed with, in words."""
+    if body.startswith(_GZIP):
+        return "broken gzip"
+    return "packed with zstd" if body.startswith(_ZSTD) else "packed perhaps"
+
+
+def _read_prefix(unzip: zlib._Decompress, data: bytes, limit: int) -> bytes:
+    """What broken data says up to its fault, as if it had come byte by byte."""
+    plain, low, high = b"", 0, len(data)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            plain, low = unzip.copy().decompress(data[:middle], limit), middle
+        except zlib.error:
+            high = middle
+    return plain

@@ -114,7 +114,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "bounds.py exceeded", "http/response.py not_connected", "http/response.py no_http", "http/response.py broken",
         "cli/commands/explain.py fates_of", "ledger/stores/values.py audit_digest",
         "ledger/stores/values.py derived_id", "ledger/stores/values.py adjustment_id",
-        "gateway/administration/desk.py no_such", "gateway/administration/granters.py is_within",
+        "gateway/administration/ledger_access.py no_such", "gateway/administration/admin_keys.py is_within",
         "ledger/stores/postgresql_schema.py partition_of",
     ),
     "it runs in a row of `places.py`, with all that it needs": (

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.events import Failure
+from dragoman.gateway.administration.admin_keys import Granters
 from dragoman.gateway.administration.api import PREFIX, AdminApi
-from dragoman.gateway.administration.asking import AdminRefusal
-from dragoman.gateway.administration.granters import Granters
+from dragoman.gateway.administration.requests import AdminRefusal
 from dragoman.gateway.auth import Guard, shown_keys
 from dragoman.gateway.messages import Answer, Head, ResponseWriter
 from dragoman.gateway.pages.health import HEALTH, PATHS, Operations

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dragoman.config import AdminKey, Quota
+from dragoman.gateway.administration.admin_keys import Granters
 from dragoman.gateway.administration.api import PREFIX, AdminApi
-from dragoman.gateway.administration.desk import Desk
-from dragoman.gateway.administration.granters import Granters
+from dragoman.gateway.administration.ledger_access import Desk
 from dragoman.gateway.messages import Head
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.journal.records import AttemptIds, Row

@@ -11,9 +11,9 @@ import msgspec
 
 from dragoman.config import AdminRole, QuotaConfig
 from dragoman.gateway.administration import keys, quotas, reports
-from dragoman.gateway.administration.asking import AdminRefusal, Asked, NoFields
-from dragoman.gateway.administration.desk import Desk
-from dragoman.gateway.administration.granters import Granters
+from dragoman.gateway.administration.admin_keys import Granters
+from dragoman.gateway.administration.ledger_access import Desk
+from dragoman.gateway.administration.requests import AdminRefusal, Asked, NoFields
 from dragoman.gateway.messages import Answer, Head
 
 PREFIX: Final = "/admin/v1"

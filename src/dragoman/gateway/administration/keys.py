@@ -10,8 +10,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from dragoman import _json
-from dragoman.gateway.administration.asking import AdminRefusal, Asked, NoFields, answer
-from dragoman.gateway.administration.desk import Desk, no_such, refuse_excess
+from dragoman.gateway.administration.ledger_access import Desk, no_such, refuse_excess
+from dragoman.gateway.administration.requests import AdminRefusal, Asked, NoFields, answer
 from dragoman.gateway.messages import Answer
 from dragoman.ledger.keys import VirtualKey, check_key, new_secret
 

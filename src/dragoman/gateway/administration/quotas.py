@@ -11,9 +11,9 @@ from dragoman.config import Quota, QuotaConfig
 from dragoman.config.ledger import check_amounts
 from dragoman.config.quotas import quota_fields, read_quota, read_scope
 from dragoman.errors import ConfigError
-from dragoman.gateway.administration.asking import AdminRefusal, Asked, NoFields, answer
-from dragoman.gateway.administration.desk import Desk, no_such, told
 from dragoman.gateway.administration.keys import seen_names
+from dragoman.gateway.administration.ledger_access import Desk, no_such, told
+from dragoman.gateway.administration.requests import AdminRefusal, Asked, NoFields, answer
 from dragoman.gateway.messages import Answer
 from dragoman.ledger.limits.quotas import merged
 from dragoman.ledger.standing import read_scope_standings, standing_fields

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final, Literal, final
 import msgspec
 
 from dragoman import _json
-from dragoman.gateway.administration.asking import AdminRefusal, Asked, NoFields, answer
-from dragoman.gateway.administration.desk import PATIENCE, Desk, actor, no_such, told
+from dragoman.gateway.administration.ledger_access import PATIENCE, Desk, actor, no_such, told
+from dragoman.gateway.administration.requests import AdminRefusal, Asked, NoFields, answer
 from dragoman.gateway.messages import Answer
 from dragoman.ledger.counting import correct_counters
 from dragoman.ledger.folder import place_of

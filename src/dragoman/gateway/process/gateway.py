@@ -42,7 +42,7 @@ from dragoman.secret import Secret
 from dragoman.types import ProtocolName
 
 if TYPE_CHECKING:
-    from dragoman.gateway.administration.granters import Granters
+    from dragoman.gateway.administration.admin_keys import Granters
 
 ALL_PROTOCOLS: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
 #: Seconds that responses may go on after the signal to end.
@@ -230,9 +230,9 @@ class Gateway:
         if config.admin.address is None:
             return
         from dragoman.gateway.admin import AdminApp
+        from dragoman.gateway.administration.admin_keys import Granters
         from dragoman.gateway.administration.api import MOST_BODY, AdminApi
-        from dragoman.gateway.administration.desk import Desk
-        from dragoman.gateway.administration.granters import Granters
+        from dragoman.gateway.administration.ledger_access import Desk
 
         host, port = split_address(config.admin.address)
         keys = read_keys(config).admins

@@ -54,7 +54,7 @@ class Stores:
         from dragoman.gateway.storage.machines import tag_of
         from dragoman.gateway.storage.postgresql import SharedDatabase
         from dragoman.gateway.storage.shared_responses import SharedResponses
-        from dragoman.gateway.storage.shared_seals import SharedSeals
+        from dragoman.gateway.storage.shared_signatures import SharedSeals
         from dragoman.ledger.counters.roster import machine_of
 
         assert ledger.store is not None

@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.gateway.administration.granters import Granter, is_within
+from dragoman.gateway.administration.admin_keys import Granter, is_within
 from dragoman.ledger.keys import VirtualKey
 from profiles import IS_SOAK
 

@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman.codec.repeated_keys import repeats_key
-from dragoman.gateway.administration.granters import Granter
+from dragoman.gateway.administration.admin_keys import Granter
 from dragoman.gateway.messages import Answer, Head
 from dragoman.secret import name_alone
 

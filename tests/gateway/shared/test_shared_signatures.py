@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from conversations import reply
-from dragoman.gateway.storage import pruning, shared_seals, signatures
+from dragoman.gateway.storage import pruning, shared_signatures, signatures
 from dragoman.gateway.storage.sqlite import Bounds
 from dragoman.ledger.stores.postgresql_connection import Connection
 from dragoman.types import Message, Request, Text
@@ -57,7 +57,7 @@ def test_who_has_no_seals_asks_for_none(fleet: Fleet, monkeypatch: pytest.Monkey
         assert not asked
         for number in range(20):
             assert signature(await machine.seals.restored(question(number), "me")) is None
-        assert asked.count(shared_seals._BEGUN) == 1 and shared_seals._FIND not in asked
+        assert asked.count(shared_signatures._BEGUN) == 1 and shared_signatures._FIND not in asked
         await machine.seals.keep("me", answered(1))
         assert signature(await machine.seals.restored(question(1), "me")) == "seal 1"
 
@@ -67,7 +67,7 @@ def test_who_has_no_seals_asks_for_none(fleet: Fleet, monkeypatch: pytest.Monkey
 def test_nobody_who_believes_that_there_are_none_misses_the_first(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_seals, "_BELIEVED", 0.2)
+    monkeypatch.setattr(shared_signatures, "_BELIEVED", 0.2)
     one, two, three = (fleet.machine() for _ in range(3))
 
     async def use() -> None:
@@ -128,8 +128,8 @@ def test_seals_of_before_are_moved(fleet: Fleet) -> None:
 
 
 def test_an_owner_has_bounds(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_seals, "_PRUNED_ROWS", 1)
-    monkeypatch.setattr(shared_seals, "BOUNDS", Bounds(9, 10**6, 10**6, 10**6, 100))
+    monkeypatch.setattr(shared_signatures, "_PRUNED_ROWS", 1)
+    monkeypatch.setattr(shared_signatures, "BOUNDS", Bounds(9, 10**6, 10**6, 10**6, 100))
     machine = fleet.machine()
 
     async def use() -> None:

@@ -9,7 +9,7 @@ from typing import Final, final
 import msgspec
 
 from dragoman.config import Quota
-from dragoman.gateway.administration.asking import AdminRefusal, Asked
+from dragoman.gateway.administration.requests import AdminRefusal, Asked
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway
 from dragoman.ledger.keys import KeyBook, VirtualKey

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from cut_streams import Cuttable, Ending, parse_frame, split_frames
@@ -120,7 +120,7 @@ def python_calls(text: str) -> list[tuple[str, Any]]:
         return []
 
 
-def is_subsequence(some: list[Call], of_all: list[Call]) -> bool:
+def is_subsequence(some: Sequence[object], of_all: Sequence[object]) -> bool:
     """Whether `some` are of `of_all`, in order: of parallel calls the second may be whole before the first."""
     rest = iter(of_all)
     return all(item in rest for item in some)

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 from cases import load_cases
 from dragoman.protocol import PLAIN, Dialect
 from rescue_cases import TOOLS, load_rescue_cases
+from wire_bases import value_at
 
 CAPTURES = Path(__file__).parent / "captures"
 SHARED = Path(__file__).parents[2] / "shared"
@@ -193,12 +194,6 @@ def growing(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     if isinstance(value, list):
         return [found for number, item in enumerate(value) for found in growing(item, (*path, number))]
     return []
-
-
-def value_at(value: Any, path: tuple[Any, ...]) -> Any:
-    for step in path:
-        value = value[step]
-    return value
 
 
 def shortened(value: Any, path: tuple[Any, ...], text: str) -> Any:

@@ -12,6 +12,7 @@ import pytest
 
 from dragoman import decode
 from dragoman.types import Opaque
+from wire_bases import value_at
 
 WORDS = "The fourth shelf."
 #: A whole answer of each protocol.
@@ -71,13 +72,6 @@ def path_of(value: Any, path: tuple[Any, ...] = ()) -> tuple[Any, ...] | None:
     return next((found for key, item in inner if (found := path_of(item, (*path, key))) is not None), None)
 
 
-def at(value: Any, path: tuple[Any, ...]) -> Any:
-    """What stands at a path."""
-    for step in path:
-        value = value[step]
-    return value
-
-
 def damaged(answer: Any) -> Iterator[tuple[str, Any]]:
     """The answer with its words, or what is around them, under another key, of another type or at another place."""
     path = path_of(answer)
@@ -85,24 +79,24 @@ def damaged(answer: Any) -> Iterator[tuple[str, Any]]:
     *outer, name = path
     for other in NAMES:
         body = copy.deepcopy(answer)
-        at(body, tuple(outer))[other] = at(body, tuple(outer)).pop(name)
+        value_at(body, tuple(outer))[other] = value_at(body, tuple(outer)).pop(name)
         yield f"name {other}", body
     for kind, retype in TYPES.items():
         body = copy.deepcopy(answer)
-        at(body, tuple(outer))[name] = retype(WORDS)
+        value_at(body, tuple(outer))[name] = retype(WORDS)
         yield f"type {kind}", body
     for up in range(1, len(path)):
         for other in ("content", "text"):
             body = copy.deepcopy(answer)
-            at(body, tuple(outer)).pop(name)
-            place = at(body, path[: len(path) - 1 - up])
+            value_at(body, tuple(outer)).pop(name)
+            place = value_at(body, path[: len(path) - 1 - up])
             if isinstance(place, dict) and other not in place:
                 place[other] = WORDS
                 yield f"up {up} {other}", body
     for deep in range(1, len(path)):
         for kind, retype in AROUND.items():
             body = copy.deepcopy(answer)
-            at(body, path[: deep - 1])[path[deep - 1]] = retype(at(body, path[:deep]))
+            value_at(body, path[: deep - 1])[path[deep - 1]] = retype(value_at(body, path[:deep]))
             yield f"around {deep} {kind}", body
     for other in NAMES:
         yield f"in {other}", {other: answer}

@@ -160,7 +160,7 @@ def test_what_no_source_says_is_null() -> None:
 def test_a_listed_model() -> None:
     model = CATALOG.known_model("zhipu/glm-4.6")
     assert (model.target, model.context, model.max_output, model.tools) == ("zhipu/glm-4.6", 200_000, 128_000, True)
-    assert model.limits(num_ctx_cap=1_024) == ModelLimits(200_000, 128_000, 1_024)
+    assert model.limits() == ModelLimits(200_000, 128_000)
 
 
 def test_everything_after_the_first_slash_is_the_model() -> None:

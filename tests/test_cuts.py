@@ -12,6 +12,7 @@ import pytest
 
 from cases import counter, load_cases
 from conversations import SHAPES, reply
+from cut_reference import is_subsequence
 from dragoman.events import Event, Failure, Finish, Reply, fold, unfold
 from dragoman.protocol import PLAIN, Dialect
 from dragoman.protocols import PROTOCOLS
@@ -59,12 +60,6 @@ def decode(name: str, wire: bytes, *, reset: bool) -> list[Event]:
     decoder = PROTOCOLS[protocol].decoder(new_id=counter(), offered_names=names, dialect=dialect)
     events = decoder.feed(wire)
     return check([*events, *(decoder.fail(RESET) if reset else decoder.close())])
-
-
-def is_subsequence(some: list, of_all: list) -> bool:
-    """Whether `some` are of `of_all`, in order: of parallel calls the second may be whole before the first."""
-    rest = iter(of_all)
-    return all(item in rest for item in some)
 
 
 def violations(name: str, cut: int, whole: Reply, *, reset: bool) -> list[str]:

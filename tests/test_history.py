@@ -498,15 +498,6 @@ def test_results_that_are_only_images(protocol: ProtocolName):
     assert body.count(PIXEL.encode()) == 2
 
 
-def test_media_that_the_model_cannot_read_become_words():
-    image = Media("image", "image/png", PIXEL)
-    given = (Message("user", (Text("See:"), image)), said(looked("call_1")), results(seen("call_1", image)))
-    messages, deviations = fitted(*given, media=("audio",))
-    assert [type(part) for part in messages[0].parts] == [Text, Text]
-    assert "image" in messages[2].parts[0].text  # type: ignore[union-attr]
-    assert codes(deviations) == [("changed", "messages[0].parts[1]"), ("changed", "messages[2].parts[0].parts[0]")]
-
-
 def test_parts_of_another_protocol_are_left_out():
     foreign = Opaque("openai-responses", Raw(b'{"type":"web_search_call"}'))
     messages, deviations = fitted(ASK, said(foreign), said(foreign, Text("Found.")), MORE, protocol="gemini-generate")

@@ -102,8 +102,8 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "cli/presets.py fill", "cli/serve_banner.py render_banner",
         "config/references.py read_secret", "config/references.py check_listener",
         "config/references.py check_reference", "config/references.py expand", "ledger/prices.py make_priced",
-        "routing/resolve.py resolve", "validate/selection.py is_paid", "testing/faults.py play",
-        "client/started_servers.py check_target",
+        "routing/resolve.py refuse_name", "routing/resolve.py resolve", "validate/selection.py is_paid",
+        "testing/faults.py play", "client/started_servers.py check_target",
         *(f"inputs/keywords.py {name}" for name in (
             "wrong", "read_text", "read_count", "read_seconds", "read_flag", "read_function", "read_word",
             "read_reasoning", "read_stop", "read_schema", "read_json")),

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cut_reference import is_subsequence
 from dragoman import _json
 from dragoman.events import Event, Failure, Finish, Reply, Start, TextDelta, TextEnd, TextStart, fold
 from dragoman.response_stages import Policy, stages_for
@@ -102,12 +103,6 @@ def delivered(reply: Reply) -> Calls:
 def exact(calls: Calls) -> list[str]:
     """Texts that tell 1 from 1.0 and from true, whatever the order of the keys."""
     return [json.dumps(call, sort_keys=True) for call in calls]
-
-
-def is_subsequence(some: list[str], of_all: list[str]) -> bool:
-    """Whether `some` are of `of_all`, in order: of several calls one may be refused."""
-    rest = iter(of_all)
-    return all(item in rest for item in some)
 
 
 # ------------------------------------------------------------ values

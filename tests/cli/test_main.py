@@ -1,5 +1,6 @@
 """The command line as a whole: help, exit statuses, extras, interruptions, colours."""
 
+import argparse
 import io
 import json
 import os
@@ -207,3 +208,17 @@ def test_json_on_a_terminal_keeps_its_values_and_does_not_steer(value: object) -
 
 def test_what_is_no_text_stays_on_a_terminal() -> None:
     assert harmless_json(b"\xff\xc2\x9b") == b"\xff\\u009b"
+
+
+def test_each_default_is_told_in_the_same_words() -> None:
+    said = {}
+    for command in COMMANDS:
+        parser = argparse.ArgumentParser()
+        load_command(command).add_arguments(parser)
+        for action in parser._actions:
+            if action.default in (None, False, "", "-", argparse.SUPPRESS) or action.default == []:
+                continue
+            if action.help != argparse.SUPPRESS:
+                said[f"{command} {action.dest}"] = action.help or ""
+    assert len(said) > 15
+    assert not [place for place, words in said.items() if "(default: " not in words]

@@ -357,7 +357,8 @@ def test_the_key_of_a_provider_replaces_the_clients(tmp_path: Path) -> None:
     ("server", "words"),
     [("nosuch", "unknown provider 'nosuch'"), ("ftp://x", "expected a provider or an address"),
      ("http://user:pw@host", "without a password"), ("http://host:port", "expected a provider or an address"),
-     ("azure", "its address is not complete")],
+     ("azure", "its address is not complete; set base_url"),
+     ("embedded", "start one (dragoman serve --provider embedded")],
 )  # fmt: skip
 def test_a_server_that_is_none(server: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     from dragoman.cli.main import main

@@ -56,6 +56,12 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
+def split_commands(text: str) -> list[str]:
+    """Commands of which each has a line of its own, as somebody types ahead of an answer; any other text is one."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines if lines and all(line.startswith("/") for line in lines) else [text]
+
+
 @final
 class Commands:
     """The commands of one chat, and what they work on.

@@ -15,6 +15,7 @@ from dragoman.providers.endpoint import Outgoing
 _LIMIT: Final = 4 * 1024 * 1024  # bytes of one answer that are kept
 _REQUEST_SHOWN: Final = 2_000
 _TEXT_SHOWN: Final = 60
+_ROWS_SHOWN: Final = 200
 
 
 @final
@@ -56,9 +57,9 @@ class WireRecorder:
         body = plain_line(self._outgoing.body.decode("utf-8", "replace"), _REQUEST_SHOWN)
         return f"{self._outgoing.method} {plain_line(place)}\n{len(self._outgoing.body):,} bytes: {body}"
 
-    def rows(self, *, most: int = 200) -> Iterator[Row]:
+    def rows(self) -> Iterator[Row]:
         """The answer, piece by piece."""
-        for data, events in self.pieces[:most]:
+        for data, events in self.pieces[:_ROWS_SHOWN]:
             lines = data.decode("utf-8", "replace").splitlines() if data else ["(the end of the body)"]
             odd = [f"{event.code} {event.where}" for event in events if isinstance(event, Deviation)]
             yield Row(
@@ -66,8 +67,8 @@ class WireRecorder:
                 "\n".join(_say(event) for event in events if not isinstance(event, Deviation)),
                 "\n".join(plain_line(each) for each in odd),
             )
-        if len(self.pieces) > most:
-            yield Row(f"({len(self.pieces) - most:,} more pieces)", "", "")
+        if len(self.pieces) > _ROWS_SHOWN:
+            yield Row(f"({len(self.pieces) - _ROWS_SHOWN:,} more pieces)", "", "")
 
 
 def _say(event: Event) -> str:

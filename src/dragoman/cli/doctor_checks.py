@@ -56,7 +56,7 @@ async def examine(config: Config, *, only_local: bool = False) -> list[Finding]:
             *(
                 look(near if provider.local else far, provider, key=config.keys.get(provider.name))
                 for provider in asked
-                if _is_complete(provider)
+                if provider.is_complete
             )
         )
     finally:
@@ -65,7 +65,7 @@ async def examine(config: Config, *, only_local: bool = False) -> list[Finding]:
     findings = [_on_configuration(config), *_on_unread_keys(config), _on_sandbox(config), *_on_ledger(config)]
     for one in found:
         findings += _on_local(one, config) if one.provider.local else _on_far(one, config)
-    findings += [_on_incomplete(provider) for provider in asked if not _is_complete(provider)]
+    findings += [_on_incomplete(provider) for provider in asked if not provider.is_complete]
     unasked = [name for name in config.providers if only_local and not config.catalog.provider(name).local]
     if unasked:
         words = "not asked: --local asks only the catalogue's servers on this machine"
@@ -85,10 +85,6 @@ async def examine(config: Config, *, only_local: bool = False) -> list[Finding]:
 
 def _is_wanted(provider: Provider, config: Config) -> bool:
     return provider.name in config.keys or (provider.name in config.providers and not provider.api_key_env)
-
-
-def _is_complete(provider: Provider) -> bool:
-    return "{" not in provider.base_url
 
 
 # ---------------------------------------------------------------- the configuration

@@ -30,7 +30,7 @@ async def find_all(config: Config, look: Look) -> tuple[dict[str, list[Model]], 
     asked = [
         provider
         for provider in config.catalog.providers.values()
-        if provider.base_url and (provider.local or _is_own(provider, config))
+        if provider.base_url and config.only_server_knows(provider)
     ]
 
     async def ask(provider: Provider) -> list[Model]:
@@ -42,11 +42,6 @@ async def find_all(config: Config, look: Look) -> tuple[dict[str, list[Model]], 
     models = await asyncio.gather(*(ask(provider) for provider in asked))
     found = {provider.name: own for provider, own in zip(asked, models, strict=True) if own}
     return found, [name for name in config.keys if name not in found and not config.catalog.provider(name).local]
-
-
-def _is_own(provider: Provider, config: Config) -> bool:
-    """Whether the user has configured it, and no list has its models."""
-    return provider.name in config.providers and not config.catalog.models(provider.name)
 
 
 def render_found(

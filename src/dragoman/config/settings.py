@@ -230,6 +230,10 @@ class Config(msgspec.Struct, frozen=True):
             raise ConfigError(self.unread_keys[provider])
         return self.keys.get(provider)
 
+    def only_server_knows(self, provider: Provider) -> bool:
+        """Whether its models stand in no list: on this machine, or one of the user's that the catalogue lacks."""
+        return provider.local or (provider.name in self.providers and not self.catalog.models(provider.name))
+
     def missing_key(self, provider: Provider) -> str:
         """What to set before a provider of the catalogue can be asked; "" when its key is there, or none is needed.
 

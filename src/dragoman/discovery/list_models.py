@@ -40,10 +40,10 @@ async def take_stock(
     provider = provider or config.only_provider or None
     if provider is not None:
         wanted = [config.catalog.provider(provider)]
-        asked = [one for one in wanted if is_complete(one)]
+        asked = [one for one in wanted if one.is_complete]
     else:
         wanted = [one for one in config.catalog.providers.values() if one.retired is None]
-        asked = [one for one in wanted if is_complete(one) and only_server_knows(one, config)]
+        asked = [one for one in wanted if one.is_complete and config.only_server_knows(one)]
     found = await asyncio.gather(*(look(transport, one, key=config.keys.get(one.name)) for one in asked))
     if tell is not None:
         for one in found:
@@ -54,16 +54,6 @@ async def take_stock(
         proof = proofs.get(EMBEDDED.target)
         facts.append(gather(EMBEDDED.target, told=EMBEDDED, listed=None, proof=proof, is_local=True))
     return tuple(facts)
-
-
-def only_server_knows(provider: Provider, config: Config) -> bool:
-    """Whether its models stand in no list: a server on this machine, or one of the user's that the catalogue lacks."""
-    return provider.local or (provider.name in config.providers and not config.catalog.models(provider.name))
-
-
-def is_complete(provider: Provider) -> bool:
-    """Whether it has an address that can be asked."""
-    return bool(provider.base_url) and "{" not in provider.base_url
 
 
 def _told(found: Iterable[Found], config: Config, proofs: ProofStore) -> list[ModelFacts]:

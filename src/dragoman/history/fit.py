@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -27,8 +26,6 @@ from dragoman.types import (
     ToolResult,
 )
 
-MediaKind = Literal["image", "audio", "video", "document"]
-
 _IN_RESULTS: Final = (Text, Media, Opaque)
 #: Fields of a request that name a conversation at the server.
 _STATE: Final = ("previous_response_id", "conversation")
@@ -41,7 +38,6 @@ def fit(
     protocol: ProtocolName,
     target: str | None = None,
     thinking: ThinkingPolicy = "same",
-    media: Collection[MediaKind] | None = None,
     takes_result_media: bool = True,
 ) -> tuple[Request, tuple[Deviation, ...]]:
     """Make the conversation of a request one that its target takes.
@@ -55,7 +51,6 @@ def fit(
         target: `provider/model`; None is not known, then only the protocol tells answers apart.
         thinking: "same": thinking and seals go back to the target that made them and to no other; "keep": its words go
             to every target, seals to their own; "text": for other targets its words become text; "drop": to nobody.
-        media: kinds that the target takes; the others become a line of text. None: all.
         takes_result_media: whether results of tools hold media; where not, they follow in a message of the user.
 
     Returns:
@@ -65,7 +60,7 @@ def fit(
         return request, ()
     deviations: list[Deviation] = []
     own = Origin(protocol, target)
-    cleaner = _Cleaner(own, media, deviations, takes_result_media=takes_result_media)
+    cleaner = _Cleaner(own, deviations, takes_result_media=takes_result_media)
     messages: list[tuple[int, Message]] = []
     for place, message in enumerate(request.messages):
         if message.is_cut:
@@ -107,19 +102,17 @@ def _goes_on_at_the_server(request: Request) -> bool:
 class _Cleaner:
     """Makes single parts fit. `at`: where a part stands, by the numbers of its message, of itself, of what is in it."""
 
-    __slots__ = ("_deviations", "_media", "_own", "_takes_result_media")
+    __slots__ = ("_deviations", "_own", "_takes_result_media")
 
     def __init__(
         self,
         own: Origin,
-        media: Collection[MediaKind] | None,
         deviations: list[Deviation],
         *,
         takes_result_media: bool,
     ) -> None:
         self._own = own
         self._takes_result_media = takes_result_media
-        self._media = media
         self._deviations = deviations
 
     def message(self, message: Message, place: int) -> Message:
@@ -137,9 +130,6 @@ class _Cleaner:
             return part if part.arguments.isascii() else self._whole(part, part.arguments, at)
         if type(part) is ToolResult:
             return self._result(part, at)
-        if isinstance(part, Media) and self._media is not None and part.kind not in self._media:
-            self._deviations.append(Deviation("changed", part_path(at), f"the model takes no {part.kind}"))
-            return Text(f"({part.kind} left out: the model cannot read it)")
         if (
             isinstance(part, Opaque)
             and part.protocol != self._own.protocol

@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman.errors import ConfigError, UsageError
-from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, ModelLimits
+from dragoman.protocol import PLAIN, Dialect, ModelLimits
 from dragoman.providers.address import scheme_hint, split_url, whole_address
 from dragoman.providers.wrong_tables import listed, wrong_value
 from dragoman.types import ProtocolName
@@ -58,6 +58,11 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     start: str = ""
     found_first: bool = False
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has an address that can be asked."""
+        return bool(self.base_url) and "{" not in self.base_url
+
     def speaking(self, protocol: ProtocolName) -> Provider:
         """The same provider in another of its protocols.
 
@@ -98,9 +103,9 @@ class Model(msgspec.Struct, frozen=True):
         """`provider/model`."""
         return f"{self.provider}/{self.id}"
 
-    def limits(self, *, num_ctx_cap: int = UNKNOWN_MODEL.num_ctx_cap) -> ModelLimits:
+    def limits(self) -> ModelLimits:
         """What a protocol wants to know when it renders a request to this model."""
-        return ModelLimits(self.context, self.max_output, num_ctx_cap)
+        return ModelLimits(self.context, self.max_output)
 
 
 @final

@@ -84,8 +84,13 @@ def upstream_of(provider: Provider, key: Secret | None) -> Upstream:
     Raises:
         ConfigError: its address is not known.
     """
-    if not provider.base_url or "{" in provider.base_url:
-        raise ConfigError(f"provider {provider.name}: its address is not complete; start its server or set base_url")
+    if not provider.base_url:
+        serve = f"dragoman serve --provider {provider.name} --model …"
+        raise ConfigError(
+            f"provider {provider.name} has no server of its own: start one ({serve}) and name its address"
+        )
+    if not provider.is_complete:
+        raise ConfigError(f"provider {provider.name}: its address is not complete; set base_url")
     return Upstream(provider.base_url, provider, key)
 
 

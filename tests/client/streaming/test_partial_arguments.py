@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.client.streaming.partial_arguments import PartialArguments
+from growth import calls_made
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -84,22 +84,6 @@ def test_the_view_is_live_and_read_only():
     assert list(view) == ["path", "lines"]
     with pytest.raises(TypeError):
         view["path"] = "b"
-
-
-def calls_made(action) -> int:
-    """How many functions, Python's and C's, an action calls: its work, told without a clock."""
-    count = 0
-
-    def note(frame, kind, argument):
-        nonlocal count
-        count += kind in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        action()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def test_a_look_at_every_delta_costs_what_the_delta_costs():

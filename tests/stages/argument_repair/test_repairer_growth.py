@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
 import pytest
@@ -11,6 +10,7 @@ from dragoman import _json
 from dragoman.events import Event, Finish, Start, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
 from dragoman.stages.argument_repair.stage import ArgumentRepair
 from dragoman.types import Tool
+from growth import calls_made
 
 SCHEMA = {
     "type": "object",
@@ -43,26 +43,15 @@ def read(text: str, step: int) -> list[Event]:
     return [*out, *stage.feed([failed]), *stage.feed([Finish("other")])]
 
 
-def calls_made(text: str, step: int) -> int:
-    count = 0
-
-    def note(frame: object, kind: str, argument: object) -> None:
-        nonlocal count
-        count += kind in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        read(text, step)
-    finally:
-        sys.setprofile(None)
-    return count
+def work(text: str, step: int) -> int:
+    return calls_made(lambda: read(text, step))
 
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_work_grows_with_what_repeats(unit: str):
     for beginning in BEGINNINGS:
         for step in (0, 9):
-            small, large = (calls_made(beginning + unit * (size // len(unit)) + '"}', step) for size in (200, 800))
+            small, large = (work(beginning + unit * (size // len(unit)) + '"}', step) for size in (200, 800))
             assert large <= 4.6 * small + 60, (beginning, step)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 from hypothesis import given, settings
@@ -25,6 +24,7 @@ from dragoman.stages.argument_repair.stage import ArgumentRepair
 from dragoman.stages.json_schema import ToolSchema
 from dragoman.types import Tool, ToolCall
 from grammar import check
+from growth import calls_made
 from profiles import IS_SOAK, MORE_IN_SOAK
 
 pytestmark = MORE_IN_SOAK
@@ -241,21 +241,6 @@ def test_no_prefix_of_an_object_is_delivered(value):
     text = json.dumps(value)
     for cut in range(len(text)):
         assert repaired(text[:cut], step=3)[0] is None
-
-
-def calls_made(action) -> int:
-    count = 0
-
-    def note(frame, kind, argument):
-        nonlocal count
-        count += kind in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        action()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 @pytest.mark.parametrize("unit", ["line of code \\n", '"quoted" ', "'", "\\d", "\n", '{"a":[1]} '])

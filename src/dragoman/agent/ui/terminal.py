@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from dragoman.agent.attachments import Attachments
-from dragoman.agent.commands import COMMANDS, Commands
+from dragoman.agent.commands import COMMANDS, Commands, split_commands
 from dragoman.agent.environment import Environment
 from dragoman.agent.interface import Notice, StepEnded, Verdict
 from dragoman.agent.limits import Meter, Reason
@@ -110,15 +110,16 @@ class Chat:
             if self._session.pending:
                 await self._opened()
                 await self._interruptible(self._work().agent.settle())
-            while (line := await self._next_line()) is not None:
+            while (text := await self._next_line()) is not None:
                 await self._opened()
-                if line.startswith("/"):
-                    if await self._command(line):
-                        break
-                elif line.startswith("!"):
-                    await self._run_command(line[1:].strip())
-                elif line:
-                    await self._turn(line)
+                for line in split_commands(text):
+                    if line.startswith("/"):
+                        if await self._command(line):
+                            return 0
+                    elif line.startswith("!"):
+                        await self._run_command(line[1:].strip())
+                    elif line:
+                        await self._turn(line)
         finally:
             await self._close()
         return 0

@@ -55,14 +55,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=_ACTIONS, metavar="|".join(_ACTIONS), help="what to do")
     parser.add_argument("scope", nargs="?", metavar="SCOPE", help="all, team:NAME, key:NAME, key:*, owner:, label:, …")
     parser.add_argument("amount", nargs="?", metavar="AMOUNT", help="set: 500/month, 20/day, 1000000/hour; 8")
-    parser.add_argument("--unit", choices=_UNITS, help="what is counted (usd)")
+    parser.add_argument("--unit", choices=_UNITS, help="what is counted (default: usd)")
     parser.add_argument("--per", choices=_PERIODS, help="remove: of this period")
-    parser.add_argument("--zone", metavar="ZONE", help="set: whose midnight it is (UTC); remove: of this zone")
-    parser.add_argument("--reserve", choices=["bound", "expected"], default="bound", help="set: before each attempt")
-    parser.add_argument(
-        "--unpriced", choices=["refuse", "allow"], default="refuse", help="set: targets without a price"
-    )
-    parser.add_argument("--on-outage", choices=["refuse", "serve"], default="refuse", help="set: without counters")
+    parser.add_argument("--zone", metavar="ZONE", help="set: whose midnight it is (default: UTC); remove: of this zone")
+    aside = "set: what each attempt sets aside, the most it may use or what is expected of it (default: bound)"
+    parser.add_argument("--reserve", choices=["bound", "expected"], default="bound", help=aside)
+    unpriced = "set: what becomes of requests to targets without a price (default: refuse)"
+    parser.add_argument("--unpriced", choices=["refuse", "allow"], default="refuse", help=unpriced)
+    outage = "set: what becomes of requests while nothing can count them (default: refuse)"
+    parser.add_argument("--on-outage", choices=["refuse", "serve"], default="refuse", help=outage)
     parser.add_argument("--overdraft", metavar="N", help="set: beside --on-outage serve: how much all may use then")
     parser.add_argument("--json", action="store_true", help="list, show: print a JSON object a line")
 

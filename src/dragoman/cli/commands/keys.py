@@ -45,10 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--owner", default="", metavar="NAME", help="new: who owns it")
     parser.add_argument("--team", default="", metavar="NAME", help="new: which team it belongs to")
     parser.add_argument("--label", action="append", default=[], metavar="K=V", help="new: a label; may be repeated")
-    parser.add_argument("--models", default="*", metavar="A,B", help="new: its models, as provider/model (*)")
-    parser.add_argument("--routes", default="*", metavar="A,B", help="new: its routes (*)")
+    parser.add_argument("--models", default="*", metavar="A,B", help="new: its models, as provider/model (default: *)")
+    parser.add_argument("--routes", default="*", metavar="A,B", help="new: its routes (default: *)")
     parser.add_argument("--expires", metavar="90d|DATE", help="new: until when it works")
-    parser.add_argument("--keep", default="24h", metavar="24h", help="rotate: how long the old secret works")
+    parser.add_argument(
+        "--keep", default="24h", metavar="24h", help="rotate: how long the old secret works (default: 24h)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -125,7 +125,9 @@ def _wanted(named: str | None, config: Config, *, has_all: bool) -> list[Provide
     if named is not None:
         return [config.catalog.provider(named)]
     everyone = [one for one in config.catalog.providers.values() if one.retired is None]
-    servers = [one for one in everyone if is_asked(one, config) or one.name in {model.provider for model in _OWN}]
+    servers = [
+        one for one in everyone if config.only_server_knows(one) or one.name in {model.provider for model in _OWN}
+    ]
     return [
         *servers,
         *(
@@ -158,7 +160,7 @@ def _sum(count: int, config: Config, *, has_all: bool) -> str:
 def _info(target: str, config: Config, *, as_json: bool) -> int:
     name, model_id = split_target(target)
     provider = config.catalog.provider(name)
-    if is_asked(provider, config):
+    if config.only_server_knows(provider):
         found = look_around([provider], config)
         if found and found[0].failure is not None:
             return complain(_failed(provider, found[0].failure))
@@ -206,7 +208,7 @@ def _failed(provider: Provider, failure: Failure) -> str:
 
 def look_around(providers: Iterable[Provider], config: Config) -> list[Found]:
     """What those of these providers answer that must be asked."""
-    asked = [provider for provider in providers if provider.base_url and is_asked(provider, config)]
+    asked = [provider for provider in providers if provider.base_url and config.only_server_knows(provider)]
     if not asked:
         return []
     from dragoman.discovery.query_server import LOCAL_SECONDS, look, make_transport
@@ -221,11 +223,6 @@ def look_around(providers: Iterable[Provider], config: Config) -> list[Found]:
             await transport.close()
 
     return asyncio.run(ask_all())
-
-
-def is_asked(provider: Provider, config: Config) -> bool:
-    """Whether only the server knows its models: one on this machine, or one of the user's that the catalogue lacks."""
-    return provider.local or (provider.name in config.providers and not config.catalog.models(provider.name))
 
 
 def model_object(

@@ -27,7 +27,8 @@ _FIGURES: Final = ("attempts", "unpriced", "input", "output")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_config(parser)
-    parser.add_argument("--by", default="target", metavar="A,B", help=f"what to sum by: {', '.join(GROUPINGS)}")
+    groups = f"what to sum by: {', '.join(GROUPINGS)} (default: target)"
+    parser.add_argument("--by", default="target", metavar="A,B", help=groups)
     parser.add_argument("--since", metavar="7d|DATE", help="only from then on, as 12h, 7d or 2026-11-01 (UTC)")
     parser.add_argument("--json", action="store_true", help="print a JSON object a line")
 

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full-suite", dest="suite", action="store_const", const="full", help="as --suite full")
     parser.add_argument(
         "--trials", type=read_count, default=1, metavar="N",
-        help="ask each probe N times, every second time at the model's own temperature; all must pass",
+        help="ask each probe N times, every second time at the model's own temperature; all must pass (default: 1)",
     )  # fmt: skip
     parser.add_argument("--seed", metavar="TEXT", help="ask the same questions again (default: new ones every time)")
     parser.add_argument(
@@ -56,7 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write .json, .html or .xml (JUnit)",
     )
-    parser.add_argument("--jobs", type=read_count, default=1, metavar="N", help="validate N targets at a time")
+    parser.add_argument(
+        "--jobs", type=read_count, default=1, metavar="N", help="validate N targets at a time (default: 1)"
+    )
     parser.add_argument("--max-cost", type=_dollars, metavar="USD", help="stop before more than this is spent")
     parser.add_argument("--allow-paid", action="store_true", help="ask models that cost money too")
     parser.add_argument("--due", action="store_true", help="only what has no proof, or one that expires or is void")
@@ -67,7 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--context", type=read_count, default=32_768, metavar="TOKENS", help="longest window to fill (default: 32768)"
     )
-    parser.add_argument("--timeout", type=read_count, default=300, metavar="SECONDS", help="of one answer (300)")
+    parser.add_argument(
+        "--timeout", type=read_count, default=300, metavar="SECONDS", help="of one answer (default: 300)"
+    )
     parser.add_argument("--export", metavar="FILE", help="write the proofs as JSON; - is standard output")
     parser.add_argument("--import", dest="import_file", type=Path, metavar="FILE", help="take proofs from such a file")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")

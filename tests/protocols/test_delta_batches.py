@@ -1,5 +1,6 @@
 """Deltas that come together are read at once; the result is the one of reading them one by one."""
 
+import itertools
 import json
 from collections.abc import Callable
 
@@ -263,6 +264,24 @@ def test_parts_that_grow_in_turns(protocol: str, monkeypatch: pytest.MonkeyPatch
     reply = fold(read)
     said = [call.arguments for call in (*reply.tool_calls, *reply.failed_calls)]
     assert said == ['{"a":"%s"}' % ("x" * (places.count(0) - 2)), '{"b":"%s"}' % ("y" * (places.count(1) - 2))]
+
+
+#: How many frames come in each order that is tried.
+_IN_ORDER = 4
+
+
+@pytest.mark.parametrize("protocol", [CHAT, RESPONSES, MESSAGES])
+def test_frames_of_every_kind_in_every_order(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What grew last, and what begins or grows between, decide nothing about a frame that is like an earlier one."""
+    cases = [(opening, write) for of, opening, write in CASES.values() if of == protocol]
+    kinds = list(dict.fromkeys(frame(*write("x", 0)) for _, write in cases))
+    kinds += dict.fromkeys(frame(*each) for opening, _ in cases for each in opening[-1:])
+    starts = [frame(*each) for each in cases[-1][0]]
+    streams = [starts + list(order) for order in itertools.product(kinds, repeat=_IN_ORDER)]
+    read = [decode(protocol, stream) for stream in streams]
+    monkeypatch.setattr(LastFrame, "read", lambda last, data: "")
+    for stream, events in zip(streams, read, strict=True):
+        assert events == decode(protocol, stream), stream
 
 
 @pytest.mark.parametrize("pieces", [["{}"], ["{", "}"], [" ", "{", " ", " ", " ", "}"], ['{"a', '":1', "}"]])

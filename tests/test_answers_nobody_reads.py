@@ -154,7 +154,7 @@ SILENT_PLACES: dict[str, tuple[Any, ...]] = {
 def test_what_says_nothing_is_an_empty_answer_in_any_form(protocol: Any, value: Any):
     answer = copy.deepcopy(ANSWERS[protocol])
     *outer, name = SILENT_PLACES[protocol]
-    at(answer, tuple(outer))[name] = value
+    value_at(answer, tuple(outer))[name] = value
     reply = decode(json.dumps(answer).encode(), protocol)
     assert (reply.text, reply.stop_reason, reply.error) == ("", "stop", None)
 
@@ -207,8 +207,8 @@ LISTS: dict[str, tuple[tuple[Any, ...], list[Any]]] = {
 def test_a_list_written_as_an_object_with_numbers_is_that_list(protocol: Any):
     answer = copy.deepcopy(ANSWERS[protocol])
     (*outer, name), items = LISTS[protocol]
-    at(answer, tuple(outer))[name] = {str(number): item for number, item in enumerate(items)}
+    value_at(answer, tuple(outer))[name] = {str(number): item for number, item in enumerate(items)}
     reply = decode(json.dumps(answer).encode(), protocol)
     assert (reply.text, [(call.name, call.values()) for call in reply.tool_calls]) == (WORDS, [("look", {"shelf": 4})])
-    at(answer, tuple(outer))[name]["3"] = at(answer, tuple(outer))[name].pop("1")  # no list has a gap
+    value_at(answer, tuple(outer))[name]["3"] = value_at(answer, tuple(outer))[name].pop("1")  # no list has a gap
     assert decode(json.dumps(answer).encode(), protocol).error is not None

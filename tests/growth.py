@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 import dragoman
+import dragoman._json
 
 _OURS = os.path.dirname(dragoman.__file__) + os.sep
 #: What twice the input may cost: an exponent of 1.2, as the issue has it.
@@ -82,3 +83,24 @@ def exponent(run: Callable[[int], object], size: int) -> float:
     if grown <= MOST_EXPONENT:
         return grown
     return min(grown, math.log2(max(steps_of(lambda: run(4 * size)), 1) / max(two, 1)))
+
+
+def json_bytes_of(run: Callable[[], object]) -> int:
+    """Bytes that the JSON library was given: what it does is one line, however long the text is."""
+    read, count = os.path.join(_OURS, "_json.py"), 0
+
+    def call(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal count
+        code = frame.f_code
+        if event == "call" and code.co_filename == read and code.co_argcount:
+            text = frame.f_locals.get(code.co_varnames[0])
+            if isinstance(text, bytes | str | dragoman._json.Raw):
+                count += len(text)
+
+    before = sys.getprofile()
+    sys.setprofile(call)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return count

@@ -27,6 +27,7 @@ from dragoman.codec.hosted.found_files import each_once as each_file_once
 from dragoman.codec.hosted.searches import each_once
 from dragoman.codec.hosted.told_parts import ToldParts
 from dragoman.codec.json_fields import Fields, read_fields, read_items
+from dragoman.codec.lost_places import lose
 from dragoman.codec.token_odds import OddsForm, take_odds
 from dragoman.deviations import clip
 from dragoman.events import (
@@ -52,6 +53,8 @@ from dragoman.types import Media, Native, Opaque, ProtocolName, StopReason, Text
 _LISTS: Final = frozenset({"choices", "candidates"})
 _OBJECTS: Final = frozenset({"message", "usage", "usageMetadata", "groundingMetadata"})
 _NOTHING: Final = frozenset({b"null", b"[]", b"{}", b'""'})
+#: Bytes of one of these beyond which it is told as a whole: it is read in the event loop.
+_LONG: Final = 256 * 1024
 #: Words for a stop reason that say more than the reason that all protocols share, and those of a filter that do not.
 _TELLING: Final = frozenset({"stop_sequence", "model_context_window_exceeded", "load", "unload"})
 _FILTERED: Final = frozenset({"content_filter", "refusal", "SAFETY", "safety", "stop", "completed"})
@@ -346,10 +349,11 @@ class CrossProtocol:
     def _native(self, native: Native | None, where: str) -> None:
         if native is not None and native.protocol != self._protocol:
             for path in _paths(native.fields, where):
-                self._lose(path, f"only {native.protocol} has it")
+                if not self._lose(path, f"only {native.protocol} has it"):
+                    return
 
-    def _lose(self, where: str, seen: str) -> None:
-        self.lost.append(Deviation("untranslated", where, seen, "note"))
+    def _lose(self, where: str, seen: str) -> bool:
+        return lose(self.lost, where, seen)
 
 
 def pass_over(encoder: object, event: NativeEvent, out: list[bytes]) -> None:
@@ -431,7 +435,9 @@ def _paths(fields: Fields, where: str) -> Iterator[str]:
     """The path of each field that says something."""
     for key, value in fields.items():
         path, inner = f"{where}{key}", None
-        if key in _LISTS:
+        if memoryview(value).nbytes > _LONG:
+            pass
+        elif key in _LISTS:
             entries = read_items(value)
             path, inner = f"{path}[0]", read_fields(entries[0]) if entries else None
         elif key in _OBJECTS:

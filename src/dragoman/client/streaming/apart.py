@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, final
 
 from dragoman.bounds import USUAL_BOUNDS
@@ -23,6 +23,11 @@ _EVENT_STREAM: Final = (b"data: ", b"event: ")  # how a body begins that is cut 
 #: to be read, and how much of a text may be a call or must be mended.
 _RARE: Final = ((b"\n", 40), (b"{", 24), (b"\\", 16), (b"<", 128), (b">", 64))
 _ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\n")
+#: Bytes of an answer whose end is read in a thread: fields that nobody knows, calls and texts may wait for it.
+_LONG: Final = 128 * 1024
+#: Events that are given on at once: what writes them takes some milliseconds.
+MOST_EVENTS: Final = 512
+_ENDING: Final = 64
 #: Seconds of processor time after which a thread reads the rest of what came at once: frames of two bytes each, or a
 #: text of openers, take a hundred times as long as an answer's usual ones.
 _MOST_SECONDS: Final = 0.01
@@ -47,6 +52,16 @@ def _is_rare(byte: bytes, data: bytes, most: int) -> bool:
     return len(data) - len(data.replace(byte, b"", most + 1)) <= most
 
 
+def portions(events: list[Event]) -> Iterator[list[Event]]:
+    """Events in lists that may be given on at once, at least one list: others have their turn in between. What a thread
+    reads may be a hundred thousand. What an answer ends with stays together: its last text tells what its end cites."""
+    start = 0
+    while len(events) - start > MOST_EVENTS + _ENDING:
+        yield events[start : start + MOST_EVENTS]
+        start += MOST_EVENTS
+    yield events[start:] if start else events
+
+
 @final
 class Apart:
     """Takes the bytes of one answer, in order.
@@ -54,10 +69,11 @@ class Apart:
     Attributes:
         is_wanted: the receiver takes more.
         unread: bytes that came since the last event.
+        size: bytes in all, as far as they did not come through here; the others are added.
     """
 
     __slots__ = (
-        "_feed", "_is_event_stream", "_is_packed", "_kept", "_most", "_problem", "_task", "is_wanted", "unread",
+        "_feed", "_is_event_stream", "_is_packed", "_kept", "_most", "_problem", "_task", "is_wanted", "size", "unread",
     )  # fmt: skip
 
     def __init__(self, feed: Callable[[bytes], list[Event]], most: int = USUAL_BOUNDS.apart) -> None:
@@ -71,6 +87,7 @@ class Apart:
         self._problem: Exception | None = None
         self.is_wanted: bool = True
         self._task: asyncio.Task[None] | None = None
+        self.size: int = 0
         self.unread: int = 0
 
     @property
@@ -119,12 +136,14 @@ class Apart:
 
     def _fed(self, data: bytes) -> list[Event]:
         events = self._feed(data)
+        self.size += len(data)
         self.unread = 0 if events else self.unread + len(data)
         return events
 
     async def end(self, work: Callable[[], list[Event]]) -> list[Event]:
-        """The last events: what was left unread is read by `work`."""
-        return await asyncio.to_thread(work) if self.unread > self._most else work()
+        """The last events: what was left unread is read by `work`, and what was kept until the end is looked at."""
+        is_long = self.unread > self._most or self.size > _LONG
+        return await asyncio.to_thread(work) if is_long else work()
 
     # ------------------------------------------------------------ while bytes are poured
 
@@ -152,7 +171,9 @@ class Apart:
             while self._kept:
                 data = b"".join(self._kept)
                 self._kept.clear()
-                give(await asyncio.to_thread(self._fed, data))
+                for portion in portions(await asyncio.to_thread(self._fed, data)):
+                    give(portion)
+                    await asyncio.sleep(0)
         except Exception as problem:  # an error of the reader's; it is told where it waits
             self._problem = problem
             response.abort()

@@ -42,13 +42,15 @@ async def pour(
     """
 
     def read(data: bytes) -> None:
-        if len(data) >= LONGEST or apart.is_due(len(data)):
+        if (size := len(data)) >= LONGEST or apart.is_due(size):
             apart.take(data, response, given)
-        elif events := exchange.feed(data):
+            return
+        apart.size += size
+        if events := exchange.feed(data):
             apart.unread = 0
             give(note_progress(exchange, watch, events))
         else:
-            apart.unread += len(data)
+            apart.unread += size
             note_progress(exchange, watch, events)
 
     def fed(data: bytes) -> None:

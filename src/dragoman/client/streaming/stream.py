@@ -12,7 +12,7 @@ from dragoman.bounds import exceeded
 from dragoman.client.exchange import Exchange
 from dragoman.client.passthrough.exchange import PassthroughExchange
 from dragoman.client.passthrough.whole import WholePassthrough
-from dragoman.client.streaming.apart import Apart
+from dragoman.client.streaming.apart import MOST_EVENTS, Apart, portions
 from dragoman.client.streaming.pouring import count_text, note_progress, pour
 from dragoman.client.streaming.reply_so_far import ReplySoFar
 from dragoman.errors import DragomanError
@@ -149,7 +149,7 @@ class ResponseStream:
                 return
             if (passing := self._passing()) and (begun := passing.begin()):
                 send(begun)
-            take(batch)
+            await self._take_all(batch, take)
         batch = []  # a slow pour would hold the first events back
         exchange, passing, watch = self._exchange, self._passing(), self._watch
         apart, response = self._apart, self._response
@@ -176,7 +176,17 @@ class ResponseStream:
             if passing is not None and (rest := passing.rest(batch)):
                 send(rest)
             self._note_end(batch)
-            give(batch)
+            await self._take_all(batch, give)
+
+    @staticmethod
+    async def _take_all(batch: list[Event], take: Callable[[list[Event]], None]) -> None:
+        """Give events on; of very many, some at a time."""
+        if len(batch) <= MOST_EVENTS:
+            take(batch)
+            return
+        for portion in portions(batch):
+            take(portion)
+            await asyncio.sleep(0)
 
     def pause(self) -> None:
         """The receiver has enough for now: nothing more is read."""

@@ -10,6 +10,7 @@ from dragoman.codec.hosted.citations import Citation, CitationForm
 from dragoman.codec.hosted.found_files import FoundFile, read_call
 from dragoman.codec.hosted.remote_calls import Begun, RemoteCall, RemoteCalls
 from dragoman.codec.hosted.searches import Searches
+from dragoman.codec.lost_places import lose
 from dragoman.events import Deviation, PartEvent
 from dragoman.types import Opaque, ProtocolName
 
@@ -67,12 +68,14 @@ class ToldParts:
             self._lose(f"parts[{index}]", "mcp_tool_use")
         self._remotes = {}
 
-    def _lose(self, where: str, seen: str) -> None:
-        self._lost.append(Deviation("untranslated", where, seen, "note"))
+    def _lose(self, where: str, seen: str) -> bool:
+        return lose(self._lost, where, seen)
 
     def _lose_all(self, event: PartEvent, part: Opaque, paths: tuple[str, ...] | list[str]) -> None:
+        place = f"parts[{event.index}].<{kind_of(part.raw)}>" if paths else ""
         for path in paths:
-            self._lose(f"parts[{event.index}].<{kind_of(part.raw)}>.{path}", f"only {part.protocol} has it")
+            if not self._lose(f"{place}.{path}", f"only {part.protocol} has it"):
+                return
 
     def _image(self, event: PartEvent, part: Opaque) -> PartEvent | None:
         """An image that a tool made, as protocols tell images, where this one does."""

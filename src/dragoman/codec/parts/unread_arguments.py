@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from dragoman import _json
@@ -37,6 +38,8 @@ _BLANK: Final = 16
 _NAMES: Final = frozenset({"fn", "func", "functionname", "name", "tool", "toolname"})
 #: Keys of what an answer says, in small letters without `_` and `-`.
 _ANSWERS: Final = frozenset({"content", "contentblock", "delta", "message", "parts", "reasoningcontent", "text"})
+#: Fields of one object that are told of again, at each call of its frame.
+_MOST_TOLD: Final = 64
 #: What the JSON text of a call has in it.
 _TOLD: Final = re.compile(rb"(?i)tool|function|arg|param|input|partial")
 
@@ -88,6 +91,14 @@ def note_astray(assembly: Assembly, fields: Mapping[str, Json]) -> None:
             assembly.calls.has_astray = True
             if assembly.calls.has_bare:
                 lose_unread(assembly, clip(key))
+
+
+def telling(fields: Mapping[str, Json]) -> dict[str, Json]:
+    """The fields of which `tell_unread` makes something, read: for who asks again and again. Of very many, some."""
+    found = {key: said for key, name, said in _unread_in(fields) if name in _ANSWERS or name.isdecimal()}
+    calls = {key: said for key, name, said in _unread_in(fields) if is_call(name, said)}
+    astray = {key: fields[key] for key in fields.keys() & ASTRAY}
+    return astray | dict(islice(calls.items(), _MOST_TOLD)) | dict(islice(found.items(), _MOST_TOLD))
 
 
 def is_unread(fields: Mapping[str, Json]) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
+from dragoman.codec.framing.body import TooLarge
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
@@ -27,6 +28,8 @@ from dragoman.protocols.gemini.wire import (
 )
 from dragoman.types import Native
 
+#: A request can ask for 8 (https://ai.google.dev/api/generate-content, read 2026-11-26).
+_MOST_CANDIDATES: Final = 128
 #: Why a call with streamed arguments ends: its own end came, another call begins, or the response is over.
 _Proof: TypeAlias = Literal["ended", "next", "over"]
 
@@ -50,7 +53,13 @@ def are_plain(calls: list[FunctionCall], chunk: Chunk, frame: bytes) -> bool:
 
 def numbered(candidates: list[Candidate]) -> list[Candidate]:
     """Candidates of one chunk. Those without an index are one answer in parts; but if several have calls, each is
-    another answer."""
+    another answer.
+
+    Raises:
+        TooLarge: there are more than anybody can ask for. Each is judged by all of the chunk.
+    """
+    if len(candidates) > _MOST_CANDIDATES:
+        raise TooLarge(f"expected at most {_MOST_CANDIDATES} candidates at once, got {len(candidates)}")
     if len(candidates) > 1:
         contents = [candidate.content for candidate in candidates]
         told = [any(part.functionCall is not None for part in (one and one.parts) or ()) for one in contents]

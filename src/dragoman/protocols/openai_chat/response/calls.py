@@ -12,9 +12,9 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import OUTSIDE, CallSlots
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
-from dragoman.codec.parts.unread_arguments import fields_at, mark_unread, note_astray, noted, refuse_unread
-from dragoman.codec.repeated_keys import repeats_key, without_value
-from dragoman.protocols.openai_chat.response.unmodelled import tell_unread_beside
+from dragoman.codec.parts.unread_arguments import mark_unread, noted, refuse_unread
+from dragoman.codec.repeated_keys import without_value
+from dragoman.protocols.openai_chat.response.frame_look import FrameLook
 from dragoman.protocols.openai_chat.wire import (
     NAME,
     NOTHING,
@@ -37,11 +37,12 @@ class CallReader:
     """Reads them into one response. `is_watching`: a call may have no arguments, so that each chunk is to be looked at
     for some."""
 
-    __slots__ = ("_assembly", "_frames", "_has_legacy", "_is_refused", "_mirrored", "_slots", "is_watching")
+    __slots__ = ("_assembly", "_frames", "_has_legacy", "_is_refused", "_look", "_mirrored", "_slots", "is_watching")
 
     def __init__(self, assembly: Assembly, slots: CallSlots) -> None:
         self._assembly = assembly
         self._slots = slots
+        self._look = FrameLook()
         self.is_watching = False
         self._frames: list[bytes] = []  # those in which calls began since, which have not been looked at
         self._has_legacy = False  # a call came in the older form
@@ -50,7 +51,7 @@ class CallReader:
 
     def read_many(self, pieces: list[CallPiece], frame: bytes) -> None:
         """Take the pieces of one delta."""
-        if repeats_key(frame):
+        if self._look.repeats_key(frame):
             return self._refuse(pieces, frame)
         if len(pieces) > 1 and any(self._is_unlabelled(piece) for piece in pieces):
             self._slots.tear()
@@ -61,8 +62,8 @@ class CallReader:
         """Take a piece of a call from a delta. `frame`: what it stands in; `is_told_once`: it tells each key once."""
         function = piece.function
         if (
-            function is not None
-            and function.arguments
+            not is_told_once
+            and (function is not None and function.arguments)
             and function.parameters is NOTHING
             and not (piece.id or function.name or piece.name or piece.arguments or piece.extra_content or piece.rest)
             and not _may_repeat(frame)
@@ -72,13 +73,13 @@ class CallReader:
             and self._slots.grow(piece.index, function.arguments)
         ):
             return  # the usual delta
-        if not is_told_once and repeats_key(frame):
+        if not is_told_once and self._look.repeats_key(frame):
             return self._refuse([piece], frame)
         name, arguments, kind = parts_of(piece)
         has_key = function is not None and function.arguments is not None
-        if not arguments and frame.count(b'"arguments"') > has_key:
-            note_astray(self._assembly, fields_at(frame))
-            tell_unread_beside(frame, self._assembly)
+        if not arguments and self._look.count_arguments(frame) > has_key:
+            self._look.note_astray(frame, self._assembly)
+            self.tell_beside(frame)
         unread = unread_in(piece)
         if unread and not (piece.id or name or arguments or piece.index is not None):
             return self._lose(unread)
@@ -86,7 +87,7 @@ class CallReader:
             piece.unread or piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None
         ):
             self._slots.pass_over(piece.index)
-            tell_unread_beside(frame, self._assembly)
+            self.tell_beside(frame)
             return  # an entry that says nothing
         if self._has_legacy or self._is_refused:
             if name or (arguments.strip() and not self._is_refused):
@@ -127,7 +128,7 @@ class CallReader:
 
     def judge(self, said: Delta, frame: bytes) -> None:
         """Take the calls out of a frame that tells a key twice: whose they are, and what they say, has two readings."""
-        if frame.find(b"_call") >= 0 and repeats_key(_around_arguments(said, frame)) and repeats_key(frame):
+        if frame.find(b"_call") >= 0 and self._look.repeats_key(frame, _around_arguments(said, frame)):
             self._refuse(said.tool_calls or [CallPiece()], frame)
             said.tool_calls = said.function_call = None
 
@@ -139,12 +140,17 @@ class CallReader:
         if torn_frames.hides_call(frame):
             self._refuse([CallPiece()], frame)
         if not any(one.content or one.reasoning_content or one.reasoning for one in said):
-            tell_unread_beside(frame, self._assembly)
+            self.tell_beside(frame)
+
+    def tell_beside(self, frame: bytes) -> None:
+        """Name what stands in a frame beside choices that say nothing."""
+        self._look.tell_beside(frame, self._assembly)
 
     def _watch(self, frame: bytes) -> None:
         """Keep a frame: a call of it, or of one before, has no arguments yet."""
         self.is_watching = True
-        self._frames.append(frame)
+        if not self._frames or frame is not self._frames[-1]:
+            self._frames.append(frame)
         if len(self._frames) > _MOST_FRAMES:
             self.look_around()
 
@@ -155,7 +161,7 @@ class CallReader:
         if self.is_watching:
             for told in (*self._frames, frame):
                 if told:
-                    tell_unread_beside(told, self._assembly)
+                    self.tell_beside(told)
         self._frames.clear()
 
     def _refuse(self, pieces: list[CallPiece], frame: bytes) -> None:

@@ -22,7 +22,7 @@ from dragoman.protocols.openai_chat.response import lenient
 from dragoman.protocols.openai_chat.response.calls import CallReader
 from dragoman.protocols.openai_chat.response.decode_extensions import Extensions
 from dragoman.protocols.openai_chat.response.delta_batch import Growth, read_arguments, read_bare_usage, read_texts
-from dragoman.protocols.openai_chat.response.unmodelled import Kept, tell_unread_beside, tell_unread_of, without_unknown
+from dragoman.protocols.openai_chat.response.unmodelled import Kept, tell_unread_of, without_unknown
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
 from dragoman.protocols.openai_chat.wire import (
     NOTHING,
@@ -291,11 +291,11 @@ class Decoder:
             if choice.text is not None or choice.usage is not None:
                 self._odd_places(choice)
             if choice.delta is None and choice.message is None:
-                tell_unread_beside(data, self._assembly)
+                self._calls.tell_beside(data)
             if self._calls.is_watching and (choice.finish_reason or not (choice.delta and choice.delta.tool_calls)):
                 self._calls.look_around(data)
             if choice.finish_reason and self._assembly.is_empty:
-                tell_unread_beside(data, self._assembly)
+                self._calls.tell_beside(data)
             if choice.finish_reason and error is None:
                 self._finish(choice.finish_reason)
                 if not is_first:  # whose fields the start has told

@@ -176,11 +176,10 @@ def tell_unread_of(taken: list[Unknown], assembly: Assembly) -> None:
             note_words(assembly, unknown.message, f"choices[{number}].delta")
 
 
-def tell_unread_beside(data: bytes, assembly: Assembly) -> None:
-    """The same for what stands beside choices that say nothing."""
-    fields = decode_fields(data)
-    if not isinstance(fields, Malformed):
-        tell_unread(assembly, {key: value for key, value in fields.items() if key not in _USUAL}, "chunk")
+def fields_beside(frame: bytes) -> dict[str, Json]:
+    """What stands in a chunk beside the fields that it usually has."""
+    fields = decode_fields(frame)
+    return {} if isinstance(fields, Malformed) else {key: fields[key] for key in fields if key not in _USUAL}
 
 
 def without_unknown(value: dict[str, Json]) -> tuple[dict[str, Json], list[Unknown]]:

@@ -1,0 +1,66 @@
+"""What is asked of a frame for each of its calls and choices, found once for all of them."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from dragoman._json import Json
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.call_shapes import ASTRAY
+from dragoman.codec.parts.unread_arguments import fields_at, note_astray, tell_unread, telling
+from dragoman.codec.repeated_keys import repeats_key
+from dragoman.protocols.openai_chat.response.unmodelled import fields_beside
+
+_FEW: Final = 8  # fields that are looked at again sooner than sorted out
+
+
+@final
+class FrameLook:
+    """Looks at one frame after the other. A frame is known by its identity: who asks holds it."""
+
+    __slots__ = ("_arguments", "_around", "_beside", "_frame", "_is_twice")
+
+    def __init__(self) -> None:
+        self._frame = b""
+        self._forget()
+
+    def _forget(self) -> None:
+        self._is_twice: bool | None = None
+        self._around: dict[str, Json] | None = None
+        self._beside: dict[str, Json] | None = None
+        self._arguments: int | None = None
+
+    def _take(self, frame: bytes) -> None:
+        if frame is not self._frame:
+            self._frame = frame
+            self._forget()
+
+    def repeats_key(self, frame: bytes, shortened: bytes | None = None) -> bool:
+        """Whether an object in it has a key twice. `shortened`: it, without a long text: looked at first, for less."""
+        self._take(frame)
+        if self._is_twice is None:
+            self._is_twice = (shortened is None or repeats_key(shortened)) and repeats_key(frame)
+        return self._is_twice
+
+    def count_arguments(self, frame: bytes) -> int:
+        """How often the key of arguments stands in it."""
+        self._take(frame)
+        if self._arguments is None:
+            self._arguments = frame.count(b'"arguments"')
+        return self._arguments
+
+    def note_astray(self, frame: bytes, assembly: Assembly) -> None:
+        """See arguments that stand at its top."""
+        self._take(frame)
+        if self._around is None:
+            fields = fields_at(frame)
+            self._around = {key: fields[key] for key in fields.keys() & ASTRAY}
+        note_astray(assembly, self._around)
+
+    def tell_beside(self, frame: bytes, assembly: Assembly) -> None:
+        """Name what stands beside its choices and may be the answer, or a call."""
+        self._take(frame)
+        if self._beside is None:
+            fields = fields_beside(frame)
+            self._beside = fields if len(fields) <= _FEW else telling(fields)
+        tell_unread(assembly, self._beside, "chunk")

@@ -1,0 +1,153 @@
+"""However many members one list or object of a request or an answer has, each is read for what it takes alone.
+
+`make test` tries one of some hundred places, others for each protocol, `make soak` all; `make security` measures the
+time of the gateway's event loop, and its memory, with 100,000 members.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+
+from cases import counter
+from dragoman.errors import DragomanError
+from dragoman.events import Event, fold
+from dragoman.history import fit
+from dragoman.protocols import PROTOCOLS
+from growth import json_bytes_of, steps_of
+from many_items import Many, answers, requests, stream_of, streams
+from places import reader_of
+
+_PATH = "/v1beta/models/m:generateContent"
+FEW, TIMES = 100, 4
+#: What so many times the members may cost, and what is done once.
+MOST_GROWTH, ONCE = TIMES**1.2, 2_000
+#: Each so-many-th place of requests and answers, and of streams, of which there are fewer.
+_IS_SOAK = bool(os.environ.get("DRAGOMAN_SOAK"))
+_STEP, _STEP_OF_STREAMS = (1, 1) if _IS_SOAK else (307, 23)
+
+each_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
+
+
+def picked(found: Iterator[Many], step: int, first: str) -> Iterator[Many]:
+    """Some of them, others for each protocol."""
+    place = list(PROTOCOLS).index(first) * 5 % step
+    return (many for number, many in enumerate(found) if number % step == place)
+
+
+def answer(protocol: str, data: bytes) -> list[Event]:
+    """Decoded with all stages."""
+    reader = reader_of(protocol)
+    return [*reader.feed(data), *reader.close()]
+
+
+def written(events: list[Event]) -> None:
+    """In every protocol, in pieces and as a whole."""
+    for target in PROTOCOLS.values():
+        target.encoder(new_id=counter(), model="m", created=1).encode(events)
+        with suppress(DragomanError):
+            target.render_response(fold(events), new_id=counter(), model="m", created=1)
+
+
+def request(protocol: str, body: bytes) -> None:
+    """Looked at, read, and written in every protocol."""
+    wire = PROTOCOLS[protocol]
+    for look in (wire.peek, wire.check_whole):
+        with suppress(DragomanError):
+            look(body, path=_PATH) if look == wire.peek else look(body)
+    with suppress(DragomanError):
+        parsed = wire.parse_request(body, path=_PATH)
+        for target in PROTOCOLS.values():
+            with suppress(DragomanError):
+                target.render_request(fit(parsed.request, protocol=target.name)[0])
+
+
+def too_much(run: Callable[[int], object]) -> str:
+    """How the work grows by more than its members; "" where it does not. Where a bound is reached it leaps once, and
+    the next step decides."""
+    for work in (steps_of, json_bytes_of):
+        few, many = (work(lambda count=count: run(count)) for count in (FEW, TIMES * FEW))  # type: ignore[misc]
+        if many > MOST_GROWTH * few + ONCE:
+            most = work(lambda: run(TIMES * TIMES * FEW))
+            if most > MOST_GROWTH * many + ONCE:
+                return f"{work.__name__}: {few}, {many}, {most}"
+    return ""
+
+
+@each_protocol
+def test_members_of_an_answer_are_read_once_each(protocol: str) -> None:
+    wrong, count = [], 0
+    for many in picked(answers(protocol), _STEP, protocol):
+        count += 1
+        if grown := too_much(lambda number, many=many: answer(protocol, many.text(number).encode())):  # type: ignore[misc]
+            wrong.append((many.name, grown))
+    assert count and not wrong
+
+
+@each_protocol
+def test_members_of_an_event_are_read_once_each(protocol: str) -> None:
+    wrong, count = [], 0
+    for many in picked(streams(protocol), _STEP_OF_STREAMS, protocol):
+        count += 1
+        if grown := too_much(lambda number, many=many: answer(protocol, stream_of(many, protocol, number))):  # type: ignore[misc]
+            wrong.append((many.name, grown))
+    assert count and not wrong
+
+
+@each_protocol
+def test_members_of_an_answer_are_written_once_each(protocol: str) -> None:
+    wrong, count = [], 0
+    for many in picked(answers(protocol), _STEP * 2, protocol):
+        events = {number: answer(protocol, many.text(number).encode()) for number in (FEW, 4 * FEW, 16 * FEW)}
+        count += 1
+        if grown := too_much(lambda number, events=events: written(events[number])):  # type: ignore[misc]
+            wrong.append((many.name, grown))
+    assert count and not wrong
+
+
+@each_protocol
+def test_members_of_a_request_are_read_once_each(protocol: str) -> None:
+    wrong, count = [], 0
+    for many in picked(requests(protocol), _STEP, protocol):
+        count += 1
+        if grown := too_much(lambda number, many=many: request(protocol, many.text(number).encode())):  # type: ignore[misc]
+            wrong.append((many.name, grown))
+    assert count and not wrong
+
+
+CALLS = (
+    '{"index":0,"id":"c","function":{"name":"f","arguments":" "}}', "{}", '{"text":"a"}', '{"index":%d,"id":"c%d"}',
+    '{"index":%d,"function":{"name":"f"}}', '{"id":"a","index":0,"type":"function","function":{"name":"f"}}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", CALLS)
+def test_calls_of_one_chunk_are_not_judged_by_the_whole_chunk_each(unit: str) -> None:
+    """15,000 in a frame of 1 MiB took half a minute: for each one the frame was read."""
+    delta = {"tool_calls": "@many@"}
+    event = {"id": "c", "model": "m", "arguments": {}, "choices": [{"index": 0, "delta": delta}]}
+    many = Many(unit, [event], unit, False)
+    assert not too_much(lambda count: answer("openai-chat", stream_of(many, "openai-chat", count)))
+
+
+def test_a_chunk_of_more_candidates_than_can_be_asked_for_is_refused() -> None:
+    unit = '{"index":%d,"content":{"parts":[{"text":"a"}]}}'
+    for count in (128, 129):
+        body = Many("", {"candidates": "@many@"}, unit, False).text(count).encode()
+        last = answer("gemini-generate", body)[-1]
+        words = "expected at most 128 candidates at once, got 129"
+        assert getattr(last, "message", "") == (words if count > 128 else "")
+
+
+def test_the_growth_of_what_json_is_read_is_seen() -> None:
+    """What is read anew for each member."""
+
+    def again(count: int) -> None:
+        body = Many("", {"choices": "@many@"}, "{}", False).text(count).encode()
+        for _ in range(count):
+            PROTOCOLS["openai-chat"].check_whole(body)
+
+    assert too_much(again)

@@ -84,13 +84,7 @@ DRIVERS = [
     ),
     *framework("agno", "agno", "agno_agent.py", "ollama", "chat", "responses", "anthropic", "google"),
     *framework("deepagents", "deepagents", "deepagents_agent.py", "ollama", "chat", "anthropic", "google"),
-    Driver(
-        "google-adk",
-        "google-adk",
-        "google-adk",
-        GEMINI,
-        script("google_adk_agent.py", app="google-genai"),
-    ),
+    Driver("google-adk", "google-adk", "google-adk", GEMINI, script("google_adk_agent.py", app="google-genai")),
     Driver(
         "claude-agent-sdk",
         "claude-agent-sdk",

@@ -57,10 +57,7 @@ def measure(scale: Scale) -> Iterator[Result]:
         with tempfile.TemporaryDirectory(dir=base) as place:
             work = Path(place, "home", "work")
             work.mkdir(parents=True)
-            environ = dict.fromkeys(_NAMES, CANARY) | {
-                "PATH": "/usr/local/bin:/usr/bin:/bin",
-                "HOME": str(work.parent),
-            }
+            environ = dict.fromkeys(_NAMES, CANARY) | {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(work.parent)}
             sandbox = Sandbox(work, environ=environ, home=work.parent, bubblewrap=path, is_wanted=True)
             yield keyless(sandbox, kind)
             yield bombs(sandbox, kind)

@@ -32,10 +32,7 @@ WIDTHS = (1280, 400)
 THEMES = ("light", "dark")
 TOOL = {
     "type": "function",
-    "function": {
-        "name": "get_weather",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
-    },
+    "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},
 }
 #: How long a request took is a cell of its own; whether a page may copy is the browser's word.
 CHANGING = ((r"^\d+$", "N"), ("^Selected$", "Copied"))

@@ -61,8 +61,8 @@ BY_HAND = {
             Row("LongCat-2.0", 1_048_576, 131_072, ["text"], True, True),
             "https://docs.openclaw.ai/providers/longcat",
             "2026-11-21",
-        ),
-    ],
+        )
+    ]
 }
 
 

@@ -24,7 +24,7 @@ URL = f"http://127.0.0.1:{MOCK_PORT}"
 PYTHON_PACKAGES = {"litellm": ["litellm[proxy]"], "tensorzero": ["tensorzero"], "rolter": ["rolter"]}
 NODE_PACKAGES = {
     # With a newer @hono/node-server Portkey 1.15.2 answers 500 to every stream.
-    "portkey": ["@portkey-ai/gateway", "@hono/node-server@1.13.8"],
+    "portkey": ["@portkey-ai/gateway", "@hono/node-server@1.13.8"]
 }
 PEERS = (*PYTHON_PACKAGES, *NODE_PACKAGES)
 

@@ -118,10 +118,7 @@ def shown(run: str, outcome: Outcome) -> str:
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as a table of the documentation."""
-    lines = [
-        "| model | `tools` | right calls | wrong calls | calls where none was needed |",
-        "|---|---|--:|--:|--:|",
-    ]
+    lines = ["| model | `tools` | right calls | wrong calls | calls where none was needed |", "|---|---|--:|--:|--:|"]
     for row in rows:
         invented = f"{row.invented} of {row.plain_tasks}" if row.plain_tasks else "not asked"
         lines.append(f"| {row.model} | {row.run} | {row.right} of {row.tasks} | {row.wrong_calls} | {invented} |")

@@ -19,10 +19,7 @@ async def main() -> str:
     asked = types.Content(role="user", parts=[types.Part(text=QUESTION)])
     last = ""
     events = runner.run_async(
-        user_id="user",
-        session_id=session.id,
-        new_message=asked,
-        run_config=RunConfig(streaming_mode=StreamingMode.SSE),
+        user_id="user", session_id=session.id, new_message=asked, run_config=RunConfig(streaming_mode=StreamingMode.SSE)
     )
     async for event in events:
         if not event.partial and event.content and event.content.parts:

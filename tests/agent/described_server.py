@@ -26,11 +26,7 @@ def answer(method: str, described: dict[str, tuple[str, list[str]]]) -> dict[str
 
 
 def tool(name: str, description: str, arguments: list[str]) -> dict[str, object]:
-    schema = {
-        "type": "object",
-        "properties": {each: {"type": "string"} for each in arguments},
-        "required": arguments,
-    }
+    schema = {"type": "object", "properties": {each: {"type": "string"} for each in arguments}, "required": arguments}
     return {"name": name, "description": description, "inputSchema": schema}
 
 

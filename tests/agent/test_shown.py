@@ -118,10 +118,7 @@ def test_a_folders_name_forges_no_row_of_what_will_be_done() -> None:
             assert [row for row in drawn(plan, width=width) if row.startswith("│")] == ["│ rm -rf x"]
 
 
-@given(
-    st.text(alphabet=st.sampled_from("\t①—漢👩e\u0301\u0e33ש א٣a \n1①(\u200f"), max_size=80),
-    st.integers(30, 100),
-)
+@given(st.text(alphabet=st.sampled_from("\t①—漢👩e\u0301\u0e33ש א٣a \n1①(\u200f"), max_size=80), st.integers(30, 100))
 def test_drawn_rows_fit_whatever_they_hold(text: str, width: int) -> None:
     for plan in (plan_of(f"echo {text}"), plan_of("x", diff=f"+{text}\n")):
         showing = show_action(plan, width=width, height=60, whole=True)

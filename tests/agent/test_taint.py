@@ -42,8 +42,7 @@ def fetching(asked: list[str]) -> Planner:
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda each: each.name)
 @pytest.mark.parametrize(
-    ("rule", "is_asked"),
-    [("fetch", True), ("fetch:https://evil.example/**", False), ("fetch:https://*/**", True)],
+    ("rule", "is_asked"), [("fetch", True), ("fetch:https://evil.example/**", False), ("fetch:https://*/**", True)]
 )
 def test_after_text_of_the_folder_what_reaches_outside_is_asked(
     tmp_path: Path, reader: ToolCall, rule: str, is_asked: bool

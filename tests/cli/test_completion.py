@@ -103,10 +103,7 @@ def install(folder: Path) -> Path:
 class Shell:
     """A shell that somebody sits at."""
 
-    START: ClassVar = {
-        "bash": ["bash", "--norc", "--noprofile", "-i"],
-        "zsh": ["zsh", "-f", "-i"],
-    }
+    START: ClassVar = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f", "-i"]}
     SET_UP: ClassVar = {
         "bash": 'PS1="> "; eval "$(dragoman completion bash)"\n',
         "zsh": 'autoload -U compinit; compinit -u -D; eval "$(dragoman completion zsh)"\n',

@@ -66,10 +66,7 @@ def test_a_good_server_with_a_deaf_and_a_short_model(tmp_path: Path) -> None:
 
 
 def test_a_server_whose_every_model_drops_tools_silently(tmp_path: Path) -> None:
-    answers = {
-        "/v1/models": {"data": [{"id": "m"}]},
-        "/props": {"chat_template_caps": {"supports_tool_calls": False}},
-    }
+    answers = {"/v1/models": {"data": [{"id": "m"}]}, "/props": {"chat_template_caps": {"supports_tool_calls": False}}}
     with answering(answers) as url:
         good, bad = about(findings(tmp_path, llamacpp=f"{url}/v1"), "llamacpp")
     assert (good.level, bad.level, bad.text) == ("good", "bad", "no tools: m")

@@ -51,8 +51,7 @@ def test_each_command_has_help_with_an_example(name: str, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize(
-    "words",
-    [[], ["modles"], ["decode"], ["decode", "--protocol", "soap"], ["--loud"], ["config", "destroy"], ["call"]],
+    "words", [[], ["modles"], ["decode"], ["decode", "--protocol", "soap"], ["--loud"], ["config", "destroy"], ["call"]]
 )
 def test_wrong_usage_is_2(words: list[str]) -> None:
     run = dragoman(*words)

@@ -254,11 +254,7 @@ def test_a_body_that_never_ends_after_the_protocols_end(tmp_path):
             "no_progress_seconds = 0.3",
             "nothing of the answer came for",
         ),
-        (
-            [head(), *[0.05, chunk(event({"content": "b"}))] * 40],
-            "total_seconds = 0.3",
-            "the response took more than",
-        ),
+        ([head(), *[0.05, chunk(event({"content": "b"}))] * 40], "total_seconds = 0.3", "the response took more than"),
     ],
     ids=["head", "first-event", "silence", "progress", "total"],
 )
@@ -437,10 +433,7 @@ def test_run_runs_no_call_beside_a_failed_one(tmp_path, is_async, bad_first):
     with serving(streamed(*answer), streamed(*text("Done."))) as server:
         assert (asyncio.run(main(server)) if is_async else run(server, tmp_path, [write]).text) == "Done."
     assert ran == []
-    (
-        *_,
-        said,
-    ) = sent = server.requests[1].json["messages"]
+    (*_, said) = sent = server.requests[1].json["messages"]
     assert "Your call of write was not run" in said["content"]
     results = {message["tool_call_id"]: message["content"] for message in sent if message["role"] == "tool"}
     assert sorted(results) == (["c1"] if bad_first else ["c0", "c2"])

@@ -73,10 +73,7 @@ def test_a_default_of_none_may_be_said() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [
-        ('{"room":"hall"}', "hall red None"),
-        ('{"room":"hall","colour":"blue","coats":"2","extra":1}', "hall blue 2"),
-    ],
+    [('{"room":"hall"}', "hall red None"), ('{"room":"hall","colour":"blue","coats":"2","extra":1}', "hall blue 2")],
 )
 def test_a_call_runs_the_function(arguments: str, said: str) -> None:
     assert tool_of(paint).call(ToolCall("1", "paint", arguments)) == said

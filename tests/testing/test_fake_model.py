@@ -161,10 +161,7 @@ HI = {"role": "user", "content": "hi"}
 BODIES: dict[str, tuple[str, dict[str, Any]]] = {
     "openai-chat": ("/v1/chat/completions", {"model": "m", "messages": [HI]}),
     "openai-responses": ("/v1/responses", {"model": "m", "input": "hi"}),
-    "anthropic-messages": (
-        "/v1/messages",
-        {"model": "m", "max_tokens": 5, "messages": [HI]},
-    ),
+    "anthropic-messages": ("/v1/messages", {"model": "m", "max_tokens": 5, "messages": [HI]}),
     "ollama-chat": ("/api/chat", {"model": "m", "stream": False, "messages": [HI]}),
     "gemini-generate": (
         "/v1beta/models/m:generateContent",

@@ -77,10 +77,7 @@ ANSWERS: dict[str, tuple[tuple[Part, ...], dict[str, str]]] = {
             '<tool_call>{"name":"ping","arguments":{}}</tool_call>',
         },
     ),
-    "words": (
-        (Text(CONTENT),),
-        {"schema": json.dumps({"answer": CONTENT}), "prompted": CONTENT},
-    ),
+    "words": ((Text(CONTENT),), {"schema": json.dumps({"answer": CONTENT}), "prompted": CONTENT}),
     "thinking": (
         (Thinking("Ping it."), call("ping", "{}")),
         {

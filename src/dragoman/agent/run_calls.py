@@ -46,18 +46,7 @@ class Calls:
         window: the model's context in tokens, None when it is not known.
     """
 
-    __slots__ = (
-        "_face",
-        "_given",
-        "_limits",
-        "_meter",
-        "_session",
-        "_wire",
-        "approvals",
-        "taint",
-        "toolbox",
-        "window",
-    )
+    __slots__ = ("_face", "_given", "_limits", "_meter", "_session", "_wire", "approvals", "taint", "toolbox", "window")
 
     def __init__(
         self, session: Session, toolbox: Toolbox, *, approvals: Approvals, face: UserInterface, limits: Limits

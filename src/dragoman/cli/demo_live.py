@@ -53,11 +53,7 @@ _STOP: Final[dict[ProtocolName, dict[str, Any]]] = {
 }
 _MARKS: Final = ('"function":{', '"partial_json":', *WIRE_MARKS)
 _SAY_IT: Final = Message("user", (Text("Say the result as a sentence."),))  # without it, the model echoes
-_BASE_PATH: Final[dict[ProtocolName, str]] = {
-    "openai-chat": "/v1",
-    "anthropic-messages": "",
-    "openai-responses": "/v1",
-}
+_BASE_PATH: Final[dict[ProtocolName, str]] = {"openai-chat": "/v1", "anthropic-messages": "", "openai-responses": "/v1"}
 
 
 def add(a: int, b: int) -> str:
@@ -96,11 +92,7 @@ LEGS: Final = (
 def target_of(server: EmbeddedServer, protocol: ProtocolName) -> Target:
     """The embedded server as a target in one of its protocols."""
     provider = Provider(
-        name="embedded",
-        protocol=protocol,
-        base_url=server.url + _BASE_PATH[protocol],
-        local=True,
-        body=_STOP[protocol],
+        name="embedded", protocol=protocol, base_url=server.url + _BASE_PATH[protocol], local=True, body=_STOP[protocol]
     )
     return Target(provider, PROTOCOLS[protocol], server.model, PLAIN, ModelLimits(context=2048), Secret(server.api_key))
 
@@ -223,10 +215,7 @@ def _run(tool: FunctionTool | None, call: ToolCall) -> ToolResult:
 
 
 async def _stream(
-    target: Target,
-    request: Request,
-    transport: Transport,
-    show: Callable[[float, bytes, Sequence[Event]], None] | None,
+    target: Target, request: Request, transport: Transport, show: Callable[[float, bytes, Sequence[Event]], None] | None
 ) -> Reply:
     """One response; `show` is given its bytes and events as they come, after so many seconds."""
     exchange = Exchange(target, request, new_id=new_id)

@@ -62,12 +62,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 
 def values_for(config: Config, *, url: str, model: str | None = None) -> dict[str, str]:
     """What stands for the placeholders: `model`, else the first that the configuration has for clients."""
-    return {
-        "url": url,
-        "v1": f"{url}/v1",
-        "model": model or _first_model(config) or NO_MODEL,
-        "key": shown_key(config),
-    }
+    return {"url": url, "v1": f"{url}/v1", "model": model or _first_model(config) or NO_MODEL, "key": shown_key(config)}
 
 
 def shown_key(config: Config) -> str:

@@ -7,17 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
-from dragoman.client.call import (
-    Cache,
-    Call,
-    Choice,
-    ParamsLike,
-    Stop,
-    Targets,
-    Thought,
-    field_keywords,
-    read_call,
-)
+from dragoman.client.call import Cache, Call, Choice, ParamsLike, Stop, Targets, Thought, field_keywords, read_call
 from dragoman.client.client import Requester
 from dragoman.client.configured import configured
 from dragoman.client.embed import Embeddings, embed, read_texts

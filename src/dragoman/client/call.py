@@ -215,13 +215,7 @@ def sum_of(replies: Sequence[Reply]) -> tuple[Usage, Cost | None]:
 
 
 def field_keywords(
-    max_tokens: object,
-    temperature: object,
-    top_p: object,
-    stop: object,
-    seed: object,
-    reasoning: object,
-    cache: object,
+    max_tokens: object, temperature: object, top_p: object, stop: object, seed: object, reasoning: object, cache: object
 ) -> Mapping[str, object]:
     """The keywords that are fields of `Params`, by name."""
     return {

@@ -239,12 +239,7 @@ class Requester:
         if trace_parent:
             outgoing.headers["traceparent"] = trace_parent
         return WholePassthrough(
-            ready,
-            outgoing,
-            self._attempts(chain, meter),
-            self._transport,
-            self._whole_seconds,
-            Guard(),
+            ready, outgoing, self._attempts(chain, meter), self._transport, self._whole_seconds, Guard()
         )
 
     async def models(

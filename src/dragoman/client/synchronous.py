@@ -9,17 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from dragoman.client.background_loop import Background
-from dragoman.client.call import (
-    Cache,
-    Call,
-    Choice,
-    ParamsLike,
-    Stop,
-    Targets,
-    Thought,
-    field_keywords,
-    read_call,
-)
+from dragoman.client.call import Cache, Call, Choice, ParamsLike, Stop, Targets, Thought, field_keywords, read_call
 from dragoman.client.client import Requester
 from dragoman.client.configured import configured
 from dragoman.client.embed import Embeddings, embed, read_texts

@@ -104,13 +104,7 @@ class _Cleaner:
 
     __slots__ = ("_deviations", "_own", "_takes_result_media")
 
-    def __init__(
-        self,
-        own: Origin,
-        deviations: list[Deviation],
-        *,
-        takes_result_media: bool,
-    ) -> None:
+    def __init__(self, own: Origin, deviations: list[Deviation], *, takes_result_media: bool) -> None:
         self._own = own
         self._takes_result_media = takes_result_media
         self._deviations = deviations

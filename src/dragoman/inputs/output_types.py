@@ -157,9 +157,7 @@ def _read_list(value: Any, read: Callable[[Any], Any]) -> list[Any]:
     return out
 
 
-def _union(
-    members: list[tuple[dict[str, Any], Callable[[Any], Any]]],
-) -> tuple[dict[str, Any], Callable[[Any], Any]]:
+def _union(members: list[tuple[dict[str, Any], Callable[[Any], Any]]]) -> tuple[dict[str, Any], Callable[[Any], Any]]:
     """Of the members that a value fits, the one with the fewest keys that it does not know; the first of equals."""
 
     def read(value: Any) -> Any:

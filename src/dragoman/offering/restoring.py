@@ -7,14 +7,7 @@ from typing import Final, final
 import msgspec
 
 from dragoman import _json
-from dragoman.events import (
-    Event,
-    PartEvent,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallFailed,
-    ToolCallStart,
-)
+from dragoman.events import Event, PartEvent, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
 from dragoman.protocol.native_tools import ToolForms
 from dragoman.types import Native, ToolCall
 

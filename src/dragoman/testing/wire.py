@@ -66,19 +66,7 @@ def play_turn(protocol: Protocol, parsed: Parsed, script: Script, usage: Usage) 
             parts = change(parts)
     has_calls = any(isinstance(part, ToolCall) for part in parts)
     reason: StopReason = "tool_use" if has_calls else "stop"
-    reply: Reply = Reply(
-        f"fake{new_id()}",
-        request.model,
-        _CREATED,
-        parts,
-        reason,
-        None,
-        usage,
-        None,
-        None,
-        (),
-        (),
-    )
+    reply: Reply = Reply(f"fake{new_id()}", request.model, _CREATED, parts, reason, None, usage, None, None, (), ())
     if request.stream:
         encoder = protocol.encoder(new_id=new_id, model=request.model, created=_CREATED, style=parsed.style)
         events = list(_in_pieces(unfold(reply)))

@@ -53,12 +53,7 @@ def _call(tool: Tool, place: int, definitions: dict[str, Json]) -> Json:
 
 
 def _object(properties: dict[str, Json]) -> dict[str, Json]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 class _Placed:

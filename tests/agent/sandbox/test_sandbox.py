@@ -22,11 +22,7 @@ PYTHON = os.path.realpath(sys.executable)
 BUBBLEWRAP = find_bubblewrap()
 #: With the sandbox only where bubblewrap works; what holds without it is tested everywhere.
 KINDS = [None, *([BUBBLEWRAP] if BUBBLEWRAP else [])]
-ENVIRON = {
-    "PATH": f"{Path(PYTHON).parent}:/usr/local/bin:/usr/bin:/bin",
-    "HOME": "/nonexistent",
-    "LANG": "C.UTF-8",
-}
+ENVIRON = {"PATH": f"{Path(PYTHON).parent}:/usr/local/bin:/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 
 
 @pytest.fixture(params=KINDS, ids=lambda path: "sandboxed" if path else "bare")

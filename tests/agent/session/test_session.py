@@ -17,17 +17,7 @@ from dragoman.agent.session.session import Session
 from dragoman.agent.session.store import default_store, find_session, list_sessions
 from dragoman.agent.tool_plan import Plan
 from dragoman.errors import UsageError
-from dragoman.types import (
-    Media,
-    Message,
-    Native,
-    Opaque,
-    Origin,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from dragoman.types import Media, Message, Native, Opaque, Origin, Text, Thinking, ToolCall, ToolResult
 
 MESSAGES = [
     Message("user", (Text("Grüße\n\u2028 'x'"), Media("image", "image/png", data="AAAA"))),

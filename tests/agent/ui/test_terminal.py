@@ -13,16 +13,7 @@ import pytest
 from rich.console import Console
 
 from agent import scenes
-from agent.driving import (
-    PROMPT,
-    QUESTION,
-    PseudoTerminal,
-    allow_the_command,
-    at_prompt,
-    chatting,
-    enter,
-    wait_for,
-)
+from agent.driving import PROMPT, QUESTION, PseudoTerminal, allow_the_command, at_prompt, chatting, enter, wait_for
 from agent.playing import call, numbered, playing, script
 from agent.test_hostile_repositories import REPOSITORIES, trap
 from agent.test_safe_text import SEQUENCES

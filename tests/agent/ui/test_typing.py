@@ -5,16 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from agent.driving import (
-    PROMPT,
-    QUESTION,
-    PseudoTerminal,
-    allow_the_command,
-    at_prompt,
-    chatting,
-    enter,
-    wait_for,
-)
+from agent.driving import PROMPT, QUESTION, PseudoTerminal, allow_the_command, at_prompt, chatting, enter, wait_for
 from agent.playing import call, numbered, playing
 from dragoman.types import Part, Request, Text, ToolResult
 

@@ -9,19 +9,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
-from dragoman.types import (
-    Media,
-    Message,
-    Native,
-    Opaque,
-    Origin,
-    Part,
-    Role,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from dragoman.types import Media, Message, Native, Opaque, Origin, Part, Role, Text, Thinking, ToolCall, ToolResult
 
 _Kind: TypeAlias = Literal["text", "thinking", "media", "call", "result", "opaque"]
 

@@ -23,14 +23,7 @@ from dragoman.agent.sandbox.sandbox import clean_environment
 from dragoman.agent.tool_plan import Outcome, Plan, ToolFailed, identity_of
 from dragoman.agent.tools.pins import Pins, definition_of, origin_of
 from dragoman.agent.tools.toolbox import Planner, other_plan
-from dragoman.client.mcp.session import (
-    CALL_SECONDS,
-    OPEN_SECONDS,
-    McpSession,
-    left_out,
-    read_result,
-    require_package,
-)
+from dragoman.client.mcp.session import CALL_SECONDS, OPEN_SECONDS, McpSession, left_out, read_result, require_package
 from dragoman.config import Config, McpServer, read_secret
 from dragoman.errors import DragomanError
 from dragoman.types import Text, Tool, ToolCall

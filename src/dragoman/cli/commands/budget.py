@@ -25,13 +25,7 @@ from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, say
 from dragoman.config import Config, Quota, QuotaConfig
 from dragoman.config.ledger import check_amounts
-from dragoman.config.quotas import (
-    UTC_NAME,
-    Period,
-    Unit,
-    quota_fields,
-    read_quota,
-)
+from dragoman.config.quotas import UTC_NAME, Period, Unit, quota_fields, read_quota
 from dragoman.errors import ConfigError, DragomanError, UsageError
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Missing, Refused, StoreAway

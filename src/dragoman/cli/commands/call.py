@@ -97,11 +97,7 @@ async def _call(options: argparse.Namespace, question: Question, config: Config)
         target = options.target or question.target or await _pick_target(client)
         local = resolve(target, config).provider.local
         stream = client.stream(
-            target,
-            question.messages,
-            tools=question.tools,
-            tool_choice=question.tool_choice,
-            params=question.params,
+            target, question.messages, tools=question.tools, tool_choice=question.tool_choice, params=question.params
         )
         async with _waiting("loading model…" if local else "waiting…") as end_waiting, stream:
             while events := await stream.next_batch():

@@ -165,12 +165,7 @@ def fates_of(asked: Json, sent: Json, deviations: list[Deviation]) -> list[Fate]
 
 
 def _fate(
-    path: str,
-    kind: str,
-    values: list[str],
-    at: dict[str, set[str]],
-    places: dict[str, list[str]],
-    told: _Told,
+    path: str, kind: str, values: list[str], at: dict[str, set[str]], places: dict[str, list[str]], told: _Told
 ) -> Fate:
     """`kind`: the type of the object that the field stands in, where a deviation names that."""
     said = told.of(path, kind)

@@ -49,12 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--seed", metavar="TEXT", help="ask the same questions again (default: new ones every time)")
     parser.add_argument(
-        "--report",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="write .json, .html or .xml (JUnit)",
+        "--report", type=Path, action="append", default=[], metavar="FILE", help="write .json, .html or .xml (JUnit)"
     )
     parser.add_argument(
         "--jobs", type=read_count, default=1, metavar="N", help="validate N targets at a time (default: 1)"

@@ -12,13 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO, final
 
 from dragoman import _json
-from dragoman.client.mcp.session import (
-    CALL_SECONDS,
-    OPEN_SECONDS,
-    McpSession,
-    read_result,
-    require_package,
-)
+from dragoman.client.mcp.session import CALL_SECONDS, OPEN_SECONDS, McpSession, read_result, require_package
 from dragoman.config import McpServer, read_mcp_server, read_secret
 from dragoman.deviations import clip
 from dragoman.errors import ConfigError, DragomanError, UsageError

@@ -322,12 +322,7 @@ PAGES: Final[tuple[Page, ...]] = (
     Page("ollama-chat", ("POST",), "/api/show", _show),
     *(
         Page("ollama-chat", (method,), f"/api/{verb}", _unsupported)
-        for method, verb in (
-            ("POST", "push"),
-            ("POST", "create"),
-            ("POST", "copy"),
-            ("DELETE", "delete"),
-        )
+        for method, verb in (("POST", "push"), ("POST", "create"), ("POST", "copy"), ("DELETE", "delete"))
     ),
     Page("anthropic-messages", ("POST",), "/v1/messages/count_tokens", _anthropic_count),
     *(

@@ -225,11 +225,7 @@ class StoredTurn:
             return self._whole
 
         return msgspec.structs.replace(
-            protocol,
-            parse_request=parse_request,
-            encoder=encoder,
-            render_response=render_response,
-            peek=no_glance,
+            protocol, parse_request=parse_request, encoder=encoder, render_response=render_response, peek=no_glance
         )
 
     @property

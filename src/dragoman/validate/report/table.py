@@ -36,10 +36,7 @@ def render_target(run: TargetRun, *, paint: Paint, width: int = 120) -> str:
     if proof is None:
         return "".join(f"{line}\n" for line in _concluded(run, paint, width))
     asked = "1 request" if proof.requests == 1 else f"{proof.requests} requests"
-    lines = [
-        *_concluded(run, paint, width),
-        paint("dim", f"  {proof.protocol}, {proof.suite} suite, {asked}"),
-    ]
+    lines = [*_concluded(run, paint, width), paint("dim", f"  {proof.protocol}, {proof.suite} suite, {asked}")]
     names = max(len(label_of(name)) for name in (*proof.probes, *proof.skipped))
     for name, result in proof.probes.items():
         lines += _probe(label_of(name).ljust(names), result, paint, width)

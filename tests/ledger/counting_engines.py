@@ -35,6 +35,9 @@ class Ledger:
     def seeds(self, accounts: Collection[int]) -> dict[int, Seed]:
         return {account: self._seed(account) for account in accounts}
 
+    def filling(self, account: int) -> str:
+        return render_filling(self._seed(account))
+
     def live(self) -> set[str]:
         return self._live()
 
@@ -46,6 +49,12 @@ class Ledger:
     def set_patience(self, seconds: float) -> None: ...
 
     def close(self) -> None: ...
+
+
+def render_filling(seed: Seed) -> str:
+    """A seed as counters are given it; see `Roster.filling`."""
+    live = [f"{holder} {used}" for holder, used in seed.by_holder.items()]
+    return " ".join([str(seed.closed), str(seed.adjusted), str(len(live)), *live, *seed.ended])
 
 
 class _WithRows:

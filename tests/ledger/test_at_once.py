@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -12,12 +13,16 @@ from typing import Any
 
 import pytest
 import uvloop
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.ledger.interfaces import CountersAway
+from dragoman.ledger.stores.postgresql_asking import Answer
 from ledger.counting_engines import REMOTE, CountingEngines
 
 pytestmark = pytest.mark.parametrize("kind", [kind for kind in REMOTE if kind == "postgresql"])
 _PROCESS = "SELECT pg_backend_pid()"
+_TEXT = "SELECT pg_backend_pid()::text"
 
 
 @pytest.fixture
@@ -55,12 +60,60 @@ def test_answers_and_failures_are_those_of_the_thread(
     in_a_loop(ask, new_loop)
 
 
-def test_what_is_late_goes_on_in_the_thread(database: Any) -> None:
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_one_text_is_that_of_the_driver(
+    database: Any, new_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:  # fmt: skip
+    def ask() -> None:
+        for statement, values, expected in (
+            ("SELECT $1::text", ("",), ""), ("SELECT $1::text", ("a ä\n\U0001f600",), "a ä\n\U0001f600"),
+            ("SELECT concat_ws('|', $1::bigint, $2::float8, $3::boolean::int, $4::text)",
+             (-(2**63), math.inf, True, None), f"{-(2**63)}|Infinity|1"),
+            ("SELECT concat_ws('|', $1::float8, $2::boolean::int)", (1.5e-7, False), "1.5e-07|0"),
+            ("SELECT repeat($1::text, $2::int)", ("ZI", 1_500_000), "ZI" * 1_500_000),
+        ):  # fmt: skip
+            for _ in "123":
+                assert database.ask(statement, *values) == expected
+            assert database.do(lambda one: one.ask(statement, *values)) == expected  # noqa: B023
+        for statement, values in (
+            ("SELECT (1 / $1::int)::text", (0,)), ("SELECT $1::bigint::text", (2**70,)), ("SELECT nothing", ()),
+            ("SELECT $1::text", ("\x00",)), ("SELECT $1::int::text", ("x",)),
+        ):  # fmt: skip
+            for _ in "12":
+                with pytest.raises(CountersAway):
+                    database.ask(statement, *values)
+        assert database.ask("SELECT (1 / $1::int)::text", 1) == "1"
+        database.do(lambda one: one.execute(f"DEALLOCATE {one._prepared['SELECT $1::text'].name}"))
+        assert database.ask("SELECT $1::text", "again") == "again"
+        assert database.ask(_TEXT) == process  # none of them ended the connection
+
+    process = database.ask(_TEXT)
+    in_a_loop(ask, new_loop)
+
+
+@given(st.lists(st.integers(1, 200), max_size=6), st.text(max_size=60), st.booleans())
+def test_an_answer_is_the_same_however_it_is_cut(kind: str, cuts: list[int], text: str, fails: bool) -> None:
+    row = text.encode()
+    said = [(b"2", b""), (b"S", b"a\x00b\x00"), (b"D", b"\x00\x01" + len(row).to_bytes(4, "big") + row)]
+    said += [(b"E", b"no")] if fails else [(b"C", b"SELECT 1\x00")]
+    data = b"".join(name + (len(body) + 4).to_bytes(4, "big") + body for name, body in [*said, (b"Z", b"I")])
+    answer, at = Answer(), 0
+    for size in [*cuts, len(data)]:
+        piece = data[at : at + size]
+        at += len(piece)
+        if not piece:
+            break
+        assert answer.take(piece) is (at == len(data))
+    assert (answer.text, answer.is_plain) == (text, not fails)
+
+
+@pytest.mark.parametrize("how", ["fetch", "ask"])
+def test_what_is_late_goes_on_in_the_thread(database: Any, how: str) -> None:
     def ask() -> None:
         database.set_patience(0.2)
         begun = time.monotonic()
         with pytest.raises(CountersAway, match="in time"):
-            database.fetch("SELECT pg_sleep(1)")
+            getattr(database, how)(late)
         for _ in range(3):
             with pytest.raises(CountersAway, match="no answer yet"):
                 database.fetch("SELECT 1")
@@ -73,18 +126,23 @@ def test_what_is_late_goes_on_in_the_thread(database: Any) -> None:
             time.sleep(0.05)
 
     process = database.fetch(_PROCESS)
+    late = "SELECT pg_sleep(current_setting('dragoman.test')::float8)::text"
+    database.do(lambda one: one.execute("SET dragoman.test = 0"))
+    database.ask(late)  # it is prepared
+    database.do(lambda one: one.execute("SET dragoman.test = 1"))
     in_a_loop(ask, uvloop.new_event_loop)
 
 
 def test_a_connection_that_ended_is_begun_anew(database: Any, counting: CountingEngines) -> None:
     def ask() -> None:
         for _ in range(3):
-            [(process,)] = database.fetch(_PROCESS)
-            other.fetch("SELECT pg_terminate_backend($1)", process)
+            process = database.ask(_TEXT)
+            assert database.fetch(_PROCESS) == [(int(process),)]
+            other.fetch("SELECT pg_terminate_backend($1)", int(process))
             begun = time.monotonic()
             while True:
                 with suppress(CountersAway):
-                    assert database.fetch(_PROCESS) != [(process,)]
+                    assert database.ask(_TEXT) != process
                     break
                 assert time.monotonic() - begun < 30
 
@@ -99,6 +157,9 @@ def test_each_of_many_threads_hears_its_own_answer(database: Any) -> None:
         for turn in range(60):
             wanted, size = number * 1_000 + turn, chance.choice((1, 100, 100_000))
             statement = "SELECT $1::int, repeat('z', $2::int)"
+            if chance.random() < 0.4:
+                text = database.ask("SELECT $1::int || repeat('z', $2::int)", wanted, size)
+                assert text == f"{wanted}{'z' * size}"
             if chance.random() < 0.3:
                 found = database.do(lambda one: one.fetch(statement, wanted, size))  # noqa: B023
             else:

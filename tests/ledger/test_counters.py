@@ -282,7 +282,7 @@ class _Lost:
     def epoch(self) -> str:
         return "one"
 
-    def take(self, claim: Claim, *, announces: bool, seed: Seed | None = None) -> Lease | None:
+    def take(self, claim: Claim, *, announces: bool, filling: str | None = None) -> Lease | None:
         return Lease("lost", epoch="")
 
     def heard(self, *holders: str) -> None:
@@ -303,12 +303,12 @@ class _Cold:
     def __init__(self) -> None:
         self.had_rows: list[bool] = []
 
-    def seeds(self, accounts: Collection[int]) -> dict[int, Seed]:
-        return {account: Seed() for account in accounts}
+    def filling(self, account: int) -> str:
+        return "0 0 0"
 
-    def take(self, claim: Claim, *, announces: bool, seed: Seed | None = None) -> Lease | None:
-        self.had_rows.append(seed is not None)
-        return None if seed is None else Lease("granted", epoch=claim.epoch, was_cold=True)
+    def take(self, claim: Claim, *, announces: bool, filling: str | None = None) -> Lease | None:
+        self.had_rows.append(filling is not None)
+        return None if filling is None else Lease("granted", epoch=claim.epoch, was_cold=True)
 
 
 def test_rows_are_read_ahead_only_in_a_life_in_which_one_was_cold() -> None:

@@ -128,21 +128,21 @@ def test_sums_of_a_batch_are_those_of_its_rows_one_by_one(
 #: What is told of an intent otherwise than before, and in which of two ways.
 _told = st.tuples(st.integers(0, 1), st.sampled_from(["", "key", "owner", "accounts", "started", "holder"]))
 #: Of each: which attempt, what is told of it, and whether it has ended.
-_deliveries = st.lists(st.lists(st.tuples(st.integers(0, 39), _told, st.booleans()), max_size=60), max_size=4)
+_deliveries = st.lists(st.lists(st.tuples(st.integers(0, 23), _told, st.booleans()), max_size=30), max_size=2)
 
 
-@settings(max_examples=60)
-@given(_deliveries, st.integers(0, 40), st.lists(_told, min_size=40, max_size=40))
+@settings(max_examples=25)
+@given(_deliveries, st.integers(0, 24), st.lists(_told, min_size=24, max_size=24))
 def test_sums_are_those_of_single_rows_also_where_an_end_tells_of_another_intent(
     tmp_path_factory: pytest.TempPathFactory, deliveries: list[list[tuple[int, tuple[int, str], bool]]],
     open_first: int, told: list[tuple[int, str]],
 ) -> None:  # fmt: skip
     """An end comes with its intent once more: what was said of that first stands, and is what the sums count."""
     ids = AttemptIds(3)
-    intents = [intent(ids, number, accounts=(4, number)) for number in range(40)]
+    intents = [intent(ids, number, accounts=(4, number)) for number in range(24)]
 
     def row(number: int, twin: int, changed: str, *, ends: bool) -> Row:
-        opened, other = intents[number], intents[(number + twin) % 40]
+        opened, other = intents[number], intents[(number + twin) % 24]
         holder, started = HOLDER, opened.started + 10**10 * twin
         if changed == "holder":
             holder = ("00000000000000cd", HOLDER)[twin]

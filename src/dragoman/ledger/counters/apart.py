@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from dragoman.ledger.counters.aside import Aside
+from dragoman.ledger.counters.aside import Aside, AtOnce
 from dragoman.ledger.interfaces import CountersAway, Refused, StoreAway
 from dragoman.ledger.stores.postgresql import prepare
-from dragoman.ledger.stores.postgresql_connection import Connection, Fetched
+from dragoman.ledger.stores.postgresql_connection import Connection
 from dragoman.ledger.stores.postgresql_schema import LOCK
 from dragoman.secret import Secret
 
@@ -53,21 +53,30 @@ class Database:
     def fetch(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """All rows that a statement gives. Raises as `do`."""
 
-        def work(connection: Connection) -> list[tuple[Any, ...]]:
-            return connection.fetch(statement, *values)
+        return self._on_the_spot(Connection.fetch, Connection.fetch_at_once, statement, values)
 
-        def at_once(seconds: float) -> Fetched | Callable[[], list[tuple[Any, ...]]]:
+    def ask(self, statement: str, *values: object) -> str:
+        """The one text that a statement gives which is asked often. Raises as `do`."""
+        return self._on_the_spot(Connection.ask, Connection.ask_at_once, statement, values)
+
+    # ------------------------------------------------------------ inside
+
+    def _on_the_spot(
+        self, ask: Callable[..., _T], ask_at_once: Callable[..., AtOnce[_T]], statement: str, values: tuple[object, ...]
+    ) -> _T:
+        def work(connection: Connection) -> _T:
+            return ask(connection, statement, *values)
+
+        def at_once(seconds: float) -> AtOnce[_T]:
             connection = self._connection
             if connection is None or not (self._is_ready and connection.is_open):
                 return partial(self._work, work)
-            return connection.fetch_at_once(seconds, statement, *values)
+            return ask_at_once(connection, seconds, statement, *values)
 
         try:
             return self._aside.do(partial(self._work, work), at_once=at_once)
         except (StoreAway, Refused) as problem:
             raise CountersAway(str(problem)) from None
-
-    # ------------------------------------------------------------ inside
 
     def _work(self, work: Callable[[Connection], _T]) -> _T:
         connection = self._connection

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from dragoman.ledger.counters.apart import Database
 from dragoman.ledger.counters.remote import Listing, Share
-from dragoman.ledger.interfaces import Account, Claim, Lease, Seed
+from dragoman.ledger.interfaces import Account, Claim, Lease
 from dragoman.ledger.limits.accounts import is_recorded
 
 #: Seconds for which an ended holder is remembered, and after the end of its period for which an account is kept.
@@ -23,7 +23,10 @@ _TOTALS: Final = """
 SELECT id, (closed + adjusted + coalesce((SELECT sum(amount) FROM counter_share WHERE account = id), 0))::bigint
 FROM counter_account WHERE id = ANY($1::bigint[]) AND life = (SELECT counter_epoch()) AND is_seeded
 """
-_TAKE: Final = "SELECT * FROM counter_take($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+_TAKE: Final = (
+    "SELECT concat_ws('|', outcome, amount_now, is_tight::int, others, epoch_now) "
+    "FROM counter_take($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+)
 
 
 class PostgresqlPlace:
@@ -50,14 +53,15 @@ class PostgresqlPlace:
     def heard(self, *holders: str) -> None:
         self._ask("DELETE FROM counter_awaited WHERE holder = ANY($1::text[]) RETURNING 1", list(holders))
 
-    def take(self, claim: Claim, *, announces: bool, seed: Seed | None = None) -> Lease:
+    def take(self, claim: Claim, *, announces: bool, filling: str | None = None) -> Lease:
         """Fills an account of itself."""
         told = claim.facts.spent + claim.facts.reserved
-        [(outcome, amount, is_tight, epoch, others)] = self._ask(
+        found = self._database.ask(
             _TAKE, claim.epoch, claim.account, claim.holder, claim.number, told, claim.want, claim.least, claim.limit,
             claim.generation, claim.until, is_recorded(claim.account), announces, self._clock(),
         )  # fmt: skip
-        return Lease(outcome, amount, is_tight, epoch, others)
+        outcome, amount, is_tight, others, epoch = found.split("|")
+        return Lease(cast(Any, outcome), int(amount), is_tight == "1", epoch, int(others))
 
     def fold(self, account: Account, holder: str, spent: int) -> None:
         self._ask("SELECT counter_fold($1, $2, $3, $4)", account, holder, spent, self._clock())

@@ -63,9 +63,10 @@ class Place(Protocol):
         """These are awaited no more."""
         ...
 
-    def take(self, claim: Claim, *, announces: bool, seed: Seed | None = None) -> Lease | None:
-        """As `Counters.take`; None: call again with what the account is filled with, where it is not yet, in one piece:
-        what was told stays, but of those who the seed says ended. `announces`: what is told is kept until then."""
+    def take(self, claim: Claim, *, announces: bool, filling: str | None = None) -> Lease | None:
+        """As `Counters.take`; None: call again with what the account is filled with (see `Roster.filling`), where it is
+        not yet, in one piece: what was told stays, but of those who have ended by it. `announces`: what is told is kept
+        until then."""
         ...
 
     def fold(self, account: Account, holder: str, spent: int) -> None:
@@ -120,6 +121,11 @@ class Roster(Protocol):
         """What the rows say of accounts, one state of all."""
         ...
 
+    def filling(self, account: Account) -> str:
+        """What an account is filled with, a `Seed` in words with a blank between: what is closed, what corrections add,
+        how many holders have not ended, each of these with what it used, then who has ended."""
+        ...
+
     def set_patience(self, seconds: float) -> None:
         """A call waits for an answer for so long from now on."""
         ...
@@ -150,10 +156,11 @@ class RemoteCounters:
     def take(self, claim: Claim) -> Lease:
         is_first = claim.number == 1
         # In a life that was settling yet, others might end between the reading and the call, with rows that it misses.
-        seed = self._seed(claim.account) if is_first and self._cold_in == claim.epoch else None
-        lease = self._place.take(claim, announces=False, seed=seed)
-        if lease is None:
-            lease = self._place.take(claim, announces=False, seed=self._seed(claim.account))
+        is_ahead = is_first and self._cold_in == claim.epoch
+        filling = self._roster.filling(claim.account) if is_ahead and is_recorded(claim.account) else None
+        lease = self._place.take(claim, announces=False, filling=filling)
+        if lease is None:  # what stands in no row is never asked for
+            lease = self._place.take(claim, announces=False, filling=self._roster.filling(claim.account))
         if lease is None:
             raise CountersAway("an account was not filled")
         if is_first and is_recorded(claim.account):
@@ -169,7 +176,7 @@ class RemoteCounters:
     def correct(self, account: Account) -> None:
         # Two who do this at once may write the older sum last: the next sweep finds it.
         if is_recorded(account):
-            self._place.correct(account, self._seed(account).adjusted)
+            self._place.correct(account, self._roster.seeds((account,))[account].adjusted)
 
     def look(self) -> str:
         """The epoch of the life that goes on; one is begun where none does.
@@ -258,6 +265,3 @@ class RemoteCounters:
         """The next call opens all anew."""
         self._place.close()
         self._roster.close()
-
-    def _seed(self, account: Account) -> Seed:
-        return self._roster.seeds((account,))[account] if is_recorded(account) else Seed()

@@ -14,7 +14,7 @@ from dragoman.ledger.counters.remote import Spent
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Account, CountersAway, Seed
 from dragoman.ledger.journal.writing import sync_folder
-from dragoman.ledger.limits.accounts import is_of_tokens
+from dragoman.ledger.limits.accounts import TOKENS, is_of_tokens
 from dragoman.ledger.limits.leases import GONE_SECONDS, LEASE_SECONDS
 from dragoman.ledger.limits.seeding import live_holders
 from dragoman.ledger.locking import FileLock
@@ -30,6 +30,19 @@ _JOIN: Final = "INSERT INTO holder(id, machine) VALUES($1, $2) ON CONFLICT DO NO
 _SEEDS: Final = """
 SELECT account, holder, sum(nano)::bigint, sum(tokens)::bigint FROM spend WHERE account = ANY($1::bigint[])
 GROUP BY 1, 2 UNION ALL SELECT NULL, id, (ended IS NOT NULL)::int, 0 FROM holder
+"""
+#: As `Roster.filling` says it; also one statement.
+_FILLING: Final = f"""
+SELECT concat_ws(' ', coalesce(sum(amount) FILTER (WHERE is_closed), 0),
+  coalesce(sum(amount) FILTER (WHERE name = '{ADJUSTED}'), 0), count(*) FILTER (WHERE is_live),
+  string_agg(name || ' ' || amount, ' ') FILTER (WHERE is_live), string_agg(name, ' ') FILTER (WHERE has_ended))
+FROM (
+  SELECT coalesce(holder.id, used.holder) AS name, coalesce(amount, 0) AS amount,
+    holder.id IS NOT NULL AND ended IS NULL AS is_live, ended IS NOT NULL AS has_ended,
+    (holder.id IS NULL OR ended IS NOT NULL) AND coalesce(used.holder, '') <> '{ADJUSTED}' AS is_closed
+  FROM holder FULL JOIN (
+    SELECT holder, sum(CASE WHEN $1::bigint & 3 = {TOKENS} THEN tokens ELSE nano END)::bigint AS amount
+    FROM spend WHERE account = $1::bigint GROUP BY 1) AS used ON holder.id = used.holder) AS each
 """
 _SPENT: Final = (
     "SELECT account, holder, sum(nano)::bigint, sum(tokens)::bigint FROM spend WHERE account = ANY($1::bigint[]) "
@@ -78,6 +91,9 @@ class SharedRoster:
             closed = sum(amount for holder, amount in by_holder.items() if holder not in live)
             seeds[account] = Seed(closed, {each: by_holder.get(each, 0) for each in live}, ended, adjusted)
         return seeds
+
+    def filling(self, account: Account) -> str:
+        return self._database.ask(_FILLING, account)
 
     def spent(self, accounts: Collection[Account]) -> Spent:
         """What holders spent of accounts by the rows; what corrections add stands under `ADJUSTED`. Raises

@@ -11,9 +11,8 @@ import hashlib
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from functools import cache, partial
-from itertools import chain
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
 
@@ -21,7 +20,7 @@ from dragoman.errors import MissingExtra
 from dragoman.ledger.counters import valkey_scripts as scripts
 from dragoman.ledger.counters.aside import Aside
 from dragoman.ledger.counters.remote import Listing, Share
-from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed
+from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease
 from dragoman.ledger.limits.accounts import is_recorded
 from dragoman.secret import Secret, masked
 
@@ -43,6 +42,11 @@ _KEPT_AFTER: Final = 2 * 3_600.0
 _MOST: Final = 2**53
 #: Accounts that are read at once.
 _AT_ONCE: Final = 500
+_READ_SIZE: Final = 65_536
+_END: Final = b"\r\n"
+_KINDS: Final = (b"$", b":", b"-", b"+")
+#: In place of a word that there is not.
+_NONE: Final = "-"
 _NO_TLS: Final = "tls=off"
 _WITH_TLS: Final = ("valkeys:", "rediss:")
 
@@ -108,7 +112,7 @@ class ValkeyPlace:
 
     def begin(self, epoch: str, awaited: Collection[str]) -> str:
         lives = [
-            str(self._run(scripts.BEGIN, bucket, None, awaited, known=epoch)) for bucket in range(_BUCKETS)
+            str(self._run(scripts.BEGIN, bucket, None, ' '.join(awaited), known=epoch)) for bucket in range(_BUCKETS)
         ]  # fmt: skip
         return self._know(lives)
 
@@ -118,20 +122,17 @@ class ValkeyPlace:
     def heard(self, *holders: str) -> None:
         self._for_all(lambda pipeline, keys: pipeline.srem(keys[1], *holders))
 
-    def take(self, claim: Claim, *, announces: bool, seed: Seed | None = None) -> Lease | None:
+    def take(self, claim: Claim, *, announces: bool, filling: str | None = None) -> Lease | None:
         told = claim.facts.spent + claim.facts.reserved
         if max(told + claim.want, claim.limit) >= _MOST:
             raise CountersAway(f"{self.name}: expected numbers below 2^53")
         if claim.epoch != self._epoch or not self._lives:
             return Lease("lost", epoch=self._epoch)
-        forget_at = "" if math.isinf(claim.until) else int((claim.until + _KEPT_AFTER) * 1_000)
-        filled = () if seed is None else (
-            seed.closed, seed.adjusted, len(seed.by_holder), *chain.from_iterable(seed.by_holder.items()), *seed.ended
-        )  # fmt: skip
+        forget_at = _NONE if math.isinf(claim.until) else int((claim.until + _KEPT_AFTER) * 1_000)
         found = self._run(
             scripts.TAKE, _bucket(claim.account), claim.account,
-            (claim.account, claim.holder, claim.number, told, claim.want, claim.least, claim.limit, claim.generation,
-             forget_at, int(is_recorded(claim.account)), int(announces), *filled),
+            f"{claim.account} {claim.holder} {claim.number} {told} {claim.want} {claim.least} {claim.limit} "
+            f"{claim.generation} {forget_at} {int(is_recorded(claim.account))} {int(announces)} {filling or ''}",
         )  # fmt: skip
         if found in ("lost", "stale"):
             return Lease(found, epoch=claim.epoch)
@@ -141,13 +142,13 @@ class ValkeyPlace:
         return Lease(outcome, int(amount), is_tight == "1", claim.epoch, int(others), was_cold == "1")
 
     def fold(self, account: Account, holder: str, spent: int) -> None:
-        self._run(scripts.FOLD, _bucket(account), account, (holder, spent))
+        self._run(scripts.FOLD, _bucket(account), account, f"{holder} {spent}")
 
     def expire(self, account: Account, holder: str, used: int) -> None:
-        self._run(scripts.EXPIRE, _bucket(account), account, (holder, used))
+        self._run(scripts.EXPIRE, _bucket(account), account, f"{holder} {used}")
 
     def correct(self, account: Account, adjusted: int) -> None:
-        self._run(scripts.CORRECT, _bucket(account), account, (adjusted,))
+        self._run(scripts.CORRECT, _bucket(account), account, f"{adjusted}")
 
     def listing(self) -> Listing:
         shares: list[Share] = []
@@ -196,19 +197,18 @@ class ValkeyPlace:
         self._epoch = lives[0] if len(set(lives)) == 1 else together
         return self._epoch
 
-    def _run(
-        self, script: str, bucket: int, account: Account | None, words: Iterable[object], *, known: str = ""
-    ) -> Any:
-        now = "" if self._now is None else self._now()
+    def _run(self, script: str, bucket: int, account: Account | None, words: str, *, known: str = "") -> Any:
+        """What a script gives. `words`: what it is given, with a blank between."""
+        now = _NONE if self._now is None else self._now()
+        key = _keys(bucket, account)[2]
 
         def run(line: _Line) -> Any:
-            life = known or (self._lives[bucket] if self._lives else "")
-            keys = _keys(bucket, account)
-            given = (len(keys), *keys, self._server, life, now, *words)
+            life = known or (self._lives[bucket] if self._lives else _NONE)
+            given = f"{self._server} {life} {now} {words}"
             try:
-                return _asked(line.connection, "EVALSHA", _digest(script), *given)
+                return _asked(line.connection, _beginning(script, bucket, is_known=True), key, given)
             except valkey.exceptions.NoScriptError:  # it knows it from now on
-                return _asked(line.connection, "EVAL", script, *given)
+                return _asked(line.connection, _beginning(script, bucket, is_known=False), key, given)
 
         return self._on(run)
 
@@ -339,18 +339,57 @@ class ValkeyPlace:
         raise CountersAway(f"{self.name}: {words}") from None
 
 
-def _asked(connection: Any, *words: object) -> Any:
-    """An answer. The driver takes four times as long to put words together; ours are of no other kinds."""
-    texts = [str(word) for word in words]
-    parts = [f"${len(text)}\r\n{text}\r\n" for text in texts]
-    connection.send_packed_command([f"*{len(texts)}\r\n{''.join(parts)}".encode("ascii")])
-    return connection.read_response()
+def _asked(connection: Any, beginning: str, key: str, given: str) -> Any:
+    """What a script answers. The driver takes four times as long to put the words of a call together, and three times
+    to read one answer, beside which none is awaited.
+
+    Raises:
+        ConnectionError, TimeoutError, ResponseError: the driver's; after the first two the connection has ended.
+    """
+    text = f"{beginning}${len(key)}\r\n{key}\r\n${len(given)}\r\n{given}\r\n"
+    line, answer = connection._sock, b""
+    if line is None:
+        raise valkey.ConnectionError("the connection has ended")
+    try:
+        line.sendall(text.encode("ascii"))
+        while (size := _size_of(answer)) < 0:
+            if not (piece := line.recv(_READ_SIZE)):
+                raise ConnectionResetError
+            answer += piece
+        if size != len(answer):
+            raise ConnectionResetError
+    except TimeoutError:
+        connection.disconnect()
+        raise valkey.TimeoutError("no answer in time") from None
+    except (OSError, ValueError):
+        connection.disconnect()
+        raise valkey.ConnectionError("the connection has ended") from None
+    if answer[:1] == b"-":
+        raise connection._parser.parse_error(answer[1:-2].decode("utf-8", "replace"))
+    return answer[answer.index(_END) + 2 : -2].decode() if answer[:1] == b"$" else answer[1:-2].decode()
+
+
+def _size_of(answer: bytes) -> int:
+    """Bytes of a text, a number or an error, with their ends; -1: its first line is not there yet, or not all of it.
+    Raises ValueError: it is none of these."""
+    end = answer.find(_END)
+    if answer and answer[:1] not in _KINDS:
+        raise ValueError("expected a text, a number or an error")
+    if answer[:1] != b"$":
+        return end + 2 if end >= 0 else -1
+    whole = end + 4 + int(answer[1:end]) if end >= 0 else -1
+    return whole if whole <= len(answer) else -1
 
 
 @cache
-def _digest(script: str) -> str:
-    """By which a server knows a script that it has run."""
-    return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
+def _beginning(script: str, bucket: int, *, is_known: bool) -> str:
+    """Of the words of a call, up to the key of its account. `is_known`: the server has run the script before."""
+    digest = hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
+    life, awaited, _, listed = _keys(bucket)
+    words = (
+        ("EVALSHA", digest, "4", life, awaited, listed) if is_known else ("EVAL", script, "4", life, awaited, listed)
+    )
+    return f"*{len(words) + 2}\r\n" + "".join([f"${len(word)}\r\n{word}\r\n" for word in words])
 
 
 def _bucket(account: Account) -> int:

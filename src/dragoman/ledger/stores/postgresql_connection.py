@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import select
 import ssl
@@ -16,12 +17,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from dragoman.errors import MissingExtra
 from dragoman.ledger.folder import place_of
 from dragoman.ledger.interfaces import Refused, StoreAway
+from dragoman.ledger.stores.postgresql_asking import Answer, render_question
 from dragoman.ledger.stores.postgresql_schema import SCHEMA
 from dragoman.secret import Secret, masked
 
@@ -60,10 +62,31 @@ class StoreCollided(StoreAway):
     """Another's transaction and this one waited for each other; this one was ended, and may be tried at once."""
 
 
+class _Prepared(NamedTuple):
+    """A statement that the server has ready. `kept`: the driver's own, which ends it when nobody has it any more."""
+
+    name: str
+    descriptor: int
+    poll: select.poll
+    kept: Any
+
+    def hear(self, answer: Answer, seconds: float) -> bool:
+        """Whether all of an answer came in time. Raises OSError, ValueError: it does not come any more."""
+        until = time.monotonic() + seconds
+        while self.poll.poll(seconds * 1_000):
+            piece = os.read(self.descriptor, _READ_SIZE)
+            if not piece:
+                raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+            if answer.take(piece):
+                return True
+            seconds = max(until - time.monotonic(), 0.0)
+        return False
+
+
 class Connection:
     """Opened when it is needed, and again after it was lost."""
 
-    __slots__ = ("_address", "_connection", "_loop", "_password", "_patience", "name")
+    __slots__ = ("_address", "_connection", "_loop", "_password", "_patience", "_prepared", "name")
 
     def __init__(self, address: Secret, *, patience: float = STATEMENT_SECONDS) -> None:
         """`address`: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`. `patience`: seconds for a statement."""
@@ -74,6 +97,7 @@ class Connection:
         self._address = address
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: asyncpg.Connection | None = None
+        self._prepared: dict[str, _Prepared] = {}  # of this connection
 
     @property
     def is_open(self) -> bool:
@@ -123,6 +147,25 @@ class Connection:
         except Exception as problem:
             return partial(self._fail, problem)
 
+    def ask(self, statement: str, *values: object) -> str:
+        """The one text that it gives. Raises as `execute`."""
+        [(text,)] = self.fetch(statement, *values)
+        return str(text)
+
+    def ask_at_once(self, seconds: float, statement: str, *values: object) -> tuple[str] | Callable[[], str]:
+        """As `ask`, where `fetch_at_once` may be called, for what is asked often: the driver has no part in it."""
+        if (prepared := self._prepared.get(statement)) is None:
+            return partial(self._ask_first, statement, values)
+        question, answer = render_question(prepared.name, values), Answer()
+        try:
+            if os.write(prepared.descriptor, question) < len(question):
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+            if not prepared.hear(answer, seconds):
+                return partial(self._hear_on, prepared, answer, statement, values)
+        except (OSError, ValueError) as problem:
+            return partial(self._lose, problem)
+        return (answer.text,) if answer.is_plain and answer.text is not None else partial(self.ask, statement, *values)
+
     def fetch_each(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
         """Its rows, one by one, inside a transaction. Raises as `execute`."""
         cursor = self._do(self._opened().cursor(statement, *values))
@@ -151,6 +194,7 @@ class Connection:
         """The next call opens it anew."""
         connection, self._connection = self._connection, None
         loop, self._loop = self._loop, None
+        self._prepared.clear()
         if loop is None:
             return
         if connection is not None and not connection.is_closed():
@@ -207,6 +251,33 @@ class Connection:
     def _finish(self, work: Any, waiter: asyncio.Future[Any]) -> list[tuple[Any, ...]]:
         """The rest of what was begun at once. Raises as `execute`."""
         return [tuple(row) for row in self._do(_resumed(work, waiter))]
+
+    def _ask_first(self, statement: str, values: tuple[object, ...]) -> str:
+        connection = self._opened()
+        transport = connection._transport
+        if transport.get_extra_info("sslcontext") is None:  # else what is read is not what was said
+            number = len(self._prepared)
+            kept = self._do(connection.prepare(statement, name=f"dragoman_{number}"))
+            descriptor = transport.get_extra_info("socket").fileno()
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            self._prepared[statement] = _Prepared(kept.get_name(), descriptor, poll, kept)
+        return self.ask(statement, *values)
+
+    def _hear_on(self, prepared: _Prepared, answer: Answer, statement: str, values: tuple[object, ...]) -> str:
+        """The rest of what was asked at once."""
+        try:
+            if not prepared.hear(answer, self._patience + _GRACE):
+                raise TimeoutError
+        except (OSError, ValueError) as problem:
+            self._lose(problem)
+        return answer.text if answer.is_plain and answer.text is not None else self.ask(statement, *values)
+
+    def _lose(self, problem: Exception) -> NoReturn:
+        """Nobody knows what comes next over this connection. Raises StoreAway."""
+        if self._connection is not None:
+            self._connection.terminate()
+        self._fail(problem)
 
     def _fail(self, problem: Exception) -> NoReturn:
         """Raises StoreAway, Refused."""

@@ -42,11 +42,11 @@ def correction_from_usd(usd: Decimal) -> int | None:
 
 def bounded_usage(usage: Usage) -> Usage:
     """A usage without figures that cannot be meant (negative, 2⁴⁰ tokens and more): those are unknown."""
+    input, output, read, write = usage.input or 0, usage.output or 0, usage.cache_read or 0, usage.cache_write or 0
+    if 0 <= input | output | read | write | (usage.reasoning or 0) < MOST_TOKENS:  # a power of two, so each of them is
+        return usage
     figures = (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)
-    for figure in figures:
-        if figure is not None and not 0 <= figure < MOST_TOKENS:
-            return Usage(*[each if each is not None and 0 <= each < MOST_TOKENS else None for each in figures])
-    return usage
+    return Usage(*[each if each is not None and 0 <= each < MOST_TOKENS else None for each in figures])
 
 
 def render_usd(nano: int) -> str:
@@ -71,18 +71,28 @@ class Rates(msgspec.Struct, frozen=True):
 
         `usage.input` includes cached tokens, which have prices of their own.
         """
-        if usage.input is None or usage.output is None:
+        input, output = usage.input, usage.output
+        if input is None or output is None:
             return None
-        read, write = usage.cache_read or 0, usage.cache_write or 0
-        parts = max(usage.input - read - write, 0) * self.input + usage.output * self.output
-        nano = _half_up(parts + read * self.cache_read + write * self.cache_write, self.scale)
+        nano = output * self.output
+        if usage.cache_read or usage.cache_write:
+            read, write = usage.cache_read or 0, usage.cache_write or 0
+            input -= read + write
+            nano += read * self.cache_read + write * self.cache_write
+        if input > 0:
+            nano += input * self.input
+        if self.scale != 1:
+            nano = _half_up(nano, self.scale)
         return nano if 0 <= nano < MOST_NANO else None
 
     def most(self, usage: Usage) -> int | None:
         """Nano-dollars of a usage at most, whether all of its input is written to the provider's cache or none."""
         if usage.input is None or usage.output is None:
             return None
-        nano = _half_up(usage.input * max(self.input, self.cache_write) + usage.output * self.output, self.scale)
+        price = self.input if self.input > self.cache_write else self.cache_write
+        nano = usage.input * price + usage.output * self.output
+        if self.scale != 1:
+            nano = _half_up(nano, self.scale)
         return nano if 0 <= nano < MOST_NANO else None
 
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.client.streaming.pouring import count_text
-from dragoman.events import Event, TextDelta, TextStart, ThinkingDelta, ToolCallDelta, UsageUpdate
+from dragoman.events import EVERY_KIND, Event, TextDelta, TextStart, ThinkingDelta, ToolCallDelta, UsageUpdate
+from dragoman.routing.metering import count_text
 from dragoman.types import Usage
 
 _texts = st.text(min_size=1, max_size=5)
@@ -32,3 +32,7 @@ def test_a_batch_counts_as_its_events_do(batches: list[list[Event]]) -> None:
         len(event.text) for event in events if isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta)
     )
     assert meter.usage == (said[-1] if said else None)
+
+
+def test_no_other_event_has_a_text() -> None:
+    assert {kind for kind in EVERY_KIND if hasattr(kind, "text")} == {TextDelta, ThinkingDelta, ToolCallDelta}

@@ -31,6 +31,7 @@ from dragoman.ledger.journal.records import (
     Intent,
     PriceSnapshot,
     Settlement,
+    State,
 )
 from dragoman.ledger.journal.syncing import GroupSync
 from dragoman.ledger.journal.writing import Journal, JournalFailed
@@ -66,12 +67,13 @@ class Ledger:
         is_needed: what cannot be recorded is not sent.
         admission: the quotas; None while there are none.
         pricing: what tokens cost.
+        ids: of attempts. `syncs`: an intent must be on the disk before its request is sent.
     """
 
     __slots__ = (
         "_begun", "_budgets", "_counters", "_ended", "_group_sync", "_journal", "_known", "_meeting", "_observer",
-        "_of_file", "_replica", "_ringer", "_shipper", "_thread", "_watch", "_written", "admission", "folder",
-        "is_needed", "pricing",
+        "_of_file", "_replica", "_ringer", "_series", "_shipper", "_thread", "_watch", "_written", "admission",
+        "folder", "ids", "is_needed", "pricing", "syncs",
     )  # fmt: skip
 
     def __init__(
@@ -91,6 +93,8 @@ class Ledger:
         self._ended = ended
         self._journal = Journal(folder.journals, syncs=syncs, most=most)
         self._group_sync = GroupSync(self._journal.to_sync) if syncs else None
+        self.ids, self.syncs = self._journal.ids, syncs
+        self._series: dict[State, int] = {}  # where attempts that ended so count
         self._ringer = Ringer(folder)
         self.folder = folder
         self._observer = observer
@@ -123,20 +127,15 @@ class Ledger:
 
     def meter(self, record: Record, *, has_keys: bool) -> RequestMeter:
         """The meter of one request. `has_keys`: clients need a key."""
-        virtual = record.virtual_key
-        if virtual is not None:
-            record.key_name = virtual.name
-            return RequestMeter(self, record, virtual.owner, virtual.team, self._limits(record))
-        record.key_name = f"#{record.key}" if has_keys else ""
-        return RequestMeter(self, record, "", "", self._limits(record))
-
-    def _limits(self, record: Record) -> RequestLimits | None:
-        """The quotas of one request; None where there are none at all."""
-        if self.admission is None:
-            return None
         key = record.virtual_key
+        if key is not None:
+            record.key_name = key.name
+        elif has_keys:
+            record.key_name = f"#{record.key}"
+        if self.admission is None:
+            return RequestMeter(self, record, None)
         scopes = Scopes(record.key_name) if key is None else Scopes(key.name, key.owner, key.team, key.labels)
-        return RequestLimits(self.admission, scopes)
+        return RequestMeter(self, record, RequestLimits(self.admission, scopes))
 
     def limit(self, of_file: Sequence[Quota], *, written: int = 0) -> None:
         """Go by these quotas of the configuration's file from now on, and by those of the store. `written`: when the
@@ -246,7 +245,8 @@ class Ledger:
             except JournalFailed as problem:
                 self._not_recorded(str(problem))
                 raise Refused(_unrecorded()) from None
-            self._recorded()
+            if _NOTICE in self._observer.notices:
+                self._recorded()
 
     def intend(self, intent: Intent) -> bool:
         """Record an intent; False: it could not be, and need not.
@@ -266,11 +266,6 @@ class Ledger:
             self._recorded()
         return True
 
-    @property
-    def syncs(self) -> bool:
-        """Whether an intent must be on the disk before its request is sent."""
-        return self._group_sync is not None
-
     async def on_disk(self) -> None:
         """Until all intents are on the disk that were recorded so far.
 
@@ -285,13 +280,13 @@ class Ledger:
             if self.is_needed:
                 raise TransportFailed(_unrecorded()) from None
 
-    def next_id(self, started: int) -> bytes:
-        """Of an attempt."""
-        return self._journal.ids.next(started)
-
     def settle(self, settlement: Settlement, snapshot: PriceSnapshot | None) -> None:
         """Record how an attempt ended. What cannot be is closed as interrupted later."""
-        self._observer.metrics.add(LEDGER_ATTEMPTS, (settlement.state,))
+        metrics, state = self._observer.metrics, settlement.state
+        series = self._series.get(state)
+        if series is None:
+            series = self._series[state] = metrics.position(LEDGER_ATTEMPTS, (state,))
+        metrics.add_at((series,))
         try:
             self._journal.settle(settlement, snapshot)
         except JournalFailed as problem:

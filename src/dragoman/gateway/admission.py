@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, final
+
+import msgspec
 
 from dragoman.config import Quota
 from dragoman.config.quotas import render_amount
@@ -16,7 +18,6 @@ from dragoman.ledger.limits.accounts import (
     LIKELY_COST,
     LIKELY_TOKENS,
     MOST_COST,
-    MOST_TOKENS,
     Accounts,
     Charge,
     Charges,
@@ -75,34 +76,46 @@ class Admission:
 
 
 @final
+class Apart(msgspec.Struct, frozen=True, gc=False):
+    """What is set apart for an attempt. None: nothing of it counts.
+
+    Attributes:
+        reserved: nano-dollars. `expected`: what it costs when nobody hears of its end.
+        reserved_tokens: the same of tokens. `accounts`: to which it is charged.
+        most, most_tokens: what it may cost and use at most, None where that is not known or no such quota holds.
+        bounds_usd, bounds_tokens: quotas that hold reserve the most.
+    """
+
+    reserved: int | None = None
+    expected: int | None = None
+    reserved_tokens: int | None = None
+    accounts: tuple[int, ...] = ()
+    most: int | None = None
+    most_tokens: int | None = None
+    bounds_usd: bool = False
+    bounds_tokens: bool = False
+
+
+NOTHING_APART: Final = Apart()
+
+
+@final
 class RequestLimits:
     """The quotas of one request of a client.
 
     Attributes:
-        reserved: nano-dollars that are set apart for the attempt that is under way, None where none count.
-        expected: what it costs when nobody hears of its end. `accounts`: to which it is charged.
-        reserved_tokens: that are set apart for it, None where none count.
-        most, most_tokens: what it may cost and use at most, None where that is not known or no such quota holds.
+        apart: for the attempt that is under way. `needs`: the same, by account; empty while none is.
     """
 
-    __slots__ = (
-        "_admission", "_begun", "_bounds_tokens", "_bounds_usd", "_needs", "_scopes", "accounts", "expected",
-        "most", "most_tokens", "reserved", "reserved_tokens",
-    )  # fmt: skip
+    __slots__ = ("_admission", "_begun", "_scopes", "apart", "needs")
 
     def __init__(self, admission: Admission, scopes: Scopes) -> None:
         """`scopes` without a route and a target."""
         self._admission = admission
         self._scopes = scopes
-        self._begun: dict[int, Need] = {}  # by account: what counts once for the client's request
-        self._needs: list[Need] = []
-        self.reserved: int | None = None
-        self.expected: int | None = None
-        self.reserved_tokens: int | None = None
-        self.most: int | None = None
-        self.most_tokens: int | None = None
-        self._bounds_usd = self._bounds_tokens = False  # whether quotas that hold reserve the most
-        self.accounts: tuple[int, ...] = ()
+        self._begun: tuple[Need, ...] = ()  # what counts once for the client's request
+        self.needs: Sequence[Need] = ()
+        self.apart = NOTHING_APART
 
     def admit(self, target: Target, route: str, outgoing: Outgoing) -> None:
         """Set apart what an attempt may cost.
@@ -110,91 +123,91 @@ class RequestLimits:
         Raises:
             TransportFailed: a quota refuses it.
         """
-        admission, begun = self._admission, self._begun
+        admission = self._admission
         charges = admission.accounts.of_request(self._scopes, route, target.name, time.time())
-        self.reserved = self.expected = self.reserved_tokens = self.most = self.most_tokens = None
-        self.accounts, self._bounds_usd, self._bounds_tokens = (), False, False
-        needs = charges.once
-        if begun:
-            needs = tuple([need for need in needs if need.charge.account not in begun])
-        costs = self._costs(charges, target, outgoing) if charges.costly else []
+        once = charges.once
+        if self._begun:
+            begun = {need.charge.account for need in self._begun}
+            once = tuple([need for need in once if need.charge.account not in begun])
+        self.apart, costs = self._costs(charges, target, outgoing) if charges.costly else (NOTHING_APART, ())
         budgets = admission.budgets
-        refusal = budgets.admit([*needs, *costs])
+        refusal = budgets.admit((*once, *costs))
         if refusal is not None:
             raise TransportFailed(told(refusal))
-        for need in needs:
-            begun[need.charge.account] = need
-            if need.charge.quota.unit == "requests":
-                budgets.settle(need, 1)
-        self._needs = costs
+        self._begun += once
+        self.needs = costs
         while budgets.reached:
             charge = budgets.reached.pop()
             admission.alert(charge, budgets.total(charge))
 
-    def _costs(self, charges: Charges, target: Target, outgoing: Outgoing) -> list[Need]:
+    def _costs(self, charges: Charges, target: Target, outgoing: Outgoing) -> tuple[Apart, tuple[Need, ...]]:
+        body, known = outgoing.body, target.limits
         answers = (
             _EMBEDS not in (url := outgoing.url.lower()) or _EMBEDS not in url.partition("?")[0].rpartition("/")[2]
         )
         limits = target.protocol.output_limits
-        known = target.limits
-        bound = bound_of(outgoing.body, limits, max_output=known.max_output, context=known.context, answers=answers)
-        parts = charges.parts
-        most = likely = self.most = self._admission.bound(target, bound)
-        tokens = usual_tokens = self.most_tokens = (bound.input or 0) + (bound.output or 0)
-        if LIKELY_COST in parts or LIKELY_TOKENS in parts:
-            usual = expected_of(outgoing.body, bound)
-            likely = self._admission.bound(target, usual)
-            usual_tokens = (usual.input or 0) + (usual.output or 0)
+        bound = bound_of(body, limits, max_output=known.max_output, context=known.context, answers=answers)
+        most, tokens = self._admission.bound(target, bound), (bound.input or 0) + (bound.output or 0)
+        if charges.expects:
+            return self._expected(charges, target, expected_of(body, bound), most, tokens)
+        if most is None:
+            _check_priced(charges, target, most, most)
+        cost = most or 0
+        needs = tuple([Need(charge, cost if part == MOST_COST else tokens) for charge, part in charges.costly])
+        has_usd, has_tokens = charges.has_usd, charges.has_tokens
+        reserved, expected, reserved_tokens = cost if has_usd else None, most if has_usd else None, None
+        if has_tokens:
+            reserved_tokens = tokens
+        return Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens), needs
+
+    def _expected(
+        self, charges: Charges, target: Target, usual: Usage, most: int | None, tokens: int
+    ) -> tuple[Apart, tuple[Need, ...]]:
+        """The same where a quota reserves what is likely: of a request that will likely use `usual`, costs `most` at
+        most and uses at most so many tokens."""
+        likely, usual_tokens = self._admission.bound(target, usual), (usual.input or 0) + (usual.output or 0)
         if most is None or likely is None:
-            for charge, part in charges.costly:
-                is_unpriced = (part == MOST_COST and most is None) or (part == LIKELY_COST and likely is None)
-                if is_unpriced and charge.quota.unpriced == "refuse":
-                    raise TransportFailed(_unpriced(charge, target))
+            _check_priced(charges, target, most, likely)
         amounts = (most or 0, likely or 0, tokens, usual_tokens)
-        self._bounds_usd, self._bounds_tokens = MOST_COST in parts, MOST_TOKENS in parts
-        if self._bounds_usd:
-            self.reserved, self.expected = max(amounts[MOST_COST], amounts[LIKELY_COST]), most
-        elif LIKELY_COST in parts:
-            self.reserved, self.expected = amounts[LIKELY_COST], likely
-        if self._bounds_tokens:
-            self.reserved_tokens = max(tokens, usual_tokens)
-        elif LIKELY_TOKENS in parts:
-            self.reserved_tokens = usual_tokens
-        self.accounts = charges.recorded
-        return [Need(charge, amounts[part]) for charge, part in charges.costly]
+        reserved = expected = reserved_tokens = None
+        if charges.has_usd:
+            reserved, expected = max(amounts[MOST_COST], amounts[LIKELY_COST]), most
+        elif LIKELY_COST in charges.parts:
+            reserved, expected = amounts[LIKELY_COST], likely
+        if charges.has_tokens:
+            reserved_tokens = max(tokens, usual_tokens)
+        elif LIKELY_TOKENS in charges.parts:
+            reserved_tokens = usual_tokens
+        needs = tuple([Need(charge, amounts[part]) for charge, part in charges.costly])
+        has_usd, has_tokens = charges.has_usd, charges.has_tokens
+        return Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens), needs
 
     def charged(self, nano: int | None, tokens: int, *, may_go_on: bool) -> tuple[int | None, int]:
         """What an attempt that was answered is charged: what is known of it; where a quota bounds it its bound, if its
         provider may go on to the end that it was allowed, or says what cannot be true; and what was set apart, if its
         price is known no more."""
-        if nano is None and self.reserved:
-            nano = self.reserved
-        if may_go_on and self._bounds_usd:
-            nano = max(nano or 0, self.reserved or 0)
-        if may_go_on and self._bounds_tokens:
-            tokens = max(tokens, self.reserved_tokens or 0)
+        apart = self.apart
+        if nano is None and apart.reserved:
+            nano = apart.reserved
+        if may_go_on and apart.bounds_usd:
+            nano = max(nano or 0, apart.reserved or 0)
+        if may_go_on and apart.bounds_tokens:
+            tokens = max(tokens, apart.reserved_tokens or 0)
         return nano, tokens
 
     def settle(self, nano: int | None, tokens: int) -> None:
         """The attempt has ended; nothing when none is under way."""
-        needs, self._needs = self._needs, []
-        settle = self._admission.budgets.settle
-        for need in needs:
-            settle(need, (nano or 0) if need.charge.quota.unit == "usd" else tokens)
-
-    @property
-    def is_admitted(self) -> bool:
-        """Whether something is set apart for an attempt."""
-        return bool(self._needs)
+        needs, self.needs = self.needs, ()
+        self._admission.budgets.settle_all(needs, nano or 0, tokens)
 
     def close(self) -> None:
         """The client's request is over."""
-        if self._needs:
+        if self.needs:
             self.settle(0, 0)
-        for need in self._begun.values():
-            if need.charge.quota.unit == "concurrent":
+        begun, self._begun = self._begun, ()
+        for need in begun:
+            if not need.is_used:  # one of several at a time
                 self._admission.budgets.settle(need, 0)
-        self._begun.clear()
 
 
 def told(refusal: Refusal) -> Failure:
@@ -218,6 +231,14 @@ def told(refusal: Refusal) -> Failure:
         return Failure("quota", words)  # the status and the code are those of the client's protocol
     words = f"the limit of {place} is reached: {amount} {quota.unit} {per}"
     return Failure("rate", words, 429, max(_SOON, charge.until - time.time()), code="limit_reached")
+
+
+def _check_priced(charges: Charges, target: Target, most: int | None, likely: int | None) -> None:
+    """Raises TransportFailed: what a quota counts is not known, and it refuses that."""
+    for charge, part in charges.costly:
+        is_unpriced = (part == MOST_COST and most is None) or (part == LIKELY_COST and likely is None)
+        if is_unpriced and charge.quota.unpriced == "refuse":
+            raise TransportFailed(_unpriced(charge, target))
 
 
 def _unpriced(charge: Charge, target: Target) -> Failure:

@@ -106,26 +106,26 @@ def _limit(body: bytes, limits: Sequence[Sequence[str]], fields: dict[str, Raw])
     """How long the request says that its answer may be; of two names the larger number may hold. 0: it does not."""
     most = 0
     for way in limits:
-        found: Raw | None = fields.get(way[0])
+        if way[0] not in fields:
+            continue
+        found: Raw | None = fields[way[0]]
+        for name in way[1:]:
+            inner = None if found is None else _members(found)
+            found = inner.get(name) if type(inner) is dict else None
         if found is None:
             continue
-        if len(way) > 1:
-            for name in way[1:]:
-                inner = None if found is None else _members(found)
-                found = inner.get(name) if type(inner) is dict else None
-            if found is None:
-                continue
-        text = bytes(found)
-        if not _is_once(body, way[-1]):
+        if len(_quoted(way[-1]).findall(body)) > 1 and repeats_key(body):  # as `_is_once`
             return 0
-        if text == b"null":
-            continue
+        text = bytes(found)
         if not text.isdigit() or len(text) > _MOST_DIGITS:
+            if text == b"null":
+                continue
             return 0
         count = int(text)
         if not count:
             return 0
-        most = max(most, count)
+        if count > most:
+            most = count
     return most
 
 

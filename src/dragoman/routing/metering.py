@@ -6,10 +6,10 @@ is done for it. A model is asked in one attempt after the other, so a meter has 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Protocol
 
-from dragoman.events import Failure, Finish
+from dragoman.events import Event, Failure, Finish, TextDelta, ThinkingDelta, ToolCallDelta, UsageUpdate
 from dragoman.providers.endpoint import Outgoing
 from dragoman.routing.target import Target
 from dragoman.types import Outcome, Usage
@@ -21,6 +21,8 @@ class Meter(Protocol):
     Attributes:
         grown: characters of the answer that came in the attempt that is under way; whoever reads it counts.
         usage: what the provider has reported of it so far, None when nothing. The last word stands at its end.
+        uncounted: events that came behind all that `grown` and `usage` tell of: the last ones, since most attempts end
+            so that nobody asks how much came.
         headers: of the answer, names in lower case.
         is_limited: something is to be set apart before a request is sent: `admit` is to be called.
         has_refused: what was asked last was not sent, for a reason of our own: it says nothing of the target.
@@ -30,6 +32,7 @@ class Meter(Protocol):
     has_refused: bool
     grown: int
     usage: Usage | None
+    uncounted: Sequence[Event]
     headers: Mapping[str, str]
 
     def begin(self, target: Target) -> None:
@@ -57,3 +60,25 @@ class Meter(Protocol):
     def end(self, outcome: Outcome, told: Finish | Failure | None) -> None:
         """What was sent has ended so; `told`: the last event of its answer. Nothing when nothing was sent."""
         ...
+
+
+class Counted(Protocol):
+    """What counts events."""
+
+    grown: int
+    usage: Usage | None
+
+
+def count_text(meter: Counted, events: Sequence[Event]) -> None:
+    """Tell a meter how much the model wrote in these events, and what it is said to have used. In the midst of an
+    answer all of them have a text, which costs a step of a comprehension each."""
+    try:
+        meter.grown += len("".join([event.text for event in events]))  # type: ignore[union-attr]
+        return
+    except AttributeError:
+        pass
+    for event in events:
+        if type(event) is TextDelta or type(event) is ToolCallDelta or type(event) is ThinkingDelta:
+            meter.grown += len(event.text)
+        elif type(event) is UsageUpdate:
+            meter.usage = event.usage

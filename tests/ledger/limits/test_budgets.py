@@ -406,3 +406,40 @@ def test_who_has_ended_for_the_others_uses_no_lease(tmp_path: Path) -> None:
         worker.has_ended = True
         assert worker.admit([Need(charge, 1)]) == Refusal(charge, "away")
         worker.has_ended = False
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_within_leases_is_admitted_as_by_asking(tmp_path: Path, seed: int) -> None:
+    """Three accounts of each request, some near their limits, of two workers."""
+    chance = random.Random(seed)
+    units: tuple[Unit, ...] = ("usd", "tokens", "requests")
+    limits = [chance.choice((30, 200, 100_000)) for _ in units]
+    quotas = [Quota("all", "", unit, limit, "day") for unit, limit in zip(units, limits, strict=True)]
+    charges = [charge_of(each, "", NOW) for each in quotas]
+    quick, asking = Fleet(tmp_path / "quick", 2), Fleet(tmp_path / "asking", 2)
+    open_needs: list[tuple[int, list[Need]]] = []
+    for _ in range(80):
+        number, step = chance.randrange(2), chance.random()
+        if step < 0.6:
+            amounts = [chance.randrange(2_000), chance.randrange(5), 1]
+            needs = [Need(charge, amount, charge.quota.unit == "requests")
+                     for charge, amount in zip(charges, amounts, strict=True)]  # fmt: skip
+            refusal = asking.workers[number]._ask_for(needs)
+            assert quick.workers[number].admit(needs) == refusal
+            if refusal is None:
+                open_needs.append((number, needs[:2]))
+        elif step < 0.9 and open_needs:
+            number, needs = open_needs.pop(chance.randrange(len(open_needs)))
+            nano, tokens = chance.randrange(3_000), chance.randrange(6)
+            quick.workers[number].settle_all(needs, nano, tokens)
+            for need, actual in zip(needs, (nano, tokens), strict=True):
+                asking.workers[number].settle(need, actual)
+        else:
+            for fleet in (quick, asking):
+                fleet.now += 1.0
+                fleet.workers[number].tick(NOW + fleet.now)
+        for one, other in zip(quick.workers, asking.workers, strict=True):
+            assert [one.used(charge) for charge in charges] == [other.used(charge) for charge in charges]
+            assert (one.exchanges, one.reached) == (other.exchanges, other.reached)
+    asked = [charge.account for charge in charges]
+    assert quick.counters().totals(asked) == asking.counters().totals(asked)

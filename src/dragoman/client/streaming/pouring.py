@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from itertools import compress
-from operator import attrgetter
-from typing import Final
 
 from dragoman.client.exchange import Exchange
 from dragoman.client.passthrough.exchange import PassthroughExchange
 from dragoman.client.passthrough.read_along import ReadAlong
 from dragoman.client.streaming.apart import LONGEST, Apart
-from dragoman.events import GROWTH, SEMANTIC, Event, Failure, ThinkingDelta, UsageUpdate
+from dragoman.events import GROWTH, SEMANTIC, Event, Failure, TextDelta, ThinkingDelta, ToolCallDelta
 from dragoman.http.response import Response, TransportFailed
 from dragoman.http.timeouts import Timeouts, Watch
-from dragoman.routing.metering import Meter
-
-#: Events whose text the model wrote.
-_TEXT: Final = GROWTH | {ThinkingDelta}
-#: Events that are quicker counted one by one.
-_FEW: Final = 4
-_text_of: Final[Callable[[Event], str]] = attrgetter("text")
+from dragoman.routing.metering import Meter, count_text
 
 
 async def pour(
@@ -34,24 +25,15 @@ async def pour(
     give: Callable[[list[Event]], None],
     send: Callable[[bytes], None],
     timeouts: Timeouts,
+    meter: Meter | None,
 ) -> Failure | None:
     """Give the events of all that still comes of a body to `give`; returns what broke it.
 
     Args:
         passing: the exchange, when its bytes pass: `send` takes them, and they are read along.
+        meter: is told how much the model wrote. What grows chunk by chunk is counted with a meter or without one, so
+            that a chunk costs no more with it, and told at the end.
     """
-
-    def read(data: bytes) -> None:
-        if (size := len(data)) >= LONGEST or apart.is_due(size):
-            apart.take(data, response, given)
-            return
-        apart.size += size
-        if events := exchange.feed(data):
-            apart.unread = 0
-            give(note_progress(exchange, watch, events))
-        else:
-            apart.unread += size
-            note_progress(exchange, watch, events)
 
     def fed(data: bytes) -> None:
         watch.last_byte = now()
@@ -62,9 +44,12 @@ async def pour(
 
     def given(events: list[Event]) -> None:
         if note_progress(exchange, watch, events):
+            if meter is not None:
+                count_text(meter, events)
             give(events)
 
     now, failure = asyncio.get_running_loop().time, None
+    read, grown = _reader(exchange, apart, watch, response, give=give, given=given)
     read_along = ReadAlong(read, progress=timeouts.progress)
     try:
         await response.pour(fed)
@@ -72,8 +57,47 @@ async def pour(
         failure = problem.failure
     finally:
         read_along.catch_up()
+        if meter is not None:
+            meter.grown += grown()
     await apart.idle()
     return failure
+
+
+def _reader(
+    exchange: Exchange | PassthroughExchange,
+    apart: Apart,
+    watch: Watch,
+    response: Response,
+    *,
+    give: Callable[[list[Event]], None],
+    given: Callable[[list[Event]], None],
+) -> tuple[Callable[[bytes], None], Callable[[], int]]:
+    """What reads bytes, and what says how many characters the model wrote in those events that came alone: they went to
+    `give` and nobody else saw them. All others go to `given`."""
+    grown = 0
+
+    def read(data: bytes) -> None:
+        nonlocal grown
+        if (size := len(data)) >= LONGEST or apart.is_due(size):
+            apart.take(data, response, given)
+            return
+        apart.size += size
+        if events := exchange.feed(data):
+            apart.unread = 0
+            event = events[0]
+            if len(events) == 1 and (
+                type(event) is TextDelta or type(event) is ToolCallDelta or type(event) is ThinkingDelta
+            ):  # most reads of an answer that comes slowly; nothing can have ended
+                watch.last_event = watch.last_byte
+                grown += len(event.text)
+                give(events)
+            else:
+                given(events)
+        else:
+            apart.unread += size
+            note_progress(exchange, watch, events)
+
+    return read, lambda: grown
 
 
 def _pass_on(
@@ -102,25 +126,3 @@ def note_progress(exchange: Exchange | PassthroughExchange, watch: Watch, events
     if exchange.ended:
         watch.trail()
     return events
-
-
-def count_text(meter: Meter, events: list[Event]) -> None:
-    """Tell a meter how much the model wrote in these events, and what it is said to have used."""
-    if len(events) > _FEW:
-        _count_many(meter, events)
-        return
-    for event in events:
-        if type(event) in _TEXT:
-            meter.grown += len(event.text)  # type: ignore[union-attr]
-        elif type(event) is UsageUpdate:
-            meter.usage = event.usage
-
-
-def _count_many(meter: Meter, events: list[Event]) -> None:
-    """The same, without a step of the interpreter for each event."""
-    kinds = set(map(type, events))
-    if not kinds.isdisjoint(_TEXT):
-        texts = events if kinds <= _TEXT else compress(events, map(_TEXT.__contains__, map(type, events)))
-        meter.grown += sum(map(len, map(_text_of, texts)))
-    if UsageUpdate in kinds:
-        meter.usage = next(event.usage for event in reversed(events) if type(event) is UsageUpdate)

@@ -13,13 +13,14 @@ from dragoman.client.exchange import Exchange
 from dragoman.client.passthrough.exchange import PassthroughExchange
 from dragoman.client.passthrough.whole import WholePassthrough
 from dragoman.client.streaming.apart import MOST_EVENTS, Apart, portions
-from dragoman.client.streaming.pouring import count_text, note_progress, pour
+from dragoman.client.streaming.pouring import note_progress, pour
 from dragoman.client.streaming.reply_so_far import ReplySoFar
 from dragoman.errors import DragomanError
 from dragoman.events import SEMANTIC, Deviation, Event, Failure, Finish, Reply
 from dragoman.http.timeouts import Timeouts, Watch
 from dragoman.http.transport import Response, Transport, TransportFailed
 from dragoman.routing.attempts import Attempts
+from dragoman.routing.metering import count_text
 from dragoman.routing.target import Target
 from dragoman.types import Attempt
 
@@ -157,13 +158,15 @@ class ResponseStream:
             return
 
         def noted(batch: list[Event]) -> None:
-            self._note(batch)
+            self._keep(batch)
             take(batch)
 
-        give = take if self._transcript is None and self._course.meter is None else noted
-
+        give = take if self._transcript is None else noted
+        clocks, meter = self._clocks, self._course.meter
         try:
-            failure = await pour(response, exchange, passing, apart, watch, give=give, send=send, timeouts=self._clocks)
+            failure = await pour(
+                response, exchange, passing, apart, watch, give=give, send=send, timeouts=clocks, meter=meter
+            )
         except asyncio.CancelledError:
             if not apart.is_busy and exchange.ended and (batch := self._end(exchange.close())):
                 self._note_end(batch)
@@ -219,15 +222,18 @@ class ResponseStream:
 
     def _note(self, given: list[Event]) -> None:
         """Keep what was given out, and count it for who meters."""
-        if (meter := self._course.meter) is not None:
+        if not self._done and (meter := self._course.meter) is not None:
             count_text(meter, given)
+        self._keep(given)
+
+    def _keep(self, given: list[Event]) -> None:
         if self._transcript is not None:
             self._transcript.unread += given
 
     def _note_end(self, batch: list[Event]) -> None:
         if self._done:
             if (meter := self._course.meter) is not None:
-                count_text(meter, batch)
+                meter.uncounted = batch
             self._course.ended(batch[-1], asyncio.get_running_loop().time())
 
     async def _before_commit(self, batch: list[Event]) -> list[Event]:

@@ -19,7 +19,7 @@ _OWN: Final = ("x-ratelimit-", "anthropic-ratelimit-", "ratelimit")
 _ALSO: Final = frozenset({"retry-after", "retry-after-ms", "x-should-retry"})
 #: What of an answer's headers names the request at the provider.
 _IDS: Final = ("x-request-id", "request-id", "x-goog-request-id", "x-amzn-requestid", "apim-request-id", "cf-ray")
-_ID_NAMES: Final = frozenset(_IDS)
+ID_NAMES: Final = frozenset(_IDS)
 _FIELD: Final = re.compile(
     r"(?:x-ratelimit-(?P<word>limit|remaining|reset)-(?P<of>requests|tokens)"
     r"|anthropic-ratelimit-(?P<of_last>requests|tokens)-(?P<word_last>limit|remaining|reset)"
@@ -66,7 +66,7 @@ def _told_by(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def provider_request_id(headers: Mapping[str, str]) -> str:
     """The provider's own name for the request; "" when it says none."""
-    if _ID_NAMES.isdisjoint(headers):  # as where none is told
+    if ID_NAMES.isdisjoint(headers):  # as where none is told
         return ""
     for name in _IDS:
         if name in headers and _is_plain(headers[name]):

@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.ledger.journal.frames import HEADER, Bytes, read_frames
 from dragoman.ledger.journal.merging import Merging, Place
-from dragoman.ledger.journal.records import Row, decode_record
+from dragoman.ledger.journal.records import Row, decode_records
 from dragoman.ledger.journal.writing import position_file, read_position, segment_path
 from dragoman.ledger.locking import FileLock
 
@@ -103,8 +103,7 @@ class JournalReader:
             frames = read_frames(mapped, start, is_closed=is_closed, most=_MOST)
         take, rows = self.merging.take, found.rows
         found.count += len(frames.records)
-        for place, data in frames.records:
-            record = decode_record(data)
+        for (place, data), record in zip(frames.records, decode_records(frames.records), strict=True):
             if record is None:
                 found.odd.append(Odd(self._name(segment, place), "not a record of this version", data))
             elif (row := take((segment, place), record)) is not None:

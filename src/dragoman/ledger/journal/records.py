@@ -7,7 +7,10 @@ Times are microseconds since 1970 by the wall clock, money is nano-dollars, None
 from __future__ import annotations
 
 import re
+import struct
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias, final, get_args
 
 import msgspec
@@ -24,9 +27,10 @@ STATES: Final[tuple[State, ...]] = get_args(State)
 _OURS: Final = ("", "cancelled", "no_usage", "resent", "other_form", "process_died", "late", "not_believed")
 REASONS: Final[frozenset[str]] = frozenset((*_OURS, *get_args(FailureKind)))
 
-_LONGEST: Final = 200  # characters of a name
+LONGEST_NAME: Final = 200  # characters
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _HOLDER_BITS: Final = 46
+_HALVES: Final = struct.Struct(">QQ")
 
 
 @final
@@ -130,9 +134,23 @@ def decode_record(data: bytes | memoryview) -> Record | None:
         return None
 
 
+def decode_records(found: Sequence[tuple[int, bytes]]) -> Sequence[Record | None]:
+    """The records behind their places, each as `decode_record` gives it."""
+    decode = _decoder.decode
+    try:
+        return [decode(data) for _, data in found]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return [decode_record(data) for _, data in found]
+
+
 def clip_name(text: str) -> str:
     """A name that somebody else gave, fit for a record: of one line, not longer than it has room for."""
-    short = text[:_LONGEST]
+    return fit_name(text[:LONGEST_NAME])
+
+
+@lru_cache(maxsize=256)
+def fit_name(short: str) -> str:
+    """As `clip_name`, of `LONGEST_NAME` characters at most: most requests tell of the same few."""
     return short if short.isascii() and short.isprintable() else "".join([_fit(letter) for letter in short])
 
 
@@ -156,16 +174,18 @@ class AttemptIds:
 
     def __init__(self, holder: int) -> None:
         """`holder`: 46 bits of chance, or more, of which 46 are taken."""
-        self._same = 7 << 76 | 2 << 62 | holder & ((1 << _HOLDER_BITS) - 1)
+        self._same = 2 << 62 | holder & ((1 << _HOLDER_BITS) - 1)
         self._count = 0
         self._last = 0
 
     def next(self, started: int) -> bytes:
         """An id. `started`: microseconds; a clock that goes back makes it as old as the one before."""
-        self._last = milliseconds = max(started // 1_000, self._last)
+        milliseconds = started // 1_000
+        if milliseconds > self._last:
+            self._last = milliseconds
         self._count = count = (self._count + 1) & 0xFFF_FFFF
-        value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | (count >> 16) << 64 | (count & 0xFFFF) << _HOLDER_BITS
-        return (value | self._same).to_bytes(16, "big")
+        first = (self._last & 0xFFFF_FFFF_FFFF) << 16 | 0x7000 | count >> 16
+        return _HALVES.pack(first, (count & 0xFFFF) << _HOLDER_BITS | self._same)
 
 
 def first_id(month: str) -> bytes:

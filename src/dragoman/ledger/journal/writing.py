@@ -92,12 +92,13 @@ class Journal:
             record = frame(encode_record(intent))
         except ValueError:  # of more quotas than anybody has
             raise JournalFailed("an attempt is charged to more accounts than its record has room for") from None
-        needed = len(record) + (self.open_attempts + 1) * SETTLEMENT_SIZE
+        opened = self.open_attempts + 1
+        needed = len(record) + opened * SETTLEMENT_SIZE
         if needed > self._left or self._now() >= self._look_at:
             self._make_room(needed)
         self._write(record)
         self._is_synced = False
-        self.open_attempts += 1
+        self.open_attempts = opened
 
     def make_ready(self) -> None:
         """Make sure that some intents have room.

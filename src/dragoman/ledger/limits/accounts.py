@@ -24,7 +24,7 @@ _MOST_KEPT: Final = 20_000
 class Charge(msgspec.Struct, frozen=True):
     """A quota that holds for a request, and the account of now. `since`, `until`: Unix seconds of the period. `limit`,
     `overdraft`: in nano-dollars, tokens or requests. `alerts`: what is so much of it that a line is written, the least
-    first."""
+    first. `is_usd`: it is one of US dollars."""
 
     quota: Quota
     value: str
@@ -34,14 +34,16 @@ class Charge(msgspec.Struct, frozen=True):
     alerts: tuple[int, ...]
     since: float = 0.0
     overdraft: int = 0
+    is_usd: bool = False
 
 
 @final
 class Need(msgspec.Struct, frozen=True, gc=False):
-    """So much of an account is needed."""
+    """So much of an account is needed. `is_used`: whatever becomes of it, so it is spent as soon as it is admitted."""
 
     charge: Charge
     amount: int
+    is_used: bool = False
 
 
 #: What an attempt sets apart of an account: the most that it may cost, what it will likely cost; the same of tokens.
@@ -51,12 +53,16 @@ MOST_COST, LIKELY_COST, MOST_TOKENS, LIKELY_TOKENS = range(4)
 @final
 class Charges(msgspec.Struct, frozen=True):
     """All quotas that hold for a request until one of their periods ends. `once`: what counts the client's request;
-    `costly`: each of its attempts, and what that sets apart; `parts`: which of the four that are. `recorded`: the
-    accounts of those that the ledger's rows tell. `since`, `until`: Unix seconds."""
+    `costly`: each of its attempts, and what that sets apart; `parts`: which of the four that are, `has_usd` and
+    `has_tokens`: the most that it may cost or use; `expects`: what is likely. `recorded`: the accounts of those that
+    the ledger's rows tell. `since`, `until`: Unix seconds."""
 
     once: tuple[Need, ...]
     costly: tuple[tuple[Charge, int], ...]
     parts: frozenset[int]
+    has_usd: bool
+    has_tokens: bool
+    expects: bool
     recorded: tuple[Account, ...]
     since: float
     until: float
@@ -139,10 +145,15 @@ class Accounts:
 
 def _sorted_out(charges: list[Charge]) -> Charges:
     costly = tuple([(charge, _part(charge.quota)) for charge in charges if charge.quota.unit in ("usd", "tokens")])
+    once = [charge for charge in charges if charge.quota.unit in ("requests", "concurrent")]
+    parts = frozenset([part for _, part in costly])
     return Charges(
-        tuple([Need(charge, 1) for charge in charges if charge.quota.unit in ("requests", "concurrent")]),
+        tuple([Need(charge, 1, charge.quota.unit == "requests") for charge in once]),
         costly,
-        frozenset([part for _, part in costly]),
+        parts,
+        MOST_COST in parts,
+        MOST_TOKENS in parts,
+        not parts.isdisjoint((LIKELY_COST, LIKELY_TOKENS)),
         tuple([charge.account for charge, _ in costly if charge.quota.is_recorded]),
         max((charge.since for charge in charges), default=float("-inf")),
         min((charge.until for charge in charges), default=float("inf")),
@@ -164,7 +175,7 @@ def charge_of(quota: Quota, value: str, now: float) -> Charge:
     limit, overdraft = quota.amount * factor, quota.overdraft * factor
     alerts = tuple(int(share * limit) for share in quota.alerts) if limit else ()
     account = number >> _KIND_BITS << _KIND_BITS | _kind(quota)
-    return Charge(quota, value, account, until, limit, alerts, start, overdraft)
+    return Charge(quota, value, account, until, limit, alerts, start, overdraft, quota.unit == "usd")
 
 
 def _kind(quota: Quota) -> int:

@@ -104,14 +104,47 @@ class Budgets:
     def admit(self, needs: Sequence[Need]) -> Refusal | None:
         """Set all of it apart, or nothing. While the counters are away or begin anew, what a quota says is served then
         is set apart beyond every lease, within this worker's part of the overdraft, and told later."""
-        now, epoch = self._now(), self._epoch
-        asked = []
-        lines = self._lines
+        return None if self._admits(needs) else self._ask_for(needs)
+
+    def _admits(self, needs: Sequence[Need]) -> bool:
+        """Set all of it apart where it is within leases that are not tight, and no alert is near: the same as
+        `_ask_for`, which most requests need not. False: nothing was done."""
+        if self.has_ended:
+            return False
+        now, lines, done = self._now(), self._lines, 0
         for need in needs:
-            charge = need.charge
+            charge, amount = need.charge, need.amount
             line = lines.get(charge.account)
             if line is None or line.charge is not charge:
-                line = self._line(charge)
+                break
+            balance = line.balance
+            used = balance.spent + balance.reserved + amount
+            if used > balance.held or now >= balance.until or balance.is_tight or used + line.others >= line.alert_at:
+                break
+            if need.is_used:
+                balance.spent += amount
+            else:
+                balance.reserved += amount
+            if line.is_idle:
+                line.is_idle = False
+            done += 1
+        else:
+            return True
+        for need in needs[:done]:
+            balance = lines[need.charge.account].balance
+            if need.is_used:
+                balance.spent -= need.amount
+            else:
+                balance.reserved -= need.amount
+        return False
+
+    def _ask_for(self, needs: Sequence[Need]) -> Refusal | None:
+        """The same, whatever the leases are."""
+        now, epoch = self._now(), self._epoch
+        asked = []
+        for need in needs:
+            charge = need.charge
+            line = self._line_of(charge)
             line.is_idle = False
             if self.has_ended or not line.balance.fits(need.amount, now):
                 cause = "away" if self.has_ended else self._call(line, need.amount, now)
@@ -119,27 +152,36 @@ class Budgets:
                     return Refusal(charge, cause)
             asked.append(line)
         if self._epoch != epoch:  # a life of the counters ended meanwhile, and so did what fitted its leases
-            return self.admit(needs)
+            return self._ask_for(needs)
         for need, line in zip(needs, asked, strict=True):
             balance = line.balance
             balance.reserved += need.amount
             if line.others + balance.spent + balance.reserved >= line.alert_at:
                 self.reached.append(line.charge)
+        for need in needs:
+            if need.is_used:
+                self.settle(need, need.amount)
         return None
 
     def settle(self, need: Need, actual: int) -> None:
         """What was set apart is over, and cost so much."""
-        charge = need.charge
-        line = self._lines.get(charge.account)
-        if line is None or line.charge is not charge:
-            line = self._line(charge)
-        balance = line.balance
-        balance.reserved -= need.amount
-        balance.spent += actual
-        used, held = balance.spent + balance.reserved, balance.held
-        if used > held or (balance.is_tight and used < held):
-            # Others must know at once of what was spent beyond a lease, and where little is left of what was not.
-            self._tell(line)
+        self.settle_all((need,), actual, actual)
+
+    def settle_all(self, needs: Sequence[Need], nano: int, tokens: int) -> None:
+        """The same of several accounts. `nano`: what those of US dollars are charged, `tokens`: all others."""
+        lines = self._lines
+        for need in needs:
+            charge = need.charge
+            line = lines.get(charge.account)
+            if line is None or line.charge is not charge:
+                line = self._line(charge)
+            balance = line.balance
+            balance.spent = spent = balance.spent + (nano if charge.is_usd else tokens)
+            balance.reserved = reserved = balance.reserved - need.amount
+            used, held = spent + reserved, balance.held
+            if used > held or (balance.is_tight and used < held):
+                # Others must know at once of what was spent beyond a lease, and where little is left of what was not.
+                self._tell(line)
 
     def tick(self, wall: float) -> None:
         """Once a second: what nobody needs goes back, what was used beyond a lease is told; others who wait for this
@@ -189,6 +231,10 @@ class Budgets:
                 self._tell(line)
 
     # ------------------------------------------------------------ inside
+
+    def _line_of(self, charge: Charge) -> _Line:
+        line = self._lines.get(charge.account)
+        return line if line is not None and line.charge is charge else self._line(charge)
 
     def _line(self, charge: Charge) -> _Line:
         """Of an account, by its charge as it is now."""

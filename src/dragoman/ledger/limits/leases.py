@@ -65,15 +65,16 @@ class Balance:
     Attributes:
         reserved: of attempts that are under way. `spent`: of those that ended.
         held: what may be used and reserved in all.
+        until: when the lease may be used no more.
         is_tight: the limit is near: what is not needed goes back at once.
         number: of the last call.
     """
 
-    __slots__ = ("_until", "held", "is_tight", "number", "reserved", "spent")
+    __slots__ = ("held", "is_tight", "number", "reserved", "spent", "until")
 
     def __init__(self) -> None:
         self.held = self.reserved = self.spent = self.number = 0
-        self._until = 0.0
+        self.until = 0.0
         self.is_tight = False
 
     @property
@@ -93,7 +94,7 @@ class Balance:
 
     def fits(self, amount: int, now: float) -> bool:
         """Whether so much more is within the lease."""
-        return now < self._until and self.spent + self.reserved + amount <= self.held
+        return now < self.until and self.spent + self.reserved + amount <= self.held
 
     def reserve(self, amount: int) -> None:
         """Set so much apart."""
@@ -116,4 +117,4 @@ class Balance:
             return
         self.held = lease.amount
         self.is_tight = lease.is_tight
-        self._until = made + LEASE_SECONDS
+        self.until = made + LEASE_SECONDS

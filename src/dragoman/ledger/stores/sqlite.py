@@ -11,9 +11,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec.structs import astuple
+
 from dragoman import _json
 from dragoman.ledger.interfaces import Missing, Refused, StoreAway, StoreDamaged
-from dragoman.ledger.journal.records import PriceSnapshot, Row, Settlement
+from dragoman.ledger.journal.records import Intent, PriceSnapshot, Row, Settlement
 from dragoman.ledger.stores.files import (
     MAIN_FILE,
     Serial,
@@ -30,6 +32,7 @@ from dragoman.ledger.stores.mending import COPY_FILE, keep_copy, mend
 from dragoman.ledger.stores.schema import COLUMNS, GROUPS, MAIN, MONTH, SETTLED, SUMS
 from dragoman.ledger.stores.summing import MANY, begin_summing, can_sum, end_summing
 from dragoman.ledger.stores.values import (
+    OPEN_VALUES,
     Correction,
     Noted,
     adjustment_id,
@@ -38,7 +41,7 @@ from dragoman.ledger.stores.values import (
     check_repeated,
     derived_id,
     ending_values,
-    row_values,
+    joined,
 )
 
 #: Python's module looks for an adapter of each value that is no `int`, `float`, `str` or `bytearray`, which costs more
@@ -58,10 +61,12 @@ _MOST_OPEN: Final = 3
 #: Rows that one statement takes, the most first. Each step of a statement lets go of the interpreter and asks for it
 #: again, which beside a busy event loop costs more than the row.
 _SIZES: Final = (64, 16, 4, 1)
-_ID, _REPORTED = COLUMNS.index("id"), COLUMNS.index("reported")
+#: Columns in the order of an intent's fields, the holder, and those of a settlement but its id.
+_ORDER: Final = (*Intent.__struct_fields__, "holder", *Settlement.__struct_fields__[1:])
+_ID, _ACCOUNTS, _REPORTED = _ORDER.index("id"), _ORDER.index("accounts"), _ORDER.index("reported")
 _INSERTS: Final = {
-    size: f"INSERT INTO attempt({','.join(COLUMNS)}) VALUES"
-    + ",".join([f"({','.join(map(_placed, COLUMNS))})"] * size)
+    size: f"INSERT INTO attempt({','.join(_ORDER)}) VALUES"
+    + ",".join([f"({','.join(map(_placed, _ORDER))})"] * size)
     + f" ON CONFLICT(id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in SETTLED)}"
     + " WHERE attempt.state = 'reserved' AND excluded.state <> 'reserved'"
     for size in _SIZES
@@ -105,10 +110,7 @@ class SqliteStore:
         if prices := [(price.id, price.target, price.source, price.body) for price in snapshots]:
             with self._writing(None) as main:
                 main.executemany("INSERT OR IGNORE INTO price VALUES(?,?,?,?)", prices)
-        by_month: dict[str, list[Row]] = {}
-        for row in rows:
-            by_month.setdefault(month_of(row.intent.id), []).append(row)
-        for month, those in by_month.items():
+        for month, those in _by_month(rows).items():
             with self._writing(month) as connection:
                 if len(those) < MANY or not can_sum(connection) or not _take_new(connection, those):
                     self._take(connection, those)
@@ -323,6 +325,17 @@ class SqliteStore:
         return int(self._now() * 1_000_000)
 
 
+def _by_month(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
+    """Rows by the month of their ids; mostly that is one, as the oldest and the newest id tell."""
+    ids = [row.intent.id for row in rows]
+    if ids and (month := month_of(min(ids))) == month_of(max(ids)):
+        return {month: rows}
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(month_of(row.intent.id), []).append(row)
+    return {**found}
+
+
 def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
     """In as many as one statement takes."""
     first = 0
@@ -334,9 +347,14 @@ def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
 
 def _insert(connection: sqlite3.Connection, rows: Sequence[Row], statements: Mapping[int, str]) -> int:
     """Insert, or settle what is open; gives how many rows that did something to. `statements`: by their rows."""
-    width = len(COLUMNS)
-    values: list[Any] = ["" if value is None else value for row in rows for value in row_values(row)]
+    given: list[Any] = []
+    for row in rows:
+        end = row.settlement
+        given += (*astuple(row.intent), row.holder, *(OPEN_VALUES if end is None else ending_values(end)))
+    width = len(_ORDER)
+    values: list[Any] = ["" if value is None else value for value in given]
     values[_ID::width] = map(bytearray, values[_ID::width])
+    values[_ACCOUNTS::width] = map(joined, values[_ACCOUNTS::width])
     values[_REPORTED::width] = map(int, values[_REPORTED::width])
     return connection.execute(statements[len(rows)], values).rowcount
 

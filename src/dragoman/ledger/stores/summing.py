@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from dragoman.ledger.journal.records import Row
+from dragoman.ledger.journal.records import Row, Settlement
 from dragoman.ledger.stores.schema import ADDED, CHARGED, GROUPS, SUMS
 
 #: Rows from which on that is cheaper.
@@ -41,29 +41,41 @@ def end_summing(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
 
 
 def _added_up(rows: Iterable[Row]) -> tuple[Sequence[tuple[object, ...]], Sequence[tuple[object, ...]]]:
-    """By group, and by account and holder."""
-    used: dict[tuple[object, ...], list[int]] = {}
-    charged: dict[tuple[int, str], list[int]] = {}
+    """By group, and by account and holder: what belongs together first, then each column of it at once."""
+    used: dict[tuple[object, ...], list[Settlement]] = {}
+    charged: dict[tuple[tuple[int, ...], str], list[Settlement]] = {}
     for row in rows:
         end, intent = row.settlement, row.intent
         if end is None:
             continue
-        nano, started = end.nano or 0, intent.started
+        started = intent.started
         hour = started // _HOUR if started >= 0 else -(-started // _HOUR)  # as SQL divides
         group = (hour, intent.key, intent.owner, intent.team, intent.route, intent.target, end.state)
-        sums = used.get(group)
-        if sums is None:
-            sums = used[group] = [0] * len(SUMS)
-        sums[0] += nano
-        sums[1] += end.nano is None
-        sums[2] += end.input or 0
-        sums[3] += end.output or 0
-        sums[4] += end.cache_read or 0
-        sums[5] += end.cache_write or 0
-        sums[6] += end.reasoning or 0
-        sums[7] += 1
-        for account in intent.accounts:
-            spent = charged.setdefault((account, row.holder), [0, 0])
-            spent[0] += nano
-            spent[1] += end.tokens
-    return [(*group, *sums) for group, sums in used.items()], [(*who, *spent) for who, spent in charged.items()]
+        if group in used:
+            used[group].append(end)
+        else:
+            used[group] = [end]
+        if intent.accounts:
+            charged.setdefault((intent.accounts, row.holder), []).append(end)
+    spent: dict[tuple[int, str], list[int]] = {}
+    for (accounts, holder), ends in charged.items():
+        nano, tokens = sum([end.nano or 0 for end in ends]), sum([end.tokens for end in ends])
+        for account in accounts:
+            sums = spent.setdefault((account, holder), [0, 0])
+            sums[0] += nano
+            sums[1] += tokens
+    return [(*group, *_sums(ends)) for group, ends in used.items()], [(*who, *sums) for who, sums in spent.items()]
+
+
+def _sums(ends: Sequence[Settlement]) -> tuple[int, ...]:
+    """In the order of `SUMS`."""
+    return (
+        sum([end.nano or 0 for end in ends]),
+        sum([end.nano is None for end in ends]),
+        sum([end.input or 0 for end in ends]),
+        sum([end.output or 0 for end in ends]),
+        sum([end.cache_read or 0 for end in ends]),
+        sum([end.cache_write or 0 for end in ends]),
+        sum([end.reasoning or 0 for end in ends]),
+        len(ends),
+    )

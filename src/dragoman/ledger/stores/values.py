@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
+
+from msgspec.structs import astuple
 
 from dragoman import _json
 from dragoman.ledger.interfaces import Refused
@@ -66,16 +69,22 @@ def check_credit(cost: int, nano: int) -> None:
         raise Refused(f"the attempt cost {render_usd(cost)} US dollars: expected a credit of no more")
 
 
+@lru_cache(maxsize=1_024)
+def joined(accounts: tuple[int, ...]) -> str:
+    """Accounts as a column holds them; most attempts have the same ones."""
+    return ",".join(map(str, accounts))
+
+
 def row_values(row: Row) -> tuple[object, ...]:
     """An attempt, in the order of `schema.COLUMNS`."""
     intent = row.intent
-    accounts = ",".join(map(str, intent.accounts))
+    accounts = joined(intent.accounts)
     head = (
         intent.id, intent.request, intent.ordinal, row.holder, intent.started, intent.key, intent.owner, intent.team,
         intent.route, intent.target, intent.size, accounts, intent.reserved, intent.expected, intent.client_request,
         intent.reserved_tokens,
     )  # fmt: skip
-    return head + (_OPEN if row.settlement is None else ending_values(row.settlement))
+    return head + (OPEN_VALUES if row.settlement is None else ending_values(row.settlement))
 
 
 def read_row(values: Sequence[Any]) -> Row:
@@ -94,12 +103,10 @@ def read_row(values: Sequence[Any]) -> Row:
     return Row(holder, intent, Settlement(id, ended, state, *given))
 
 
-_OPEN: Final = (None, "reserved", None, None, None, None, None, None, None, False, "", None, "", None)
+#: In place of `ending_values` while it goes on.
+OPEN_VALUES: Final = (None, "reserved", None, None, None, None, None, None, None, False, "", None, "", None)
 
 
-def ending_values(end: Settlement) -> tuple[object, ...]:
-    """What a settlement sets, in the order of `schema.SETTLED`."""
-    return (
-        end.ended, end.state, end.nano, end.price, end.input, end.output, end.cache_read, end.cache_write,
-        end.reasoning, end.reported, end.reason, end.status, end.provider_request, end.charged_tokens,
-    )  # fmt: skip
+def ending_values(end: Settlement) -> tuple[Any, ...]:
+    """What a settlement sets, in the order of `schema.SETTLED`, which is that of its fields behind its id."""
+    return astuple(end)[1:]

@@ -18,7 +18,9 @@ _WORDS_END: Final = tuple(".:!?。：！？")
 _LIST_ITEM: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])(?: {1,4}|\t)(?=\S)")
 _TAGS_ONLY: Final = re.compile(r"\s*(?:<[^<>]*>\s*)*$")
 #: A quotation mark that opens, right before what comes next.
-_QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,])(?:[fFrRbBuU]{1,2}(?=[\"']))?([\"'“‘«„‹])$|([「『《])$")
+_QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,\u2e80-\uffef])(?:[fFrRbBuU]{1,2}(?=[\"']))?([\"'“‘«„‹])$|([「『《])$")
+#: The first character of the scripts of East Asia, which have no blank before a quotation mark.
+_NO_BLANKS: Final = "\u2e80"
 #: What shows the rest of its line as it is, or the marker behind it: LaTeX, and Markdown's backslash.
 _LITERAL: Final = re.compile(r"\\(?:verb\*?[^\w\s]|(?:texttt|lstinline|detokenize)[{|!+])?$")
 #: Characters of a line in which both are looked for.
@@ -186,7 +188,9 @@ class Code:
                 self._quote = ""
                 if self._is_quoted:
                     self._hide()  # a tag in quotation marks is a name
-        elif mark in '"“„«»' and (not before[-1:].isalnum() or _PREFIX.search(before) is not None):
+        elif mark in '"“„«»' and (
+            not before[-1:].isalnum() or before[-1:] >= _NO_BLANKS or _PREFIX.search(before) is not None
+        ):
             self._quote = _QUOTE_ENDS[mark]
 
     # ------------------------------------------------------------ contexts

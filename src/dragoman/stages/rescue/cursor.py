@@ -1,8 +1,7 @@
 """How a family reads its format: generators over a `Cursor`, which ask for more text and say what they found.
 
-A family's parser is a generator. It yields `MORE` when it needs text that has not come, and actions when it knows
-something: `Open(name)`, `Piece(text)` of the arguments, `Close(by)` with what closed the call. `NotACall` says that
-the text is none of its kind.
+A family's parser is a generator. It yields `MORE` to get text that has not come, and actions when it knows something:
+`Open(name)`, `Piece(text)` of the arguments, `Close(by)` with what closed the call. `NotACall`: it is none of its kind.
 """
 
 from __future__ import annotations
@@ -174,10 +173,11 @@ class Cursor:
 
     def append(self, text: str) -> None:
         """More text has come."""
+        start = max(self._position - 1, 0)  # of what was read, the last character stays
         if self._mark >= 0:
             self._kept.add(self._text[self._mark : self._position])
-            self._mark = 0
-        self._text, self._position = self._text[self._position :] + text, 0
+            self._mark = self._position - start
+        self._text, self._position = self._text[start:] + text, self._position - start
 
     def mark(self) -> None:
         """What is read from here on may be given back by `rewind`."""
@@ -198,6 +198,10 @@ class Cursor:
     def passed(self) -> str:
         """What was read since the mark."""
         return self._kept.text() + self._text[max(self._mark, 0) : self._position]
+
+    def last(self) -> str:
+        """The last character that was read."""
+        return self._text[max(self._position - 1, 0) : self._position]
 
     def rest(self) -> str:
         """What has come and was not read."""

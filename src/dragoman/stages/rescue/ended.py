@@ -16,6 +16,7 @@ from typing import Final
 
 from dragoman.codec.parts.settled_arguments import Settled
 from dragoman.events import Failure, Finish, ToolCallFailed
+from dragoman.stages.rescue.behind.brackets import MAY_GO_ON, Brackets
 from dragoman.stages.rescue.cursor import Close
 from dragoman.stages.rescue.markers import parameter_begins, value_begins
 from dragoman.stages.rescue.parts import Call
@@ -35,10 +36,14 @@ class Ended:
 
     Attributes:
         again: what ends a value of the calls that wait; None while none does.
-        told: the first call that was told before its closing tags came again; None while there is none.
+        behind: a call that its own brackets closed, and what reads the text behind it; None while there is none.
+        told: the first call that was told before it was known to have two readings, by its name, and why; None while
+            there is none.
     """
 
-    __slots__ = ("_begins", "_behind", "_calls", "_due", "_is_refused", "_tag", "_tail", "_told", "again", "told")
+    __slots__ = (
+        "_begins", "_behind", "_calls", "_due", "_is_refused", "_tag", "_tail", "_told", "again", "behind", "told",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._calls: deque[tuple[Call, Close, int]] = deque()  # those that wait, each with how much came before it
@@ -50,7 +55,19 @@ class Ended:
         self._is_refused = False
         self._behind = 0  # characters that came behind the first call
         self._told: Call | None = None  # the first call that was told of this text
-        self.told: Call | None = None
+        self.behind: tuple[Call, Brackets] | None = None
+        self.told: tuple[str, str] | None = None
+
+    def read(self, text: str, *, is_end: bool = False) -> None:
+        """Text comes behind a call that its own brackets closed; `is_end`: and another call, or nothing."""
+        if self.behind is None:
+            return
+        call, brackets = self.behind
+        brackets.feed(text, is_end=is_end)
+        if brackets.goes_on:
+            self.told = self.told or (call.name, MAY_GO_ON)
+        if brackets.is_over:
+            self.behind = None
 
     def holds(self, call: Call, end: Close, value_ends: tuple[str, ...]) -> bool:
         """Whether a call waits that has ended. `value_ends`: of its family, when it is whole."""
@@ -70,7 +87,8 @@ class Ended:
     def refuse(self) -> None:
         """What follows may be the rest of a value, and so may the calls be that wait."""
         self._is_refused = True
-        self.told = self.told or self._told
+        if self._told is not None:
+            self.told = self.told or (self._told.name, TWO_READINGS)
 
     def see(self, tag: str) -> None:
         """A tag of values came as text: where it begins a parameter, the calls that wait do not have all of theirs."""
@@ -104,6 +122,7 @@ class Ended:
 
     def take(self) -> list[tuple[Call, Close]]:
         """The same of all that wait: the text has ended."""
+        self.read("", is_end=True)
         calls = self.due()
         if not self._is_refused:
             calls += [(call, end) for call, end, _ in self._calls]
@@ -142,7 +161,7 @@ def failed_call(call: Call, end: Close, settled: Settled) -> ToolCallFailed:
     return ToolCallFailed(call.index, call.id, call.name, kind, message, call.text.raw())
 
 
-def failed(event: Finish, name: str) -> Failure:
+def failed(event: Finish, name: str, why: str) -> Failure:
     """How an answer ends in which a call of this name was told that has two readings."""
-    message = f"tool call {name}, written as text: {TWO_READINGS}"
+    message = f"tool call {name}, written as text: {why}"
     return Failure("wire", message, usage=event.usage, cost=event.cost, native=event.native)

@@ -11,11 +11,12 @@ from dragoman._json import Json, Malformed
 from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
 
 _NAME_KEYS: Final = frozenset({"name", "tool_name", "function", "tool", "recipient_name", "function_name"})
-_ARGUMENT_KEYS: Final = frozenset({"arguments", "parameters", "args", "input", "tool_input", "action_input", "kwargs"})
+#: Under which the arguments stand.
+ARGUMENT_KEYS: Final = frozenset({"arguments", "parameters", "args", "input", "tool_input", "action_input", "kwargs"})
 _ID_KEYS: Final = frozenset({"id", "tool_call_id", "call_id"})
 #: Keys that may stand before the name.
 _OTHER_KEYS: Final = frozenset({"type", "index", "status", "thought", "thoughts", "reasoning"})
-_ALL_KEYS: Final = _NAME_KEYS | _ARGUMENT_KEYS | _ID_KEYS | _OTHER_KEYS
+_ALL_KEYS: Final = _NAME_KEYS | ARGUMENT_KEYS | _ID_KEYS | _OTHER_KEYS
 _KEY: Final = re.compile(r"[\w.-]+")
 #: Characters of a name or an id.
 _LONGEST: Final = 150
@@ -124,7 +125,7 @@ class _CallObject:
         first = yield from cursor.peek()
         if self._is_message:
             yield from self._check(key, first)
-        if key in _ARGUMENT_KEYS and self._name and not (self._opened or self._held):
+        if key in ARGUMENT_KEYS and self._name and not (self._opened or self._held):
             if first == "{" and not (yield from cursor.object_begins()):
                 raise NotACall
             yield Open(self._name, self._id)
@@ -148,7 +149,7 @@ class _CallObject:
         cursor = self._cursor
         if key not in _ALL_KEYS:
             raise NotACall
-        if key in _ARGUMENT_KEYS:
+        if key in ARGUMENT_KEYS:
             begun = (yield from cursor.peek(2)) if first == '"' else ""
             if first not in ("{", '"', "'", "n", "") or begun[1:] not in ("{", '"', "\\", " ", ""):
                 raise NotACall
@@ -160,7 +161,7 @@ class _CallObject:
 
     def _note(self, key: str, value: str) -> None:
         """A member that is not the arguments of a known tool."""
-        if self._name and key not in _ARGUMENT_KEYS and self._holds_call(key, value):
+        if self._name and key not in ARGUMENT_KEYS and self._holds_call(key, value):
             self._problem = f"it holds another call, under {key!r}"
         elif key in _NAME_KEYS and not self._name:
             self._name, self._named_by = _name(value, self._tools), key
@@ -169,7 +170,7 @@ class _CallObject:
             named = _offered(value, self._tools)
             if named != self._name and (named is not None or key == self._named_by):
                 self._problem = f"it names two tools, the second under {key!r}"
-        elif key in _ARGUMENT_KEYS:
+        elif key in ARGUMENT_KEYS:
             if self._opened or self._held:
                 self._problem = f"it has arguments twice, under {key!r} the second time"
             self._held = self._held or value

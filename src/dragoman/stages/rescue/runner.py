@@ -1,19 +1,21 @@
 """One family reading one candidate: what it found, and whether each call was whole.
 
-A call that its own brackets close may have closed too early: `{"command": "ls"}, "timeout": 5}`. So what stands between
-them and its end must be what its family has there: white space, separators, closings, other calls. Words may follow on
-a line of their own, or behind a blank up to the end of the line. Anything else may be the rest of its arguments: it has
-two readings and fails.
+A call that its own brackets close may have closed too early: `{"command": "ls"}, "timeout": 5}`. So it waits for the
+text behind it, up to the next call, its own closing tag, the end, or `AHEAD` characters. Where that may be the rest of
+its arguments (`behind/kinds.py` says when), it has two readings and fails.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from typing import Final, TypeAlias, final
 
 import msgspec
 
-from dragoman.gathered import GatheredRuns
+from dragoman._json import Json
+from dragoman.gathered import GatheredRuns, GatheredText
+from dragoman.stages.rescue.behind.brackets import MAY_GO_ON, Brackets
+from dragoman.stages.rescue.behind.kinds import AHEAD, GOES_ON, Facts, Kind, kind_of
 from dragoman.stages.rescue.cursor import (
     BODY,
     MORE,
@@ -26,7 +28,7 @@ from dragoman.stages.rescue.cursor import (
     Piece,
     Tools,
 )
-from dragoman.stages.rescue.json_calls import CALL_BEGINS
+from dragoman.stages.rescue.json_calls import ARGUMENT_KEYS
 from dragoman.stages.rescue.markers import Markers
 from dragoman.stages.rescue.quoted import closing_of
 
@@ -42,35 +44,25 @@ class Prose(msgspec.Struct, frozen=True, gc=False):
     tag: str = ""
 
 
+@final
+class Behind(msgspec.Struct, frozen=True):
+    """The last call was closed by its own brackets: reads the text behind it for the rest of its arguments."""
+
+    brackets: Brackets
+
+
 #: What a scanner finds, in order. Between an `Open` and its `Close` there are only `Piece`s.
-Found: TypeAlias = Prose | Open | Piece | Close
+Found: TypeAlias = Prose | Open | Piece | Close | Behind
 #: Why a call is refused that stands behind tags of values of its family.
 MOVED: Final = "an argument of it, or a part of one, stands before it"
-#: Why a call is refused behind whose brackets something stands that may be of it.
-GOES_ON: Final = "what stands behind its brackets may be the rest of its arguments: two readings"
-#: Closing tags and tokens, of whatever family, and how they begin.
-_CLOSINGS: Final = re.compile(r"(?:\s*+(?:</[^<>\s]{1,80}+>|<[|｜][^<>\"\n]{1,80}+>|```))++")
-_CLOSING_BEGUN: Final = re.compile(r"\s*+(?:<(?:/[^<>\s]{0,80}|[|｜][^<>\"\n]{0,80})?|`{1,2})?")
-_SEPARATORS: Final = re.compile(r"[\s,;]*+")
-#: At the beginning of a line, what no words begin with, and a key of an argument, or what may become one of these.
-_NO_WORDS: Final = re.compile(r"[,;:=\"'“”{}\])]|\[\s{0,8}[\"'{\d]")
-#: A line of words behind a call, of which no quotation mark, bracket or key makes arguments, and how it begins.
-_WORDS: Final = re.compile(r"[^\W\d_](?:[^\"'“”{}\[\]<>:=\n]|(?<=\w)'(?=\w))*+")
-_WORDS_END: Final = re.compile(r"'?\Z")
-_KEY: Final = re.compile(r"([\w.-]{1,64}+)[\"']?\s{0,8}(?:(=)(?!=)|:)")
-_KEY_BEGUN: Final = re.compile(r"[\w.-]{1,64}+[\"']?\s{0,8}=?|\[\s{0,8}")
-#: A call of Python's form.
-_PYTHON_BEGINS: Final = re.compile(r"[\w.]{1,200}+\(")
-#: Characters in which that is told.
-_AHEAD: Final = 300
 
 
 class Runner:
     """One family reading one candidate."""
 
     __slots__ = (
-        "cursor", "family", "found", "is_over", "is_spoilt", "is_torn", "opened", "_behind", "_body", "_in_call",
-        "_in_tags", "_is_moved", "_markers", "_name", "_parser", "_tools",
+        "cursor", "family", "found", "is_over", "is_spoilt", "is_torn", "opened", "_arguments", "_behind", "_body",
+        "_brackets", "_tags", "_in_call", "_in_tags", "_is_moved", "_last", "_markers", "_name", "_parser", "_tools",
     )  # fmt: skip
 
     def __init__(
@@ -89,8 +81,13 @@ class Runner:
         self._markers = markers
         self._parser = family.read(cursor, tools, opener)
         self._behind = self._read_behind(opener)
-        self._name = ""  # of the last call
+        self._tags = tuple(
+            (one, end) for one in family.openers if (end := closing_of(one)) and end not in family.openers
+        )
+        self._name = self._last = ""  # of the last call, and the last character of it
+        self._arguments = GatheredText()  # the text of its arguments
         self._in_call = self._in_tags = False
+        self._brackets: Brackets | None = None  # what reads on behind the last call
         self._body: Close | None = None  # the last call closed by its own brackets, until it is known what follows
 
     def is_in_call(self) -> bool:
@@ -130,10 +127,14 @@ class Runner:
         if not cursor.is_broken:
             yield from self.family.residue_behind(cursor)
             if self._body is not None and not cursor.is_sealed and self.family.where != "message":
-                while (goes_on := self._goes_on()) is None:
+                while (kind := self._kind_behind(self._facts())) is None:
                     yield MORE
-                if goes_on:
-                    self._body = Close("", GOES_ON)
+                if kind in ("nothing", "words") and cursor.rest():
+                    brackets = self._facts().brackets()
+                    brackets.feed(self._passed_between())
+                    self._brackets = brackets
+                if kind in GOES_ON:
+                    self._body = Close("", MAY_GO_ON)
                     cursor.is_broken = self.is_spoilt = True
         if cursor.is_broken:
             if end := closing_of(opener):
@@ -143,41 +144,39 @@ class Runner:
         if cursor.ended and not rest.strip(_BETWEEN):
             cursor.skip(len(rest))
 
-    def _goes_on(self) -> bool | None:
-        """Whether what stands behind the last call's brackets may be of its arguments; None while it is not known."""
-        cursor, markers = self.cursor, self._markers
-        passed, rest = cursor.passed(), cursor.rest()
-        text = passed[len(passed.rstrip(_BETWEEN)) :] + rest
-        separators = _SEPARATORS.match(text)
-        assert separators is not None
-        place, lead = separators.end(), separators.group()
-        if place > _AHEAD or (place == len(text) and cursor.ended):
-            return False
-        opener = markers.openers.match(text, place)
-        if opener is not None and opener.group() not in markers.tags:
-            return False  # another call begins
-        is_short = not cursor.ended and len(text) - place < _AHEAD
-        closings = _CLOSINGS.match(text, place)
-        behind = place if closings is None else closings.end()
-        if is_short and (text[place:] in markers.partial or _CLOSING_BEGUN.fullmatch(text, behind)):
-            return None  # an opener or a closing may be cut here
-        has_comma = bool(lead) and not lead.isspace()
-        is_line = "\n" in lead or closings is not None or passed.rstrip().endswith(("]", "```"))
-        ahead = text[behind : place + _AHEAD].lstrip()
-        if CALL_BEGINS.match(ahead) or (has_comma and _PYTHON_BEGINS.match(ahead)):
-            return False  # of a tool that was not offered
-        if not is_line and "," not in lead and lead[-1:].isspace() and (words := _WORDS.match(ahead)) is not None:
-            if is_short and _WORDS_END.match(ahead, words.end()):
-                return None
-            if ahead[words.end() : words.end() + 1] in ("", "\n"):
-                return False
-        if not is_line or _NO_WORDS.match(ahead):  # a call may still begin with a brace, or behind a comma
-            return None if is_short and (has_comma or ahead[:1] == "{") else True
-        if is_short and _KEY_BEGUN.fullmatch(ahead):
+    def _kind_behind(self, facts: Facts) -> Kind | None:
+        """What stands behind the last call's brackets; None while it is not known."""
+        text = (self._passed_between() + self.cursor.rest())[:AHEAD]
+        begun = (
+            found.start() for found in self._markers.openers.finditer(text) if found.group() not in self._markers.tags
+        )
+        opener = next(begun, len(text))
+        end = min((place for _, one in facts.tags if (place := text.find(one)) >= 0), default=len(text))
+        stop = min(opener, end)
+        if stop == len(text) < AHEAD and not self.cursor.ended:
             return None
-        key = _KEY.match(ahead)  # `Note: …` is words, where the tool has no such argument
-        is_key = key is not None and ("," in lead or key[2] or self._tools.schema(self._name).has_member(key[1]))
-        return bool(is_key)
+        return kind_of(text[:stop], facts, is_closed=end < opener)
+
+    def _passed_between(self) -> str:
+        """Separators that were read behind the last call."""
+        passed = self.cursor.passed()
+        return passed[len(passed.rstrip(_BETWEEN)) :]
+
+    def _facts(self) -> Facts:
+        """What is known of the last call."""
+        schema = self._tools.schema(self._name)
+        arguments = self._arguments.text()
+        given = frozenset(_keys(self._tools.read(self._name, arguments)))
+        more = frozenset() if given else ARGUMENT_KEYS
+        roots = frozenset(key for key in schema.names() if schema.has_member(key)) - given
+        return Facts(
+            closes=")" if self._last == ")" else "}",
+            ends_in_text=arguments.rstrip("}]) \t\r\n")[-1:] == '"',
+            keys=schema.names() | more,
+            missing=(schema.names() - given) | more,
+            roots=roots | more,
+            tags=self._tags,
+        )
 
     def _take(self, action: Open | Piece | Close) -> None:
         self._settle_body(is_proven=True)
@@ -189,6 +188,9 @@ class Runner:
             action = msgspec.structs.replace(action, family=self.family.name)
             self.opened = self._in_call = True
             self.cursor.unmark()
+            self._arguments.clear()
+        else:
+            self._arguments.add(action.text)
         self.found.add(action)
 
     def _close(self, end: Close) -> None:
@@ -196,7 +198,7 @@ class Runner:
         cursor = self.cursor
         if end.by not in ("", BODY, cursor.marker):
             end = Close("", end.problem)
-        self._in_call = False
+        self._in_call, self._last = False, cursor.last()
         self.is_spoilt = self.is_spoilt or not end.is_whole()
         self.is_torn = self._in_tags and not end.is_whole()
         cursor.mark()
@@ -213,6 +215,18 @@ class Runner:
         """A call that its own brackets closed is told when it is known whether something stands behind it."""
         if self._body is not None:
             passed = "}" if self.cursor.passed().lstrip()[:1] == "}" else ""
+            if self._brackets is not None:
+                self.found.add(Behind(self._brackets))
             whole = Close(BODY, is_proven=is_proven, passed=passed)
             self.found.add(whole if self._body.is_whole() else self._body)
             self._body = None
+
+
+def _keys(value: Json) -> Iterator[str]:
+    """The keys of all objects in a value."""
+    unread = [value]
+    while unread:
+        part = unread.pop()
+        if isinstance(part, dict):
+            yield from part
+        unread += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.code import Code
-from dragoman.stages.rescue.cursor import Close, Cursor, Family, Open, Piece, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Open, Piece, Tools
 from dragoman.stages.rescue.markers import Markers, value_tags
 from dragoman.stages.rescue.quoted import Cover, Foreign
 from dragoman.stages.rescue.runner import Found, Prose, Runner
@@ -361,16 +361,15 @@ class Scanner:
 
     def _fits(self, found: list[Found]) -> bool:
         """Whether the calls' arguments, coerced, are what the tools' schemas ask for."""
-        name = ""
-        pieces: list[str] = []
+        calls: list[tuple[str, list[str]]] = []
         for action in found:
             if isinstance(action, Open):
-                name, pieces = action.name, []
+                calls.append((action.name, []))
             elif isinstance(action, Piece):
-                pieces.append(action.text)
-            elif isinstance(action, Close) and not self._tools.fits(name, "".join(pieces)):
-                return False
-        return bool(name)
+                calls[-1][1].append(action.text)
+        # A name alone is a call without arguments where it stands beside one with some.
+        empty = "{}" if any(pieces for _, pieces in calls) else ""
+        return bool(calls) and all(self._tools.fits(name, "".join(pieces) or empty) for name, pieces in calls)
 
     def _release(self, out: list[Found], *, is_message: bool = False) -> str:
         """No call: the marker's first character is prose, the rest is looked at again."""

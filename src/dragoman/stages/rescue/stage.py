@@ -39,7 +39,7 @@ from dragoman.stages.rescue.ended import IS_THOUGHT, Ended, failed, failed_call
 from dragoman.stages.rescue.json_calls import BRACED, IS_CALL, closes_before_its_end, is_call
 from dragoman.stages.rescue.markers import sort_families, value_ends
 from dragoman.stages.rescue.parts import Call, Part, Places
-from dragoman.stages.rescue.runner import Found, Prose
+from dragoman.stages.rescue.runner import Behind, Found, Prose
 from dragoman.stages.rescue.scan import Scanner
 from dragoman.types import Tool, ToolCall
 
@@ -87,7 +87,8 @@ class Rescue:
         if text is not None:
             index = index_of(events[0])
             part = self._parts[index]
-            if part.index == index and not (part.space or part.held or self._ended.again) and part.scanner.passes(text):
+            is_read = part.space or part.held or self._ended.again or self._ended.behind
+            if part.index == index and not is_read and part.scanner.passes(text):
                 return events
         passed = self._passing(events) if self.handles is _UNREAD else 0
         if passed == len(events):
@@ -155,6 +156,7 @@ class Rescue:
                 self._begin(part)
             if part.index == event.index and not part.space and not part.held:
                 self._behind_calls(event.text)
+                self._ended.read(event.text)
                 self._out.append(event)
                 return
             found = [Prose(event.text)]
@@ -191,6 +193,7 @@ class Rescue:
         if not part.held:
             del self._parts[event.index]
         if was_thinking:
+            self._settle_unproven(is_whole=True)
             self._thought = self._thought or None
             self._has_answer = bool(self._found_calls)  # the message itself begins behind it
 
@@ -228,7 +231,9 @@ class Rescue:
             return
         self._begin(part)
         self._behind_calls(text)
-        self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, part.space.text() + text))
+        text = part.space.text() + text
+        self._ended.read(text)
+        self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, text))
         part.space.clear()
 
     def _begin(self, part: Part) -> None:
@@ -245,6 +250,7 @@ class Rescue:
             if part.call is None and self._thought and not part.is_ended:
                 self._settle_thought(has_answer=True)
             self._settle_unproven(is_whole=True)
+            self._ended.read("", is_end=True)
             self._has_answer = True
             self._found_calls += 1
             waits = any(name == action.name for name, _ in self._structured)
@@ -256,7 +262,9 @@ class Rescue:
             return
         if (call_open := part.call) is None:
             return
-        if isinstance(action, Piece):
+        if isinstance(action, Behind):
+            self._ended.behind = call_open, action.brackets
+        elif isinstance(action, Piece):
             self._behind_calls("", of_call=len(action.text))
             text = call_open.text.add(action.text)
             if text and not call_open.waits:
@@ -416,13 +424,14 @@ class Rescue:
                     said for said in self._out if type(said) is not Deviation or said.where != "stop reason"
                 ]
             event = msgspec.structs.replace(event, reason=reason)
-        self._out.append(failed(event, self._ended.told.name) if self._ended.told is not None else event)
+        self._out.append(failed(event, *self._ended.told) if self._ended.told is not None else event)
 
     def _thought_between(self, part: Part, prose: list[Prose]) -> None:
         """Thinking behind a call of it."""
         for action in prose:
             self._ended.see(action.tag)
         text = "".join(action.text for action in prose)
+        self._ended.read(text)
         if text.strip():
             self._open_again(part)
             self._out.append(ThinkingDelta(part.index, text))

@@ -1,0 +1,1 @@
+"""What stands behind a call that its own brackets closed."""

@@ -1,0 +1,132 @@
+"""Brackets behind a call that nothing opened: what was meant to be its arguments goes on there."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Final
+
+#: Why a call is refused behind whose brackets something stands that may be of it.
+MAY_GO_ON: Final = "what stands behind its brackets may be the rest of its arguments: two readings"
+#: What changes a reading: quotation marks, brackets, what follows a backslash, and the end of the call's line.
+_MARKS: Final = {"}": '"{}\\\\', ")": "\"'()\\\\\n"}
+_OPENS: Final = {"}": "{", ")": "("}
+_ANY: Final = "any"
+#: What may stand behind the last bracket of a call.
+_BETWEEN: Final = " \t\r\n,;)]"
+#: Characters before and behind a mark that are looked at.
+_BEFORE: Final = 8
+
+
+@functools.lru_cache(maxsize=256)
+def _marks(closes: str, tags: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+    first = "".join(sorted({tag[0] for pair in tags for tag in pair}))
+    return re.compile(f"[{_MARKS[closes]}{re.escape(first)}]")
+
+
+class Brackets:
+    """Tells whether a text that comes in pieces closes a bracket that it did not open, or the call's own tag.
+
+    Attributes:
+        goes_on: it does.
+        is_over: nothing more is to be read.
+    """
+
+    __slots__ = (
+        "_ahead",
+        "_closes",
+        "_tags",
+        "_in_line",
+        "_kept",
+        "_marks",
+        "_readings",
+        "_start",
+        "goes_on",
+        "is_over",
+    )
+
+    def __init__(self, closes: str, tags: tuple[tuple[str, str], ...], *, ends_in_text: bool) -> None:
+        """`closes`: the call's last bracket; `tags`: those around such calls; `ends_in_text`: its last value is one."""
+        self._closes, self._tags = closes, dict(tags)
+        self._marks = _marks(closes, tags)
+        self._readings = [_Reading(closes, "")]  # left between two values
+        if ends_in_text:
+            self._readings.append(_Reading(closes, _ANY))  # left inside of a text
+        self._ahead = max(
+            (1, *(len(tag) for pair in tags for tag in pair))
+        )  # characters from a mark on that tell what it is
+        self._kept = ""  # what came last: the marks from `_start` on were not read
+        self._start = 0
+        self._in_line = True  # the call's line has not ended
+        self.goes_on = self.is_over = False
+
+    def feed(self, text: str, *, is_end: bool = False) -> None:
+        """Take the next text; `is_end`: nothing follows it."""
+        if self.is_over:
+            return
+        text = self._kept + text
+        sure = len(text) if is_end else max(len(text) - self._ahead, self._start)
+        position = self._start
+        while not self.is_over and (found := self._marks.search(text, position)) is not None and found.start() < sure:
+            position = self._read(text, found.start(), is_end=is_end)
+        self._start = max(position, sure)
+        dropped = max(min(self._start, len(text)) - _BEFORE, 0)
+        self._kept, self._start = text[dropped:], self._start - dropped
+        self.is_over = self.is_over or is_end
+
+    def _read(self, text: str, place: int, *, is_end: bool) -> int:
+        """Read the mark at a place; gives where the next one may be."""
+        mark = text[place]
+        if text.startswith(tuple(self._tags.values()), place):
+            self.goes_on = self.is_over = True
+        elif text.startswith(tuple(self._tags), place):
+            self._tags = {}  # what closes then is another one's
+        elif mark == "\\":
+            return place + 2
+        elif mark == "\n":
+            self._in_line = False
+        elif mark in "\"'{}()":
+            before, after = text[max(place - _BEFORE, 0) : place].rstrip(), text[place + 1 : place + 2]
+            if mark == "'" and before[-1:].isalnum() and after.isalnum():
+                return place + 1  # an apostrophe
+            is_last = is_end and self._closes == "}" and not text[place + 1 :].strip(_BETWEEN)
+            for reading in self._readings:
+                if reading.closes(mark) and (is_last or self._is_end(before[-1:], after)):
+                    self.goes_on = self.is_over = True
+        return place + 1
+
+    def _is_end(self, before: str, after: str) -> bool:
+        """Whether a closing bracket that nothing opened, between these, may end the rest of a body."""
+        if after in ('"', "'", "\\"):
+            return False  # it is quoted
+        if self._closes == "}":
+            return after not in ("}", ",", ";", ")")  # the last bracket tells
+        return before in ('"', "'", "]", "}") or (before.isalnum() and (self._in_line or after == "]"))
+
+
+class _Reading:
+    """One reading of a text behind a call: which of its brackets are open."""
+
+    __slots__ = ("_closes", "_depth", "_opens", "_quote")
+
+    def __init__(self, closes: str, quote: str) -> None:
+        """`quote`: of the text that it begins in; `_ANY`: whichever comes first."""
+        self._closes, self._opens = closes, _OPENS[closes]
+        self._quote = quote
+        self._depth = 0
+
+    def closes(self, mark: str) -> bool:
+        """Whether a mark closes a bracket that nothing opened."""
+        if mark in "\"'":
+            if not self._quote:
+                self._quote = mark
+            elif self._quote in (mark, _ANY):
+                self._quote = ""
+        elif not self._quote and mark == self._opens:
+            self._depth += 1
+        elif not self._quote and mark == self._closes:
+            self._depth -= 1
+            if self._depth < 0:
+                self._depth = 0
+                return True
+        return False

@@ -46,6 +46,11 @@ def test_the_page_needs_a_key_where_clients_do(tmp_path: Path) -> None:
     digest = hashlib.sha256(b"a key").hexdigest()
     with gateway(tmp_path, f'[server]\nkeys = ["sha256:{digest}"]\n') as running:
         assert running.request("GET", "/", b"", BROWSER)[0] == 401
+        status, _, body = running.request("GET", "/?key=a%20key", b"", BROWSER)
+        assert status == 200
+        assert b"fetch(`/tail${location.search}`)" in body  # the key that opened the page shows its requests
+        assert running.request("POST", "/tail", b"", BROWSER)[0] == 401
+        assert running.request("POST", "/tail?key=a%20key", b"", BROWSER)[0] == 405  # let in, and GET is what it takes
 
 
 def test_the_policy_allows_the_page_and_nothing_else() -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman._json import Raw
 from dragoman.client.client import Requester
-from dragoman.client.offload import LARGE, run_sized
+from dragoman.client.offload import LARGE, run_sized, weight_of
 from dragoman.client.passthrough.exchange import RawRequest
 from dragoman.client.passthrough.whole import WholePassthrough
 from dragoman.client.request.forwarding import ClientHead
@@ -66,7 +66,7 @@ class Relay:
     ) -> None:
         """Answer one request in the client's protocol; `record` is told what becomes of it."""
         try:
-            size = len(body)
+            size = weight_of(body)
             client_head = ClientHead(protocol.name, head.headers, query=head.query)
             if size <= LARGE:
                 peek = protocol.peek(body, path=head.target)

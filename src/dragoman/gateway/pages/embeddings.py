@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from dragoman.client.offload import run_sized
+from dragoman.client.offload import run_sized, weight_of
 from dragoman.codec.embeddings import Embedded, Embedder, EmbedRequest
 from dragoman.errors import WireError
 from dragoman.events import Failure
@@ -57,7 +57,7 @@ class _Asked:
     async def serve(self, call: Call) -> None:
         """Answer one request."""
         parse = partial(self.embedder.parse_request, call.body, path=call.head.target)
-        request = await run_sized(len(call.body), parse)
+        request = await run_sized(weight_of(call.body), parse)
         if len(request.inputs) > _MOST_INPUTS:
             raise WireError(f"expected at most {_MOST_INPUTS} texts, got {len(request.inputs)}")
         chain = self._forwarder.find(request.model, EMBEDDING, call)

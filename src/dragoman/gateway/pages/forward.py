@@ -13,7 +13,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.client.client import Requester
-from dragoman.client.offload import run_sized
+from dragoman.client.offload import run_sized, weight_of
 from dragoman.client.target_state import LOG
 from dragoman.errors import WireError
 from dragoman.events import Failure, Finish
@@ -80,7 +80,7 @@ class Forwarder:
         """
 
         async def ask(target: Target) -> bytes:
-            http = await run_sized(len(call.body), partial(make, target))
+            http = await run_sized(weight_of(call.body), partial(make, target))
             response = await self._open(target, http, call.record.meter)
             try:
                 return await self._read(response)
@@ -106,7 +106,7 @@ class Forwarder:
         response_writer, record, meter = call.response_writer, call.record, call.record.meter
 
         async def ask(target: Target) -> Response:
-            return await self._open(target, await run_sized(len(call.body), partial(make, target)), meter)
+            return await self._open(target, await run_sized(weight_of(call.body), partial(make, target)), meter)
 
         async with self._course(call, chain) as course:
             response = await _along(course, ask)

@@ -12,7 +12,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.client.client import Requester
-from dragoman.client.offload import run_sized
+from dragoman.client.offload import run_sized, weight_of
 from dragoman.codec.json_fields import Fields, read, read_body, read_text
 from dragoman.codec.timestamps import render_time
 from dragoman.errors import WireError
@@ -128,7 +128,7 @@ def _renamed(path: str, body: bytes) -> MakeRequest:
 
 
 async def _fields(call: Call) -> Fields:
-    return await run_sized(len(call.body), partial(read_body, call.body))
+    return await run_sized(weight_of(call.body), partial(read_body, call.body))
 
 
 def _model(fields: Fields) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.client.offload import run_sized
+from dragoman.client.offload import run_sized, weight_of
 from dragoman.codec.json_fields import read_body
 from dragoman.errors import WireError
 from dragoman.gateway.endpoint import Call, Endpoint, Refused
@@ -63,7 +63,7 @@ class ResponsePages:
     async def _pass_on(self, call: Call) -> None:
         """A turn of a gateway that keeps nothing. Its providers keep nothing either: what they kept, any client of the
         gateway could ask for."""
-        body = await run_sized(len(call.body), partial(_not_kept, call.body))
+        body = await run_sized(weight_of(call.body), partial(_not_kept, call.body))
         await self._relay.respond(self._protocol, call.head, body, call.response_writer, call.record)
 
     async def _turn(self, call: Call) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.client.offload import run_sized
+from dragoman.client.offload import run_sized, weight_of
 from dragoman.codec.json_fields import Fields, read, read_body, read_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation, Failure, Reply
@@ -49,13 +49,13 @@ async def begin(responses: ResponseStore, owner: str, body: bytes, charge: Charg
         WireError: the conversation is too long, or cannot be read now.
         Refused: what it goes on from is not there, or there is no memory for it now.
     """
-    fields = await run_sized(len(body), partial(_read, body))
+    fields = await run_sized(weight_of(body), partial(_read, body))
     is_kept = read(fields.get("store")) is not False
     previous = _previous(fields)
     if not is_kept and previous is None and _REFERENCE.encode() not in bytes(fields.get("input", b"")):
         return None
     before: list[Raw] = []
-    said = await run_sized(len(body), partial(_items, fields))
+    said = await run_sized(weight_of(body), partial(_items, fields))
     try:
         said = await _resolved(responses, owner, said)
         if previous is not None:

@@ -25,7 +25,7 @@ class Given:
 class Finder:
     """A stage that finds in the text where a part begins."""
 
-    handles = frozenset({TextDelta})
+    handles = acts_on = frozenset({TextDelta})
 
     def feed(self, events: list[Event]) -> list[Event]:
         out = [TextStart(1) if type(event) is TextDelta and event.text == "begin" else event for event in events]
@@ -34,6 +34,8 @@ class Finder:
 
 class Sleeper:
     """A stage that asks for text only once a part has begun, which it renames."""
+
+    acts_on = frozenset({TextStart})
 
     def __init__(self) -> None:
         self.handles: frozenset[type] = frozenset({TextStart})

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Final
 
-from dragoman.events import Event, Failure, ToolCallDelta
+from dragoman.events import Event, Failure, Finish, Start, ToolCallDelta
 from dragoman.protocol import Decoder, Encoder, Stage
 
 #: Events of one kind in a row that are worth a way of their own.
@@ -63,6 +63,8 @@ class Reader:
         if not events:  # as while a whole answer comes
             return events
         self._kind = None
+        if type(events[0]) is Start and type(events[-1]) is Finish:
+            return _pass_whole(events, self._stages)
         if len(events) < _LONG:
             return _pass(events, self._stages)
         runs = [list(run) for _, run in groupby(events, type)]
@@ -82,6 +84,19 @@ def _pass(events: list[Event], stages: Iterable[Stage]) -> list[Event]:
     kinds = set(map(type, events))
     for stage in stages:
         if stage.handles.isdisjoint(kinds):
+            continue
+        passed = stage.feed(events)
+        if passed is not events:
+            events = passed
+            kinds = set(map(type, events))
+    return events
+
+
+def _pass_whole(events: list[Event], stages: Iterable[Stage]) -> list[Event]:
+    """The same of an answer that comes at once: a stage with nothing to do need not know its parts."""
+    kinds = set(map(type, events))
+    for stage in stages:
+        if stage.acts_on.isdisjoint(kinds) or stage.handles.isdisjoint(kinds):
             continue
         passed = stage.feed(events)
         if passed is not events:

@@ -8,7 +8,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 
-_SHORT: Final = 1024  # bytes of a value that are read at once sooner than apart
+SHORT: Final = 1024  # bytes of a value that are read at once sooner than apart
 _decode_members: Final = _json.typed_decoder(dict[str, Raw])
 
 
@@ -32,10 +32,10 @@ def has_plain_parts(text: bytes, read: object, parts: Iterable[Raw]) -> bool:
     return _json.is_written_of(read, text) and all(map(has_plain_keys, map(bytes, parts)))
 
 
-def without_value(text: bytes, key: bytes, value: Raw) -> bytes:
+def without_value(text: bytes, key: bytes, value: Raw | bytes) -> bytes:
     """A JSON text without the text or the object that stands under a key (with its quotes and its colon), a number in
     its place; the text itself where the value is short, or stands there otherwise, or elsewhere."""
-    if len(value) <= _SHORT:
+    if len(value) <= SHORT:
         return text
     inner, start = bytes(value), text.find(key) + len(key)
     if start >= len(key) and text.startswith(inner, start):
@@ -47,10 +47,13 @@ def has_plain_keys(text: bytes) -> bool:
     """Whether a text is a JSON object in which it is soon seen that no object has a key twice, and that every number is
     one that readers hold: it has as many members as colons, or is what is written of its values again. Of most other
     texts nothing is known."""
-    if len(text) > _SHORT:  # long strings in it are passed over
+    if len(text) > SHORT:  # long strings in it are passed over
         members = _decode_members(text)
         if type(members) is dict and (_has_colons(text, len(members)) or _json.is_written_of(members, text)):
-            return all((value := bytes(member))[:1] == b'"' or _is_canonical(value) for member in members.values())
+            for member in members.values():
+                if (value := bytes(member))[:1] != b'"' and not _is_canonical(value):
+                    return False
+            return True
     return text[:1] == b"{" and _is_canonical(text)
 
 

@@ -134,6 +134,9 @@ class Fold:
         else:
             _TAKES[type(event)](self, event)
 
+    def _grow(self, event: TextDelta | ToolCallDelta | ThinkingDelta) -> None:
+        self._pieces[event.index].add(event.text)
+
     def _start_part(self, event: TextStart | ThinkingStart | ToolCallStart) -> None:
         index = event.index
         self._parts[index] = None
@@ -141,9 +144,6 @@ class Fold:
         self._natives[index] = (type(event), event.native)
         if type(event) is ToolCallStart:
             self._calls[index] = event
-
-    def _think(self, event: ThinkingDelta) -> None:
-        self._pieces[event.index].add(event.text)
 
     def _end_call(self, event: ToolCallEnd) -> None:
         self._parts[event.index] = event.call
@@ -238,7 +238,9 @@ _TAKES: Final[dict[type, Callable[[Fold, Any], None]]] = {
     TextStart: Fold._start_part,
     ThinkingStart: Fold._start_part,
     ToolCallStart: Fold._start_part,
-    ThinkingDelta: Fold._think,
+    ThinkingDelta: Fold._grow,
+    TextDelta: Fold._grow,
+    ToolCallDelta: Fold._grow,
     TextEnd: Fold._end_text,
     ThinkingEnd: Fold._end_thinking,
     ToolCallEnd: Fold._end_call,
@@ -263,7 +265,7 @@ def fold(events: Iterable[Event]) -> Reply:
     """Sum up a response. Parts stand in the order in which they started, never in that of their ends."""
     state = Fold()
     for event in events:
-        state.add(event)
+        _TAKES[type(event)](state, event)
     return state.reply()
 
 

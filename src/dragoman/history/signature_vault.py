@@ -291,16 +291,20 @@ class SignatureWatch:
 
     def add(self, events: Sequence[Event]) -> None:
         """Take the next events; with the last one the seals are known."""
-        noted = list(compress(events, map(_is_noted, map(type, events))))
-        if not noted:
+        if not events:
             return
+        is_over = type(events[-1]) is Finish
+        if is_over and not self._events and not _is_any_sealed(events):
+            return  # as a whole answer mostly comes
+        noted = compress(events, map(_is_noted, map(type, events)))
         for event in noted:
             self._events.add(event)
-        if type(noted[-1]) is Finish:
-            events = self._events.items
-            ends = compress(events, map(_ENDS.__contains__, map(type, events)))
-            if any(map(_is_sealed, ends)):
-                self._seals = seals_of(self._place, fold(events).message)
+        if is_over and _is_any_sealed(events := self._events.items):
+            self._seals = seals_of(self._place, fold(events).message)
+
+
+def _is_any_sealed(events: Sequence[Event]) -> bool:
+    return any(map(_is_sealed, compress(events, map(_ENDS.__contains__, map(type, events)))))
 
 
 def _is_sealed(event: Event) -> bool:

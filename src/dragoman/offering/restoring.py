@@ -7,7 +7,15 @@ from typing import Final, final
 import msgspec
 
 from dragoman import _json
-from dragoman.events import Event, PartEvent, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
+from dragoman.events import (
+    EVERY_KIND,
+    Event,
+    PartEvent,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+)
 from dragoman.protocol.native_tools import ToolForms
 from dragoman.types import Native, ToolCall
 
@@ -36,6 +44,8 @@ class Restored:
     """
 
     __slots__ = ("_forms", "_held", "_named", "_sent", "_writer", "handles")
+
+    acts_on = EVERY_KIND
 
     def __init__(self, forms: dict[str, Form], writer: ToolForms) -> None:
         """`forms`: by the name that was sent. `writer`: the client's protocol."""

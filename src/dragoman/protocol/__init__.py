@@ -185,6 +185,11 @@ class Stage(Interface):
         events, or has changed one."""
         ...
 
+    @property
+    def acts_on(self) -> frozenset[type]:
+        """The kinds without any of which it changes nothing in an answer that comes at once, from start to finish."""
+        ...
+
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events; gives the same list when it changes nothing. The terminal event flushes all that is
         held."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.events import Deviation, Event
+from dragoman.events import EVERY_KIND, Deviation, Event
 from dragoman.protocol import Expectation
 
 
@@ -10,6 +10,8 @@ class Expected:
     """Takes away deviations that the request explains. A `dragoman.protocol.Stage`."""
 
     __slots__ = ("_expectation", "handles")
+
+    acts_on = EVERY_KIND
 
     def __init__(self, expectation: Expectation) -> None:
         self._expectation = expectation

@@ -44,6 +44,8 @@ class ParallelWrapper:
 
     __slots__ = ("_held", "_indices", "_offered", "_out", "handles")
 
+    acts_on = frozenset[type]({ToolCallStart})
+
     def __init__(self, offered: Collection[str]) -> None:
         self._offered = frozenset(offered)
         self._held: dict[int, GatheredRuns[Event]] = {}  # by part index: what came in place of a wrapper

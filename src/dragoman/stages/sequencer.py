@@ -47,6 +47,8 @@ class Sequencer:
 
     __slots__ = ("_failed", "_limit", "_live", "_size", "_start", "_waiting", "handles")
 
+    acts_on = EVERY_KIND
+
     def __init__(self, *, limit: int = WAITING_LIMIT) -> None:
         self._live = -1  # index of the open part
         self._start: Event | None = None  # with which it opened

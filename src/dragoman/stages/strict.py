@@ -11,6 +11,8 @@ class Strict:
 
     __slots__ = ("_failed", "_takes_notes", "handles")
 
+    acts_on = EVERY_KIND
+
     def __init__(self, *, takes_notes: bool = True) -> None:
         """`takes_notes`: a deviation of severity "note" is no failure."""
         self._failed = False

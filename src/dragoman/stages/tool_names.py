@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman.codec.parts.settled_arguments import is_same
-from dragoman.events import Deviation, Event, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
+from dragoman.events import EVERY_KIND, Deviation, Event, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
 from dragoman.stages.part_indices import of_kinds
 from dragoman.types import ToolCall
 
@@ -91,6 +91,8 @@ class ToolNames:
     """Cleans the names of structured calls. A `dragoman.protocol.Stage`."""
 
     __slots__ = ("_names", "_offered", "_tagged", "handles")
+
+    acts_on = EVERY_KIND
 
     def __init__(self, offered: Collection[str]) -> None:
         self._offered = frozenset(offered)

@@ -26,6 +26,8 @@ class Prompted:
 
     __slots__ = ("_rescue",)
 
+    acts_on = EVERY_KIND
+
     handles = EVERY_KIND
 
     def __init__(self, tools: Sequence[Tool], *, lenient: bool, new_id: NewId) -> None:

@@ -72,6 +72,8 @@ class Structured:
 
     __slots__ = ("_call", "_failed", "_found", "_indices", "_new_id", "_other", "_out", "_part", "_usable")
 
+    acts_on = EVERY_KIND
+
     handles = EVERY_KIND
 
     def __init__(self, *, new_id: NewId) -> None:

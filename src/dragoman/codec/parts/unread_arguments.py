@@ -86,7 +86,7 @@ def _is_words(value: Json) -> bool:
 def note_astray(assembly: Assembly, fields: Mapping[str, Json]) -> None:
     """See arguments that stand in an object around calls: they may be those of any call that comes without, so that
     each of these fails; where one has left, the answer does. It is asked before the calls are read."""
-    for key in fields.keys() & ASTRAY:
+    for key in fields.keys() & ASTRAY if fields else ():
         if is_astray(key, _decoded(fields[key])):
             assembly.calls.has_astray = True
             if assembly.calls.has_bare:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
-from typing import Final, NamedTuple, cast, final
-
-import msgspec
+from typing import Final, NamedTuple, cast
 
 from dragoman.errors import DragomanError
 from dragoman.events import Failure
@@ -21,10 +19,10 @@ from dragoman.gateway.server import request_heads
 from dragoman.gateway.server.backpressure import Backpressure, waiting
 from dragoman.gateway.server.body_memory import BodyMemory, Charge
 from dragoman.gateway.server.client_addresses import ClientAddresses, network
+from dragoman.gateway.server.received import Received
 from dragoman.gateway.server.request_heads import BrokenRequest
 from dragoman.gateway.server.response_writer import HttpResponseWriter
 from dragoman.gateway.telemetry.log import place_of
-from dragoman.secret import name_alone
 
 try:
     import httptools
@@ -45,21 +43,6 @@ _LARGE: Final = 512 * 1024
 _MANY: Final = 64
 
 
-@final
-class _Received(msgspec.Struct, frozen=True, gc=False):
-    """A whole request. `keeps`: the connection may serve another one after it; `is_chunked`: its client reads bodies
-    in chunks; `is_admitted`: Host, Origin and key were judged; `charge`: what its body took."""
-
-    __repr__ = name_alone
-
-    head: Head
-    body: bytes
-    keeps: bool
-    is_chunked: bool
-    is_admitted: bool
-    charge: Charge
-
-
 class Shared(NamedTuple):
     """What the connections of a gateway have in common. `peers` holds those that are open."""
 
@@ -74,9 +57,9 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_address", "_application", "_body", "_body_before", "_body_size", "_charge", "_due", "_fields", "_gate",
-        "_head", "_head_size", "_is_admitted", "_is_closing", "_is_discarding", "_is_new", "_large", "_lines",
-        "_limits", "_looks_at", "_loop", "_parser", "_patience", "_read", "_running", "_shared", "_target", "_task",
-        "_timer", "_transport", "_unheaded", "_unsent", "_version", "_waiting",
+        "_head", "_head_size", "_idle", "_is_admitted", "_is_closing", "_is_discarding", "_is_new", "_large", "_lines",
+        "_limits", "_looks_at", "_loop", "_next", "_parser", "_patience", "_read", "_running", "_shared", "_target",
+        "_task", "_timer", "_transport", "_unheaded", "_unsent", "_version", "_waiting", "_worker",
     )  # fmt: skip
 
     def __init__(self, application: Application, shared: Shared) -> None:
@@ -86,11 +69,14 @@ class Connection(asyncio.Protocol):
         self._address = ""
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None  # the worker, while a request is answered
+        self._worker: asyncio.Task[None] | None = None
+        self._idle: asyncio.Future[None] | None = None  # while it waits for one
+        self._next: tuple[Received, HttpResponseWriter] | None = None  # which it has not begun
         self._timer: asyncio.TimerHandle | None = None
         self._due = self._looks_at = _NEVER  # when the clock runs out; when the timer goes off
         self._patience = 0.0  # seconds for what is being read, to be set where it does not come at once
-        self._waiting: list[_Received] = []
+        self._waiting: list[Received] = []
         self._is_new = True  # no request came yet
         self._read = 0  # bytes since others had their turn
         self._is_closing = self._is_discarding = False  # no more is taken; the rest of a refused request is read away
@@ -133,9 +119,11 @@ class Connection(asyncio.Protocol):
         del self._parser  # it knows this connection: without this both would stay until somebody looks for garbage
         self._let_go()
         self._gate.open()
-        if self._task is not None:
-            self._task.cancel()
-            self._task.add_done_callback(self._running.release)  # a task that never ran does not
+        if self._worker is not None:
+            self._worker.cancel()
+            if self._task is not None:
+                self._worker.add_done_callback(self._running.release)  # a task that never ran does not
+        self._worker = self._idle = None  # they hold a trace of where they were cancelled, and that this connection
 
     def eof_received(self) -> bool:
         """A client that closes its side is gone: nothing that it could read is worth a model's time."""
@@ -342,7 +330,7 @@ class Connection(asyncio.Protocol):
             body = self._large.getvalue()
         else:
             body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        received = _Received(head, body, keeps, is_chunked, self._is_admitted, self._charge)
+        received = Received(head, body, keeps, is_chunked, self._is_admitted, self._charge)
         self._begin()
         if self._task is None:
             self._answer(received)
@@ -353,7 +341,7 @@ class Connection(asyncio.Protocol):
 
     # ------------------------------------------------------------ answering
 
-    def _answer(self, received: _Received) -> None:
+    def _answer(self, received: Received) -> None:
         assert self._transport is not None
         charge = self._running = received.charge
         response_writer = HttpResponseWriter(
@@ -364,7 +352,12 @@ class Connection(asyncio.Protocol):
             received.keeps,
             charge.release,  # from its first byte on nobody holds the request
         )
-        self._task = self._loop.create_task(self._respond(received, response_writer))
+        self._next = received, response_writer
+        if self._worker is None:
+            self._worker = self._loop.create_task(self._serve())
+        elif self._idle is not None:
+            self._idle.set_result(None)
+        self._task = self._worker
 
     def _let_go(self) -> None:
         """Nothing more is answered: neither what waits nor what is being read."""
@@ -373,7 +366,22 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
         self._body, self._large = [], None
 
-    async def _respond(self, received: _Received, response_writer: HttpResponseWriter) -> None:
+    async def _serve(self) -> None:
+        """Answer one request after the other. All have one task: a task each takes twice the time to begin and end."""
+        while True:
+            while self._next is None:
+                if self._is_closing:
+                    return
+                self._idle = self._loop.create_future()
+                await self._idle
+                self._idle = None
+            received, response_writer = self._next
+            self._next = None
+            responding = self._respond(received, response_writer)
+            del received, response_writer  # the answer holds the body for as long as it needs it
+            await responding
+
+    async def _respond(self, received: Received, response_writer: HttpResponseWriter) -> None:
         head, charge = received.head, received.charge
         try:
             # One that came behind another was not asked about while it was read.

@@ -121,8 +121,9 @@ def check_whole(body: bytes) -> Finish | None:
     choice = answer.choices[0]
     word, calls = choice.finish_reason, choice.message.tool_calls
     around = without_value(body, b'"arguments":', calls[0].function.arguments) if calls else body
+    # The text that is left out has no key of the answer: a quotation mark in it is escaped.
     may_repeat = (
-        around.find(b"_calls") >= 0 and not has_plain_keys(around) and _is_crowded(body, len(calls or ()), word)
+        around.find(b"_calls") >= 0 and _is_crowded(around, len(calls or ()), word) and not has_plain_keys(around)
     )
     if (may_repeat or has_escaped_letters(around)) and repeats_key(body):
         return None

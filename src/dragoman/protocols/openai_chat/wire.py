@@ -173,7 +173,38 @@ class Chunk(msgspec.Struct, gc=False):
     x_groq: Any = None
 
 
+class _HeadFunction(msgspec.Struct, gc=False):
+    arguments: Raw = NOTHING
+
+
+class _HeadCall(msgspec.Struct, gc=False):
+    function: _HeadFunction | None = None
+
+
+class _HeadMessage(msgspec.Struct, gc=False):
+    tool_calls: list[_HeadCall] | None = None
+
+
+class _HeadChoice(msgspec.Struct, gc=False):
+    message: _HeadMessage | None = None
+
+
+class _Head(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A response of which every field is known, two that are not modelled among them."""
+
+    id: str | None = None
+    object: Raw = NOTHING
+    created: int | None = None
+    model: str | None = None
+    choices: list[_HeadChoice] | None = None
+    usage: Raw = NOTHING
+    error: Raw = NOTHING
+    service_tier: Raw = NOTHING
+    system_fingerprint: Raw = NOTHING
+
+
 decode_chunk: Final = _json.typed_decoder(Chunk)
+_decode_head: Final = _json.typed_decoder(_Head)
 decode_fields: Final = _json.typed_decoder(dict[str, Raw])
 
 
@@ -212,18 +243,34 @@ def texts_in(value: Json, depth: int = 0) -> list[str]:
 # ---------------------------------------------------------------- readers of single values
 
 
-def read_head(data: bytes) -> tuple[str | None, str | None, int | None, Fields]:
-    """Id, model, time (Unix seconds) and fields that are not modelled, from a response or its first chunk."""
+def read_head(data: bytes) -> tuple[str | None, str | None, int | None, Fields, Raw]:
+    """Id, model, time (Unix seconds) and fields that are not modelled, from a response or its first chunk; and the
+    arguments of a whole response's first call as they stand there, if they were seen on the way."""
+    head = _decode_head(data)
+    if type(head) is _Head:
+        at, rest = head.created, Fields()
+        if head.service_tier or head.system_fingerprint:
+            told = {"service_tier": head.service_tier, "system_fingerprint": head.system_fingerprint}
+            rest = {key: _json.compact(raw) for key, raw in told.items() if raw and bytes(raw) != b"null"}
+        is_time = at is not None and 0 < at < 1e11
+        return head.id, head.model, at if is_time else None, rest, _first_arguments(head)
     fields = decode_fields(data)
     if isinstance(fields, Malformed):
-        return None, None, None, {}
+        return None, None, None, {}, NOTHING
     id, model, created = [_json.decode(fields.get(key, _NULL)) for key in ("id", "model", "created")]
     return (
         id if isinstance(id, str) else None,
         model if isinstance(model, str) else None,
         int(created) if isinstance(created, (int, float)) and 0 < created < 1e11 else None,
         rest_of_response(fields),
+        NOTHING,
     )
+
+
+def _first_arguments(head: _Head) -> Raw:
+    message = head.choices[0].message if head.choices else None
+    function = message.tool_calls[0].function if message is not None and message.tool_calls else None
+    return NOTHING if function is None else function.arguments
 
 
 def rest_of_response(fields: Fields) -> Fields:

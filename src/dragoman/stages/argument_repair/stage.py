@@ -47,6 +47,8 @@ class ArgumentRepair:
 
     __slots__ = ("_calls", "_failed", "_live", "_mended", "_schemas", "_tools", "handles")
 
+    acts_on = _CALLS - {Finish}
+
     def __init__(self, tools: Sequence[Tool], *, live: bool = True) -> None:
         """`live`: arguments leave while they come; else each call has one delta, when it is whole."""
         self._live = live

@@ -61,6 +61,8 @@ class Rescue:
         "handles",
     )  # fmt: skip
 
+    acts_on = _TEXT_STARTS
+
     def __init__(self, tools: Sequence[Tool], families: Sequence[Family], *, new_id: NewId) -> None:
         self._tools = Tools(tools)
         self._families = tuple(families)

@@ -45,6 +45,8 @@ class ThinkingTags:
 
     __slots__ = ("_dialect", "_indices", "_is_start", "_may_begin", "_out", "_text", "handles")
 
+    acts_on = frozenset[type]({TextStart})
+
     def __init__(self, dialect: Dialect = PLAIN) -> None:
         self._dialect = dialect
         self._out: list[Event] = []

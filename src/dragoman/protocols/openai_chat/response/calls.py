@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json
+from dragoman._json import Json, Raw
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import OUTSIDE, CallSlots
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
 from dragoman.codec.parts.unread_arguments import mark_unread, noted, refuse_unread
-from dragoman.codec.repeated_keys import without_value
+from dragoman.codec.repeated_keys import SHORT, without_value
 from dragoman.protocols.openai_chat.response.frame_look import FrameLook
 from dragoman.protocols.openai_chat.wire import (
     NAME,
@@ -126,9 +126,13 @@ class CallReader:
         elif piece.arguments or (piece.name and not function.name):
             self._assembly.deviate("sibling-key", where, "beside the function object")
 
-    def judge(self, said: Delta, frame: bytes) -> None:
-        """Take the calls out of a frame that tells a key twice: whose they are, and what they say, has two readings."""
-        if frame.find(b"_call") >= 0 and self._look.repeats_key(frame, _around_arguments(said, frame)):
+    def judge(self, said: Delta, frame: bytes, arguments: Raw = NOTHING) -> None:
+        """Take the calls out of a frame that tells a key twice: whose they are, and what they say, has two readings.
+
+        Args:
+            arguments: of the first call, as they stand in the frame, if that is known.
+        """
+        if frame.find(b"_call") >= 0 and self._look.repeats_key(frame, _around_arguments(said, frame, arguments)):
             self._refuse(said.tool_calls or [CallPiece()], frame)
             said.tool_calls = said.function_call = None
 
@@ -292,11 +296,13 @@ def _adds_nothing(arguments: str, told: str) -> bool:
     return is_placeholder(arguments) or is_same(arguments.strip(), told.strip())
 
 
-def _around_arguments(said: Delta, frame: bytes) -> bytes:
+def _around_arguments(said: Delta, frame: bytes, arguments: Raw) -> bytes:
     """A frame without the long text of its first call's arguments, which cannot tell a key twice."""
     function = said.tool_calls[0].function if said.tool_calls else None
     text = function.arguments if function is not None else None
-    return without_value(frame, b'"arguments":', _json.raw(text)) if text else frame
+    if not text or len(frame) <= SHORT:
+        return frame
+    return without_value(frame, b'"arguments":', arguments or _json.encode_text(text))
 
 
 def _is_one(piece: CallPiece) -> bool:

@@ -51,8 +51,8 @@ class Decoder:
     """Reads one response, streamed or whole."""
 
     __slots__ = (
-        "__weakref__", "_assembly", "_calls", "_choice", "_first_text", "_growth", "_kept", "_passed_over", "_rare",
-        "_reader", "_said", "_slots", "_thought", "_whole",
+        "__weakref__", "_arguments", "_assembly", "_calls", "_choice", "_first_text", "_growth", "_kept",
+        "_passed_over", "_rare", "_reader", "_said", "_slots", "_thought", "_whole",
     )  # fmt: skip
 
     def __init__(
@@ -73,9 +73,9 @@ class Decoder:
         self._growth = Growth(self._assembly, self._slots, self._reader)
         self._choice: int | None = _NO_CHOICE  # the index of the choice that is read
         self._passed_over = False  # whether another choice came
-        self._said = 0  # characters of text that came in deltas
         self._first_text = ""
-        self._thought = 0  # characters of thinking that came in deltas
+        self._said = self._thought = 0  # characters of text and of thinking that came in deltas
+        self._arguments = NOTHING  # of a whole message's first call, as they stand there
         self._whole = False  # a whole message came, not in an event stream: its JSON's end is the end
 
     @property
@@ -285,7 +285,7 @@ class Decoder:
             if choice.message is not None:
                 if choices and choice is not choices[0]:  # clients read the first one
                     self._assembly.deviate("extra-choice", "choices", "a second message")
-                self._calls.judge(choice.message, data)
+                self._calls.judge(choice.message, data, self._arguments)
                 self._message(choice.message)
                 self._calls.is_watching = True
             if choice.text is not None or choice.usage is not None:
@@ -311,7 +311,7 @@ class Decoder:
         return None
 
     def _start(self, data: bytes) -> None:
-        id, model, created, rest = read_head(data)
+        id, model, created, rest, self._arguments = read_head(data)
         note_astray(self._assembly, rest)
         self._assembly.start(id, model, created, native=self._kept.begin(rest))
 

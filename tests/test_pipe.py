@@ -6,8 +6,12 @@ import itertools
 
 import pytest
 
-from dragoman.events import Event, Start, TextDelta, TextStart
+from dragoman._json import Raw
+from dragoman.events import Event, Reply, Start, TextDelta, TextStart, ToolCallFailed, unfold
 from dragoman.pipe import Reader
+from dragoman.protocol import Stage
+from dragoman.response_stages import Policy, stages_for
+from dragoman.types import NO_USAGE, Part, Text, Thinking, Tool, ToolCall
 
 
 class Given:
@@ -72,3 +76,35 @@ def test_batches_make_no_difference(sizes: list[int]) -> None:
     events = [event for _ in batches for event in reader.feed(b"")]
     assert events == [Start(), *EVENTS[1:21], TextStart(7), *EVENTS[22:]]
     assert sleeper.seen == TEXTS[20:]
+
+
+SAID: list[Part] = [
+    Text("hello"),
+    Text("<think>a</think>b"),
+    Text('<tool_call>{"name": "note", "arguments": {"n": 1}}</tool_call>'),
+    Thinking('<tool_call>{"name": "note", "arguments": {"n": 2}}</tool_call>'),
+    ToolCall("a", "note", '{"n": 1}'),
+    ToolCall("b", "note", '{"n": "1",}'),
+    ToolCall("c", "functions.note", "{}"),
+    ToolCall("d", "parallel", '{"tool_uses": [{"recipient_name": "note", "parameters": {"n": 1}}]}'),
+]
+FAILED = ToolCallFailed(9, "e", "note", "unreadable", "unreadable", '{"n": 1,}')
+
+
+@pytest.mark.parametrize("parts", [*itertools.permutations(SAID, 1), *itertools.permutations(SAID, 2), ()])
+@pytest.mark.parametrize("failed", [False, True])
+def test_what_passes_by_stages_that_do_not_act_is_what_they_would_give(parts: tuple[Part, ...], failed: bool) -> None:
+    tool = Tool("note", "", Raw(b'{"type":"object","properties":{"n":{"type":"integer"}}}'))
+    reason = "tool_use" if any(type(part) is ToolCall for part in parts) else "stop"
+    whole = unfold(Reply("r", "m", 1, parts, reason, None, NO_USAGE, None, None, (), ()))
+    start = next(position for position, event in enumerate(whole) if type(event) is Start)
+    whole = [*whole[start:-1], *([FAILED] if failed else []), whole[-1]]
+
+    def stages() -> list[Stage]:
+        ids = itertools.count()
+        return stages_for((tool,), Policy(sequential=True), new_id=lambda: str(next(ids)))
+
+    expected = whole
+    for stage in stages():
+        expected = stage.feed(expected)
+    assert Reader(Given([whole]), stages()).feed(b"") == expected

@@ -8,6 +8,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from cases import counter
+from dragoman import _json
 from dragoman._json import Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.errors import WireError
@@ -30,6 +31,7 @@ from dragoman.events import (
     unfold,
 )
 from dragoman.protocol import PLAIN, Dialect, ReplyStyle
+from dragoman.protocols.openai_chat import wire
 from dragoman.protocols.openai_chat.protocol import PROTOCOL
 from dragoman.types import (
     Media,
@@ -984,3 +986,51 @@ def test_a_chunk_of_more_choices_than_can_be_asked_for_is_refused(kind: str, *, 
         assert [(event.kind, event.message) for event in failed if event.kind == "too_large"] == (
             [("too_large", words)] if count > 128 else []
         )
+
+
+#: Values of any type, where a head has a field.
+VALUES: list[Any] = [
+    None,
+    True,
+    0,
+    1,
+    -1,
+    1.5,
+    10**11,
+    10**30,
+    "",
+    "a",
+    "\u2028",
+    [],
+    [1],
+    {},
+    {"a": "b"},
+    {"a": [1, None]},
+]
+HEADS: list[dict[str, Any]] = [
+    {"id": "a", "object": "chat.completion", "created": 1, "model": "m", "choices": [], "usage": {"a": 1}},
+    *({"id": "a", "choices": [], key: value} for value in VALUES for key in (
+        "id", "object", "created", "model", "choices", "usage", "error", "service_tier", "system_fingerprint", "x_groq",
+        "other",
+    )),
+    {"service_tier": "a", "system_fingerprint": "b", "created": 5},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("head", HEADS, ids=str)
+def test_a_head_read_at_once_is_the_head_read_field_by_field(head: dict[str, Any], monkeypatch: Any) -> None:
+    for data in (json.dumps(head).encode(), json.dumps(head, indent=1).encode(), _json.encode(head)):
+        quick = wire.read_head(data)
+        with monkeypatch.context() as patch:
+            patch.setattr(wire, "_decode_head", lambda _: None)
+            assert wire.read_head(data)[:4] == quick[:4]
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', "", '"', "\\", "\u2028 \u00e4", '{"arguments":"x"}', "x" * 2000])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_arguments_that_are_seen_with_the_head_are_those_of_the_first_call(text: str, indent: int | None) -> None:
+    calls = [{"function": {"name": "f", "arguments": each}} for each in (text, "other")]
+    body = json.dumps({"id": "a", "choices": [{"message": {"tool_calls": calls}}]}, indent=indent).encode()
+    *_, arguments = wire.read_head(body)
+    assert json.loads(bytes(arguments)) == text
+    assert body.index(bytes(arguments)) == body.index(b'"arguments": ') + len(b'"arguments": ')

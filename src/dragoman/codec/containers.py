@@ -139,6 +139,13 @@ def _items_in(value: Json, place: Place) -> list[dict[str, Json]] | None:
     return [one for one in found if one is not None] if None not in found else None
 
 
+def as_items(value: Json) -> list[Json]:
+    """A list; the items of one that is written as an object; another value alone in one."""
+    if isinstance(value, list):
+        return value
+    return (numbered_items(value) if isinstance(value, dict) else None) or [value]
+
+
 def numbered_items(fields: dict[str, Json]) -> list[Json] | None:
     """The items of a list whose keys are their numbers, as languages write it that have one kind for both; None for any
     other object."""

@@ -55,8 +55,8 @@ class Assembly:
     """Collects one response. Methods append to `events`; `take` hands them out."""
 
     __slots__ = (
-        "_before_surrogate", "_bounds", "_has_said", "_high_surrogate", "_names_tool_use", "_next_index", "_parts",
-        "_reported", "_run", "_semantic", "calls", "ending", "events", "longest_arguments", "opened_calls", "phase",
+        "_before_surrogate", "_bounds", "_high_surrogate", "_names_tool_use", "_next_index", "_parts", "_reported",
+        "_run", "_semantic", "calls", "ending", "events", "has_said", "longest_arguments", "opened_calls", "phase",
         "started",
     )  # fmt: skip
 
@@ -72,7 +72,7 @@ class Assembly:
         self.phase: Phase = "open"
         self.started = False  # whether `Start` was given
         self._semantic = False  # whether anything of an answer came
-        self._has_said = False  # more than a part that says nothing
+        self.has_said = False  # more than a part that says nothing
         self._next_index = 0
         self._run: OpenPart | None = None  # the text or thinking that goes on until something else comes
         self._parts: dict[int, OpenPart] = {}
@@ -172,7 +172,7 @@ class Assembly:
         if self._high_surrogate and text is not self._before_surrogate:
             text = self._join_surrogates(text)
         if text and part.index in self._parts:
-            self._has_said = True
+            self.has_said = True
             self.events.append((TextDelta if part.kind is TextStart else ThinkingDelta)(part.index, text))
 
     def add_many(self, part: OpenPart, texts: list[str]) -> None:
@@ -182,7 +182,7 @@ class Assembly:
                 self.add(part, text)
             return
         grown = TextDelta if part.kind is TextStart else ThinkingDelta
-        self._has_said = True
+        self.has_said = True
         self.events += map(grown, repeat(part.index), texts)
 
     def lenient_text(self, text: str) -> str:
@@ -220,7 +220,7 @@ class Assembly:
         if not self._has_room():
             return
         self._open()
-        self._has_said = True
+        self.has_said = True
         self.events.append(PartEvent(self._next_index, part))
         self._next_index += 1
 
@@ -254,7 +254,7 @@ class Assembly:
             late.state = "failed"
             return late
         self._open()
-        self._has_said = True
+        self.has_said = True
         call = OpenCall(self._next_index, id=id or "", name=name or "", kind=kind)
         self._next_index += 1
         call.native = native
@@ -398,7 +398,7 @@ class Assembly:
             if marker:
                 self.deviate("no-end-marker", "end", f"no {marker}")
             self.end()
-        unread = "" if self._has_said else ending.unreadable or hidden_words(self._reported, body)
+        unread = "" if self.has_said else ending.unreadable or hidden_words(self._reported, body, ending.odd_frames)
         if ending.contradiction or unread:
             self.phase = "open"  # what ended was no response
             self.fail("wire", ending.contradiction or f"expected a response, got {unread}")

@@ -30,32 +30,40 @@ _HOLDERS: Final = ("candidates", "choices", "content", "message", "output")
 _VAGUE: Final = frozenset({"delta", "parts", "result", "text", "value"})
 #: Names of what is around an answer. Where one stands in its place, a text under a vague key beside it may be more of
 #: it only under these, and under keys of words.
-_AROUND: Final = frozenset({*_HOLDERS, "body", "candidate", "choice", "data", "event", "item", "items", "payload"})
+_AROUND: Final = frozenset(
+    {*_HOLDERS, "body", "candidate", "choice", "data", "deltas", "event", "item", "items", "payload"}
+)
 _DEEPEST: Final = 16
 
 
-def hidden_words(reported: Iterable[tuple[str, str]], body: bytes) -> str:
+def hidden_words(reported: Iterable[tuple[str, str]], body: bytes, frames: Iterable[bytes] = ()) -> str:
     """What of an answer that says nothing may be its words; "" when it is an ordinary empty answer.
 
     Args:
         reported: the codes of deviations and their places.
         body: its JSON; b"" when it is not known.
+        frames: those of a stream in which something stands that nobody knows.
     """
     odd = sorted(where for code, where in reported if code == "wrong-type")
     for where in odd:
         if where.rpartition(".")[2] in _PLACES:
             return f"another type at {where}"
     said = _json.decode_lenient(body) if body else None
-    if isinstance(said, dict) and not said.keys().isdisjoint(_HOLDERS):
-        own = {key: _first_of(value) for key, value in said.items() if plain(key) in _KEYS | _AROUND}
-        beside = {key: value for key, value in said.items() if key not in own}
-        found = _words_in(own, "") or _words_in(beside, "", keys=_KEYS - _VAGUE)
-    else:
-        found = _words_in(said, "")
-    if found:
+    told = [_hidden_in(said), *(_hidden_in(_json.decode_lenient(frame), is_frame=True) for frame in frames)]
+    if found := next(filter(None, told), ""):
         return f"what may be the answer at {clip(found)}"
-    told = [said.get(key) for key in _HOLDERS] if isinstance(said, dict) else []
-    return "what looks like a call" if is_call("", told) else ""
+    held = [said.get(key) for key in _HOLDERS] if isinstance(said, dict) else []
+    return "what looks like a call" if is_call("", held) else ""
+
+
+def _hidden_in(said: Json, *, is_frame: bool = False) -> str:
+    """The path of the first text that may be the answer. `is_frame`: `said` is one frame of several, which may tell
+    anything else."""
+    if not isinstance(said, dict) or (said.keys().isdisjoint(_HOLDERS) and not is_frame):
+        return _words_in(said, "")
+    own = {key: _first_of(value) for key, value in said.items() if plain(key) in _KEYS | _AROUND}
+    beside = {key: value for key, value in said.items() if key not in own}
+    return _words_in(own, "") or _words_in(beside, "", keys=_KEYS - _VAGUE)
 
 
 def _first_of(answers: Json) -> Json:

@@ -18,11 +18,13 @@ class ResponseEnd:
         unreadable: what no frame said, in words; "" when all were read.
         lost: the words for what looks like a call and nobody read. If no other call fails, one fails at the end so.
         is_torn: a frame could not be read before the stop reason, so calls may have begun in it.
+        odd_frames: those with something that nobody knows, while nothing was said: the answer may be there.
         contradiction: why a call that has left may be another one.
     """
 
     __slots__ = (
-        "_cost", "_usage", "contradiction", "is_torn", "lost", "native", "native_reason", "reason", "unreadable"
+        "_cost", "_usage", "contradiction", "is_torn", "lost", "native", "native_reason", "odd_frames", "reason",
+        "unreadable",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -33,6 +35,7 @@ class ResponseEnd:
         self._cost: Cost | None = None
         self.unreadable = self.contradiction = self.lost = ""
         self.is_torn = False
+        self.odd_frames: list[bytes] = []
 
     def count(self, usage: Usage, cost: Cost | None) -> UsageUpdate | None:
         """Take tokens so far; None when they say nothing new. What cannot be meant is not known."""

@@ -33,11 +33,16 @@ _LABELS: Final = frozenset({
 #: Keys under which the arguments of a piece stand, deeper.
 _AROUND: Final = frozenset({"function", "tool_calls", "function_call"})
 #: So many bytes of arguments may be `{}`, `null` or a text of these, with white space.
+_MOST_FRAMES: Final = 32  # that are kept of an answer that has said nothing
+_LONGEST_FRAME: Final = 16 * 1024
 _BLANK: Final = 16
 #: How a call's name is called here and there, in small letters without `_` and `-`.
 _NAMES: Final = frozenset({"fn", "func", "functionname", "name", "tool", "toolname"})
 #: Keys of what an answer says, in small letters without `_` and `-`.
-_ANSWERS: Final = frozenset({"content", "contentblock", "delta", "message", "parts", "reasoningcontent", "text"})
+_ANSWERS: Final = frozenset({
+    "content", "contentblock", "contents", "delta", "deltas", "message", "parts", "reasoningcontent", "text",
+    "thinking",
+})  # fmt: skip
 #: Fields of one object that are told of again, at each call of its frame.
 _MOST_TOLD: Final = 64
 #: What the JSON text of a call has in it.
@@ -69,6 +74,19 @@ def note_words(assembly: Assembly, fields: Mapping[str, Json], where: str) -> No
     and it is not empty."""
     if assembly.is_empty and not assembly.ending.unreadable and (key := unread_words(fields)):
         assembly.ending.unreadable = f"what may be the answer at {where}.{key}"
+
+
+def note_frame(assembly: Assembly, frame: bytes) -> None:
+    """Keep a frame with something that nobody knows, while nothing was said: if nothing is, the answer may be there."""
+    kept = assembly.ending.odd_frames
+    if not assembly.has_said and len(kept) < _MOST_FRAMES and len(frame) <= _LONGEST_FRAME:
+        kept.append(frame)
+
+
+def note_missing(assembly: Assembly, where: str) -> None:
+    """A piece of text came without any, and with something else: if no other text comes, that may be the answer."""
+    if not assembly.has_said:
+        assembly.ending.unreadable = assembly.ending.unreadable or f"something else in place of {where}"
 
 
 def unread_words(fields: Mapping[str, Json], *known: str) -> str:

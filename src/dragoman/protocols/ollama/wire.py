@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.containers import Place, numbered_items, oddity_of
+from dragoman.codec.containers import Place, as_items, oddity_of
 from dragoman.codec.delta_batch import narrowed
 from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments, unread_name
 from dragoman.types import StopReason
@@ -210,7 +210,7 @@ def _read_answer_leniently(message: dict[str, Json], deviate: Deviate) -> Answer
     calls = message.get("tool_calls")
     if isinstance(calls, dict):
         deviate("wrong-type", "message.tool_calls", "an object")
-        calls = numbered_items(calls) or [calls]
+        calls = as_items(calls)
     if calls and not isinstance(calls, list):
         deviate("wrong-type", "message.tool_calls", type(calls).__name__)
         calls = [calls]
@@ -285,9 +285,10 @@ def _read_text_leniently(value: Json, where: str, deviate: Deviate) -> str | Non
     if value is None or isinstance(value, str):
         return value
     deviate(oddity_of(value), where, type(value).__name__)
-    if isinstance(value, list):
-        parts = [part.get("text") if isinstance(part, dict) else part for part in value]
-        return "".join(part for part in parts if isinstance(part, str))
+    if isinstance(value, dict | list):
+        parts = [part.get("text") if isinstance(part, dict) else part for part in as_items(value)]
+        texts = [part for part in parts if isinstance(part, str)]
+        return "".join(texts) if texts or isinstance(value, list) else None
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 

@@ -219,6 +219,13 @@ def as_list(value: Json) -> list[Json]:
     return [] if value is None or value == "" else [value]
 
 
+#: Fields of the delta of a text.
+PLACED_FIELDS: Final = frozenset({
+    "content_index", "delta", "item_id", "logprobs", "obfuscation", "output_index", "response_id", "sequence_number",
+    "summary_index", "type",
+})  # fmt: skip
+
+
 def read_place(fields: dict[str, Json], deviate: Deviate) -> EventPlace:
     """Where an event belongs; fields of another type than the specification says are read when they can be."""
     get = fields.get

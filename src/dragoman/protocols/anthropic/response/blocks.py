@@ -17,6 +17,7 @@ from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same, told_once
 from dragoman.codec.parts.unread_arguments import (
     lose_unread,
+    note_missing,
     note_unread,
     refuse_unread,
     tell_unread,
@@ -346,6 +347,7 @@ class Blocks:
         delta = event.delta
         if delta is None:
             self._assembly.deviate("missing-field", "content_block_delta.delta")
+            note_missing(self._assembly, "content_block_delta.delta")
             if (block := self.by_index.get(index)) is not None and block.call is not None:
                 self._drop_lost(block.call)
             return

@@ -14,7 +14,7 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import tell_unread, tell_unread_event
+from dragoman.codec.parts.unread_arguments import note_frame, tell_unread, tell_unread_event
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure, NativeEvent
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -255,6 +255,7 @@ class Decoder:
         else:
             self._assembly.deviate("unknown-event", kind or "(no type)")
             tell_unread_event(self._assembly, _json.decode_lenient(frame), kind or "(no type)")
+            note_frame(self._assembly, frame)
 
     # ------------------------------------------------------------ the message
 

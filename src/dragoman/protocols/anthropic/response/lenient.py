@@ -14,6 +14,7 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.unread_arguments import (
     mark_unread,
+    note_missing,
     note_unread_piece,
     tell_unread,
     tell_unread_event,
@@ -217,6 +218,7 @@ def tell_missing(key: str, frame: bytes, assembly: Assembly) -> None:
     fields = delta_fields(frame)
     if key not in fields and (len(fields) > 1 or unread_beside(frame)):
         assembly.deviate("missing-field", f"content_block_delta.{key}")
+        note_missing(assembly, f"content_block_delta.{key}")
 
 
 def note_piece(call: OpenCall, delta: Delta, frame: bytes) -> None:

@@ -17,7 +17,7 @@ from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import Fields, make_native
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import note_astray, tell_unread, tell_unread_event
+from dragoman.codec.parts.unread_arguments import note_astray, note_frame, tell_unknown, tell_unread
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
@@ -159,6 +159,7 @@ class Decoder:
 
     def _read_odd_frame(self, frame: bytes) -> None:
         """A frame with fields that are not modelled, or that is not JSON, or whose fields have other types or names."""
+        note_frame(self._assembly, frame)
         if (b"functionCall" in frame or b"function_call" in frame) and repeats_key(frame):
             return torn_frames.refuse(self._assembly, "functionCall", frame)
         found = split(frame)
@@ -283,8 +284,8 @@ class Decoder:
         ):
             self._read_error(value)
         elif value:
-            self._assembly.deviate("unknown-event", "chunk", ", ".join(value))
-            tell_unread_event(self._assembly, value, "chunk")
+            tell_unknown(self._assembly, value, "unknown-event", "chunk", ", ".join(value))
+            note_frame(self._assembly, _json.encode(value))
 
     def _read_error(self, error: Json | Malformed) -> None:
         if isinstance(error, Malformed) or not holds_error(error):

@@ -18,7 +18,7 @@ from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import fields_at, noted
+from dragoman.codec.parts.unread_arguments import fields_at, note_frame, noted
 from dragoman.codec.repeated_keys import has_plain_parts, repeats_key
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure
@@ -140,6 +140,7 @@ class Decoder:
 
     def _read_odd_frame(self, frame: bytes) -> None:
         """A frame that is not JSON, or whose fields have other types or are not known."""
+        note_frame(self._assembly, frame)
         line = decode_known(frame)
         if type(line) is Line:
             self._read_line(line, frame)

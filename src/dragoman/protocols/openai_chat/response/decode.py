@@ -15,7 +15,7 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
-from dragoman.codec.parts.unread_arguments import note_astray, note_words, tell_unread_event
+from dragoman.codec.parts.unread_arguments import note_astray, note_frame, note_words, tell_unread_event
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.openai_chat.response import lenient
@@ -166,8 +166,7 @@ class Decoder:
         """What the typed reader refuses: the end marker, another shape, broken JSON."""
         text = data.strip()
         if text.strip(b'"').upper() in (b"[DONE]", b"DONE"):
-            self._end()
-            return
+            return self._end()
         value = _json.decode(text) if text[:1] != b"[" else _json.decode_lenient(text)
         if not isinstance(value, Malformed):
             if _OBJECT_ARGUMENTS.search(text) and not isinstance(exact := _json.decode_lenient(text), Malformed):
@@ -176,8 +175,7 @@ class Decoder:
         value = _json.decode_lenient(text)
         if not isinstance(value, Malformed):
             lenient.say_why_lenient(text, self._assembly)
-            self._odd_value(value, _json.encode(value), name)
-            return
+            return self._odd_value(value, _json.encode(value), name)
         values = _json.split_values(text.decode("utf-8", "replace"))
         if not isinstance(values, Malformed):
             self._assembly.deviate("bare-json-line", "chunk", "several in one frame")
@@ -248,16 +246,15 @@ class Decoder:
         self._kept.late(data)
         value = _json.decode_lenient(data)
         if self._error_in(chunk.error) is not None:
-            self._fail(value)
-            return
+            return self._fail(value)
         if not isinstance(value, dict):
             return
         if name == b"error" or lenient.is_problem(value):
-            self._fail(value)
-            return
+            return self._fail(value)
         if "usage" not in value and "choices" not in value:
             self._assembly.deviate("missing-field", "choices")
         tell_unread_event(self._assembly, value, "chunk")
+        note_frame(self._assembly, data)
 
     # ------------------------------------------------------------ chunks
 
@@ -297,9 +294,11 @@ class Decoder:
             if choice.finish_reason and self._assembly.is_empty:
                 self._calls.tell_beside(data)
             if choice.finish_reason and error is None:
-                self._finish(choice.finish_reason)
+                self._finish(choice.finish_reason, data)
                 if not is_first:  # whose fields the start has told
                     self._kept.late(data)
+        if not self._assembly.has_said:
+            note_frame(self._assembly, data)
         if error is not None:
             self._fail({"error": error})
 
@@ -417,19 +416,20 @@ class Decoder:
             return ""
         return text[said:]
 
-    def _finish(self, word: str) -> None:
+    def _finish(self, word: str, data: bytes) -> None:
         reason = REASONS.get(word) or foreign_reason(word)
         if reason is None:
             return  # quirk: finish-reason-empty-then-foreign
         if reason == "failed":
-            self._fail(f"the provider ended the answer with finish_reason {word[:80]!r}")
-            return
+            return self._fail(f"the provider ended the answer with finish_reason {word[:80]!r}")
         if word not in REASONS:
             self._assembly.deviate("stop-reason", "choices[0].finish_reason", word)
         if self._rare is not None:
             self._rare.end_audio()
         if reason == "stop" and self._rare is not None and self._rare.refused:
             reason = "content_filter"
+        if reason == "tool_use" and not self._assembly.opened_calls:
+            tell_unread_beside(data, self._assembly)  # the calls may stand there
         self._assembly.finish(word, reason)
         self._assembly.calls.settle_ripe(self._assembly)
 

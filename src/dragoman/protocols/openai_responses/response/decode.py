@@ -19,7 +19,14 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_while_open
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import note_astray, tell_unknown, tell_unread_event, unread_arguments
+from dragoman.codec.parts.unread_arguments import (
+    note_astray,
+    note_frame,
+    note_missing,
+    tell_unknown,
+    tell_unread_event,
+    unread_arguments,
+)
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -49,6 +56,7 @@ from dragoman.protocols.openai_responses.response.usage import read_cost, read_u
 from dragoman.protocols.openai_responses.wire import (
     CALL_EVENTS,
     INCOMPLETE_REASONS,
+    PLACED_FIELDS,
     RUNNING,
     SILENT_EVENTS,
     START_EVENTS,
@@ -268,6 +276,7 @@ class Decoder:
             self._fail(value)
         else:
             tell_unknown(self._assembly, value, "unknown-event", "body", ", ".join(list(value)[:5]))
+            note_frame(self._assembly, data)
 
     def _after_end(self, value: dict[str, Json]) -> None:
         """After the end only usage counts."""
@@ -369,6 +378,7 @@ class Decoder:
             self._text_event(kind, event, {"text": text_of(value["part"])}, place)
         elif not self._text_event(kind, event, value, place):
             self._assembly.deviate("unknown-event", "type", kind)
+            note_frame(self._assembly, place[0])
             item = self._items.places.find(event.output_index, event.item_id)
             if item is not None and item.call is not None and (event.delta or unread_arguments(value)):
                 message = f"tool call {item.call.name or '(no name)'}: an event of it could not be read"
@@ -425,6 +435,8 @@ class Decoder:
                 key = ("reasoning", key[1])
             self._refused = self._refused or key[0] == "refusal"
             if step == "delta":
+                if not event.delta and any(value[name] for name in value.keys() - PLACED_FIELDS):
+                    note_missing(self._assembly, kind)
                 self._items.grow(item, key, event.delta)
             else:
                 self._items.final_text(item, key, text_of(value.get("refusal") or value))

@@ -117,7 +117,9 @@ class Items:
             self._assembly.deviate("reused-index", where)
             self.places.is_shared = True
             self.live.clear()
-        item = Item(kind, index, id=id, type=str(fields.get("type") or kind), native=native_fields(fields))
+        said = fields.get("type")
+        type = said if isinstance(said, str) and said else kind
+        item = Item(kind, index, id=id, type=type, native=native_fields(fields))
         self._hush()
         if kind in ("function_call", "custom_tool_call"):
             self._open_call(item, fields, place)

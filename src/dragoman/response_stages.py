@@ -46,13 +46,15 @@ def stages_for(
     dialect: Dialect = PLAIN,
     expectation: Expectation = NOTHING_EXPECTED,
 ) -> list[Stage]:
-    """The stages of one response, in order: mend, judge, put in sequence. Without tools no call is mended.
+    """The stages of one response, in order: mend, judge, put in sequence. Without tools no call is mended. Texts that
+    take turns are put in sequence before any of them is held, or they would leave in another order.
 
     Args:
         tools: those that were offered, in whatever way.
         expectation: what else the request asked for.
     """
-    stages: list[Stage] = [ThinkingTags(dialect)]
+    stages: list[Stage] = [Sequencer()] if policy.sequential else []
+    stages.append(ThinkingTags(dialect))
     if tools:
         if policy.way == "schema":
             stages.append(Structured(new_id=new_id))

@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman.protocol import NOTHING_EXPECTED, PLAIN, Dialect, Expectation, NewId, Stage, Strictness, ToolMode
 from dragoman.stages.argument_repair.stage import ArgumentRepair
+from dragoman.stages.cumulative import Cumulative
 from dragoman.stages.expected import Expected
 from dragoman.stages.known_schemas import nothing_fits
 from dragoman.stages.parallel_wrapper import ParallelWrapper
@@ -53,7 +54,9 @@ def stages_for(
         tools: those that were offered, in whatever way.
         expectation: what else the request asked for.
     """
-    stages: list[Stage] = [Sequencer()] if policy.sequential else []
+    stages: list[Stage] = [Cumulative()]
+    if policy.sequential:
+        stages.append(Sequencer())
     stages.append(ThinkingTags(dialect))
     if tools:
         if policy.way == "schema":

@@ -1,0 +1,92 @@
+"""Servers that say all of a text again with each piece: each piece then says what is new, and no other text changes."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.events import Deviation, Event, Finish, Start, TextDelta, TextEnd, TextStart, UsageUpdate
+from dragoman.response_stages import Policy, stages_for
+from dragoman.stages.cumulative import Cumulative
+from dragoman.types import NO_USAGE
+
+SAID = "According to the forecast, it will rain in Lisbon on Friday."
+
+
+def events_of(pieces: list[str]) -> list[Event]:
+    deltas = [TextDelta(0, piece) for piece in pieces if piece]
+    return [Start(None, None), TextStart(0), *deltas, TextEnd(0), Finish("stop")]
+
+
+def passed(events: list[Event], size: int = 1) -> list[Event]:
+    stage = Cumulative()
+    out: list[Event] = []
+    for at in range(0, len(events), size):
+        some = events[at : at + size]
+        out += some if stage.handles.isdisjoint(map(type, some)) else stage.feed(some)
+    return out
+
+
+def text_of(events: list[Event]) -> str:
+    return "".join(event.text for event in events if type(event) is TextDelta)
+
+
+def grown(text: str, cuts: list[int]) -> list[str]:
+    """All of a text up to each cut."""
+    return [text[:cut] for cut in sorted({*(cut for cut in cuts if cut <= len(text)), len(text)})]
+
+
+@given(cuts=st.lists(st.integers(1, len(SAID)), min_size=4), size=st.sampled_from([1, 3, 100]))
+def test_what_is_said_again_is_told_once(cuts: list[int], size: int) -> None:
+    pieces = grown(SAID, cuts)
+    told = passed(events_of(pieces), size)
+    if len(pieces) >= 4:
+        assert text_of(told) == SAID
+        assert [event.code for event in told if type(event) is Deviation] == ["cumulative-text"]
+    assert [type(event) for event in told if type(event) not in (TextDelta, Deviation)] == [
+        Start, TextStart, TextEnd, Finish
+    ]  # fmt: skip
+
+
+@given(pieces=st.lists(st.text(alphabet="abcdef \n-", min_size=1, max_size=6), max_size=12), size=st.integers(1, 9))
+def test_no_other_text_changes(pieces: list[str], size: int) -> None:
+    chain = 0
+    while chain + 1 < len(pieces) and pieces[chain + 1].startswith(pieces[chain]):
+        chain += 1
+    told = passed(events_of(pieces), size)
+    if chain < 2:
+        assert told == events_of(pieces)
+    assert [event for event in told if type(event) is not TextDelta and type(event) is not Deviation] == [
+        event for event in events_of(pieces) if type(event) is not TextDelta
+    ]
+
+
+def test_few_pieces_and_lines_of_dashes_are_what_they_seem() -> None:
+    for pieces in (["Hel", "Hello"], ["-", "--", "----", "--------"], ["a", "and", "and"], ["ha", "haha", "hahaha"]):
+        assert text_of(passed(events_of(pieces))) == "".join(pieces)
+
+
+def test_pieces_wait_for_three_at_most_and_counts_pass_them() -> None:
+    stage, told = Cumulative(), list[str]()
+    for piece in grown(SAID, [4, 9, 14, 19, 24]):
+        told.append(text_of(stage.feed([TextDelta(0, piece)])))
+        counts: list[Event] = [UsageUpdate(NO_USAGE)]
+        assert stage.handles.isdisjoint(map(type, counts)) or stage.feed(counts) == counts
+    assert told == [SAID[:4], "", "", SAID[4:19], SAID[19:24], SAID[24:]]
+
+
+def test_after_two_pieces_nothing_of_a_usual_text_is_seen() -> None:
+    stage = Cumulative()
+    stage.feed([TextDelta(0, "Good ")])
+    stage.feed([TextDelta(0, "morning")])
+    assert TextDelta not in stage.handles
+
+
+def test_it_comes_before_all_that_reads_texts() -> None:
+    assert isinstance(stages_for((), Policy(sequential=True), new_id=lambda: "x")[0], Cumulative)
+
+
+def test_a_part_behind_a_call_goes_on_where_the_first_ended() -> None:
+    pieces = grown(SAID, [4, 9, 14, 19])
+    events = [*events_of(pieces)[:-1], TextStart(1), TextDelta(1, SAID + " Bring"), TextEnd(1), Finish("stop")]
+    assert text_of(passed(events)) == SAID + " Bring"

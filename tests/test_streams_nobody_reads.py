@@ -169,3 +169,69 @@ def test_words_in_an_object_are_read() -> None:
     line = ollama("") | {"done": True, "done_reason": "stop"}
     line["message"] = {"role": "assistant", "content": {"type": "text", "text": "Good morning."}}
     assert decode(json.dumps(line).encode(), "ollama-chat").text == "Good morning."
+
+
+def entry(**told: Any) -> Any:
+    return {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, **told}]}, "finish_reason": None}]}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"custom": [{"input": "in the middle "}]},
+        {"custom": {"input": {"text": "in the middle "}}},
+        {"custom": {"text": "in the middle "}},
+        {"custom": "in the middle "},
+        {"customs": {"input": "in the middle "}},
+    ],
+)
+def test_free_text_with_a_piece_that_nobody_reads_is_no_call(odd: dict[str, Any]) -> None:
+    first = entry(id="c1", type="custom", custom={"name": "patch", "input": "from the start "})
+    last = entry(custom={"input": "to the end"})
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    usual = decode(sse(first, entry(custom={"input": "in the middle "}), last, end), "openai-chat")
+    assert [call.name for call in usual.tool_calls] == ["patch"]
+    reply = decode(sse(first, entry(**odd), last, end), "openai-chat")
+    assert (len(reply.tool_calls), len(reply.failed_calls), reply.stop_reason) == (0, 1, "error")
+
+
+CALLS = [
+    {"type": "function_call", "id": f"f{number}", "call_id": f"c{number}", "name": name, "arguments": ""}
+    for number, name in enumerate(("open", "look"))
+]
+CREATED = {"type": "response.created", "response": {"id": "r", "object": "response", "status": "in_progress"}}
+COMPLETED = {"type": "response.completed", "response": {"object": "response", "status": "completed", "output": []}}
+
+
+def added(number: int, item: Any) -> Any:
+    return {"type": "response.output_item.added", "output_index": number, "item": item}
+
+
+def done(number: int, arguments: str) -> Any:
+    item = CALLS[number] | {"arguments": arguments, "status": "completed"}
+    return {"type": "response.output_item.done", "output_index": number, "item": item}
+
+
+@pytest.mark.parametrize("odd", ["", None, 7, [], "item"])
+def test_arguments_without_a_place_are_no_other_call_s_than_that_of_an_odd_item(odd: Any) -> None:
+    delta = {"type": "response.function_call_arguments.delta", "delta": '{"valve": "north"}'}
+    body = sse(CREATED, added(0, odd), added(1, CALLS[1]), delta, done(0, delta["delta"]), done(1, ""), COMPLETED)
+    reply = decode(body, "openai-responses")
+    assert ("look", {"valve": "north"}) not in [(call.name, call.values()) for call in reply.tool_calls]
+
+
+def test_an_item_without_a_type_of_its_event_ends_no_answer() -> None:
+    delta = {"type": "response.function_call_arguments.delta", "item_id": "f0", "output_index": 0}
+    untyped = {"output_index": 0, "output": CALLS[0]}
+    reply = decode(
+        sse(CREATED, untyped, delta | {"delta": '{"valve": "east"}'}, done(0, '{"valve": "east"}'), COMPLETED),
+        "openai-responses",
+    )
+    assert [call.values() for call in reply.tool_calls] == [{"valve": "east"}]
+
+
+def test_a_call_beside_an_envelope_fails() -> None:
+    line = ollama("Good morning.") | {"done": True, "done_reason": "stop"}
+    call = {"function": {"name": "look", "arguments": {"shelf": 4}}}
+    reply = decode(json.dumps({"data": line, "tool_calls": [call]}).encode(), "ollama-chat")
+    assert (reply.text, len(reply.tool_calls), len(reply.failed_calls)) == ("Good morning.", 0, 1)

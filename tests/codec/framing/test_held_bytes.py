@@ -129,6 +129,7 @@ LISTS = {
     "client/passthrough/exchange.py _kept_back": "the last frames of an answer, whole ones",
     "client/passthrough/read_along.py _kept": "of some milliseconds, 32 KiB at most",
     "codec/framing/event_stream.py alike": "data of events in one read",
+    "codec/parts/response_end.py odd_frames": "frames of an answer that has said nothing, 32 of 16 KiB at most",
     "gateway/pages/stored_turn.py _held": "written by us: the end of an answer",
     "gateway/request_bodies.py pieces": "64 KiB each, of one body that is unpacked",
     "gateway/server/connection.py _body": "joined from 256 pieces on",

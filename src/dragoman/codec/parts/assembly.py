@@ -191,6 +191,7 @@ class Assembly:
         clean, half = cut_half(text)
         if half:
             self._high_surrogate, self._before_surrogate = half, clean
+            self.has_said = True
         if clean != text:
             self.deviate("lone-surrogate", "text")
         return clean

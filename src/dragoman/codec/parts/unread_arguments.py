@@ -31,7 +31,7 @@ _LABELS: Final = frozenset({
     "call_id", "id", "index", "item_id", "name", "object", "output_index", "sequence_number", "status", "type",
 })  # fmt: skip
 #: Keys under which the arguments of a piece stand, deeper.
-_AROUND: Final = frozenset({"function", "tool_calls", "function_call"})
+_AROUND: Final = frozenset({"custom", "function", "tool_calls", "function_call"})
 #: So many bytes of arguments may be `{}`, `null` or a text of these, with white space.
 _MOST_FRAMES: Final = 32  # that are kept of an answer that has said nothing
 _LONGEST_FRAME: Final = 16 * 1024

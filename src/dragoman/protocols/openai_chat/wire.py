@@ -319,7 +319,18 @@ def legacy_call(delta: Delta) -> tuple[str, str]:
 
 def unread_in(piece: CallPiece | FunctionPiece | None) -> str:
     """The key of what may be the arguments of a piece and is not read; "" when there is none."""
+    if isinstance(piece, CallPiece) and piece.custom is not None and _is_odd(piece.custom):
+        return "custom"
     return noted(None if piece is None else piece.unread)
+
+
+def _is_odd(custom: Json) -> bool:
+    """Whether a piece of free text has something in place of its text."""
+    if not isinstance(custom, dict):
+        return True
+    text = custom.get("input")
+    beside = any(value for key, value in custom.items() if key not in ("name", "input"))
+    return not (text is None or isinstance(text, str)) or (beside and not text and not custom.get("name"))
 
 
 def unread_legacy(delta: Delta) -> str:

@@ -294,7 +294,8 @@ def is_response(value: dict[str, Json]) -> bool:
     """Whether an object is a response, not an event about one."""
     if value.get("object") == "response":
         return True
-    return isinstance(value.get("output"), list) and not isinstance(value.get("type"), str)
+    is_event = "output_index" in value or "item_id" in value
+    return not is_event and isinstance(value.get("output"), list) and not isinstance(value.get("type"), str)
 
 
 def holds_refusal(output: list[Json]) -> bool:

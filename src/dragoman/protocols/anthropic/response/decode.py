@@ -248,8 +248,8 @@ class Decoder:
             inner = read_fields(fields.get(key))
             if inner is not None and (read_text(inner.get("type")) in EVENTS or is_message(inner)):
                 self._assembly.deviate("envelope", key)
-                self._read([(bytes(fields[key]), b"")])
-                return
+                tell_unread(self._assembly, {name: fields[name] for name in fields.keys() - {key}}, "event")
+                return self._read([(bytes(fields[key]), b"")])
         if not kind and any(key in fields for key in ("detail", "msg", "errors", "code", "error_msg")):
             self._fail(frame)
         else:

@@ -18,7 +18,7 @@ from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import fields_at, note_frame, noted
+from dragoman.codec.parts.unread_arguments import fields_at, note_frame, noted, tell_unread
 from dragoman.codec.repeated_keys import has_plain_parts, repeats_key
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure
@@ -321,6 +321,8 @@ class Decoder:
         if line.message is None and line.done is None:
             return False
         self._assembly.deviate("envelope", name)
+        if not isinstance(texts, Malformed):
+            tell_unread(self._assembly, {key: texts[key] for key in texts.keys() - {name}}, "line")
         self._read_line(line, text, value=value)
         return True
 

@@ -83,9 +83,7 @@ class CallReader:
         unread = unread_in(piece)
         if unread and not (piece.id or name or arguments or piece.index is not None):
             return self._lose(unread)
-        if not (
-            piece.unread or piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None
-        ):
+        if not (unread or piece.id or name or arguments or piece.type == "custom" or piece.extra_content is not None):
             self._slots.pass_over(piece.index)
             self.tell_beside(frame)
             return  # an entry that says nothing
@@ -99,6 +97,7 @@ class CallReader:
         if self.is_watching or call.text.phase == "held":
             self._watch(frame)
         mark_unread(call, unread, is_missing=not arguments)
+        call.is_torn = call.is_torn or bool(unread and call.kind == "custom")  # free text shows no gap
         if unread and (call.text.is_closed() or not call.is_open()):
             self._lose(unread)  # behind its end
         if not self._is_told_once(piece, name) or (arguments and kind != call.kind):

@@ -389,6 +389,7 @@ class Decoder:
         name = "item" if isinstance(value.get("item"), dict) else "output"
         fields = value.get(name)
         if not isinstance(fields, dict):
+            self._assembly.ending.is_torn = True  # a call may have begun
             return tell_unknown(self._assembly, value, "missing-field", "item", kind)
         if name != "item":
             self._assembly.deviate("sibling-key", name, kind)

@@ -429,7 +429,7 @@ class Decoder:
         if reason == "stop" and self._rare is not None and self._rare.refused:
             reason = "content_filter"
         if reason == "tool_use" and not self._assembly.opened_calls:
-            tell_unread_beside(data, self._assembly)  # the calls may stand there
+            self._calls.tell_beside(data)  # the calls may stand there
         self._assembly.finish(word, reason)
         self._assembly.calls.settle_ripe(self._assembly)
 

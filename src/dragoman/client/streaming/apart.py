@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, final
 
 from dragoman.bounds import USUAL_BOUNDS
-from dragoman.codec.framing.packing import FIRST_BYTES
+from dragoman.codec.packing import FIRST_BYTES
 from dragoman.events import Event
 from dragoman.http.response import Response
 

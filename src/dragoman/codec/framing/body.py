@@ -22,8 +22,8 @@ from dragoman.codec.framing.event_stream import EventLines, too_large, with_line
 from dragoman.codec.framing.event_stream import Frame as Frame
 from dragoman.codec.framing.event_stream import TooLarge as TooLarge
 from dragoman.codec.framing.json_array import ArrayItems
-from dragoman.codec.framing.packing import Broken, Unpacker, is_packed
 from dragoman.codec.framing.plain_keys import LONG, has_escaped_letters, may_have_escapes, with_plain_keys
+from dragoman.codec.packing import Broken, Unpacker, is_packed
 from dragoman.deviations import clip
 from dragoman.gathered import Gathered
 

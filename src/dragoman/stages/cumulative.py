@@ -97,6 +97,7 @@ class Cumulative:
     """Takes from each piece of a text what the ones before it said. A `dragoman.protocol.Stage`."""
 
     __slots__ = ("_text", "_thinking", "handles")
+    acts_on = frozenset[type]({TextDelta, ThinkingDelta})
 
     def __init__(self) -> None:
         self._text, self._thinking = _Watch(TextDelta, "text"), _Watch(ThinkingDelta, "thinking")

@@ -42,6 +42,9 @@ for line in sys.stdin:
         sys.stdout.write('{"jsonrpc": "2.0", "id": %d, "result": {"x": "' % id)
         while True:
             sys.stdout.write("a" * 65536)
+    if method == said.get("unasked"):
+        while True:
+            sys.stdout.write('{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}\\n' * 1000)
     if method == "initialize":
         result = {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {"tools": {}},
                   "serverInfo": {"name": "s", "version": "1"}}
@@ -258,3 +261,23 @@ def test_lines_up_to_the_bound_pass(script: str, monkeypatch: pytest.MonkeyPatch
     [words] = called(script, None, length=300_000).parts
     assert isinstance(words, dragoman.Text)
     assert "wrote a line of more than" in words.text
+
+
+# ---------------------------------------------------------------- very many of something
+
+
+def test_a_page_of_very_many_tools_is_refused(script: str) -> None:
+    """100,000 of them took 6.6 s."""
+    pages = {"*": {"tools": [{**TOOL, "name": f"t{number}"} for number in range(5_000)]}}
+    file = Path(script).with_name("many.json")
+    file.write_text(_json.to_text({"pages": pages}))
+    code = f"import sys; sys.argv[1] = open({str(file)!r}).read(); exec(open({script!r}).read())"
+    with FakeModel("never said"), pytest.raises(McpFailed, match="lists 5,000 tools at once, more than 4,096"):
+        dragoman.run("a/m", "go", mcp={"m": {"command": [sys.executable, "-c", code, "-"]}})
+
+
+@pytest.mark.parametrize("method", ["initialize", "tools/list"])
+def test_a_flood_of_what_nobody_asked_for_ends_the_server_and_is_told(script: str, method: str) -> None:
+    table = {"command": list(command(script, pages=ONE_PAGE, unasked=method))}
+    with FakeModel("never said"), pytest.raises(McpFailed, match="sent more than 5,000 messages that nobody asked"):
+        dragoman.run("a/m", "go", mcp={"m": table})

@@ -3,6 +3,8 @@ know."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -15,16 +17,29 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 _CONTENT: Final = "content"
+_INTERNAL: Final = -32603
+#: Tools that are read of one page; 128 are offered.
+_MOST_LISTED: Final = 4_096
+#: Messages that nobody asked for: so many at once, and so many a second; each costs the loop some 0.2 ms.
+_MOST_UNASKED: Final = 5_000
+_UNASKED_A_SECOND: Final = 200
 
 
 @final
 class Sifted:
-    """The messages of a stream; in results of tools a text stands for each part that is of no known kind."""
+    """The messages of a stream; in results of tools a text stands for each part that is of no known kind.
 
-    __slots__ = ("_stream",)
+    A server that goes on and on with messages that nobody asked for (pings, notifications) is let go.
+    """
 
-    def __init__(self, stream: Any) -> None:
+    __slots__ = ("_broken", "_last", "_stream", "_unasked")
+
+    def __init__(self, stream: Any, broken: Callable[[str], None]) -> None:
+        """`broken`: is told why the stream ends from this side."""
         self._stream = stream
+        self._broken = broken
+        self._unasked = 0.0
+        self._last = time.monotonic()
 
     @property
     def last_context(self) -> Any:
@@ -33,7 +48,12 @@ class Sifted:
 
     async def receive(self) -> Any:
         """The next message."""
-        return _sifted(await self._stream.receive())
+        from anyio import EndOfStream
+
+        item = await self._stream.receive()
+        if self._is_too_much(item):
+            raise EndOfStream
+        return _sifted(item)
 
     async def aclose(self) -> None:
         """Take no more."""
@@ -43,7 +63,22 @@ class Sifted:
         return self
 
     async def __anext__(self) -> Any:
-        return _sifted(await self._stream.__anext__())
+        item = await self._stream.__anext__()
+        if self._is_too_much(item):
+            raise StopAsyncIteration
+        return _sifted(item)
+
+    def _is_too_much(self, item: Any) -> bool:
+        """Whether a message that is no answer is one too many."""
+        message = getattr(item, "message", None)
+        if hasattr(message, "result") or hasattr(message, "error"):
+            return False
+        now = time.monotonic()
+        self._unasked = max(self._unasked - (now - self._last) * _UNASKED_A_SECOND, 0) + 1
+        self._last = now
+        if self._unasked > _MOST_UNASKED:
+            self._broken(f"the server sent more than {_MOST_UNASKED:,} messages that nobody asked for")
+        return self._unasked > _MOST_UNASKED
 
     async def __aenter__(self) -> Sifted:
         await self._stream.__aenter__()
@@ -56,11 +91,24 @@ class Sifted:
 
 
 def _sifted(item: Any) -> Any:
-    """A message as it is, but for a result whose content the package would refuse."""
+    """A message as it is, but for a result whose content the package would refuse, and for a list of very many tools,
+    of which the package makes an object each."""
     result = getattr(getattr(item, "message", None), "result", None)
+    tools = result.get("tools") if isinstance(result, dict) else None
+    if isinstance(tools, list) and len(tools) > _MOST_LISTED:
+        return _refused(item, f"it lists {len(tools):,} tools at once, more than {_MOST_LISTED:,}")
     if isinstance(result, dict) and _CONTENT in result:
         result[_CONTENT] = _known(result[_CONTENT])
     return item
+
+
+def _refused(item: Any, words: str) -> Any:
+    """An error in the place of a result."""
+    from mcp.shared.message import SessionMessage
+    from mcp.types import ErrorData, JSONRPCError
+
+    error = ErrorData(code=_INTERNAL, message=words)
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=item.message.id, error=error))
 
 
 def _known(content: Json) -> Json:

@@ -78,7 +78,7 @@ class McpSession:
             streams: Any = await stack.enter_async_context(connected)
         else:
             streams = await stack.enter_async_context(_started(server, {"PATH": path, **secrets}, folder, errors, self))
-        self._client = await stack.enter_async_context(ClientSession(Sifted(streams[0]), streams[1]))
+        self._client = await stack.enter_async_context(ClientSession(Sifted(streams[0], self.note_broken), streams[1]))
         await self._client.initialize()
 
     def note_broken(self, words: str) -> None:

@@ -26,8 +26,6 @@ from test_written_calls import arguments, delivered, exact, play, play_with
 CLOSED = [form for form in FORMS if form.closes == "body"]
 FOUND = [form for form in CLOSED if form.where != "message"]
 IDS = [f"{form.family}: {form.name}" for form in CLOSED]
-#: Examples of each form in `make soak`.
-MANY = 1500
 #: What stands between an early end and the rest.
 JOINTS = ("", " ", ", ", ",", "\n", ",\n", "; ", "{", "\n\n", " so ", "\nDone.\n", "\nIt is done, I think.\n\n", "</b>")
 #: Words behind a call, and what stands between them.
@@ -75,6 +73,10 @@ def early_end(form: Form, draw: random.Random) -> tuple[str, Calls]:
     is_gemma = form.family in ("gemma", "gemma-bare")  # whose quotation marks are tokens of their own
     meant = [(name, arguments(draw, form, name, is_plain=is_gemma or draw.random() < 0.7))]
     written = form.write(meant)
+    if any(mark in written.calls[0][0] for mark in re.findall(r"<[^<>]+>", written.calls[0][1] + written.tail)):
+        # What closes the call closes it there too.
+        meant = [(name, arguments(draw, form, name, is_plain=True))]
+        written = form.write(meant)
     ((body, closing),) = written.calls
     begin = min(at for mark in "{(" if (at := body.find(mark, body.index(name))) >= 0)
     place = draw.choice([at for at in range(begin + 1, len(body)) if is_free(body, at)])
@@ -186,7 +188,7 @@ def play_reference(value: Any, text: str) -> bool:
     is_more = is_rest(text, ends_in_text=value == "a")
     if is_more:
         assert delivered(whole) == [] or whole.error is not None, written
-    if not set(text) & {"}", ":", '"', "'"}:
+    if not set(text) & {"{", "}", ":", '"', "'"}:
         assert delivered(whole) == [("f", {"x": value})], written
     for size in (1, 3):
         assert outcome(play_with([tool], written, "stop", size)) == outcome(whole), written

@@ -127,12 +127,8 @@ class Runner:
         if not cursor.is_broken:
             yield from self.family.residue_behind(cursor)
             if self._body is not None and not cursor.is_sealed and self.family.where != "message":
-                while (kind := self._kind_behind(self._facts())) is None:
+                while (kind := self._kind_behind()) is None:
                     yield MORE
-                if kind in ("nothing", "words") and cursor.rest():
-                    brackets = self._facts().brackets()
-                    brackets.feed(self._passed_between())
-                    self._brackets = brackets
                 if kind in GOES_ON:
                     self._body = Close("", MAY_GO_ON)
                     cursor.is_broken = self.is_spoilt = True
@@ -144,18 +140,27 @@ class Runner:
         if cursor.ended and not rest.strip(_BETWEEN):
             cursor.skip(len(rest))
 
-    def _kind_behind(self, facts: Facts) -> Kind | None:
-        """What stands behind the last call's brackets; None while it is not known."""
-        text = (self._passed_between() + self.cursor.rest())[:AHEAD]
+    def _kind_behind(self) -> Kind | None:
+        """What stands behind the last call's brackets; None while it is not known. Words may go on behind it."""
+        between = self._passed_between()
+        text = (between + self.cursor.rest())[:AHEAD]
         begun = (
             found.start() for found in self._markers.openers.finditer(text) if found.group() not in self._markers.tags
         )
         opener = next(begun, len(text))
-        end = min((place for _, one in facts.tags if (place := text.find(one)) >= 0), default=len(text))
+        end = min((place for _, one in self._tags if (place := text.find(one)) >= 0), default=len(text))
         stop = min(opener, end)
         if stop == len(text) < AHEAD and not self.cursor.ended:
             return None
-        return kind_of(text[:stop], facts, is_closed=end < opener)
+        is_closed = end < opener
+        if not text.strip(_BETWEEN) or (is_closed and not text[:end].strip(_BETWEEN)):
+            return "nothing"
+        facts = self._facts()
+        kind = kind_of(text[:stop], facts, is_closed=is_closed)
+        if kind in ("nothing", "words") and not is_closed:
+            self._brackets = facts.brackets()
+            self._brackets.feed(between)
+        return kind
 
     def _passed_between(self) -> str:
         """Separators that were read behind the last call."""

@@ -9,8 +9,9 @@ from typing import Final
 #: Why a call is refused behind whose brackets something stands that may be of it.
 MAY_GO_ON: Final = "what stands behind its brackets may be the rest of its arguments: two readings"
 #: What changes a reading: quotation marks, brackets, what follows a backslash, and the end of the call's line.
-_MARKS: Final = {"}": '"{}\\\\', ")": "\"'()\\\\\n"}
-_OPENS: Final = {"}": "{", ")": "("}
+_MARKS: Final = {"}": '"{}\\[\\]\\\\', ")": "\"'()\\\\\n"}
+#: Brackets that may be open.
+_DEEPEST: Final = 1000
 _ANY: Final = "any"
 #: What may stand behind the last bracket of a call.
 _BETWEEN: Final = " \t\r\n,;)]"
@@ -85,7 +86,7 @@ class Brackets:
             return place + 2
         elif mark == "\n":
             self._in_line = False
-        elif mark in "\"'{}()":
+        elif mark in "\"'{}[]()":
             before, after = text[max(place - _BEFORE, 0) : place].rstrip(), text[place + 1 : place + 2]
             if mark == "'" and before[-1:].isalnum() and after.isalnum():
                 return place + 1  # an apostrophe
@@ -107,26 +108,33 @@ class Brackets:
 class _Reading:
     """One reading of a text behind a call: which of its brackets are open."""
 
-    __slots__ = ("_closes", "_depth", "_opens", "_quote")
+    __slots__ = ("_closes", "_open", "_quote")
 
     def __init__(self, closes: str, quote: str) -> None:
         """`quote`: of the text that it begins in; `_ANY`: whichever comes first."""
-        self._closes, self._opens = closes, _OPENS[closes]
+        self._closes = closes
         self._quote = quote
-        self._depth = 0
+        self._open: list[str] = []
 
     def closes(self, mark: str) -> bool:
-        """Whether a mark closes a bracket that nothing opened."""
+        """Whether a mark closes a bracket of the call's kind that nothing opened. `{"a"]}` is such a text: its brace is
+        none of an object."""
         if mark in "\"'":
             if not self._quote:
                 self._quote = mark
             elif self._quote in (mark, _ANY):
                 self._quote = ""
-        elif not self._quote and mark == self._opens:
-            self._depth += 1
-        elif not self._quote and mark == self._closes:
-            self._depth -= 1
-            if self._depth < 0:
-                self._depth = 0
-                return True
+        elif self._quote:
+            return False
+        elif mark in "{[(":
+            if len(self._open) < _DEEPEST:
+                self._open.append(mark)
+        elif mark == "]":
+            del self._open[-1:]
+        else:
+            while self._open and self._open[-1] == "[":
+                self._open.pop()
+            if not self._open:
+                return mark == self._closes
+            self._open.pop()
         return False

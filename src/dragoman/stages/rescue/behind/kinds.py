@@ -41,6 +41,8 @@ _PYTHON_BEGINS: Final = re.compile(r"[\w.]{1,200}+\(")
 #: Keys, with their quotation marks or without.
 _QUOTED: Final = re.compile(r"[\"'“”‘’]([\w.-]{1,64}+)[\"'“”‘’]\s{0,8}:(?!-?[()])")
 _BARE: Final = re.compile(r"(?<![\w.-])([\w.-]{1,64}+)\s{0,8}(?:(=)(?!=)|:)")
+#: A brace behind which no object begins.
+_NO_OBJECT: Final = re.compile(r"\{\s{0,8}(?:\d|[^\s\w\"'“”‘’{}])")
 _LINE: Final = re.compile(r"\n[ \t,;]{0,16}([\w.-]{1,64}+)\s{0,8}(?:=(?!=)|:)")
 
 
@@ -87,7 +89,11 @@ def kind_of(text: str, facts: Facts, *, is_closed: bool) -> Kind:
 def _is_member(words: str, facts: Facts, *, has_comma: bool, in_line: bool) -> bool:
     """Whether what stands behind a call names an argument of it. `in_line`: it begins in the call's own line."""
     first = _BARE.match(words)
-    if _QUOTED.match(words) or (first is not None and (has_comma or (first[2] and facts.closes == ")"))):
+    if (
+        _QUOTED.match(words)
+        or _NO_OBJECT.match(words)
+        or (first is not None and (has_comma or (first[2] and facts.closes == ")")))
+    ):
         return True
     quoted = _QUOTED.findall(words)
     if any(key in facts.missing for key in quoted) or (words[0] == "{" and any(key in facts.keys for key in quoted)):

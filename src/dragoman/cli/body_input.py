@@ -178,6 +178,11 @@ def write(data: bytes) -> None:
         sys.stdout.buffer.flush()
 
 
+def write_json(value: object) -> None:
+    """Put a value on standard output as a line of JSON."""
+    write(_json.encode(value) + b"\n")
+
+
 def render_events(events: list[Event]) -> bytes:
     """JSON lines, one event each."""
     return b"".join(_json.encode(_plain(event)) + b"\n" for event in events)

@@ -10,7 +10,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.cli.body_input import reading, write
+from dragoman.cli.body_input import reading, write_json
 from dragoman.cli.log_lines import render_line
 from dragoman.cli.main import DONE
 from dragoman.cli.terminal import clip, harmless, paint_for, say
@@ -39,7 +39,7 @@ def explain_logged(id: str, log: str, *, as_json: bool) -> int:
     if entry is None:
         raise UsageError(f"no request with the id {clip(id, 60)!r} stands in {clip(log, 200)}")
     if as_json:
-        write(_json.encode(entry) + b"\n")
+        write_json(entry)
     else:
         say(_told(entry))
     return DONE

@@ -23,8 +23,16 @@ from dragoman.agent.sandbox.sandbox import clean_environment
 from dragoman.agent.tool_plan import Outcome, Plan, ToolFailed, identity_of
 from dragoman.agent.tools.pins import Pins, definition_of, origin_of
 from dragoman.agent.tools.toolbox import Planner, other_plan
-from dragoman.client.mcp.session import CALL_SECONDS, OPEN_SECONDS, McpSession, left_out, read_result, require_package
-from dragoman.config import Config, McpServer, read_secret
+from dragoman.client.mcp.session import (
+    CALL_SECONDS,
+    OPEN_SECONDS,
+    McpSession,
+    left_out,
+    read_result,
+    read_secrets,
+    require_package,
+)
+from dragoman.config import Config, McpServer
 from dragoman.errors import DragomanError
 from dragoman.types import Text, Tool, ToolCall
 
@@ -223,9 +231,9 @@ async def open_remotes(config: Config, work: Path, pins: Pins) -> tuple[list[Rem
     if not servers:
         return [], []
     require_package()
-    remotes = [
-        Remote(name, server, secrets=_secrets(config, name), work=work, pins=pins) for name, server in servers.items()
-    ]
+    folder = (config.path or Path.home() / "x").absolute().parent
+    secrets = {name: read_secrets(server, f"agent.mcp.{name}", folder) for name, server in servers.items()}
+    remotes = [Remote(name, server, secrets=secrets[name], work=work, pins=pins) for name, server in servers.items()]
     opened = await asyncio.gather(*(remote.open() for remote in remotes), return_exceptions=True)
     problems = [str(problem) for problem in opened if isinstance(problem, Exception)]
     problems += [line for remote in remotes for line in remote.problems]
@@ -251,17 +259,6 @@ def _plain_schema(schema: Mapping[str, Any]) -> Any:
         elif isinstance(value, list):
             left += value
     return copy
-
-
-def _secrets(config: Config, name: str) -> dict[str, str]:
-    server = config.agent.mcp[name]
-    folder = (config.path or Path.home() / "x").absolute().parent
-    return {
-        key: read_secret(
-            reference, f"agent.mcp.{name}.{key}", environ=os.environ, home=Path.home(), folder=folder
-        ).reveal()
-        for key, reference in {**server.environ, **server.headers}.items()
-    }
 
 
 def _text_of(result: Any) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from dragoman import _json
-from dragoman.cli.body_input import write
+from dragoman.cli.body_input import write_json
 from dragoman.cli.main import DONE
 from dragoman.cli.presets import load_presets
 from dragoman.cli.terminal import render_table, say
@@ -24,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         for name, preset in presets.items():
             row = {"name": name, "title": preset.title, "speaks": list(preset.speaks), "port": preset.port}
-            write(_json.encode(row) + b"\n")
+            write_json(row)
         return DONE
     rows = [("NAME", "CLIENT", "SPEAKS", "PORT")]
     rows += [(name, preset.title, ", ".join(preset.speaks), str(preset.port or "")) for name, preset in presets.items()]

@@ -17,8 +17,7 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from dragoman import _json
-from dragoman.cli.body_input import write
+from dragoman.cli.body_input import write_json
 from dragoman.cli.ledger_input import actor
 from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config, load_settings
@@ -167,7 +166,7 @@ def _list(book: QuotaBook, config: Config, *, as_json: bool) -> None:
     for number, quota in enumerate(quotas):
         place = "file" if number < len(config.quotas) else "ledger" if number < len(stored) else "machine"
         if as_json:
-            write(_json.encode({**quota_fields(quota), "from": place}) + b"\n")
+            write_json({**quota_fields(quota), "from": place})
         else:
             zone = "" if quota.zone == "UTC" else f"  {quota.zone}"
             say(f"{quota.place}  {quota.shown} {quota.unit}{zone}  {quota.reserve}  ({place})\n")
@@ -183,7 +182,7 @@ def _show(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
         raise UsageError(f"show: {problem}") from None
     for standing in found:
         if options.json:
-            write(_json.encode(standing_fields(standing)) + b"\n")
+            write_json(standing_fields(standing))
             continue
         fields = standing_fields(standing)
         until = f", until {fields['until']}" if fields["until"] else ""

@@ -19,7 +19,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman.agent.safe_text import counted
-from dragoman.cli.body_input import write
+from dragoman.cli.body_input import write_json
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.settings import add_config, load_settings, settings_file
 from dragoman.cli.terminal import say
@@ -94,7 +94,7 @@ def show(options: argparse.Namespace) -> int:
     config = load_settings(options)
     shown = settings_object(config, os.environ)
     if options.json:
-        write(_json.encode({"path": None if config.path is None else str(config.path), **shown}) + b"\n")
+        write_json({"path": None if config.path is None else str(config.path), **shown})
     else:
         say(f"# {config.path or 'no file is read; these are the defaults'}\n{render_toml(shown)}")
     return DONE

@@ -9,7 +9,7 @@ import argparse
 import http.client
 
 from dragoman import _json
-from dragoman.cli.body_input import write
+from dragoman.cli.body_input import write_json
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.option_values import read_url
 from dragoman.cli.presets import Preset, fill, find_preset, render_preset, values_for
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     url = (options.url or _running(preset, config) or _usual(options.client, preset, config)).rstrip("/")
     values = values_for(config, url=url, model=options.model)
     if options.json:
-        write(_json.encode(_plain(preset, values)) + b"\n")
+        write_json(_plain(preset, values))
     elif options.shell:
         say("".join(f"{fill(line, values)}\n" for line in exports))
     else:

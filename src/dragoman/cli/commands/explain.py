@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.cli.body_input import add_file, read_chunks, read_protocol, write
+from dragoman.cli.body_input import add_file, read_chunks, read_protocol, write_json
 from dragoman.cli.logged_request import explain_logged
 from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config, load_settings
@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
         notes = [msgspec.structs.asdict(each) for each in deviations]
         fields = [msgspec.structs.asdict(each) for each in fates]
         found: Json = {"target": target.name, "protocol": target.protocol.name, "url": url}
-        write(_json.encode(found | {"fields": fields, "deviations": notes}) + b"\n")
+        write_json(found | {"fields": fields, "deviations": notes})
         return DONE
     print(f"{target.name}, asked in {target.protocol.name} at {harmless(url)}")
     width = max((len(each.field) for each in fates), default=0)

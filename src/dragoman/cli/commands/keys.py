@@ -18,8 +18,7 @@ from typing import Final
 
 import msgspec
 
-from dragoman import _json
-from dragoman.cli.body_input import write
+from dragoman.cli.body_input import write_json
 from dragoman.cli.ledger_input import actor, ledger_folder
 from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config
@@ -77,7 +76,7 @@ def _unnamed(*, as_json: bool) -> int:
     key, sha256 = new_secret()
     digest = f"sha256:{sha256.hex()}"
     if as_json:
-        write(_json.encode({"key": key, "digest": digest}) + b"\n")
+        write_json({"key": key, "digest": digest})
         return DONE
     say(f"{key}\n{digest}\n")
     hint(
@@ -157,7 +156,7 @@ def _read_label(word: str) -> tuple[str, str]:
 
 def _tell_secret(secret: str, name: str, *, as_json: bool) -> None:
     if as_json:
-        write(_json.encode({"name": name, "key": secret}) + b"\n")
+        write_json({"name": name, "key": secret})
         return
     say(f"{secret}\n")
     hint("this is the key, for the client: it is not kept anywhere and not shown again\n")
@@ -165,7 +164,7 @@ def _tell_secret(secret: str, name: str, *, as_json: bool) -> None:
 
 def _show(key: VirtualKey, place: str, *, as_json: bool) -> None:
     if as_json:
-        write(_json.encode({**msgspec.to_builtins(key), "from": place}) + b"\n")
+        write_json({**msgspec.to_builtins(key), "from": place})
         return
     words = [key.name]
     words += [f"{name} {value}" for name, value in (("owner", key.owner), ("team", key.team)) if value]

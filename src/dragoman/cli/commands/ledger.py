@@ -18,8 +18,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Final
 
-from dragoman import _json
-from dragoman.cli.body_input import check_folder, write
+from dragoman.cli.body_input import check_folder, write_json
 from dragoman.cli.ledger_input import actor, ledger_folder, other_ledger, read_since
 from dragoman.cli.main import DONE, FAILED
 from dragoman.cli.settings import add_config
@@ -89,7 +88,7 @@ def _check(folder: LedgerFolder, *, as_json: bool) -> int:
     found = check(folder)
     if as_json:
         fields = {name: getattr(found, name) for name in found.__struct_fields__}
-        write(_json.encode({**fields, "is_sound": found.is_sound}) + b"\n")
+        write_json({**fields, "is_sound": found.is_sound})
         return DONE if found.is_sound else FAILED
     unpriced = f", {found.unpriced} unpriced" if found.unpriced else ""
     say(f"{found.attempts} attempts cost {render_usd(found.nano)} US dollars{unpriced}\n")
@@ -115,7 +114,7 @@ def _status(folder: LedgerFolder, *, as_json: bool) -> int:
         listed = [{name: getattr(each, name) for name in each.__struct_fields__} for each in journals]
         fields = {"folder": str(folder.root), "store": place, "journals": listed, "months": months}
         known = None if age is None or age == float("inf") else age
-        write(_json.encode({**fields, "replica_age_seconds": known}) + b"\n")
+        write_json({**fields, "replica_age_seconds": known})
         return DONE
     say(f"{folder.root}\n")
     if folder.store is not None:

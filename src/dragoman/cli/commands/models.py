@@ -23,7 +23,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman.agent.safe_text import counted
-from dragoman.cli.body_input import write
+from dragoman.cli.body_input import write, write_json
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import clip, hint, render_table, say
@@ -176,7 +176,7 @@ def _info(target: str, config: Config, *, as_json: bool) -> int:
         model = config.catalog.known_model(target)
     proof, prices = _Proofs(config).of(model), Prices(config)
     if as_json:
-        write(_json.encode(model_object(model, proof, prices.per_million(model.target))) + b"\n")
+        write_json(model_object(model, proof, prices.per_million(model.target)))
         return DONE
     rows = [
         ("target", model.target),

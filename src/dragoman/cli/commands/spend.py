@@ -8,8 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from dragoman import _json
-from dragoman.cli.body_input import write
+from dragoman.cli.body_input import write_json
 from dragoman.cli.ledger_input import ledger_folder, read_since
 from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config
@@ -46,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         for used in found:
             figures = {name: getattr(used, name) for name in Used.__struct_fields__ if name != "group"}
-            write(_json.encode({**dict(zip(by, used.group, strict=True)), **figures}) + b"\n")
+            write_json({**dict(zip(by, used.group, strict=True)), **figures})
         return DONE
     if not found:
         hint("nothing was recorded: dragoman serve records the requests that it answers\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import contextlib
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from dragoman.client.mcp.http import bounded_client
 from dragoman.client.mcp.messages import Sifted
 from dragoman.client.mcp.stdio import MOST_MESSAGE, started
 from dragoman.config import McpServer
+from dragoman.config.references import read_secret
 from dragoman.deviations import clip
 from dragoman.errors import MissingExtra
 from dragoman.types import Media, Text, media_kind
@@ -35,6 +37,18 @@ def require_package() -> None:
         import mcp  # noqa: F401
     except ModuleNotFoundError:
         raise MissingExtra('MCP servers need the extra "mcp": pip install "dragoman[mcp]"') from None
+
+
+def read_secrets(server: McpServer, where: str, folder: Path) -> dict[str, str]:
+    """The texts of a server's variables and headers. `folder`: where files that are named stand.
+
+    Raises:
+        ConfigError: one is no reference, or there is nothing at its end.
+    """
+    return {
+        key: read_secret(named, f"{where}.{key}", environ=os.environ, home=Path.home(), folder=folder).reveal()
+        for key, named in {**server.environ, **server.headers}.items()
+    }
 
 
 @final

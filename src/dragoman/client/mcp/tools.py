@@ -12,8 +12,15 @@ from pathlib import Path
 from typing import Any, Final, TextIO, final
 
 from dragoman import _json
-from dragoman.client.mcp.session import CALL_SECONDS, OPEN_SECONDS, McpSession, read_result, require_package
-from dragoman.config import McpServer, read_mcp_server, read_secret
+from dragoman.client.mcp.session import (
+    CALL_SECONDS,
+    OPEN_SECONDS,
+    McpSession,
+    read_result,
+    read_secrets,
+    require_package,
+)
+from dragoman.config import McpServer, read_mcp_server
 from dragoman.deviations import clip
 from dragoman.errors import ConfigError, DragomanError, UsageError
 from dragoman.inputs.keywords import wrong
@@ -78,7 +85,8 @@ class McpTools:
         _silence_log()
         for name, server in self._servers.items():
             opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._tasks.append(asyncio.create_task(self._hold(name, server, _secrets(name, server), opened)))
+            secrets = read_secrets(server, f"mcp.{name}", Path.home())
+            self._tasks.append(asyncio.create_task(self._hold(name, server, secrets, opened)))
             try:
                 async with asyncio.timeout(OPEN_SECONDS):
                     await opened
@@ -138,17 +146,6 @@ class McpTools:
         self._places[name] = (session, str(tool.name))
         self.tools.append(Tool(name, str(tool.description or ""), _json.raw(tool.input_schema)))
         return None
-
-
-def _secrets(name: str, server: McpServer) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for key, value in {**server.environ, **server.headers}.items():
-        if value.startswith(("env:", "file:")):
-            secret = read_secret(value, f"mcp.{name}.{key}", environ=os.environ, home=Path.home(), folder=Path.home())
-            found[key] = secret.reveal()
-        else:
-            raise ConfigError(f"mcp.{name}.{key}: expected env:NAME or file:PATH")
-    return found
 
 
 @final

@@ -125,7 +125,6 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "protocols/anthropic/response/lenient.py tell_foreign",
         "protocols/anthropic/response/lenient.py tell_missing", "protocols/gemini/request/parse.py parse_path",
         "protocols/gemini/response/unmodelled.py tell_unread_beside",
-        "protocols/openai_chat/response/unmodelled.py tell_unread_beside",
         "protocols/openai_responses/response/unmodelled.py tell_foreign",
         "protocols/gemini/response/lenient.py read_pieces_leniently",
         "protocols/openai_chat/response/lenient.py say_why_lenient",

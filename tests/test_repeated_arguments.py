@@ -147,7 +147,7 @@ def members_once(members: list[tuple[str, object]]) -> dict[str, object]:
 
 def test_a_key_twice_is_seen_wherever_it_stands(monkeypatch: pytest.MonkeyPatch):
     """Against a reader that looks at each member, with every number as it is written."""
-    monkeypatch.setattr(repeated_keys, "_SHORT", 0)
+    monkeypatch.setattr(repeated_keys, "SHORT", 0)
     outcomes, plain = set(), set()
     for seed in range(4_000):
         text = random_object(random.Random(seed), 3)

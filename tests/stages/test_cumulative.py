@@ -40,7 +40,7 @@ def grown(text: str, cuts: list[int]) -> list[str]:
 def test_what_is_said_again_is_told_once(cuts: list[int], size: int) -> None:
     pieces = grown(SAID, cuts)
     told = passed(events_of(pieces), size)
-    if len(pieces) >= 4:
+    if len(pieces) >= 4 and len(pieces[-2]) >= 16:
         assert text_of(told) == SAID
         assert [event.code for event in told if type(event) is Deviation] == ["cumulative-text"]
     assert [type(event) for event in told if type(event) not in (TextDelta, Deviation)] == [
@@ -62,7 +62,9 @@ def test_no_other_text_changes(pieces: list[str], size: int) -> None:
 
 
 def test_few_pieces_and_lines_of_dashes_are_what_they_seem() -> None:
-    for pieces in (["Hel", "Hello"], ["-", "--", "----", "--------"], ["a", "and", "and"], ["ha", "haha", "hahaha"]):
+    for pieces in (["Hel", "Hello"], ["-", "--", "----", "--------"], ["a", "and", "and"], ["ha", "haha", "hahaha"],
+                   [" s", " st", " str", " stri", " strin", " string", " has"], ["\n", "\n\n", "\n\nHello there"],
+                   ["\n", "\n\n", "\n\n\n", "\n\n\n# A title"], ["0", "01", "010", "0100 is four"]):  # fmt: skip
         assert text_of(passed(events_of(pieces))) == "".join(pieces)
 
 
@@ -90,3 +92,32 @@ def test_a_part_behind_a_call_goes_on_where_the_first_ended() -> None:
     pieces = grown(SAID, [4, 9, 14, 19])
     events = [*events_of(pieces)[:-1], TextStart(1), TextDelta(1, SAID + " Bring"), TextEnd(1), Finish("stop")]
     assert text_of(passed(events)) == SAID + " Bring"
+
+
+def test_a_part_that_begins_anew_is_read_as_the_first_was() -> None:
+    first, second = grown(SAID, [4, 9, 14, 19]), grown("Now I see that it is dry.", [3, 5, 9, 14])
+    deltas = [TextDelta(1, piece) for piece in second]
+    told = passed([*events_of(first)[:-1], TextStart(1), *deltas, TextEnd(1), Finish("stop")])
+    assert text_of(told) == SAID + second[-1]
+
+
+@given(
+    rest=st.lists(st.sampled_from([SAID[:1], SAID[:3], SAID[:9], "A", "**", " so", "\n"]), max_size=9),
+    size=st.integers(1, 9),
+)
+def test_what_is_new_alone_is_told_whatever_the_text_begins_with(rest: list[str], size: int) -> None:
+    assert text_of(passed(events_of([*grown(SAID, [4, 9, 14, 19]), *rest]), size)) == SAID + "".join(rest)
+
+
+def test_an_old_piece_among_those_that_say_all_again_is_told_once() -> None:
+    pieces = grown(SAID, [4, 9, 14, 19, 24])
+    assert text_of(passed(events_of([*pieces[:5], pieces[3], pieces[1], pieces[5]]))) == SAID
+
+
+def test_pieces_that_say_what_is_new_are_not_added_up_for_each() -> None:
+    watch = Cumulative()
+    for piece in grown(SAID, [4, 9, 14, 19]):
+        watch.feed([TextDelta(0, piece)])
+    for _ in range(1000):
+        watch.feed([TextDelta(0, " so")])
+    assert len(watch._text._said) == 1001

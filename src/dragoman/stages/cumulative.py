@@ -8,6 +8,7 @@ https://www.alibabacloud.com/help/en/model-studio/stream (read 2026-11-26).
 
 from __future__ import annotations
 
+import re
 from typing import Final, TypeAlias
 
 from dragoman.events import EVERY_KIND, Deviation, Event, NativeEvent, TextDelta, ThinkingDelta, UsageUpdate
@@ -16,8 +17,11 @@ _Delta: TypeAlias = TextDelta | ThinkingDelta
 #: Pieces that begin with all before them: so many prove it, or fewer at the end of a text that has no others.
 _PROOF: Final = 3
 _PROOF_OF_ALL: Final = 2
-#: Different characters that the text has at least: a line of dashes may grow so, piece by piece.
+#: What a text that was said again has at least: different characters, and words, or a length. A line of dashes and a
+#: list of a word's beginnings (" s", " st", " str") may grow so, piece by piece.
 _DIFFERENT: Final = 6
+_LONG: Final = 16
+_WORDS: Final = re.compile(r"\S\s+\S|[\u0e00-\uffff]")  # without spaces between them in the scripts from Thai on
 #: What changes nothing of the order of texts.
 _BESIDE: Final = frozenset({Deviation, NativeEvent, UsageUpdate})
 
@@ -30,30 +34,48 @@ class _Watch:
         held: pieces that wait.
     """
 
-    __slots__ = ("_first", "_grown", "_is_proven", "_kind", "_where", "held", "is_on", "total")
+    __slots__ = (
+        "_again",
+        "_first",
+        "_grown",
+        "_index",
+        "_is_proven",
+        "_kind",
+        "_said",
+        "_size",
+        "_where",
+        "held",
+        "is_on",
+    )
 
     def __init__(self, kind: type[TextDelta] | type[ThinkingDelta], where: str) -> None:
         self._kind, self._where = kind, where
         self.is_on = True
         self._is_proven = False
+        self._index = 0  # of the part that was proven
         self.held: list[_Delta] = []
         self._first = 0  # characters that left before
         self._grown = 0  # pieces in a row that begin with all before them
-        self.total = ""  # what a server that says all again has said
+        self._again = ""  # what the last of these said again
+        self._said: list[str] = []  # what was said so far, in one text unless a piece said only what is new
+        self._size = 0  # its characters
 
     def take(self, delta: _Delta, out: list[Event]) -> None:
         """The next piece."""
         text = delta.text
         if self._is_proven:
             return self._take_proven(delta, out)
-        if not self.total:
-            self.total, self._first = text, len(text)
+        if not self._size:
+            self._say(text)
+            self._first = len(text)
             out.append(delta)
-        elif text.startswith(self.total) and (self.held or len(text) > len(self.total)):
-            self._grown += len(text) > len(self.total)
-            self.total = text
+        elif text.startswith(self._said[0]) and (self.held or len(text) > self._size):
+            if len(text) > self._size:
+                self._grown += 1
+                self._again = self._said[0]
+            self._say(text)
             self.held.append(delta)
-            if self._grown >= _PROOF and self._is_a_text():
+            if self._grown >= _PROOF and _is_a_text(self._again):
                 self._prove(out)
         else:
             self.release(out)
@@ -61,7 +83,9 @@ class _Watch:
 
     def end(self, out: list[Event]) -> None:
         """Something else comes: what waits is decided."""
-        if self.held and self._grown >= _PROOF_OF_ALL and self._is_a_text():
+        if self._is_proven:
+            self._release_new(out)
+        elif self.held and self._grown >= _PROOF_OF_ALL and _is_a_text(self._again):
             self._prove(out)
         elif self.held:
             self.release(out)
@@ -69,14 +93,15 @@ class _Watch:
     def release(self, out: list[Event]) -> None:
         """The pieces are what they seem: they say what is new."""
         out += self.held
-        self.held, self.total, self.is_on = [], "", False
+        self.held, self._said, self._again, self.is_on = [], [], "", False
 
-    def _is_a_text(self) -> bool:
-        return len(set(self.total)) >= _DIFFERENT
+    def _say(self, text: str) -> None:
+        self._said, self._size = [text], len(text)
 
     def _prove(self, out: list[Event]) -> None:
         out.append(Deviation("cumulative-text", self._where, f"{self._grown + 1} pieces"))
-        self._tell(self.held[0].index, self.total[self._first :], out)
+        self._index = self.held[0].index
+        self._tell(self._index, self._said[0][self._first :], out)
         self._is_proven, self.held = True, []
 
     def _tell(self, index: int, text: str, out: list[Event]) -> None:
@@ -85,12 +110,36 @@ class _Watch:
 
     def _take_proven(self, delta: _Delta, out: list[Event]) -> None:
         text = delta.text
-        if text.startswith(self.total):
-            self._tell(delta.index, text[len(self.total) :], out)
-            self.total = text
-        elif not self.total.startswith(text):  # the end of a few streams says what is new alone
-            self.total += text
-            out.append(delta)
+        if len(text) >= self._size and text.startswith("".join(self._said)):
+            self.held = []  # said again, too
+            self._tell(delta.index, text[self._size :], out)
+            self._index = delta.index
+            self._say(text)
+        elif delta.index != self._index:  # a part that begins anew
+            self._is_proven, self._grown, self._size = False, 0, 0
+            self.take(delta, out)
+        elif len(self._said) == 1 and self._said[0].startswith(text):
+            self.held.append(delta)  # an old piece, or a new word that the text begins with: the next piece tells
+        else:  # the end of a few streams says what is new alone
+            self._release_new(out)
+            self._add(delta, out)
+
+    def _release_new(self, out: list[Event]) -> None:
+        for delta in self.held:
+            self._add(delta, out)
+        self.held = []
+
+    def _add(self, delta: _Delta, out: list[Event]) -> None:
+        self._said.append(delta.text)
+        self._size += len(delta.text)
+        out.append(delta)
+
+
+def _is_a_text(again: str) -> bool:
+    """Whether what was said again is more than a few characters, or a word, that a text may repeat as it grows."""
+    if len(set("".join(again.split()))) < _DIFFERENT:
+        return False
+    return len(again) >= _LONG or _WORDS.search(again) is not None
 
 
 class Cumulative:

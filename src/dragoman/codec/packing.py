@@ -21,7 +21,7 @@ READ_ENCODINGS: Final = ("", "identity", "gzip", "x-gzip", "none", "utf-8")
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _ANY_KIND: Final = 47  # the window, and "tell gzip from zlib by the head"
 _STEP: Final = 1024 * 1024  # bytes that are unpacked at once
-_MOST_MEMBERS: Final = 256  # of a gzip body, in one chunk; each is copied from what is left
+_AT_ONCE: Final = 4096  # bytes in which members of gzip are looked for: behind each of them, what is left is copied
 _HEAD: Final = 2048  # bytes that are kept until something comes out
 
 
@@ -50,13 +50,14 @@ def is_packed(start: bytes) -> bool | None:
 class Unpacker:
     """Unpacks one body. A server that flushes may write several members of gzip."""
 
-    __slots__ = ("_began", "_head", "_machine", "_step")
+    __slots__ = ("_began", "_head", "_is_over", "_machine", "_step")
 
     def __init__(self, longest: int) -> None:
         """`longest`: bytes that are wanted at once at most."""
         self._machine = zlib.decompressobj(_ANY_KIND)
         self._step = min(_STEP, longest)
         self._head, self._began = b"", False
+        self._is_over = False  # what follows is none of it
 
     def steps(self, data: bytes) -> Iterator[bytes]:
         """What the next bytes say, a step at a time.
@@ -66,10 +67,18 @@ class Unpacker:
         """
         if not self._began:
             self._head = (self._head + data)[:_HEAD]
-        for _ in range(_MOST_MEMBERS):
+        for start in range(0, len(data), _AT_ONCE):
+            yield from self._some(data[start : start + _AT_ONCE])
+
+    def _some(self, data: bytes) -> Iterator[bytes]:
+        while data and not self._is_over:
             if self._machine.eof:
-                if data[:1] != _GZIP[:1]:
+                data = data.lstrip(b"\0")  # padding
+                if not data:
                     return
+                if data[:1] != _GZIP[:1]:
+                    self._is_over = True
+                    raise Broken(b"", b"")
                 self._machine = zlib.decompressobj(31)
             is_full = True
             while is_full:

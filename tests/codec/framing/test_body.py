@@ -280,6 +280,16 @@ def test_white_space_before_a_body_takes_nothing(space: bytes, is_packed: bool) 
     assert peak < (2_500_000 if is_packed else 100_000)  # what 500 bytes of gzip become is there at once
 
 
+@pytest.mark.parametrize("size", [1, 7, 1_000_000])
+def test_each_of_many_members_is_read_and_what_is_none_is_named(size: int) -> None:
+    """A server that flushes each word writes hundreds into one read. Nothing behind the last one is lost silently."""
+    members = b"".join(gzip.compress(b'data: {"a":%d}\n\n' % number, mtime=0) for number in range(600))
+    for behind, codes in ((b"", []), (b"\0" * 9, []), (b"data: {}\n\n\x1f", ["stray-text"])):
+        frames, told, *_ = read([(members + behind)[at : at + size] for at in range(0, len(members + behind), size)])
+        assert frames == [(b'{"a":%d}' % number, b"") for number in range(600)]
+        assert told == ["mislabelled-gzip", *codes]
+
+
 def test_gzip_within_gzip_is_text() -> None:
     """There could be thousands of layers, each a level of the stack."""
     data = b'data: {"a":1}\n\n'

@@ -34,7 +34,7 @@ WORDS = (
     "* two", "1. three", "1) four", "(5 s)", "city: Oslo", "Note: so it is", "**Now**", "C'est fait", "¿Qué?", "完成。",
     "готово", "`ls`", "I'll wait", "50 %", "a = b", "x == y", '{"temperature": 5}', '{"ok": true, "rows": [1, 2]}',
     "{}", "[]", "— so", "🌧️", "`{x}`", 'He said "yes".', "5 > 3", "</b>", "```\nx = {1: 2}\n```", "f(x)",
-    "| a | b |", "https://a.b/c?d=e",
+    "| a | b |", "A `}` ends it", "https://a.b/c?d=e",
 )  # fmt: skip
 BETWEEN = ("\n", " ", "\n\n", " and ", "\n- ")
 GIVEN = "zone"

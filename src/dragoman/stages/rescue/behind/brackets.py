@@ -91,8 +91,9 @@ class Brackets:
             if mark == "'" and before[-1:].isalnum() and after.isalnum():
                 return place + 1  # an apostrophe
             is_last = is_end and self._closes == "}" and not text[place + 1 :].strip(_BETWEEN)
+            is_code = text[place - 1 : place] == after == "`"  # of which no body ends
             for reading in self._readings:
-                if reading.closes(mark) and (is_last or self._is_end(before[-1:], after)):
+                if reading.closes(mark) and not is_code and (is_last or self._is_end(before[-1:], after)):
                     self.goes_on = self.is_over = True
         return place + 1
 

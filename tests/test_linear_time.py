@@ -66,7 +66,8 @@ FEEDERS = {
     **{f"stages/{name}": "stages" for name in (
         "argument_repair/stage.py ArgumentRepair", "expected.py Expected", "tool_names.py ToolNames", "rescue/code.py Code",  # noqa: E501
         "rescue/scan.py Scanner", "rescue/stage.py Rescue", "sequencer.py Sequencer", "strict.py Strict",
-        "thinking/stage.py ThinkingTags", "parallel_wrapper.py ParallelWrapper", "thinking/scanner.py ThinkingScanner", "argument_repair/repairer.py Repairer")},  # noqa: E501
+        "thinking/stage.py ThinkingTags", "parallel_wrapper.py ParallelWrapper", "thinking/scanner.py ThinkingScanner", "argument_repair/repairer.py Repairer",  # noqa: E501
+        "cumulative.py Cumulative", "rescue/behind/brackets.py Brackets")},
     "tool_emulation/prompted.py Prompted": "stages, asked in the prompt",
     "tool_emulation/structured.py Structured": "stages, asked by schema",
 }  # fmt: skip

@@ -12,6 +12,7 @@ import re
 from typing import Final, TypeAlias
 
 from dragoman.events import EVERY_KIND, Deviation, Event, NativeEvent, TextDelta, ThinkingDelta, UsageUpdate
+from dragoman.gathered import GatheredText
 
 _Delta: TypeAlias = TextDelta | ThinkingDelta
 #: Pieces that begin with all before them: so many prove it, or fewer at the end of a text that has no others.
@@ -41,8 +42,9 @@ class _Watch:
         "_index",
         "_is_proven",
         "_kind",
-        "_said",
+        "_new",
         "_size",
+        "_total",
         "_where",
         "held",
         "is_on",
@@ -57,8 +59,9 @@ class _Watch:
         self._first = 0  # characters that left before
         self._grown = 0  # pieces in a row that begin with all before them
         self._again = ""  # what the last of these said again
-        self._said: list[str] = []  # what was said so far, in one text unless a piece said only what is new
-        self._size = 0  # its characters
+        self._total = ""  # what the last piece that said all has said
+        self._new = GatheredText()  # what pieces behind it said that say only what is new
+        self._size = 0  # characters of both
 
     def take(self, delta: _Delta, out: list[Event]) -> None:
         """The next piece."""
@@ -69,10 +72,10 @@ class _Watch:
             self._say(text)
             self._first = len(text)
             out.append(delta)
-        elif text.startswith(self._said[0]) and (self.held or len(text) > self._size):
+        elif text.startswith(self._total) and (self.held or len(text) > self._size):
             if len(text) > self._size:
                 self._grown += 1
-                self._again = self._said[0]
+                self._again = self._total
             self._say(text)
             self.held.append(delta)
             if self._grown >= _PROOF and _is_a_text(self._again):
@@ -93,15 +96,16 @@ class _Watch:
     def release(self, out: list[Event]) -> None:
         """The pieces are what they seem: they say what is new."""
         out += self.held
-        self.held, self._said, self._again, self.is_on = [], [], "", False
+        self.held, self._total, self._again, self.is_on = [], "", "", False
 
     def _say(self, text: str) -> None:
-        self._said, self._size = [text], len(text)
+        self._total, self._size = text, len(text)
+        self._new.clear()
 
     def _prove(self, out: list[Event]) -> None:
         out.append(Deviation("cumulative-text", self._where, f"{self._grown + 1} pieces"))
         self._index = self.held[0].index
-        self._tell(self._index, self._said[0][self._first :], out)
+        self._tell(self._index, self._total[self._first :], out)
         self._is_proven, self.held = True, []
 
     def _tell(self, index: int, text: str, out: list[Event]) -> None:
@@ -110,7 +114,7 @@ class _Watch:
 
     def _take_proven(self, delta: _Delta, out: list[Event]) -> None:
         text = delta.text
-        if len(text) >= self._size and text.startswith("".join(self._said)):
+        if len(text) >= self._size and text.startswith(self._total + self._new.text()):
             self.held = []  # said again, too
             self._tell(delta.index, text[self._size :], out)
             self._index = delta.index
@@ -118,7 +122,7 @@ class _Watch:
         elif delta.index != self._index:  # a part that begins anew
             self._is_proven, self._grown, self._size = False, 0, 0
             self.take(delta, out)
-        elif len(self._said) == 1 and self._said[0].startswith(text):
+        elif not self._new and self._total.startswith(text):
             self.held.append(delta)  # an old piece, or a new word that the text begins with: the next piece tells
         else:  # the end of a few streams says what is new alone
             self._release_new(out)
@@ -130,7 +134,7 @@ class _Watch:
         self.held = []
 
     def _add(self, delta: _Delta, out: list[Event]) -> None:
-        self._said.append(delta.text)
+        self._new.add(delta.text)
         self._size += len(delta.text)
         out.append(delta)
 

@@ -190,6 +190,7 @@ LISTS = {
     "stages/argument_repair/argument_writer.py gap": "white space between two tokens of arguments",
     "stages/argument_repair/argument_writer.py out": "of one read",
     "stages/parallel_wrapper.py _out": "of one read",
+    "stages/rescue/behind/brackets.py _open": "1,000 at most",
     "stages/rescue/code.py _waiting": "32 at most",
     "stages/rescue/families/gemma.py _open": "brackets that are open, which a bound ends",
     "stages/rescue/stage.py _out": "of one read",

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
-from dragoman.stages.rescue.heads import attributes, head_rest, head_until, is_read, plain
+from dragoman.stages.rescue.heads import attributes, begun, head_rest, head_until, is_read, plain
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.typed_tags import BROKEN, first_tag, refused, refused_head, refused_to_the_end
 from dragoman.stages.rescue.xml_values import leaf, member, value_until
@@ -22,9 +22,10 @@ def named_head(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[st
     """The offered tool that an attribute's value names, now and then without its quotation marks; then as `head_rest`,
     to the end of the tag."""
     quote = yield from cursor.take('"', "'")
-    name = tools.offered((yield from cursor.word(_QUOTED if quote else _BARE)))
-    if name is None or (quote and not (yield from cursor.take(quote))):
-        raise NotACall
+    written = yield from cursor.word(_QUOTED if quote else _BARE)
+    if quote:
+        yield from cursor.expect(quote)
+    name = yield from begun(tools, written)
     return name, *(yield from head_rest(cursor))
 
 

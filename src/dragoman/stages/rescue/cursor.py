@@ -18,6 +18,7 @@ from dragoman.gathered import GatheredText
 from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.json_schema import Judge, Shape, ToolSchema
 from dragoman.stages.known_schemas import schema_of
+from dragoman.stages.rescue.quoted import Begun
 from dragoman.stages.schema_words import describes
 from dragoman.stages.tool_names import clean_name
 from dragoman.types import Tool
@@ -77,7 +78,7 @@ class NotACall(Exception):
 
 MORE: Final = More()
 BODY: Final = "body"  # the arguments' own brackets (JSON, Python) closed a call, its marker is still to come
-Action: TypeAlias = More | Open | Piece | Close
+Action: TypeAlias = More | Begun | Open | Piece | Close
 Parser: TypeAlias = Generator[Action, None, None]
 
 _OUTSIDE: Final = re.compile(r'["{}\[\]<]')
@@ -166,8 +167,7 @@ class Cursor:
         self._text, self._position = text, 0
         self._mark = -1  # where in the text the mark stands
         self._kept = GatheredText()  # what was read since the mark and is not in the text any more
-        self.ended = False
-        self.marker = ""
+        self.ended, self.marker = False, ""
         self.is_broken = self.is_sealed = False
         self.stops: tuple[str, ...] = ()
 

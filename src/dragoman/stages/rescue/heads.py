@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Generator
 from typing import Final
 
-from dragoman.stages.rescue.cursor import MORE, Action, Cursor, NotACall
+from dragoman.stages.rescue.cursor import MORE, Action, Cursor, NotACall, Tools
+from dragoman.stages.rescue.quoted import Begun
 
 #: Characters of a head.
 _LONGEST: Final = 400
@@ -23,6 +24,15 @@ _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "o
 #: Attributes that give no argument, in whichever family a model writes them: DeepSeek's `string`
 #: (DeepSeek-V4-Pro/encoding/README.md), Kimi K3's `type` (Kimi-K3.jinja; both read 2026-11-22).
 _HARMLESS: Final = {"string": frozenset({"true", "false"}), "type": _TYPES}
+
+
+def begun(tools: Tools, written: str) -> Generator[Action, None, str]:
+    """The offered tool that a call names; without one it is no call."""
+    name = tools.offered(written)
+    if name is None:
+        raise NotACall
+    yield Begun(name)
+    return name
 
 
 def plain(text: str) -> str:
@@ -60,6 +70,19 @@ def attributes(cursor: Cursor, stop: str = ">") -> Generator[Action, None, dict[
     """The attributes up to the end of a tag, and under "" what is none; nothing when it does not end, holds markup, or
     tells one of them twice."""
     return attributes_of((yield from plain_until(cursor, stop)))
+
+
+def tool_of(
+    cursor: Cursor, tools: Tools, key: str, stop: str = ">"
+) -> Generator[Action, None, tuple[str, dict[str, str]]]:
+    """The offered tool that an attribute of a tag names, and all its attributes."""
+    head, closed = yield from head_until(cursor, stop)
+    told = attributes_of(plain(head)) if closed else {}
+    if not told:  # markup in it, or it is cut: a call that cannot be read
+        name = yield from begun(tools, attributes_of(_MARKUP.split(head)[0]).get(key, ""))
+        yield Begun(name, is_body=True)
+        raise NotACall
+    return (yield from begun(tools, told.get(key, ""))), told
 
 
 def attributes_of(head: str) -> dict[str, str]:

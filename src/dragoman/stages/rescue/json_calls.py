@@ -9,6 +9,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed
 from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.quoted import Begun
 
 _NAME_KEYS: Final = frozenset({"name", "tool_name", "function", "tool", "recipient_name", "function_name"})
 #: Under which the arguments stand.
@@ -40,6 +41,10 @@ _LONGEST_CALL: Final = 1 << 16
 _MOST_WRAPPED: Final = 4
 
 
+class NotOffered(NotACall):
+    """It names a tool that was not offered."""
+
+
 def call_object(cursor: Cursor, tools: Tools, *, is_message: bool = False) -> Parser:
     """One call object from behind its brace on: live once its name is known, else held until it is.
 
@@ -60,6 +65,7 @@ class _CallObject:
         "_depth",
         "_held",
         "_id",
+        "_is_begun",
         "_is_mended",
         "_is_message",
         "_name",
@@ -77,7 +83,7 @@ class _CallObject:
         self._depth = 1  # braces that are open
         self._name = self._named_by = self._id = ""
         self._held = ""  # arguments that came before the name
-        self._opened = False
+        self._opened = self._is_begun = False
         self._is_mended = False  # something of the object is not as in JSON
         self._unread = ""  # a key that is no part of a call
         self._problem = ""
@@ -99,6 +105,9 @@ class _CallObject:
             if cut:
                 yield Close("")
                 return
+            if self._name and not (self._is_begun or self._opened):
+                self._is_begun = True
+                yield Begun(self._name, is_body=True)
             comma = yield from self._comma()
             if not comma and (yield from cursor.peek()) != "}":
                 self._is_mended = True
@@ -262,7 +271,7 @@ def _key(cursor: Cursor) -> Generator[Action, None, str]:
 def _name(value: str, tools: Tools) -> str:
     offered = _offered(value, tools)
     if offered is None:
-        raise NotACall
+        raise NotOffered
     return offered
 
 

@@ -13,7 +13,8 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.gathered import GatheredText
-from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.python_text import (
     CutShort,
     Unreadable,
@@ -68,11 +69,11 @@ def _call(cursor: Cursor, tools: Tools, written: str, *, is_listed: bool) -> Par
     if not written:
         yield from cursor.space()
         written = yield from cursor.word(_NAME)
+        name = yield from begun(tools, written if tools.offered(written) else written.removesuffix(".call"))
         yield from cursor.space()
         yield from cursor.expect("(")
-    name = tools.offered(written) or tools.offered(written.removesuffix(".call"))
-    if name is None:
-        raise NotACall
+    else:
+        name = yield from begun(tools, written)
     yield Open(name)
     reader = _Reader(cursor)
     try:

@@ -1,11 +1,14 @@
-"""Markers that begin no call, in quotation marks or of tools that were not offered: what they cover is text."""
+"""Markers that begin no call, in quotation marks or of tools that were not offered: what they cover is text. And those
+that begin one which nobody can read."""
 
 from __future__ import annotations
 
 import functools
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, final
+
+import msgspec
 
 _PARAGRAPH_END: Final = r"\n[ \t\r]*\n"
 #: An element's name, of words perhaps, before an attribute: `<｜DSML｜ invoke name="`.
@@ -112,3 +115,76 @@ class Foreign:
         if (_NAME if self._is_closed else _HEAD).match(head) is None:
             return False
         return not any(map(self._is_offered, _WORDS.findall(head.partition("<")[0])))
+
+
+# ------------------------------------------------------------ calls that are begun and cannot be read
+
+# A marker and an offered name stand there, and no family reads on. Such a call is told as one that failed. Words behind
+# a name are no call: a sentence may name a marker and a tool. Nor is what shows how a call is written, with dots in
+# place of its arguments.
+
+
+@final
+class Begun(msgspec.Struct, frozen=True, gc=False):
+    """A marker and the name of this offered tool were read, and nothing of its arguments. `is_body`: its object is
+    open, so that no words follow."""
+
+    name: str
+    is_body: bool = False
+
+
+#: Characters behind the name in which it is told.
+_AHEAD: Final = 200
+_BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
+#: What ends the tag in which the name stands.
+_HEAD_END: Final = re.compile(r"(?:[\"']?\s*+/?>)?\s*+")
+#: Dots in place of arguments.
+_SHOWN: Final = re.compile(r"[^{}]{0,80}+\{\s*+(?:\.\.\.|…)")
+#: The same in an object that is open.
+_SHOWN_INSIDE: Final = re.compile(r"(?:[^{}:]{0,80}+:)?\s*+(?:\.\.\.|…)")
+#: Special tokens of a form behind the name, perhaps a word before one, and then words alone: they are no call either.
+_TOKENS: Final = re.compile(
+    r"(?:\s*+(?:\w{1,20}(?=<[|｜]))?(?:<[|｜][^<>|｜\s]{1,60}[|｜]>|\[[A-Z_]{2,20}\]))++[,.;:]?\s++\w[^<>\[\]{}|｜\"]*\Z"
+)
+#: What begins arguments, and no words do.
+_FIRST: Final = re.compile(r"[{\[\"“„«]|[|｜](?=[\w>])|\]+[<\w]|<(?!/)|```")
+#: The same further on: an object, a list, and a key of the tool's. Sentences name tags.
+_LATER: Final = re.compile(
+    r"\{\s{0,8}[\"'“{\[:,]|\[\s{0,8}[\"'{]|\([\"'{]|(?<![<\w])([\w.-]{1,64})[\"']?\s{0,8}[:=]\s?[\"'“\d]"
+)
+
+
+def is_begun(
+    text: str, ends: tuple[str, ...], has_member: Callable[[str], bool], *, is_body: bool, is_ended: bool
+) -> bool | None:
+    """Whether what cannot be read is a call; None while too little of it has come.
+
+    Args:
+        text: what stands behind the name.
+        ends: what closes the call, and what begins another.
+        has_member: whether the tool has an argument of this name.
+        is_body: its object is open, so that no words follow.
+        is_ended: no more comes.
+    """
+    ahead = text[:_AHEAD]
+    paragraph = _BLANK_LINE.search(ahead)
+    if paragraph is not None:
+        ahead = ahead[: paragraph.start()]
+    elif not is_ended and len(text) < _AHEAD:
+        return None
+    if _SHOWN.match(ahead) or (is_body and _SHOWN_INSIDE.match(ahead)):
+        return False
+    if is_body:
+        return True
+    head = _HEAD_END.match(ahead)
+    assert head is not None
+    begin = head.end()
+    places = [place for end in ends if (place := ahead.find(end)) >= 0]
+    body = ahead[begin : max(min(places, default=len(ahead)), begin)]
+    if not body.strip():  # an element that holds a name is XML, a token behind one ends a call
+        return bool(places) and ahead[min(places) : min(places) + 2] != "</"
+    if _TOKENS.match(body):
+        return False
+    if _FIRST.match(body) or (body[0] == "(" and not begin):
+        return True
+    return any(found[1] is None or has_member(found[1]) for found in _LATER.finditer(body))

@@ -16,21 +16,10 @@ from dragoman._json import Json
 from dragoman.gathered import GatheredRuns, GatheredText
 from dragoman.stages.rescue.behind.brackets import MAY_GO_ON, Brackets
 from dragoman.stages.rescue.behind.kinds import AHEAD, GOES_ON, Facts, Kind, kind_of
-from dragoman.stages.rescue.cursor import (
-    BODY,
-    MORE,
-    Close,
-    Cursor,
-    Family,
-    NotACall,
-    Open,
-    Parser,
-    Piece,
-    Tools,
-)
-from dragoman.stages.rescue.json_calls import ARGUMENT_KEYS
+from dragoman.stages.rescue.cursor import BODY, MORE, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.json_calls import ARGUMENT_KEYS, NotOffered
 from dragoman.stages.rescue.markers import Markers
-from dragoman.stages.rescue.quoted import closing_of
+from dragoman.stages.rescue.quoted import Begun, closing_of, is_begun
 
 #: What stands between calls; at the end of a text it belongs to them.
 _BETWEEN: Final = " \t\r\n,;"
@@ -53,6 +42,8 @@ class Behind(msgspec.Struct, frozen=True):
 
 #: What a scanner finds, in order. Between an `Open` and its `Close` there are only `Piece`s.
 Found: TypeAlias = Prose | Open | Piece | Close | Behind
+#: Why a call is refused whose markup does not go on.
+UNREAD: Final = "its text is not of its format"
 #: Why a call is refused that stands behind tags of values of its family.
 MOVED: Final = "an argument of it, or a part of one, stands before it"
 
@@ -61,8 +52,9 @@ class Runner:
     """One family reading one candidate."""
 
     __slots__ = (
-        "cursor", "family", "found", "is_over", "is_spoilt", "is_torn", "opened", "_arguments", "_behind", "_body",
-        "_brackets", "_tags", "_in_call", "_in_tags", "_is_moved", "_last", "_markers", "_name", "_parser", "_tools",
+        "begun_at", "cursor", "family", "found", "is_begun", "is_over", "is_spoilt", "is_torn", "opened", "opener",
+        "_arguments", "_begun", "_behind", "_body", "_brackets", "_in_call", "_in_tags", "_is_doubtful", "_is_moved",
+        "_last", "_markers", "_name", "_parser", "_tags", "_tools",
     )  # fmt: skip
 
     def __init__(
@@ -73,7 +65,9 @@ class Runner:
         self.family = family
         self.cursor = cursor
         self.found: GatheredRuns[Found] = GatheredRuns()
+        self.begun_at = 0  # where the text begins behind the name of the last call, from the marker on
         self.opened = False
+        self.is_begun = False  # it cannot be read, and is a call that failed where no other family reads it
         self.is_over = False
         self.is_spoilt = False  # not all of it is calls that can be delivered
         self.is_torn = False  # nobody can tell where the last call ends: what follows may be the rest of a value
@@ -81,6 +75,10 @@ class Runner:
         self._markers = markers
         self._parser = family.read(cursor, tools, opener)
         self._behind = self._read_behind(opener)
+        self.opener = opener
+        self._begun: Begun | None = None  # a call that is named, until it opens
+        self._is_doubtful = False  # it cannot be read, and may be no call
+        cursor.mark()
         self._tags = tuple(
             (one, end) for one in family.openers if (end := closing_of(one)) and end not in family.openers
         )
@@ -99,23 +97,57 @@ class Runner:
         try:
             if self._waits(self._parser):
                 return True
-        except NotACall:
-            if not self.opened:
-                return False
+        except NotACall as problem:
+            if isinstance(problem, NotOffered):
+                self._begun = None
             if self._in_call:
-                self._take(Close("", "" if self.cursor.ended else "its text is not of its format"))
+                self._take(Close("", "" if self.cursor.ended else UNREAD))
+            else:
+                self._is_doubtful = True
+        if self._is_doubtful:
+            is_begun = self._is_call()
+            if is_begun is None or (is_begun and not self.opened):
+                self.is_begun = is_begun is not None
+                return True
+            if is_begun:
+                self.fail()
+            elif not self.opened:
+                return False
             else:
                 self.cursor.rewind()  # what follows the last call is none
-                self.is_spoilt = True
+                self.is_spoilt, self._is_doubtful = True, False
         if self._waits(self._behind):
             return True
         self.is_over = True
         self._settle_body(is_proven=self.cursor.is_sealed or bool(self.cursor.rest().strip()))
         return self.opened
 
+    def fail(self) -> None:
+        """Tell the call that is begun as one that failed."""
+        assert self._begun is not None
+        self._is_doubtful = self.is_begun = False
+        self._take(Open(self._begun.name))
+        self._take(Close("", UNREAD))
+
+    def _is_call(self) -> bool | None:
+        """Whether what cannot be read is a call all the same; None while it is not known."""
+        begun, cursor = self._begun, self.cursor
+        if begun is None or self.family.where == "message":
+            return False
+        text = cursor.passed()[self.begun_at :] + cursor.rest()
+        ends = (*cursor.stops, *self.family.residue, *self.family.openers, closing_of(self.opener) or self.opener)
+        has_member = self._tools.schema(begun.name).has_member
+        return is_begun(text, ends, has_member, is_body=begun.is_body, is_ended=cursor.ended)
+
     def _waits(self, parser: Parser) -> bool:
         """Take what a parser finds; gives whether it waits for more text."""
         for action in parser:
+            if isinstance(action, Begun):
+                passed = self.cursor.passed()
+                if self._begun is None or action.is_body or passed[self.begun_at :].strip():  # not white space alone
+                    self.begun_at = len(passed)
+                self._begun = action
+                continue
             if not isinstance(action, Open | Piece | Close):
                 return True
             self._take(action)
@@ -192,6 +224,7 @@ class Runner:
             self._in_tags, self._name = action.in_tags, action.name
             action = msgspec.structs.replace(action, family=self.family.name)
             self.opened = self._in_call = True
+            self._begun = None
             self.cursor.unmark()
             self._arguments.clear()
         else:

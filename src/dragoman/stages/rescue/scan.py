@@ -33,8 +33,9 @@ class Scanner:
     """
 
     __slots__ = (
-        "_begun", "_code", "_cover", "_families", "_foreign", "_hold", "_is_ended", "_is_idle", "_is_shown",
-        "_is_torn", "_known", "_markers", "_moved", "_race", "_raw", "_raw_size", "_tools", "_whole", "family",
+        "_begun", "_code", "_cover", "_families", "_foreign", "_furthest", "_hold", "_is_ended", "_is_idle",
+        "_is_shown", "_is_torn", "_known", "_markers", "_moved", "_race", "_raw", "_raw_size", "_tools", "_whole",
+        "family",
     )  # fmt: skip
 
     def __init__(
@@ -59,6 +60,7 @@ class Scanner:
         self._begun: tuple[str, _Begun] = "", []  # the marker that the race began with, and what it begins
         self._known: dict[str, tuple[_Begun, str]] = {}  # marker → what it began last, and that text was no call
         self._is_torn = False  # a call in tags did not end as it must: what follows may be the rest of a value of it
+        self._furthest = 0  # how far families read that found words behind a name
         self._is_idle = False  # nothing waits, no message begins, and no end is looked for
 
     def is_held(self) -> bool:
@@ -205,6 +207,7 @@ class Scanner:
 
     def _begin_race(self, text: str, marker: str, begun: _Begun, out: list[Found]) -> str:
         """A marker that counts: the families that it begins read on from it."""
+        self._furthest = 0
         self._raw, self._raw_size, self._begun = GatheredText(text), len(text), (marker, begun)
         for family, opener in begun:
             self._start(family, opener, text[len(opener) :])
@@ -319,10 +322,14 @@ class Scanner:
     def _run(self, out: list[Found], *, is_end: bool = False) -> str:
         """Let the families read what has come; gives the text that is left when none reads on."""
         is_message = self.is_held()
-        self._race = [runner for runner in self._race if runner.is_over or runner.run()]
+        reading = [runner for runner in self._race if runner.is_over or runner.run()]
+        for runner in self._race if len(reading) < len(self._race) else ():
+            if runner not in reading:
+                self._furthest = max(self._furthest, runner.begun_at + len(runner.opener))
+        self._race = reading
         if is_message:
             return self._run_message(out, is_end=is_end)
-        winner = next((runner for runner in self._race if runner.opened), None)
+        winner = next((runner for runner in self._race if runner.opened), None) or self._failed(is_end=is_end)
         if winner is None:
             if is_end or self._raw_size > _MOST_WAITING:
                 self._race.clear()
@@ -343,6 +350,20 @@ class Scanner:
         self._is_torn = winner.is_torn
         self._code.end_call(winner.cursor.marker)
         return winner.cursor.rest()
+
+    def _failed(self, *, is_end: bool) -> Runner | None:
+        """A call that is begun and that no family reads: it is told as one that failed."""
+        is_over = is_end or self._raw_size > _MOST_WAITING
+        begun = [runner for runner in self._race if runner.is_begun]
+        if not begun or not (is_over or len(begun) == len(self._race)):
+            return None
+        runner = max(begun, key=lambda one: one.begun_at + len(one.opener))
+        if runner.begun_at + len(runner.opener) < self._furthest:  # who read further found words there
+            self._race.clear()
+            return None
+        runner.fail()
+        runner.run()
+        return runner
 
     def _run_message(self, out: list[Found], *, is_end: bool) -> str:
         """Whole-message families: nothing but white space may follow, and only the end decides."""

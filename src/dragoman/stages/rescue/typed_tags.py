@@ -9,8 +9,9 @@ import msgspec
 
 from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.cursor import MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
-from dragoman.stages.rescue.heads import attributes, is_read, words_before
+from dragoman.stages.rescue.heads import attributes, is_read, tool_of, words_before
 from dragoman.stages.rescue.json_calls import named_call
+from dragoman.stages.rescue.quoted import Begun
 from dragoman.stages.rescue.xml_values import SECTION, json_until, live_string, member, section_until, value_until
 
 #: Why a call whose markup does not go on is refused.
@@ -93,6 +94,7 @@ def first_tag(
 ) -> Generator[Action, None, str | None]:
     """Open a call, and give its first tag; None when it was refused, since its head says more than is read, or words
     stand before an argument. Words alone are no call."""
+    yield Begun(name)
     mark = yield from cursor.closing(*openers, *ends)
     has_words = not mark and bool(cursor.rest())
     if has_words and not (yield from words_before(cursor, openers, closers, (*ends, *calls))):
@@ -155,10 +157,7 @@ def spellings(prefix: str, *words: str) -> tuple[str, ...]:
 def invoke_in(cursor: Cursor, tools: Tools, prefix: str, blocks: tuple[str, ...]) -> Parser:
     """The call from behind `<{prefix}invoke` on: arguments in tags with `string="true"` or `"false"`, or one JSON
     object. `blocks`: the words of the tags around it."""
-    told = yield from attributes(cursor)
-    name = tools.offered(told.get("name", ""))
-    if name is None:
-        raise NotACall
+    name, told = yield from tool_of(cursor, tools, "name")
     is_head_read = is_read(told, "name")
     ends = spellings(f"</{prefix}", "invoke>", *(f"{block}>" for block in blocks))
     yield from cursor.space()

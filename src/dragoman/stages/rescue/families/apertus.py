@@ -6,8 +6,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.json_calls import named_call
+from dragoman.stages.rescue.quoted import Begun
 
 _NAME: Final = re.compile(r"[^\s\"'<>{}]+")
 _END: Final = "<|tools_suffix|>"
@@ -22,13 +24,12 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.expect("{")
         yield from cursor.space()
         yield from cursor.expect('"')
-        name = tools.offered((yield from cursor.word(_NAME)))
+        name = yield from begun(tools, (yield from cursor.word(_NAME)))
         yield from cursor.expect('"')
         yield from cursor.space()
         yield from cursor.expect(":")
+        yield Begun(name, is_body=True)
         yield from cursor.space()
-        if name is None:
-            raise NotACall
         yield from named_call(cursor, name, wrapper="}")
         if not (yield from cursor.closing(",")):
             break

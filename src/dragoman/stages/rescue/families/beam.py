@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.typed_tags import Tags, name_head, tagged_call
 
 _HEADER: Final = "<|start|>assistant"
@@ -18,9 +19,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """One call; the next one has a marker of its own."""
     yield from cursor.space()
     yield from cursor.expect("to=")
-    name = tools.offered((yield from cursor.word(_NAME)))
-    if name is None:
-        raise NotACall
+    name = yield from begun(tools, (yield from cursor.word(_NAME)))
     yield from cursor.expect("<|channel|>")
     yield from cursor.expect("analysis")
     yield from cursor.space()

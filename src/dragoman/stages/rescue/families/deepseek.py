@@ -8,6 +8,7 @@ import re
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.json_calls import named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}`]+")
@@ -34,17 +35,17 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.expect(*_CALL)
     yield from cursor.space()
     written = yield from cursor.word(_NAME)
+    name = (yield from begun(tools, written)) if tools.offered(written) else ""
     yield from cursor.expect(*_SEPARATOR)
     yield from cursor.space()
     if (yield from cursor.peek()) not in ("{", "<", ""):  # after the type stands the name
-        if tools.offered(written):  # two names
+        if name:  # two names
             raise NotACall
-        written = yield from cursor.word(_NAME)
+        name = yield from begun(tools, (yield from cursor.word(_NAME)))
         yield from cursor.space()
         if (yield from cursor.take("```json", "```")):
             yield from cursor.space()
-    name = tools.offered(written)
-    if name is None:
+    if not name:
         raise NotACall
     yield from named_call(cursor, name, ends=_CALL_END)
     yield from cursor.closing("```")

@@ -13,6 +13,7 @@ from typing import Final
 
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
 from dragoman.stages.rescue.json_calls import named_call
+from dragoman.stages.rescue.quoted import Begun
 
 _MARKER: Final = ">>>"
 _NAME: Final = re.compile(r"[^\s<>{}]+")
@@ -40,6 +41,7 @@ def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 def _arguments(cursor: Cursor, name: str) -> Parser:
     if (yield from cursor.peek()) != "{":
         raise NotACall
+    yield Begun(name, is_body=True)
     yield from named_call(cursor, name)
 
 

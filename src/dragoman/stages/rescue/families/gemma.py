@@ -13,20 +13,8 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.gathered import GatheredText
-from dragoman.stages.rescue.cursor import (
-    BODY,
-    MORE,
-    Action,
-    Close,
-    Cursor,
-    Family,
-    NotACall,
-    Open,
-    Parser,
-    Piece,
-    Tools,
-)
-from dragoman.stages.rescue.heads import head_until, plain
+from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, Family, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.heads import begun, head_until, plain
 from dragoman.stages.rescue.typed_tags import refused_to_the_end
 
 _NAME: Final = re.compile(r"[^\s{}()<>]+")
@@ -80,11 +68,9 @@ def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 def _call(cursor: Cursor, tools: Tools) -> Parser:
     """One call from its name on."""
-    name = tools.offered((yield from cursor.word(_NAME)))
+    name = yield from begun(tools, (yield from cursor.word(_NAME)))
     yield from cursor.space()
     brace = yield from cursor.expect("{", "(")
-    if name is None:
-        raise NotACall
     yield Open(name)
     reader = _Reader(cursor)
     try:

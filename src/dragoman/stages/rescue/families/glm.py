@@ -8,7 +8,8 @@ import re
 from typing import Final
 
 from dragoman.stages.rescue.argument_tags import argument_pairs
-from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.json_calls import named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
@@ -17,9 +18,7 @@ _END: Final = "</tool_call>"
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.space()
-    name = tools.offered((yield from cursor.word(_NAME)))
-    if name is None:
-        raise NotACall
+    name = yield from begun(tools, (yield from cursor.word(_NAME)))
     if (yield from cursor.take(">")):
         cursor.stops = (_END,)
         yield from cursor.space()

@@ -10,6 +10,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.json_calls import named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
@@ -39,6 +40,7 @@ def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 def _call(cursor: Cursor, tools: Tools, written: str) -> Parser:
     """One call from behind its recipient on."""
     cursor.stops = ("<|call|>",)
+    name = (yield from begun(tools, written)) if written else ""
     yield from cursor.space()
     if not written or (yield from cursor.take("<|channel|>")):
         if not written:
@@ -52,8 +54,7 @@ def _call(cursor: Cursor, tools: Tools, written: str) -> Parser:
     yield from cursor.space()
     yield from cursor.take("<|message|>")
     yield from cursor.space()
-    name = tools.offered(written)
-    if name is None or kind == "xml":  # Beam's
+    if kind == "xml":  # Beam's
         raise NotACall
     yield from named_call(cursor, name, ends=cursor.stops)
     yield from cursor.closing("<|call|>", "<|end|>", "<|return|>")

@@ -10,6 +10,7 @@ from typing import Final
 
 from dragoman.stages.rescue.argument_tags import argument_pairs
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.json_calls import call_objects, named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}`]+")
@@ -56,12 +57,12 @@ def _call(cursor: Cursor, tools: Tools, suffix: str, *, is_wrapped: bool) -> Par
 def _name(cursor: Cursor, tools: Tools, suffix: str) -> Generator[Action, None, tuple[str, bool]]:
     """The tool, and whether a separator stood beside it."""
     written = yield from cursor.word(_NAME)
+    name = (yield from begun(tools, written)) if tools.offered(written) else ""
     is_separated = (yield from cursor.closing(f"<tool_sep{suffix}>")) != ""
     if is_separated and written == "function":
         yield from cursor.space()
-        written = yield from cursor.word(_NAME)
-    name = tools.offered(written)
-    if name is None:
+        name = yield from begun(tools, (yield from cursor.word(_NAME)))
+    if not name:
         raise NotACall
     return name, is_separated
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Open, Parser, Tools
 from dragoman.stages.rescue.json_calls import call_object
+from dragoman.stages.rescue.quoted import Begun
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
 _MESSAGE: Final = "<|message_model|>"
@@ -22,6 +23,8 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if opener == _MESSAGE:
         yield from cursor.space()
         header = yield from cursor.word(_NAME)
+        if name := tools.offered(header):
+            yield Begun(name)
         yield from cursor.expect(_INVOKE)
     yield from cursor.space()
     yield from cursor.expect("{")

@@ -7,16 +7,15 @@ import re
 from typing import Final
 
 from dragoman.stages.rescue.argument_tags import argument_pairs
-from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.heads import begun
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.space()
-    name = tools.offered((yield from cursor.word(_NAME)))
-    if name is None:
-        raise NotACall
+    name = yield from begun(tools, (yield from cursor.word(_NAME)))
     yield from argument_pairs(cursor, tools, name, ends=(opener.replace("<", "</"),))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import plain_until
+from dragoman.stages.rescue.heads import begun, plain_until
 from dragoman.stages.rescue.json_calls import call_objects
 from dragoman.stages.rescue.typed_tags import Tags, tagged_call
 
@@ -32,8 +32,8 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from call_objects(cursor, tools)
         yield from cursor.closing(_CALL_END)
     else:
-        name = tools.offered((yield from cursor.word(_NAME)))
-        if name is None or not (yield from cursor.peek()):
+        name = yield from begun(tools, (yield from cursor.word(_NAME)))
+        if not (yield from cursor.peek()):
             raise NotACall
         yield from tagged_call(cursor, tools, name, _TAGS)
     yield from cursor.closing(_CALLS_END)

@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dragoman.stages.rescue.cursor import BODY, Close, Cursor, Family, NotACall, Open, Parser, Tools
+from dragoman.stages.rescue.cursor import BODY, Close, Cursor, Family, Open, Parser, Tools
+from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.json_calls import named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
@@ -23,9 +24,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.expect(_CALL)
     yield from cursor.space()
     written = yield from cursor.word(_NAME)
-    name = tools.offered(written)
-    if name is None:
-        raise NotACall
+    name = yield from begun(tools, written)
     yield from cursor.space()
     yield from cursor.expect("<|tool_call_argument_begin|>")
     yield from cursor.space()

@@ -11,6 +11,7 @@ from dragoman.stages.rescue.argument_tags import argument_pairs
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
 from dragoman.stages.rescue.heads import words_before
 from dragoman.stages.rescue.json_calls import call_objects, named_call
+from dragoman.stages.rescue.quoted import Begun
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
 _KEY: Final = "<arg_key>"
@@ -30,6 +31,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         name = tools.offered((yield from cursor.word(_NAME)))
     if name is None:
         raise NotACall
+    yield Begun(name)
     if opener == _SLIP and (
         (yield from cursor.sees(_KEY)) or (yield from words_before(cursor, (_KEY,), ("</arg_value>",), (_SLIP, *ends)))
     ):

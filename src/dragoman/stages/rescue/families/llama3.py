@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.json_calls import call_objects, named_call
 from dragoman.stages.rescue.python_calls import python_calls
 
@@ -28,10 +29,8 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 def _custom(cursor: Cursor, tools: Tools) -> Parser:
     cursor.stops = ("</function>",)
     written = yield from cursor.word(_NAME)
+    name = yield from begun(tools, written.strip("\"'"))
     yield from cursor.take(">")  # now and then it is missing
-    name = tools.offered(written.strip("\"'"))
-    if name is None:
-        raise NotACall
     yield from cursor.space()
     if (yield from cursor.peek()) != "{":
         raise NotACall

@@ -7,7 +7,8 @@ import re
 from typing import Final
 
 from dragoman.stages.rescue.argument_tags import argument_pairs
-from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.json_calls import call_objects
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
@@ -21,9 +22,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from call_objects(cursor, tools)
         yield from cursor.closing(_END)
         return
-    name = tools.offered((yield from cursor.word(_NAME)))
-    if name is None:
-        raise NotACall
+    name = yield from begun(tools, (yield from cursor.word(_NAME)))
     yield from argument_pairs(cursor, tools, name, prefix="longcat_", ends=(_END,))
 
 

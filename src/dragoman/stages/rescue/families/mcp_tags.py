@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import plain_until
+from dragoman.stages.rescue.heads import begun, plain_until
 from dragoman.stages.rescue.json_calls import named_call
+from dragoman.stages.rescue.quoted import Begun
 
 _END: Final = "</use_mcp_tool>"
 _SERVER: Final = "<server_name>"
+_NAME: Final = re.compile(r"[^<>]+")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -22,9 +25,9 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
             raise NotACall
         yield from cursor.space()
         yield from cursor.expect("<tool_name>")
-        name = tools.offered((yield from plain_until(cursor, "</tool_name>")))
-        if name is None:
-            raise NotACall
+        name = yield from begun(tools, (yield from cursor.word(_NAME)).strip())
+        yield from cursor.expect("</tool_name>")
+        yield Begun(name)
         if (yield from cursor.closing("<arguments>")):
             yield from cursor.space()
         yield from named_call(cursor, name, ends=("</arguments>", _END))

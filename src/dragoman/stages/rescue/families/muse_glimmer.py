@@ -10,7 +10,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import head_rest
+from dragoman.stages.rescue.heads import begun, head_rest
 from dragoman.stages.rescue.typed_tags import Tags, name_head, tagged_call
 
 _HEADER: Final = "<|start|>assistant"
@@ -53,14 +53,13 @@ def _name(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bo
         if not (yield from cursor.take(_STRAY)):
             break
         is_stray = True
-    is_head_read = True
-    if (yield from cursor.take('"')):
+    space, _, own = written.partition(".")
+    is_twice = not tools.offered(written) and own.partition(".")[0] == space
+    is_closed, is_head_read = (yield from cursor.take('"')), True
+    name = yield from begun(tools, own if is_twice else written)
+    if is_closed:
         is_head_read, _ = yield from head_rest(cursor)
     elif not (is_stray and (yield from cursor.peek(len(_ARGUMENT))) == _ARGUMENT):
-        raise NotACall
-    space, _, own = written.partition(".")
-    name = tools.offered(written) or (tools.offered(own) if own.partition(".")[0] == space else None)
-    if name is None:
         raise NotACall
     return name, is_head_read
 

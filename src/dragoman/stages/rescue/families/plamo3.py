@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
-from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import plain_until
+import re
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.json_calls import named_call
+
+_NAME: Final = re.compile(r"[^\r\n<>]+")
 
 
 def _begin(word: str) -> str:
@@ -24,11 +29,10 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.expect(_begin("tool_request"))
     yield from cursor.space()
     yield from cursor.expect(_begin("tool_name"))
-    name = tools.offered((yield from plain_until(cursor, _end("tool_name"))))
+    name = yield from begun(tools, (yield from cursor.word(_NAME)).strip())
+    yield from cursor.expect(_end("tool_name"))
     yield from cursor.space()
     yield from cursor.expect(_begin("tool_arguments"))
-    if name is None:
-        raise NotACall
     yield from cursor.space()
     yield from named_call(cursor, name, ends=(_end("tool_arguments"),))
     yield from cursor.closing(_end("tool_arguments"))

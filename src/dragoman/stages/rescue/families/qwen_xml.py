@@ -8,7 +8,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Parser, Piece, Tools
-from dragoman.stages.rescue.heads import first_told
+from dragoman.stages.rescue.heads import begun, first_told
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.typed_tags import first_tag, refused, refused_head, refused_to_the_end
 from dragoman.stages.rescue.xml_values import member, value_until
@@ -87,9 +87,7 @@ def _head(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bo
     written = yield from cursor.word(_NAME)
     yield from cursor.expect(">")
     told, is_head_read = first_told(written, tools.offered)
-    name = tools.offered(told)
-    if name is None:
-        raise NotACall
+    name = yield from begun(tools, told)
     return name, is_head_read
 
 

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import plain_until
+from dragoman.stages.rescue.heads import begun, plain_until
 from dragoman.stages.rescue.typed_tags import Tags, tagged_call
 
 _NAME: Final = re.compile(r"[^\s<>{}]+")
@@ -18,8 +18,8 @@ _CALL: Final = "<|tool_call:start|>"
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """One call; the next one has a marker of its own."""
     yield from cursor.space()
-    name = tools.offered((yield from cursor.word(_NAME)))
-    if name is None or not (yield from cursor.peek()):
+    name = yield from begun(tools, (yield from cursor.word(_NAME)))
+    if not (yield from cursor.peek()):
         raise NotACall
     yield from tagged_call(cursor, tools, name, _TAGS)
 

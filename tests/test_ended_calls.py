@@ -259,6 +259,7 @@ def check_clients(events: list[Event]) -> None:
 @pytest.mark.parametrize("protocol", WRITERS)
 @given(seed=st.integers(0, 2**32), beside=st.booleans(), size=st.sampled_from((40, 1 << 20)))
 @example(seed=0, beside=True, size=40)
+@example(seed=1693, beside=False, size=40)
 def test_every_call_that_began_ends_and_none_is_lost(protocol, seed, beside, size):
     chance = random.Random(seed)
     parts = plan(chance)

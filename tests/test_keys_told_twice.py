@@ -22,6 +22,7 @@ from dragoman.codec.framing import event_stream
 from dragoman.events import Reply, fold
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
+from dragoman.protocols.openai_chat.response import calls as chat_calls
 from dragoman.response_stages import Policy, nothing_fits, stages_for
 from dragoman.types import Text, Tool, ToolCall
 from plain_clients import run_by
@@ -416,7 +417,8 @@ def test_a_whole_answer_with_a_key_told_twice_does_not_pass(
     protocol: str, is_apart: bool, monkeypatch: pytest.MonkeyPatch
 ):
     """`is_apart`: short arguments too are looked at apart from what is around them."""
-    monkeypatch.setattr(repeated_keys, "_SHORT", 0 if is_apart else repeated_keys._SHORT)
+    for place in (repeated_keys, chat_calls):
+        monkeypatch.setattr(place, "SHORT", 0 if is_apart else repeated_keys.SHORT)
     parts = (Text("Both."), *(ToolCall(f"call_{at}", name, json.dumps(said)) for at, (name, said) in enumerate(CALLS)))
     answered = msgspec.structs.replace(reply("text-call"), parts=parts if protocol != "gemini-generate" else parts[1:])
     found = PROTOCOLS[protocol]  # type: ignore[index]

@@ -16,6 +16,7 @@ from dragoman._json import Raw
 from dragoman.codec.containers import Place
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.secret import Secret
+from dragoman.stages.rescue.behind.kinds import Facts
 from dragoman.stages.rescue.cursor import Tools
 from dragoman.types import Tool, Usage
 from growth import naming, steps_of
@@ -39,6 +40,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "cli/terminal.py clip": {"width": 80},
     "client/request/forwarding.py with_query": {"query": "a=b"},
     "codec/containers.py straighten_object": {"place": Place(), "where": "", "deviate": take_nothing},
+    "codec/packing.py unpacked_start": {"most": 1000},
     "codec/parts/call_ids.py hashed": {"size": 20},
     "codec/parts/half_characters.py join_halves": {"text": "a"},
     "protocols/anthropic/response/lenient.py loose_text": {"where": "", "assembly": Assembly(lambda: "", frozenset())},
@@ -69,10 +71,16 @@ GIVEN: dict[str, dict[str, Any]] = {
     "stages/argument_repair/inner_quotes.py is_sure": {"inner": [3, 5], "closer": 9, "names": frozenset({"a"})},
     "stages/argument_repair/near_json.py read_inner": {"names": frozenset({"a"})},
     "stages/rescue/argument_tags.py empty_call": {"is_head_read": True},
+    "stages/rescue/behind/kinds.py kind_of": {
+        "facts": Facts("}", True, {"a", "b"}, {"b"}, {"b"}, (("<tool_call>", "</tool_call>"),)), "is_closed": False,
+    },
     "stages/rescue/contexts.py block_end": {"is_listing": True, "is_paragraph": False},
     "stages/rescue/contexts.py is_shown_line": {"kind": "```"},
     "stages/rescue/contexts.py kind_behind": {"kind": "```"},
     "stages/rescue/json_calls.py is_call": {"name": "f", "tools": Tools((Tool("f", "", Raw(b'{"type":"object"}')),))},
+    "stages/rescue/quoted.py is_begun": {
+        "ends": ("</tool_call>",), "has_member": {"a"}.__contains__, "is_body": False, "is_ended": True,
+    },
     "stages/tool_names.py clean_name": {"offered": frozenset({"f"})},
     "stages/tool_names.py read_tagged": {"offered": frozenset({"f"})},
     "validate/grade.py gives_number": {"answer": "5"},
@@ -115,7 +123,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "cli/commands/explain.py fates_of", "ledger/stores/values.py audit_digest",
         "ledger/stores/values.py derived_id", "ledger/stores/values.py adjustment_id",
         "gateway/administration/ledger_access.py no_such", "gateway/administration/admin_keys.py is_within",
-        "ledger/stores/postgresql_schema.py partition_of",
+        "ledger/stores/postgresql_schema.py partition_of", "ledger/stores/postgresql_asking.py render_question",
     ),
     "it runs in a row of `places.py`, with all that it needs": (
         "codec/counterparts.py as_text", "codec/parts/call_ids.py shape_id", "discovery/model_facts.py gather",

@@ -13,8 +13,9 @@ from dragoman import decode
 from dragoman.events import Reply
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName
-from test_answers_nobody_reads import ANSWERS, WORDS, at, path_of
+from test_answers_nobody_reads import ANSWERS, WORDS, path_of
 from test_keys_told_twice import body_of, made
+from wire_bases import value_at
 
 TOOLS = [
     {"name": name, "parameters": {"type": "object", "properties": {"bell": {"type": "string"}}, "required": required}}
@@ -198,7 +199,7 @@ def hidden(protocol: str) -> list[tuple[str, Any]]:
     for deep in range(1, len(path) + 1):
         for key in ("0", "settings"):
             body = copy.deepcopy(ANSWERS[protocol])
-            holder = at(body, path[: deep - 1])
+            holder = value_at(body, path[: deep - 1])
             own = holder[path[deep - 1]]
             if isinstance(own, list):
                 holder[path[deep - 1]] = {key: own[0]}

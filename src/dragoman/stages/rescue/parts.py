@@ -26,7 +26,7 @@ class Call:
 class Part:
     """A text or thinking part that is scanned."""
 
-    __slots__ = ("call", "held", "index", "is_ended", "is_thinking", "raw", "scanner", "space", "start")
+    __slots__ = ("call", "held", "index", "is_ended", "is_followed", "is_thinking", "raw", "scanner", "space", "start")
 
     def __init__(self, start: TextStart | ThinkingStart, scanner: Scanner) -> None:
         self.start = start
@@ -37,6 +37,7 @@ class Part:
         self.held: GatheredRuns[Found] = GatheredRuns()  # of thinking: what was found from its first call on
         self.raw = GatheredText()  # of thinking: the text that has not left
         self.is_ended = False
+        self.is_followed = False  # something else began while it was open: it is not the whole message
         self.call: Call | None = None  # the one that is open in it: several texts may be open, each with a call
 
 

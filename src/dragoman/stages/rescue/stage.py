@@ -179,7 +179,8 @@ class Rescue:
         part = self._parts[event.index]
         part.is_ended = True
         was_thinking = isinstance(event, TextEnd) and event.was_thinking
-        if isinstance(event, TextEnd) and part.scanner.is_held() and not was_thinking and self._pending is None:
+        may_be_whole = not (was_thinking or part.is_thinking or part.is_followed)
+        if may_be_whole and part.scanner.is_held() and self._pending is None:
             self._pending = part
             del self._parts[event.index]
             return
@@ -374,6 +375,8 @@ class Rescue:
         self._release_thinking()
 
     def _release_pending(self) -> None:
+        for open_part in self._parts.values():
+            open_part.is_followed = True
         part, self._pending = self._pending, None
         if part is not None:
             for action in part.scanner.end(is_message=False):

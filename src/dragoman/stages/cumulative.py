@@ -2,7 +2,8 @@
 it): each piece then says what is new.
 
 Nothing but the pieces tells such a server. A piece that begins with all that came before it, and goes on, is rare in a
-text that grows; three in a row, the first ones of a text, are a text that no model writes. Until then the pieces wait.
+text that grows; three in a row, the first ones of a text, are a text that no model writes, if what they say again is
+words. Until then the pieces wait. At the end of a text two are enough.
 https://www.alibabacloud.com/help/en/model-studio/stream (read 2026-11-26).
 """
 

@@ -64,7 +64,7 @@ class Reader:
             return events
         self._kind = None
         if type(events[0]) is Start and type(events[-1]) is Finish:
-            return _pass_whole(events, self._stages)
+            return _pass(events, self._stages, is_whole=True)
         if len(events) < _LONG:
             return _pass(events, self._stages)
         runs = [list(run) for _, run in groupby(events, type)]
@@ -80,23 +80,11 @@ class Reader:
         return out
 
 
-def _pass(events: list[Event], stages: Iterable[Stage]) -> list[Event]:
+def _pass(events: list[Event], stages: Iterable[Stage], *, is_whole: bool = False) -> list[Event]:
+    """`is_whole`: an answer comes at once: a stage with nothing to do need not know its parts."""
     kinds = set(map(type, events))
     for stage in stages:
-        if stage.handles.isdisjoint(kinds):
-            continue
-        passed = stage.feed(events)
-        if passed is not events:
-            events = passed
-            kinds = set(map(type, events))
-    return events
-
-
-def _pass_whole(events: list[Event], stages: Iterable[Stage]) -> list[Event]:
-    """The same of an answer that comes at once: a stage with nothing to do need not know its parts."""
-    kinds = set(map(type, events))
-    for stage in stages:
-        if stage.acts_on.isdisjoint(kinds) or stage.handles.isdisjoint(kinds):
+        if stage.handles.isdisjoint(kinds) or (is_whole and stage.acts_on.isdisjoint(kinds)):
             continue
         passed = stage.feed(events)
         if passed is not events:

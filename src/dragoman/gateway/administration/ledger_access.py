@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Final, final
 
 import msgspec
@@ -40,22 +40,14 @@ class Desk(msgspec.Struct, frozen=True):
                 raise no_such("key", key.name)
             refuse_excess(asked, key)
 
-        book = KeyBook(self.folder, actor=actor(asked), may=may)
-        try:
-            with told():
-                yield book
-        finally:
-            book.close()
+        with closing(KeyBook(self.folder, actor=actor(asked), may=may)) as book, told():
+            yield book
 
     @contextmanager
     def quotas(self, asked: Asked) -> Iterator[QuotaBook]:
         """The store's quotas. Raises AdminRefusal."""
-        book = QuotaBook(self.folder, actor=actor(asked))
-        try:
-            with told():
-                yield book
-        finally:
-            book.close()
+        with closing(QuotaBook(self.folder, actor=actor(asked))) as book, told():
+            yield book
 
 
 @contextmanager

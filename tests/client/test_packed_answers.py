@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.client.exchange import Exchange
+from dragoman.codec.packing import Unpacker
 from dragoman.config import load_config
 from dragoman.events import Event, Failure, fold
 from dragoman.routing.resolve import resolve, with_defaults
@@ -94,3 +95,15 @@ def test_a_text_that_begins_as_zlib_does_is_a_text(tmp_path: Path, size: int) ->
     failure = played(tmp_path, 200, "", b"x^2 is no answer of ours", size)[-1]
     assert isinstance(failure, Failure)
     assert "x^2 is no answer of ours" in failure.message
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+@pytest.mark.parametrize("beside", [-1, 0, 1])
+def test_members_that_fill_a_step_are_read_once(step: int, beside: int) -> None:
+    """A member that ends where a step does gives what stands behind it once, however the bytes come."""
+    texts = [b"a" * (2 * step), b"b" * max(step + beside, 0), b"c" * step, b"", b"end"]
+    body = b"".join(map(gzip.compress, texts))
+    for size in (1, len(body) - 1, len(body)):
+        unpacker = Unpacker(step)
+        plain = [piece for at in range(0, len(body), size) for piece in unpacker.steps(body[at : at + size])]
+        assert b"".join(plain) == b"".join(texts)

@@ -90,7 +90,7 @@ class Unpacker:
                     raise Broken(plain, b"" if self._began or plain else self._head) from None
                 self._began = self._began or bool(plain)
                 yield plain
-                is_full = len(plain) == self._step
+                is_full = len(plain) == self._step and not self._machine.eof  # what is over gives its rest again
                 data = self._machine.unconsumed_tail
             data = self._machine.unused_data
 

@@ -87,6 +87,25 @@ def test_memory_is_given_back_whatever_becomes_of_a_request(tmp_path: Path) -> N
         assert json.loads(BODY)["model"] == "via-openai-chat"
 
 
+@pytest.mark.parametrize("behind", [0, 1, 2, 5])
+def test_what_comes_behind_a_refused_request_takes_no_memory(
+    tmp_path: Path, behind: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the same read: other requests, whole and not, of which the first answer is the only one."""
+    refused = b"GET /v1/models HTTP/1.1\r\nhost: evil.example\r\n\r\n"
+    large = post(b"x" * 20_000, "content-length: 20000")
+    with gateway(tmp_path) as running:
+        for others in ([large] * behind, [refused] * behind, [large, refused] * behind):
+            with closing(connect(running)) as connection, suppress(ConnectionError):
+                connection.sendall(refused + b"".join(others) + large[:200])
+                answer = b""
+                while piece := connection.recv(65536):
+                    answer += piece
+                assert answer.count(b"HTTP/1.1 ") == 1
+        until_used(running, 0)
+    assert not [record for record in caplog.records if record.exc_info]
+
+
 class _Transport(asyncio.Transport):
     """Takes everything and sends nothing."""
 

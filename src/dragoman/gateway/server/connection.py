@@ -20,7 +20,7 @@ from dragoman.gateway.server.backpressure import Backpressure, waiting
 from dragoman.gateway.server.body_memory import BodyMemory, Charge
 from dragoman.gateway.server.client_addresses import ClientAddresses, network
 from dragoman.gateway.server.received import Received
-from dragoman.gateway.server.request_heads import BrokenRequest
+from dragoman.gateway.server.request_heads import Answered, BrokenRequest
 from dragoman.gateway.server.response_writer import HttpResponseWriter
 from dragoman.gateway.telemetry.log import place_of
 
@@ -206,9 +206,10 @@ class Connection(asyncio.Protocol):
                 self._arm(seconds)
         except httptools.HttpParserCallbackError as problem:
             cause = problem.__context__
-            if not isinstance(cause, BrokenRequest):
+            if isinstance(cause, BrokenRequest):
+                self._refuse(cause.failure)
+            elif not isinstance(cause, Answered):
                 raise
-            self._refuse(cause.failure)
         except (httptools.HttpParserError, UnicodeDecodeError):
             self._refuse(Failure("bad_request", "expected an HTTP/1.1 request", 400))
         except BrokenRequest as refused:
@@ -242,6 +243,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if self._head_size or self._unheaded:  # else nothing came since the last request's end
+            self._charge.release()
             self._begin()
         self._patience = self._limits.head_seconds
 
@@ -272,6 +274,7 @@ class Connection(asyncio.Protocol):
         target = self._target.decode("ascii", "replace")
         if target[:1] != "/":
             target = request_heads.origin_form(target, fields)
+        self._is_new = False
         self._head = head = Head(parser.get_method().decode("ascii"), target, fields, self._address)
         self._unheaded = 0
         if version != "1.1" or "transfer-encoding" in fields:
@@ -285,7 +288,7 @@ class Connection(asyncio.Protocol):
             refused = self._application.admit(head)
             if refused is not None:
                 self._answer_and_close(head, refused)
-                return
+                raise Answered
             self._is_admitted = True
             expects = "expect" in fields and version != "1.0" and fields["expect"].lower() == "100-continue"
             if expects and self._transport is not None:  # HTTP/1.0 knows no answer before the answer
@@ -293,8 +296,6 @@ class Connection(asyncio.Protocol):
         self._patience = limits.body_seconds
 
     def on_body(self, body: bytes) -> None:
-        if self._is_discarding:
-            return
         self._body_size = size = self._body_size + len(body)
         if size > self._charge.covered:  # as much as its head says is allowed, and taken
             if size > self._limits.body:
@@ -320,7 +321,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         head = self._head
-        if self._is_discarding or head is None:
+        if head is None:
             return
         self._due, self._patience = _NEVER, 0.0
         is_chunked = self._version != "1.0"

@@ -19,6 +19,10 @@ _ABSOLUTE: Final = re.compile(r"https?://([^/?#]*)", re.IGNORECASE)
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
 
 
+class Answered(Exception):
+    """A request was refused by its head: nothing else that came on its connection is read."""
+
+
 class BrokenRequest(Exception):
     """A request that is not read on; said from inside the parser's callbacks."""
 

@@ -61,18 +61,25 @@ class HttpResponseWriter(msgspec.Struct, eq=False):
 
     def write(self, data: bytes, before: bytes = b"") -> None:
         if data and self.has_body:
-            self._transport.write(b"%b%x\r\n%b\r\n" % (before, len(data), data) if self.is_chunked else before + data)
+            self._put(b"%b%x\r\n%b\r\n" % (before, len(data), data) if self.is_chunked else before + data)
         elif before:
-            self._transport.write(before)
+            self._put(before)
 
     def end(self) -> None:
         if self.is_chunked and self.has_body:
-            self._transport.write(b"0\r\n\r\n")
+            self._put(b"0\r\n\r\n")
         self.is_whole = True
 
     def cut(self) -> None:
         self.keeps = False
         self._transport.close()
+
+    def _put(self, data: bytes) -> None:
+        try:
+            self._transport.write(data)
+        except RuntimeError:  # uvloop's word for a client that is gone; asyncio's transport says nothing
+            if not self._transport.is_closing():
+                raise
 
     @property
     def is_full(self) -> bool:

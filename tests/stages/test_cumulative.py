@@ -121,3 +121,9 @@ def test_pieces_that_say_what_is_new_are_not_added_up_for_each() -> None:
     for _ in range(1000):
         watch.feed([TextDelta(0, " so")])
     assert len(watch._text._total) == len(SAID) and len(watch._text._new.pieces) < 1000
+
+
+def test_lines_that_begin_with_their_line_end_are_no_repetition() -> None:
+    """A list of names may grow so, line by line."""
+    pieces = ["\n", "\n  make", "\n  make install", "\n  make install-docs", "\n  make install-docs-html"]
+    assert text_of(passed(events_of(pieces))) == "".join(pieces)

@@ -72,6 +72,7 @@ class _Watch:
         if not self._size:
             self._say(text)
             self._first = len(text)
+            self.is_on = not text.startswith("\n")  # lines that begin with their line end may grow by themselves
             out.append(delta)
         elif text.startswith(self._total) and (self.held or len(text) > self._size):
             if len(text) > self._size:

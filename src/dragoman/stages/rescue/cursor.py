@@ -54,7 +54,7 @@ class Close(msgspec.Struct, frozen=True, gc=False):
         by: the closing marker that was read whole, its own or its wrapper's; `BODY`: its brackets; "": nothing did.
         problem: why it cannot be read.
         is_proven: it cannot have been cut. A family says nothing of it: the scanner knows what stands behind a body.
-        passed: what was passed over with it: from a call in one of its values on, or a brace too many.
+        passed: what was passed over with it: from a call in one of its values on, a brace too many, or `WRITTEN`.
     """
 
     by: str

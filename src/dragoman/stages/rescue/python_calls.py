@@ -328,7 +328,10 @@ class _Reader:
                 else:
                     self._quote = ""
                     is_last = len(self._open) == 1
-                    yield Piece(_escaped((yield from quoted_text(cursor, said.text(), quote, is_last=is_last))))
+                    rest = yield from quoted_text(
+                        cursor, said.text(), quote, is_last=is_last, is_joined=self._is_joined
+                    )
+                    yield Piece(_escaped(rest))
                 self._quote = ""
                 return
             else:

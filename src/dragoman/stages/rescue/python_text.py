@@ -20,6 +20,8 @@ _LAST: Final = re.compile(r"\s{0,8}\)\s{0,8}\]?\s{0,8}(?:<|\Z)")
 _AHEAD: Final = 100
 #: At the end of what stands before a quote: what begins an argument there.
 _ARGUMENT: Final = re.compile(r"\s\w{1,64}\s{0,8}=\s{0,8}\Z")
+#: The same of a text whose own quotation mark was lost: `'a, b='c'`.
+_NEXT_ARGUMENT: Final = re.compile(r"[,(]\s{0,8}\w{1,64}\s{0,8}=\s{0,8}\Z")
 #: Behind a call: what may follow it in a list, and what goes on with the expression that it, or its list, is part of.
 _ITEM_ENDS: Final = re.compile(r"[,;\]`]|<[|/]|\Z")
 _GOES_ON: Final = re.compile(
@@ -56,7 +58,9 @@ def check_comma(cursor: Cursor) -> Generator[Action, None, None]:
         raise Unreadable("a comma is missing behind a text, or it holds quotation marks of its own kind")
 
 
-def quoted_text(cursor: Cursor, said: str, quote: str, *, is_last: bool) -> Generator[Action, None, str]:
+def quoted_text(
+    cursor: Cursor, said: str, quote: str, *, is_last: bool, is_joined: bool
+) -> Generator[Action, None, str]:
     """The rest of a text from the first such quote on, its own end passed over.
 
     It has one reading only where it is the last value of the last call, none of its quotes could end it, and Python
@@ -67,6 +71,7 @@ def quoted_text(cursor: Cursor, said: str, quote: str, *, is_last: bool) -> Gene
         said: the text so far, as it stands.
         quote: the quotation mark.
         is_last: no bracket is open but the call's own.
+        is_joined: another text stands right before it.
 
     Raises:
         Unreadable: there is another reading.
@@ -74,7 +79,9 @@ def quoted_text(cursor: Cursor, said: str, quote: str, *, is_last: bool) -> Gene
     """
     yield from check_comma(cursor)
     pieces: list[str] = []
-    before = said if quote in said else ""
+    if _NEXT_ARGUMENT.search(said[-_AHEAD:]):
+        raise Unreadable("a text may hold the next argument, or quotation marks of its own kind")
+    before = said if quote in said or is_joined else ""
     while True:
         if _ARGUMENT.search(before[-_AHEAD:]):
             raise Unreadable("a comma is missing before an argument, or a text holds quotation marks of its own kind")

@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman._json import Json
 from dragoman.gathered import GatheredRuns, GatheredText
-from dragoman.stages.rescue.behind.brackets import MAY_GO_ON, Brackets
+from dragoman.stages.rescue.behind.brackets import MAY_GO_ON, WRITTEN, Brackets
 from dragoman.stages.rescue.behind.kinds import AHEAD, GOES_ON, Facts, Kind, kind_of
 from dragoman.stages.rescue.cursor import BODY, MORE, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
 from dragoman.stages.rescue.json_calls import ARGUMENT_KEYS, NotOffered
@@ -252,7 +252,8 @@ class Runner:
     def _settle_body(self, *, is_proven: bool) -> None:
         """A call that its own brackets closed is told when it is known whether something stands behind it."""
         if self._body is not None:
-            passed = "}" if self.cursor.passed().lstrip()[:1] == "}" else ""
+            passed = WRITTEN if self._last == WRITTEN else ""
+            passed = "}" if self.cursor.passed().lstrip()[:1] == "}" else passed
             if self._brackets is not None:
                 self.found.add(Behind(self._brackets))
             whole = Close(BODY, is_proven=is_proven, passed=passed)

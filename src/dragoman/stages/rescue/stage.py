@@ -34,9 +34,9 @@ from dragoman.events import (
 from dragoman.gathered import GatheredText
 from dragoman.protocol import NewId
 from dragoman.stages.part_indices import OPENING, before, index_of, of_kinds, text_of
+from dragoman.stages.rescue.behind.ended import IS_THOUGHT, Ended, failed, failed_call
 from dragoman.stages.rescue.cursor import Close, Family, Open, Piece, Tools
-from dragoman.stages.rescue.ended import IS_THOUGHT, Ended, failed, failed_call
-from dragoman.stages.rescue.json_calls import BRACED, IS_CALL, closes_before_its_end, is_call
+from dragoman.stages.rescue.doubts import doubt_of
 from dragoman.stages.rescue.markers import sort_families, value_ends
 from dragoman.stages.rescue.parts import Call, Part, Places
 from dragoman.stages.rescue.runner import Behind, Found, Prose
@@ -313,10 +313,8 @@ class Rescue:
 
     def _close_call(self, call: Call, end: Close) -> None:
         settled = call.text.settle(proven=end.is_whole())
-        if settled.text is not None and is_call(settled.text, call.name, self._tools):
-            end = Close("", IS_CALL)
-        if end.passed == "}" and closes_before_its_end(self._tools.read(call.name, call.text.raw())):
-            end = Close("", BRACED)
+        if problem := doubt_of(call, end, settled.text, self._tools, self._families):
+            end = Close("", problem)
         delta = (settled.text or "") if call.waits else settled.delta
         if call.waits:
             for known in self._structured:

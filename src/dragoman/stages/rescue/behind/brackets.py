@@ -8,6 +8,8 @@ from typing import Final
 
 #: Why a call is refused behind whose brackets something stands that may be of it.
 MAY_GO_ON: Final = "what stands behind its brackets may be the rest of its arguments: two readings"
+#: The last bracket of a call that has its arguments, none perhaps, between it and its name.
+WRITTEN: Final = ")"
 #: What changes a reading: quotation marks, brackets, what follows a backslash, and the end of the call's line.
 _MARKS: Final = {"}": '"{}\\[\\]\\\\', ")": "\"'()\\\\\n"}
 #: Brackets that may be open.

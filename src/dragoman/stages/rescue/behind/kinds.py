@@ -40,7 +40,7 @@ _CLOSINGS: Final = re.compile(r"(?:\s*+(?:</[^<>\s]{1,80}+>|<[|｜][^<>\"\n]{1,8
 _PYTHON_BEGINS: Final = re.compile(r"[\w.]{1,200}+\(")
 #: Keys, with their quotation marks or without.
 _QUOTED: Final = re.compile(r"[\"'“”‘’]([\w.-]{1,64}+)[\"'“”‘’]\s{0,8}:(?!-?[()])")
-_BARE: Final = re.compile(r"(?<![\w.-])([\w.-]{1,64}+)\s{0,8}(?:(=)(?!=)|:)")
+_BARE: Final = re.compile(r"(?<![\w.-])([\w.-]{1,64}+)[\"']?\s{0,8}(?:(=)(?!=)|:)")
 #: A brace behind which no object begins.
 _NO_OBJECT: Final = re.compile(r"\{\s{0,8}(?:\d|[^\s\w\"'“”‘’{}])")
 _LINE: Final = re.compile(r"\n[ \t,;]{0,16}([\w.-]{1,64}+)\s{0,8}(?:=(?!=)|:)")

@@ -1,0 +1,102 @@
+"""What a call of a text that seems to be whole is held against: its tool's schema shows what its markup did not."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
+from typing import Final
+
+from dragoman._json import Json
+from dragoman.stages.rescue.behind.brackets import WRITTEN
+from dragoman.stages.rescue.cursor import Close, Family, Tools
+from dragoman.stages.rescue.json_calls import BRACED, IS_CALL, closes_before_its_end, is_call
+from dragoman.stages.rescue.markers import value_begins, value_ends
+from dragoman.stages.rescue.parts import Call
+
+#: Why a call is refused that has nothing of what it must have.
+EMPTY: Final = "it has no arguments, and its tool requires some: they may stand elsewhere"
+#: Why a call is refused a value of which took the next argument.
+HOLDS_NEXT: Final = "a value of it may hold the next argument: two readings"
+#: Before a key: what begins an argument, and the tag in which the key stands as an attribute.
+_BEFORE: Final = re.compile(r"[<=>/\"',(]\s{0,8}\Z")
+_IN_TAG: Final = re.compile(r"(<?)[^\w<>]{0,3}([\w:|｜.-]{3,24})(?:\s{1,3}\w{2,5})?\s{0,2}=?\s{0,2}[\"']?\Z")
+#: Behind it: what goes on with an argument, and the end of a tag.
+_BEHIND: Final = re.compile(r"[\"']?\s{0,8}[:=>]")
+_TAG_END: Final = re.compile(r"[\"']?[^>\n]{0,40}>")
+#: Characters before a key that are looked at.
+_AHEAD: Final = 48
+#: How much a tag that was damaged is like itself.
+_ALIKE: Final = 0.8
+_WORDS: Final = re.compile(r"[a-z_]{3,32}")
+
+
+def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, families: tuple[Family, ...]) -> str:
+    """Why a call that seems to be whole may not be the one that was meant; "" where nothing shows that."""
+    if end.passed == "}" and closes_before_its_end(tools.read(call.name, call.text.raw())):
+        return BRACED
+    if arguments is None or not end.is_whole():
+        return ""
+    if is_call(arguments, call.name, tools):
+        return IS_CALL
+    value = tools.read(call.name, arguments)
+    if value is None:
+        return ""
+    schema = tools.schema(call.name)
+    required = schema.root().schema.get("required")
+    lacking = {key for key in required if isinstance(key, str)} - value.keys() if isinstance(required, list) else set()
+    if lacking and not value and end.passed != WRITTEN:
+        return EMPTY
+    begins = value_begins(value_ends(families, call.family))
+    words = frozenset(found[-1] for begin in begins if (found := _WORDS.findall(begin)))
+    others = [key for key in schema.names() if words and key not in value and schema.has_member(key)]
+    for text in _texts(value) if lacking or others else ():
+        if any(_begins_argument(text, key) for key in lacking) or any(_is_in_tag(text, key, words) for key in others):
+            return HOLDS_NEXT
+    return ""
+
+
+def _begins_argument(text: str, key: str) -> bool:
+    return any(
+        _BEFORE.search(text[max(at - _AHEAD, 0) : at]) and _BEHIND.match(text, at + len(key))
+        for at in _places(text, key)
+    )
+
+
+def _is_in_tag(text: str, key: str, words: Iterable[str]) -> bool:
+    """Whether a key stands in a tag that is much like the one in which arguments are named."""
+    for at in _places(text, key):
+        found = _IN_TAG.search(text[max(at - _AHEAD, 0) : at])
+        if found is None or not (found[1] or _TAG_END.match(text, at + len(key))):
+            continue
+        if any(_are_alike(_WORDS.findall(found[2].lower())[-1:], word) for word in words):
+            return True
+    return False
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_like(one: str, other: str) -> bool:
+    return SequenceMatcher(None, one, other).ratio() >= _ALIKE
+
+
+def _are_alike(found: list[str], word: str) -> bool:
+    return any(_is_like(one, word) for one in found)
+
+
+def _places(text: str, key: str) -> Iterator[int]:
+    at = text.find(key) if key else -1
+    while at >= 0:
+        yield at
+        at = text.find(key, at + len(key))
+
+
+def _texts(value: Json) -> Iterator[str]:
+    """The texts in a value."""
+    unread = [value]
+    while unread:
+        part = unread.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict | list):
+            unread += part.values() if isinstance(part, dict) else part

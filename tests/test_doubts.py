@@ -1,0 +1,73 @@
+"""Two marks of a call's markup are damaged: no argument that is delivered holds the next one, and no call is delivered
+without what its tool requires."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from rescue_forms import FORMS, Form
+from test_written_calls import delivered, play
+
+MEANT: list[tuple[str, dict[str, Any]]] = [("write_file", {"path": "alpha", "content": "omega"})]
+PYTHON = [form for form in FORMS if "zone='" in form.write([("get_time", {"zone": "a"})]).text()]
+TAGGED = [form for form in FORMS if form.closes == "tag" and form.never]
+
+
+def ran(text: str) -> list[tuple[str, dict[str, Any]]]:
+    calls = [delivered(play(text, "stop", size)) for size in (len(text), 1)]
+    assert calls[0] == calls[1], text
+    return calls[0]
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+def test_no_value_holds_the_next_argument(form: Form) -> None:
+    """One character is missing of what closes the first value, and one of what begins the second."""
+    text = form.write(MEANT).text()
+    begin, end = text.index("alpha") + len("alpha"), text.rindex("content", 0, text.index("omega"))
+    chance = random.Random(form.family + form.name)
+    middle = (begin + end) // 2
+    for _ in range(40):
+        first, second = chance.randrange(begin, middle), chance.randrange(middle, end)
+        damaged = text[:first] + text[first + 1 : second] + text[second + 1 :]
+        for _, arguments in ran(damaged):
+            assert "omega" not in arguments.get("path", ""), (damaged, arguments)
+
+
+@pytest.mark.parametrize("form", PYTHON, ids=lambda form: f"{form.family}: {form.name}")
+@pytest.mark.parametrize("mark", ["", '"', "`"])
+def test_no_text_grows_over_the_next_argument(form: Form, mark: str) -> None:
+    """One quotation mark is missing, or another one stands in its place."""
+    calls = [("write_file", {"path": "alpha", "content": "omega"}), ("get_time", {"zone": "delta"})]
+    text = form.write(calls[: form.most]).text()
+    for place in (at for at, character in enumerate(text) if character == "'"):
+        for _, arguments in ran(text[:place] + mark + text[place + 1 :]):
+            for value in arguments.values():
+                assert sum(word in value for word in ("alpha", "omega", "delta")) <= 1, (place, arguments)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+def test_a_call_that_closes_before_its_arguments_has_none_to_run(form: Form) -> None:
+    """What closes the call stands behind its name too."""
+    written = form.write(MEANT)
+    text, closing = written.text(), written.calls[0][1].strip()
+    if not closing or form.where == "message":
+        return
+    name = text.index("write_file") + len("write_file")
+    for place in range(name, text.index("path") + 1):
+        for _, arguments in ran(text[:place] + closing + text[place:]):
+            assert arguments, (place, text[:place] + closing + text[place:])
+
+
+@pytest.mark.parametrize("behind", ['command": "a"}', '>command": "a"}', '"command": "a"}', "command: a"])
+@pytest.mark.parametrize("marker", ["[TOOL_CALLS]run_command[ARGS]", "<function=run_command>"])
+def test_arguments_behind_an_empty_object_are_not_left_out(marker: str, behind: str) -> None:
+    assert ran(f"{marker}{{}}{behind}") == []
+
+
+def test_what_a_tool_requires_may_be_missing_where_nothing_shows_more() -> None:
+    assert ran("<|python_start|>[run_command()]<|python_end|>") == [("run_command", {})]
+    text = '<tool_call><function=write_file><parameter=path>\n<input name="tags">\n</parameter></function></tool_call>'
+    assert [name for name, _ in ran(text)] == ["write_file"]

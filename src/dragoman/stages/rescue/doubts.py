@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Iterator
-from difflib import SequenceMatcher
 from typing import Final
 
 from dragoman._json import Json
@@ -77,7 +76,9 @@ def _is_in_tag(text: str, key: str, words: Iterable[str]) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _is_like(one: str, other: str) -> bool:
-    return SequenceMatcher(None, one, other).ratio() >= _ALIKE
+    import difflib  # only where a value holds what may be a tag
+
+    return difflib.SequenceMatcher(None, one, other).ratio() >= _ALIKE
 
 
 def _are_alike(found: list[str], word: str) -> bool:

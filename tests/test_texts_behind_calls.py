@@ -155,15 +155,18 @@ INSIDE = ('{"x": "a', '{"x": {"y": "a', '{"x": ["a')
 
 
 def is_rest(text: str, *, ends_in_text: bool) -> bool:
-    """Whether a beginning of a text is the rest of an object that `json` reads, and the text goes on as words."""
-    beginnings = [begin + joint for begin in OUTSIDE for joint in ("", ",")]
-    beginnings += INSIDE if ends_in_text else ()
-    for begin in beginnings:
+    """Whether a beginning of a text is the rest of an object that `json` reads, and the text goes on as words. One
+    brace right behind the call is too many: nothing is missing before it."""
+    bare = text.lstrip()
+    outside = bare[1:] if bare[:1] == "}" else text
+    rests = [(begin + joint, outside) for begin in OUTSIDE for joint in ("", ",")]
+    rests += [(begin, text) for begin in INSIDE] if ends_in_text else ()
+    for begin, rest in rests:
         try:
-            value, end = json.JSONDecoder(strict=False).raw_decode(begin + text)
+            value, end = json.JSONDecoder(strict=False).raw_decode(begin + rest)
         except ValueError:
             continue
-        behind = (begin + text)[end:].lstrip("}] \t\r\n")
+        behind = (begin + rest)[end:].lstrip("}] \t\r\n")
         goes_on = behind[:1] in ('"', "'", "\\") or (behind[:1] in (",", ";", ")") and behind.strip(",;) \n") != "")
         if isinstance(value, dict) and end > len(begin) and not goes_on:
             return True

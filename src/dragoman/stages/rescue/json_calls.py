@@ -49,12 +49,12 @@ def call_object(cursor: Cursor, tools: Tools, *, is_message: bool = False) -> Pa
     """One call object from behind its brace on: live once its name is known, else held until it is.
 
     `is_message`: no marker stands before it, so that it is none from the first key on that no call has. Its braces may
-    be doubled, as in a template that the model copied.
+    be doubled, as in a template that the model copied, and one may be too many.
     """
     is_doubled = (yield from cursor.take("{")) != ""
     yield from _CallObject(cursor, tools, is_message=is_message).read()
-    if is_doubled:
-        yield from cursor.closing("}")
+    if is_doubled or not cursor.is_broken:
+        yield from cursor.closing("}")  # one too many, now and then
 
 
 class _CallObject:
@@ -235,6 +235,8 @@ def named_call(
         yield from cursor.space()
         is_whole = (yield from cursor.take(wrapper)) != ""
     yield Close(BODY if is_whole else "")
+    if is_whole:
+        yield from cursor.closing("}")  # one too many
 
 
 def is_call(arguments: str, name: str, tools: Tools) -> bool:

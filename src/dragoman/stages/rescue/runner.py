@@ -209,8 +209,8 @@ class Runner:
         return Facts(
             closes=")" if self._last == ")" else "}",
             ends_in_text=arguments.rstrip("}]) \t\r\n")[-1:] == '"',
+            is_empty=not given,
             keys=schema.names() | more,
-            missing=(schema.names() - given) | more,
             roots=roots | more,
             tags=self._tags,
         )

@@ -11,14 +11,21 @@ MAY_GO_ON: Final = "what stands behind its brackets may be the rest of its argum
 #: The last bracket of a call that has its arguments, none perhaps, between it and its name.
 WRITTEN: Final = ")"
 #: What changes a reading: quotation marks, brackets, what follows a backslash, and the end of the call's line.
-_MARKS: Final = {"}": '"{}\\[\\]\\\\', ")": "\"'()\\\\\n"}
+_MARKS: Final = {"}": '"{}\\[\\]\\\\\n', ")": "\"'()\\\\\n"}
 #: Brackets that may be open.
 _DEEPEST: Final = 1000
 _ANY: Final = "any"
 #: What may stand behind the last bracket of a call.
 _BETWEEN: Final = " \t\r\n,;)]"
-#: Characters before and behind a mark that are looked at.
-_BEFORE: Final = 8
+#: Characters before a mark that are looked at.
+_BEFORE: Final = 40
+#: How a value ends, right before a bracket: quotation marks, brackets, digits, words that are values, and what stands
+#: behind a key without quotation marks.
+_VALUE_END: Final = re.compile(r"(?:[\"'\]}>\d]|\b(?:true|false|null|True|False|None)|[:,][ \t]{0,4}[\w.+-]{1,20})\Z")
+#: Quotation marks and what escapes them: a bracket before one is quoted.
+_QUOTES: Final = ('"', "'", "\\", "”", "’", "»")
+#: What an object's last bracket does not stand before.
+_FOLLOWING: Final = ("}", ",", ";", ")", *_QUOTES)
 
 
 @functools.lru_cache(maxsize=256)
@@ -40,6 +47,7 @@ class Brackets:
         "_closes",
         "_tags",
         "_in_line",
+        "_is_loose",
         "_kept",
         "_marks",
         "_readings",
@@ -61,6 +69,7 @@ class Brackets:
         self._kept = ""  # what came last: the marks from `_start` on were not read
         self._start = 0
         self._in_line = True  # the call's line has not ended
+        self._is_loose = False  # the last mark was a bracket that nothing opened and that ends no value
         self.goes_on = self.is_over = False
 
     def feed(self, text: str, *, is_end: bool = False) -> None:
@@ -92,20 +101,25 @@ class Brackets:
             before, after = text[max(place - _BEFORE, 0) : place].rstrip(), text[place + 1 : place + 2]
             if mark == "'" and before[-1:].isalnum() and after.isalnum():
                 return place + 1  # an apostrophe
-            is_last = is_end and self._closes == "}" and not text[place + 1 :].strip(_BETWEEN)
+            closed = [reading.closes(mark) for reading in self._readings]  # each reads on
             is_code = text[place - 1 : place] == after == "`"  # of which no body ends
-            for reading in self._readings:
-                if reading.closes(mark) and not is_code and (is_last or self._is_end(before[-1:], after)):
-                    self.goes_on = self.is_over = True
+            if any(closed) and not is_code:
+                is_last = is_end and not text[place + 1 :].strip(_BETWEEN)
+                self.goes_on = self.is_over = self._is_end(before, after, is_last=is_last)
+            else:
+                self._is_loose = False
         return place + 1
 
-    def _is_end(self, before: str, after: str) -> bool:
+    def _is_end(self, before: str, after: str, *, is_last: bool) -> bool:
         """Whether a closing bracket that nothing opened, between these, may end the rest of a body."""
-        if after in ('"', "'", "\\"):
-            return False  # it is quoted
         if self._closes == "}":
-            return after not in ("}", ",", ";", ")")  # the last bracket tells
-        return before in ('"', "'", "]", "}") or (before.isalnum() and (self._in_line or after == "]"))
+            is_loose = self._is_loose and before[-1:] == "}"  # behind one of words: it is of them too
+            is_value = not before or (not is_loose and _VALUE_END.search(before) is not None)
+            self._is_loose = not is_value
+            return (is_value or self._in_line) and (is_last or after not in _FOLLOWING)  # the last bracket tells
+        if after in _QUOTES:
+            return False
+        return before[-1:] in ('"', "'", "]", "}") or (before[-1:].isalnum() and (self._in_line or after == "]"))
 
 
 class _Reading:

@@ -9,10 +9,11 @@ call or the end. So a text behind a call has one reading, "the call was whole, a
   left between two values, and, where its last value is a text, as if it was left inside of it, so that the first
   quotation mark ends that text. A bracket of quoted text ("}") is none of this. Of Python's calls a `)` counts only
   where it ends a value: words have faces and numbered lists.
-- a **member**: a key and its colon, whose brackets may be missing. A quoted key right behind the call is one, whatever
-  it is called, and so is any key behind a comma. Elsewhere it must be an argument of the tool that the call does not
-  have, quoted, at the beginning of a line or in the call's own line. An object that follows counts with any key of the
-  tool.
+- a **member**: a key, its colon and the beginning of a value, whose brackets may be missing. A quoted key right behind
+  the call is one, whatever it is called, and so is any key behind a comma. Elsewhere it must be an argument of the tool
+  that the call does not have, quoted, at the beginning of a line or in the call's own line. An object that follows
+  counts with any key of the tool. What words show as code counts for a call without arguments alone, and there a key
+  counts without a value too.
 - **in its tags**: words, and then the call's own closing tag.
 
 Closing tags of other families, tokens and fences in between are **closing residue** and say nothing.
@@ -21,7 +22,7 @@ Closing tags of other families, tokens and fences in between are **closing resid
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from dragoman.stages.rescue.behind.brackets import Brackets
@@ -35,26 +36,33 @@ AHEAD: Final = 200
 
 _SEPARATORS: Final = re.compile(r"[\s,;]*+")
 #: Closing tags and tokens, of whatever family.
-_CLOSINGS: Final = re.compile(r"(?:\s*+(?:</[^<>\s]{1,80}+>|<[|｜][^<>\"\n]{1,80}+>|```))++")
+_CLOSINGS: Final = re.compile(r"(?:\s*+(?:</[^<>\s]{1,80}+>|<[|｜][^<>\"\n]{1,80}+>|```(?!\w)))++")
 #: A call of Python's form.
 _PYTHON_BEGINS: Final = re.compile(r"[\w.]{1,200}+\(")
+#: The beginning of a value, of JSON or of Python, or the end of what is looked at; else words.
+_VALUE: Final = r"(?P<value>\s{0,40}(?:[\"'“‘\[{]|<[|e]|[-+]?\.?\d|(?:true|false|null|True|False|None)\b|\Z))?"
 #: Keys, with their quotation marks or without.
-_QUOTED: Final = re.compile(r"[\"'“”‘’]([\w.-]{1,64}+)[\"'“”‘’]\s{0,8}:(?!-?[()])")
-_BARE: Final = re.compile(r"(?<![\w.-])([\w.-]{1,64}+)[\"']?\s{0,8}(?:(=)(?!=)|:)")
-#: A brace behind which no object begins.
-_NO_OBJECT: Final = re.compile(r"\{\s{0,8}(?:\d|[^\s\w\"'“”‘’{}])")
-_LINE: Final = re.compile(r"\n[ \t,;]{0,16}([\w.-]{1,64}+)\s{0,8}(?:=(?!=)|:)")
+_QUOTED: Final = re.compile(rf"[\"'“‘]([\w.-]{{1,64}}+)[\"'”’]\s{{0,8}}:(?!-?[()]){_VALUE}")
+_BARE: Final = re.compile(rf"(?<![\w.-])([\w.-]{{1,64}}+)[\"']?\s{{0,8}}(?:=(?![=>])|:){_VALUE}")
+_LINE: Final = re.compile(rf"\n[ \t,;]{{0,16}}([\w.-]{{1,64}}+)\s{{0,8}}(?:=(?![=>])|:){_VALUE}")
+_ASSIGNED: Final = re.compile(r"[\w.-]{1,64}+\s{0,8}=(?![=>])")
+#: A brace behind which no object begins, but the rest of one or of a list.
+_NO_OBJECT: Final = re.compile(r"\{\s{0,8}(?:[,:\]]|[-+]?\d)")
+#: A set of numbers or the like, a place in a text to fill in.
+_SET: Final = re.compile(r"\{[^{}\[\]\"':]*+\}")
+#: Code in words: a fence up to its end, or to the end of what is looked at; inline code.
+_CODE: Final = re.compile(r"\n[ \t]*+```(?:(?!```)[\s\S])*+(?:```)?|`[^`\n]++`")
 
 
 class Facts(NamedTuple):
-    """What is known of the call. `closes`: its last bracket. `ends_in_text`: whether its last value is a text. `keys`:
-    all of its tool's arguments, in whatever depth; `missing`: those that it does not have; `roots`: those of them that
-    are no part of another. `ends`: what closes such a call, as it begins."""
+    """What is known of the call. `closes`: its last bracket. `ends_in_text`: whether its last value is a text.
+    `is_empty`: whether it has no arguments. `keys`: all of its tool's arguments, in whatever depth; `roots`: those that
+    it does not have and that are no part of another. `tags`: what closes such a call, as it begins."""
 
     closes: str
     ends_in_text: bool
+    is_empty: bool
     keys: Collection[str]
-    missing: Collection[str]
     roots: Collection[str]
     tags: tuple[tuple[str, str], ...]
 
@@ -81,23 +89,32 @@ def kind_of(text: str, facts: Facts, *, is_closed: bool) -> Kind:
         return "rest of an object"
     if CALL_BEGINS.match(words) or (has_comma and facts.closes == ")" and _PYTHON_BEGINS.match(words)):
         return "another call"
-    if _is_member(words, facts, has_comma=has_comma, in_line="\n" not in text[:place]):
+    if _is_member(words, facts, has_comma=has_comma, lead=text[:place]):
         return "a member"
     return "in its tags" if is_closed else "words"
 
 
-def _is_member(words: str, facts: Facts, *, has_comma: bool, in_line: bool) -> bool:
-    """Whether what stands behind a call names an argument of it. `in_line`: it begins in the call's own line."""
-    first = _BARE.match(words)
-    if (
-        _QUOTED.match(words)
-        or _NO_OBJECT.match(words)
-        or (first is not None and (has_comma or (first[2] and facts.closes == ")")))
-    ):
+def _is_member(words: str, facts: Facts, *, has_comma: bool, lead: str) -> bool:
+    """Whether what stands behind a call, and behind this lead, names an argument of it."""
+    if _NO_OBJECT.match(words) and not (lead and _SET.match(words)):
         return True
-    quoted = _QUOTED.findall(words)
-    if any(key in facts.missing for key in quoted) or (words[0] == "{" and any(key in facts.keys for key in quoted)):
+    in_line = "\n" not in lead
+    is_named = has_comma or (in_line and facts.closes == ")" and _ASSIGNED.match(words))
+    if _is_key(_QUOTED.match(words), facts) or (is_named and _is_key(_BARE.match(words), facts)):
         return True
-    line, _, rest = words.partition("\n")
-    bare = [key for key, _ in _BARE.findall(line)] if in_line else _LINE.findall("\n" + line)
-    return any(key in facts.roots for key in (*bare, *_LINE.findall("\n" + rest)))
+    if words[0] == "{" and any(key in facts.keys for key in _named(_QUOTED, words, facts)):
+        return True
+    keys = facts.keys if facts.is_empty else facts.roots
+    told = words if facts.is_empty else _CODE.sub(" ", words)
+    line, _, rest = told.partition("\n")
+    bare = _named(_BARE, line, facts) if in_line else _named(_LINE, f"\n{line}", facts)
+    return any(key in keys for key in (*_named(_QUOTED, told, facts), *bare, *_named(_LINE, f"\n{rest}", facts)))
+
+
+def _is_key(found: re.Match[str] | None, facts: Facts) -> bool:
+    """Whether a key and its colon begin an argument, and no words."""
+    return found is not None and (found["value"] is not None or facts.is_empty)
+
+
+def _named(keys: re.Pattern[str], text: str, facts: Facts) -> Iterator[str]:
+    return (found[1] for found in keys.finditer(text) if _is_key(found, facts))

@@ -38,17 +38,20 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     name = (yield from begun(tools, written)) if tools.offered(written) else ""
     yield from cursor.expect(*_SEPARATOR)
     yield from cursor.space()
+    fence = ""
     if (yield from cursor.peek()) not in ("{", "<", ""):  # after the type stands the name
         if name:  # two names
             raise NotACall
         name = yield from begun(tools, (yield from cursor.word(_NAME)))
         yield from cursor.space()
-        if (yield from cursor.take("```json", "```")):
+        fence = yield from cursor.take("```json", "```")
+        if fence:
             yield from cursor.space()
     if not name:
         raise NotACall
     yield from named_call(cursor, name, ends=_CALL_END)
-    yield from cursor.closing("```")
+    if fence:
+        yield from cursor.closing("```")
     yield from cursor.closing(*_CALL_END)
     yield from cursor.closing(*_SECTION_END)
     yield from cursor.closing(*_SECTION_END)

@@ -8,6 +8,7 @@ byte. The others are read where most texts of their reader are refused at their 
 A text is made from its reader's name and its number, so a run that stopped goes on with `--from`. The quick readers
 come first, with `--dearest-first` the dear ones; `--part 1/2` takes each second one; `--budget 3600` ends the run after
 so many seconds of processor, between two readers. `--plan` tries few texts of each reader and says how long all take.
+A run that begins with the first text writes what it found into `bench/FUZZ.md`, by the reader's name.
 The exit status is 1 when one was at fault.
 """
 
@@ -19,10 +20,14 @@ import math
 import statistics
 import sys
 import time
+from collections.abc import Sequence
+from datetime import date
+from subprocess import run
 
 import reliability  # noqa: F401 - finds the tests' modules
 from places import PLACES
-from test_linear_time import MOST_TIMES, TOKENS, numbered_text, slow_texts, try_texts
+from reliability.fuzz_record import RECORD, FuzzRow, keep_row
+from test_linear_time import MOST_TIMES, TOKENS, Made, Slow, numbered_text, slow_texts, try_texts
 
 #: Texts by which readers are put in order.
 _FIRST = 20
@@ -51,6 +56,7 @@ def main() -> int:
     if options.plan:
         print(_plan(costs, options.texts))
         return 0
+    commit = run(["git", "rev-parse", "--short=8", "HEAD"], cwd=RECORD.parent, capture_output=True, text=True).stdout
     tried = slow = faults = 0
     gc.collect()
     gc.freeze()  # what was imported is no work of a text
@@ -70,11 +76,31 @@ def main() -> int:
               f"at most {max(shares):.0f}; {len(found)} slow, {len(wrong)} at fault", flush=True)  # fmt: skip
         for each in sorted(wrong, key=lambda each: -each.growth)[:_SHOWN]:
             print(f"    {each}", flush=True)
+        if options.first == 0:
+            keep_row(_row(place, commit.strip(), made, found))
     print(
         f"{tried:,} texts of {len(places)} readers, {slow} over {MOST_TIMES} × the median time of a byte; "
         f"{faults} of these grow by more than their length or are dear"
     )
     return 1 if faults else 0
+
+
+def _row(place: str, commit: str, made: Sequence[Made], found: Sequence[Slow]) -> FuzzRow:
+    """The reader's row in the record."""
+    usual = statistics.median(each.share for each in made)
+    worst = max((each.times for each in found), default=min(MOST_TIMES, max(each.share for each in made) / usual))
+    characters, faults = sum(each.size for each in made), sum(each.is_at_fault for each in found)
+    return FuzzRow(
+        place,
+        date.today().isoformat(),
+        commit,
+        len(made),
+        characters,
+        round(usual * 1e9),
+        round(worst, 1),
+        len(found),
+        faults,
+    )
 
 
 def _cost(place: str) -> float:

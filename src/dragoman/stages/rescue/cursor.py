@@ -18,7 +18,7 @@ from dragoman.gathered import GatheredText
 from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.json_schema import Judge, Shape, ToolSchema
 from dragoman.stages.known_schemas import schema_of
-from dragoman.stages.rescue.quoted import Begun
+from dragoman.stages.rescue.quoted import Begun, first_of
 from dragoman.stages.schema_words import describes
 from dragoman.stages.tool_names import clean_name
 from dragoman.types import Tool
@@ -235,7 +235,7 @@ class Cursor:
         """Pass over the one of these that comes next; gives it, or "" when none does. Longer ones go first."""
         while True:
             rest = self._text[self._position : self._position + 64]
-            literal, is_sure = _first_of(rest, literals)
+            literal, is_sure = first_of(rest, literals)
             if is_sure or self.ended:
                 self._position += len(literal)
                 self.marker = literal or self.marker
@@ -253,7 +253,7 @@ class Cursor:
             bare = rest.lstrip()
             if len(rest) - len(bare) > _SPACE_LIMIT:
                 return ""
-            literal, is_sure = _first_of(bare, literals)
+            literal, is_sure = first_of(bare, literals)
             if literal and (is_sure or self.ended):
                 self._position += len(rest) - len(bare) + len(literal)
                 self.marker = literal
@@ -271,7 +271,7 @@ class Cursor:
         while True:
             rest = self.rest()
             bare = rest.lstrip()
-            literal, is_sure = _first_of(bare, literals)
+            literal, is_sure = first_of(bare, literals)
             if literal or is_sure or self.ended or len(rest) > len(bare) + _SPACE_LIMIT:
                 return bool(literal) and len(rest) <= len(bare) + _SPACE_LIMIT
             yield MORE
@@ -412,12 +412,6 @@ _OBJECT_BEGUN: Final = re.compile(r"(?:\{\s{0,1000})?")
 _SCALAR: Final = re.compile(r"[^\s,}\]]+")
 
 
-def _first_of(text: str, literals: tuple[str, ...]) -> tuple[str, bool]:
-    """The longest literal that a text begins with, else ""; and whether more text cannot make it another one."""
-    found = max((literal for literal in literals if text.startswith(literal)), key=len, default="")
-    return found, not any(len(literal) > len(text) and literal.startswith(text) for literal in literals)
-
-
 @final
 class Family(msgspec.Struct, frozen=True, eq=False):
     """A format in which models write tool calls as text.
@@ -447,4 +441,5 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     def residue_behind(self, cursor: Cursor) -> Parser:
         """What may stand behind its calls."""
         for _ in range(2 * len(self.residue)):
-            yield from cursor.closing(*self.residue)
+            if not (yield from cursor.closing(*self.residue)):
+                return

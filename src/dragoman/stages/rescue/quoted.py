@@ -1,5 +1,5 @@
 """Markers that begin no call, in quotation marks or of tools that were not offered: what they cover is text. And those
-that begin one which nobody can read."""
+that begin one which nobody can read, and which of several markers begins a text."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _TAG: Final = re.compile(r"<(?!\|)([^=>]+?)(?:\s+\w+(?==))?(?:[=>]|\Z)(?!.*<)")
 _HARMONY: Final = ("<|start|>assistant", "<|channel|>")
 
 
+@functools.lru_cache(maxsize=512)
 def closing_of(opener: str) -> str:
     """How the closing marker of an opener begins; "" when it has none that tells it."""
     if opener.startswith(_HARMONY):
@@ -33,6 +34,17 @@ def closing_of(opener: str) -> str:
     if tag is not None:
         return f"</{tag[1]}"
     return f"[/{opener[1:]}" if opener[0] == "[" and opener[-1] == "]" else ""
+
+
+def first_of(text: str, literals: tuple[str, ...]) -> tuple[str, bool]:
+    """The longest literal that a text begins with, else ""; and whether more text cannot make it another one."""
+    found, is_sure = "", True
+    for literal in literals:
+        if text.startswith(literal):
+            found = literal if len(literal) > len(found) else found
+        elif literal.startswith(text):
+            is_sure = False
+    return found, is_sure
 
 
 #: Behind a whole tag or token a tool's name stands alone, behind other markers anything names one: that word tells a

@@ -19,6 +19,7 @@ from dragoman.codec.errors.context_overflow import read_overflow, says_overflow
 from dragoman.codec.errors.error_body import read_problem
 from dragoman.codec.framing.json_array import ArrayItems
 from dragoman.codec.parts.argument_text import ArgumentText
+from dragoman.codec.splicing import splice
 from dragoman.errors import DragomanError
 from dragoman.events import (
     Event,
@@ -152,10 +153,11 @@ def _json_place(text: str) -> None:
     data = text.encode("utf-8", "replace")
     for read in (_json.decode, _json.is_json, _json.decode_lenient, _json.compact):
         read(data)
-    for read_text in (_json.decode_object, _json.is_object, _json.decode_exact, _json.split_values, _json.embed,
+    for read_text in (_json.decode_object, _json.is_object, _json.decode_exact, _json.embed,
                       _json.read_number, _json.whole_characters, _json.encode_text):  # fmt: skip
         read_text(text)
-    _json.splice(data, {"a": 1})
+    _json.split_values(text, "Extra data")
+    splice(data, {"a": 1})
 
 
 def _vault_place(text: str) -> None:

@@ -32,7 +32,7 @@ def take_nothing(code: str, where: str, seen: str) -> None:
 GIVEN: dict[str, dict[str, Any]] = {
     "ledger/times.py read_moment": {"now": 0.0},
     "_json.py is_written_of": {"text": '{"a":1}'},
-    "_json.py splice": {"changes": {"a": 1}},
+    "_json.py split_values": {"problem": "Extra data"},
     "agent/approval.py words_of": {"pattern": None},
     "agent/tools/read.py text_of": {"name": "a"},
     "cli/demo_broken.py excerpt": {"width": 80},
@@ -50,6 +50,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/repeated_keys.py has_plain_parts": {"read": {"a": Raw(b'{"b":1}')}, "parts": [Raw(b'{"b":1}')]},
     "codec/repeated_keys.py without_value": {"key": b'"a":', "value": Raw(b'{"b":1}')},
     "codec/parts/settled_arguments.py is_same": {"other": '{"a":1}'},
+    "codec/splicing.py splice": {"changes": {"a": 1}},
     "codec/parts/settled_arguments.py contradicts": {"other": '{"a":1}'},
     "decoding.py read_request": {"protocol": None},
     "gateway/attempt_bounds.py bound_of": {"limits": (("max_tokens",),), "max_output": 100},
@@ -63,7 +64,6 @@ GIVEN: dict[str, dict[str, Any]] = {
     "protocols/openai_responses/request/namespaces.py joined": {"name": "f"},
     "protocols/openai_responses/request/namespaces.py hashed": {"name": "f"},
     "protocols/openai_responses/request/namespaces.py known_name": {"name": "f", "offered": frozenset({"f"})},
-    "protocols/openai_responses/wire.py exact": {"path": ("a",), "fallback": b"{}"},
     "protocols/openai_responses/wire.py unproven": {"offered": frozenset()},
     "protocols/recognize.py protocol_of_client": {"headers": {}},
     "providers/catalog.py nearest": {"known": ["a", "bc"]},
@@ -78,6 +78,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "stages/rescue/contexts.py is_shown_line": {"kind": "```"},
     "stages/rescue/contexts.py kind_behind": {"kind": "```"},
     "stages/rescue/json_calls.py is_call": {"name": "f", "tools": Tools((Tool("f", "", Raw(b'{"type":"object"}')),))},
+    "stages/rescue/quoted.py first_of": {"literals": ("<|im_end|>", "</tool_call>", "}")},
     "stages/rescue/quoted.py is_begun": {
         "ends": ("</tool_call>",), "has_member": {"a"}.__contains__, "is_body": False, "is_ended": True,
     },

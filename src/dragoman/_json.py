@@ -34,8 +34,8 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, V
 
 #: A JSON value, or white space before one, begins with one of these; also as the lenient reader takes it.
 _FIRST: Final = b'"{[-0123456789NIntf \t\r\n'
-_FIRST_TEXT: Final = _FIRST.decode()
 _NO_VALUE: Final = Malformed("Expecting value: line 1 column 1 (char 0)")  # as the lenient reader says it
+_MORE_FOLLOWS: Final = "Extra data"  # as it says that a value is whole and something follows
 
 _LF, _CR = b"\n\r"
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
@@ -284,12 +284,17 @@ def _quoted(text: str) -> str:
     return encode_text(text).decode()
 
 
-def split_values(text: str) -> list[str] | Malformed:
-    """Split concatenated JSON values (`{..}{..}`, white space between) into their texts, none lost."""
+def split_values(text: str, problem: str) -> list[str] | Malformed:
+    """Split concatenated JSON values (`{..}{..}`, white space between) into their texts, none lost.
+
+    Args:
+        problem: why `decode_lenient` refused the text. Where it is not that more follows, the first value is no JSON:
+            it is not read again.
+    """
+    if not problem.startswith(_MORE_FOLLOWS):
+        return Malformed(problem)
     values: list[str] = []
     position, end = 0, len(text)
-    if text[:1] not in _FIRST_TEXT:
-        return _NO_VALUE
     while True:
         while position < end and text[position] in " \t\r\n":
             position += 1
@@ -297,8 +302,8 @@ def split_values(text: str) -> list[str] | Malformed:
             return values
         try:
             _, stop = _lenient.raw_decode(text, position)
-        except (ValueError, RecursionError) as problem:
-            return Malformed(_say(problem))
+        except (ValueError, RecursionError) as error:
+            return Malformed(_say(error))
         if text[stop - 1] not in '}]"' and text[stop : stop + 1].strip():
             return Malformed("a number or a word goes on behind its end")
         values.append(text[position:stop])
@@ -396,31 +401,6 @@ def without_spaces(data: bytes) -> bytes:
 def raw_text(value: Raw) -> str:
     """The JSON text of a `Raw`, copied out of its frame; "" when unset. Bad UTF-8 becomes U+FFFD."""
     return bytes(value).decode("utf-8", "replace")
-
-
-def splice(body: bytes, changes: dict[str, object]) -> bytes | Malformed:
-    """Set top-level keys of a JSON object, all else byte-exact (white space outside values aside).
-
-    Args:
-        body: one JSON object.
-        changes: new values; `None` removes the key.
-    """
-    try:
-        fields = _decode_fields(body)
-    except _UNREADABLE as problem:
-        return Malformed(_say(problem))
-    return splice_fields(fields, changes)
-
-
-def splice_fields(fields: dict[str, Raw], changes: dict[str, object]) -> bytes:
-    """The same of an object whose fields were read already."""
-    spliced = dict(fields)
-    for key, value in changes.items():
-        if value is None:
-            spliced.pop(key, None)
-        else:
-            spliced[key] = raw(value)
-    return encode(spliced)
 
 
 def has_whole_characters(text: str) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, final
 from urllib.parse import unquote
 
-from dragoman import _json
 from dragoman._json import Raw
 from dragoman.codec.json_fields import read, read_fields
+from dragoman.codec.splicing import splice_fields
 from dragoman.gateway.messages import Head
 from dragoman.protocol.hosted_path import HostedPath
 
@@ -41,7 +41,7 @@ class Hosted(NamedTuple):
         changes: dict[str, object] = {**self.path.adds, **dict.fromkeys(self.path.leaves)}
         if self.model and "{model}" not in self.path.path:
             changes["model"] = self.model
-        return Head(head.method, head.target, headers, head.address), _json.splice_fields(fields, changes)
+        return Head(head.method, head.target, headers, head.address), splice_fields(fields, changes)
 
 
 @final

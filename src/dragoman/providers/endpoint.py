@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from dragoman import _json
+from dragoman.codec.splicing import splice
 from dragoman.errors import ConfigError
 from dragoman.protocol import HttpRequest
 from dragoman.providers.catalog import Auth, Provider
@@ -116,5 +117,5 @@ def with_fields(body: bytes, provider: Provider) -> bytes:
     asked = _json.decode(body)
     if not isinstance(asked, dict):
         return body
-    spliced = _json.splice(body, {name: value for name, value in provider.body.items() if name not in asked})
+    spliced = splice(body, {name: value for name, value in provider.body.items() if name not in asked})
     return body if isinstance(spliced, _json.Malformed) else spliced

@@ -7,6 +7,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Raw
+from dragoman.codec.splicing import splice_fields
 
 #: Bytes of a body that is written at once.
 LARGE: Final = 256 * 1024
@@ -15,10 +16,10 @@ _STEP: Final = 64 * 1024
 
 
 def splice_sized(size: int, fields: dict[str, Raw], changes: dict[str, object]) -> bytes:
-    """`_json.splice_fields`, of a body of so many bytes. A large one is copied in steps, so that a thread which does it
+    """`splice_fields`, of a body of so many bytes. A large one is copied in steps, so that a thread which does it
     lets the event loop in between."""
     if size <= LARGE:
-        return _json.splice_fields(fields, changes)
+        return splice_fields(fields, changes)
     spliced = {**fields, **{key: None if value is None else _json.raw(value) for key, value in changes.items()}}
     written = io.BytesIO()
     before = b"{"

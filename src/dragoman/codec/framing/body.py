@@ -406,9 +406,10 @@ class BodyReader:
             self.document = text
             yield text, b""
             return
-        values = _json.split_values(text.decode("utf-8", "replace"))
+        value, told = _json.decode_lenient(text), text.decode("utf-8", "replace")
+        values = _json.split_values(told, value.problem) if type(value) is Malformed else [told.strip(" \t\r\n")]
         if isinstance(values, Malformed):
-            if type(_json.decode_lenient(text)) is not Malformed or text.count(b"\n{") == 0:
+            if text.count(b"\n{") == 0:
                 yield text, b""
             else:
                 self.kind = "lines"

@@ -10,11 +10,11 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.client.client import Requester
 from dragoman.client.offload import run_sized, weight_of
 from dragoman.client.target_state import LOG
+from dragoman.codec.splicing import splice
 from dragoman.errors import WireError
 from dragoman.events import Failure, Finish
 from dragoman.gateway.endpoint import Call, Refused
@@ -209,7 +209,7 @@ def with_model(body: bytes, model: str) -> bytes:
     Raises:
         WireError: it is no JSON object.
     """
-    changed = _json.splice(body, {"model": model})
+    changed = splice(body, {"model": model})
     if isinstance(changed, Malformed):
         raise WireError(f"expected a JSON object: {changed.problem}")
     return changed

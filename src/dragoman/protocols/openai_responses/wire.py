@@ -5,7 +5,7 @@ Specification: https://platform.openai.com/docs/api-reference/responses and …/
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
@@ -65,8 +65,6 @@ CALL_EVENTS: Final = (
     b"response.custom_tool_call_input.done",
 )  # fmt: skip
 
-#: A frame and the path of a value in it.
-Place: TypeAlias = tuple[bytes, tuple[str | int, ...]]
 ItemKind: TypeAlias = Literal["message", "function_call", "custom_tool_call", "reasoning", "opaque"]
 #: Item fields that dragoman models; all others are kept as native fields.
 MODELLED: Final = frozenset(
@@ -157,15 +155,51 @@ def make_native(fields: dict[str, Raw]) -> Native | None:
     return Native(NAME, fields) if fields else None
 
 
-def exact(data: bytes, path: tuple[str | int, ...], fallback: Json) -> Raw:
-    """The JSON text at a path as the wire has it (number forms and key order survive); else the value, encoded."""
-    value = Raw(data)
-    for step in path:
-        inner: Any = _decode_fields(value) if isinstance(step, str) else _decode_items(value)
-        if isinstance(inner, Malformed):
-            return _json.raw(fallback)
-        value = inner[step]
-    return Raw(bytes(value))
+@final
+class Place:
+    """Where a value stands in a frame. Its text is there as the wire has it: number forms and key order survive.
+
+    What is around it is read once, however many of its members are asked for.
+
+    Attributes:
+        frame: the whole of it.
+    """
+
+    __slots__ = ("_around", "_members", "_step", "_text", "frame")
+
+    def __init__(self, frame: bytes, around: Place | None = None, step: str | int = "") -> None:
+        """`around`: the place of the object or list in which the value stands under `step`; None: it is the frame."""
+        self.frame = frame
+        self._around, self._step = around, step
+        self._text: Raw | None = Raw(frame) if around is None else None
+        self._members: Any = None
+
+    def inner(self, *steps: str | int) -> Place:
+        """The place of what stands under keys and indices in the value."""
+        place = self
+        for step in steps:
+            place = Place(self.frame, place, step)
+        return place
+
+    def text(self, fallback: Json) -> Raw:
+        """The value's JSON text, copied out of its frame; of a fallback where it cannot be found."""
+        found = self._found()
+        return _json.raw(fallback) if found is None else Raw(bytes(found))
+
+    def _found(self) -> Raw | None:
+        if self._around is not None:
+            self._text, self._around = self._around._member(self._step), None
+        return self._text
+
+    def _member(self, step: str | int) -> Raw | None:
+        if self._members is None:
+            text = self._found() or Raw(b"")
+            self._members = _decode_fields(text) if isinstance(step, str) else _decode_items(text)
+        try:
+            member: Raw = self._members[step]
+        except (KeyError, IndexError, TypeError):  # it is no JSON, or not what the reader of broken JSON made of it
+            return None
+        return member
 
 
 def name_of(event: dict[str, Json]) -> str:
@@ -175,9 +209,7 @@ def name_of(event: dict[str, Json]) -> str:
     return name if isinstance(name, str) else ""
 
 
-def argument_text(
-    fields: dict[str, Json], name: str, place: tuple[bytes, tuple[str | int, ...]], deviate: Deviate
-) -> str:
+def argument_text(fields: dict[str, Json], name: str, place: Place, deviate: Deviate) -> str:
     """The argument text under a key of fields that stand at a place of a frame; of an object its own text."""
     value = fields.get(name)
     if value is None or isinstance(value, str):
@@ -185,7 +217,7 @@ def argument_text(
     deviate("arguments-type", name, type(value).__name__)
     text = _json.to_lenient_text(value)
     is_json = _json.is_json(text)  # NaN stays a word, and is refused where the call is settled
-    return _json.raw_text(exact(place[0], (*place[1], name), value)) if is_json else text
+    return _json.raw_text(place.inner(name).text(value)) if is_json else text
 
 
 #: Levels of a text that stands in lists and objects.

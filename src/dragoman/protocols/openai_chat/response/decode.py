@@ -176,7 +176,7 @@ class Decoder:
         if not isinstance(value, Malformed):
             lenient.say_why_lenient(text, self._assembly)
             return self._odd_value(value, _json.encode(value), name)
-        values = _json.split_values(text.decode("utf-8", "replace"))
+        values = _json.split_values(text.decode("utf-8", "replace"), value.problem)
         if not isinstance(values, Malformed):
             self._assembly.deviate("bare-json-line", "chunk", "several in one frame")
             self._read((inner.encode("utf-8", "replace"), name) for inner in values)

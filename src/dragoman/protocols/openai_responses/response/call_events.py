@@ -77,7 +77,7 @@ def take_done(event: ArgumentsDone, data: bytes, *, items: Items, assembly: Asse
     if event.name is not UNSET:
         told["name"] = event.name
     place = EventPlace(output_index=event.output_index, item_id=event.item_id)
-    take_arguments(place, told, "done", "function_call", (data, ()), items=items, assembly=assembly)
+    take_arguments(place, told, "done", "function_call", Place(data), items=items, assembly=assembly)
 
 
 def take_arguments(

@@ -195,9 +195,9 @@ class Decoder:
         if isinstance(event, ArgumentsDone):
             take_done(event, data, items=self._items, assembly=assembly)
         elif isinstance(event, Added):
-            self._items.open(event.output_index, event.item, (data, ("item",)))
+            self._items.open(event.output_index, event.item, Place(data).inner("item"))
         else:
-            self._item_done(event.output_index, event.item, {}, (data, ("item",)))
+            self._item_done(event.output_index, event.item, {}, Place(data).inner("item"))
         return True
 
     def _rare_frame(self, data: bytes, name: bytes) -> None:
@@ -251,11 +251,11 @@ class Decoder:
             self._assembly.deviate("missing-start", "body")
         if kind in STATUS_OF_EVENT:
             inner = (*path, "response") if isinstance(value.get("response"), dict) else path
-            self._end(response_of(value, kind, self._assembly), STATUS_OF_EVENT[kind], place=(data, inner))
+            self._end(response_of(value, kind, self._assembly), STATUS_OF_EVENT[kind], place=Place(data).inner(*inner))
         elif is_response(value):
             self._untyped(value, data=data, path=path)
         else:
-            self._part_event(kind, value, place=(data, path))
+            self._part_event(kind, value, place=Place(data).inner(*path))
 
     def _untyped(self, value: dict[str, Json], *, data: bytes, path: tuple[str | int, ...]) -> None:
         """A whole response, or something that wraps one."""
@@ -266,7 +266,7 @@ class Decoder:
                 if self._reader.kind == "events" and not value.get("output"):
                     return self._begin(value)  # nothing says that it is an end
                 status = "completed"
-            return self._end(value, status, place=(data, path))
+            return self._end(value, status, place=Place(data).inner(*path))
         for key in _WRAPPERS:
             inner = value.get(key)
             if isinstance(inner, dict) and (is_response(inner) or isinstance(inner.get("type"), str)):
@@ -321,7 +321,7 @@ class Decoder:
             self._refused = self._refused or holds_refusal(output)
             if status in RUNNING:
                 output = [unproven(item, self._assembly.calls.offered_names) for item in output]
-            reconcile(self._items, output, (place[0], (*place[1], "output")), assembly=self._assembly)
+            reconcile(self._items, output, place.inner("output"), assembly=self._assembly)
         else:
             tell_unknown(self._assembly, response, oddity_of(output), "response.output", type(output).__name__)
         look_in_response(response, self._assembly)
@@ -372,13 +372,13 @@ class Decoder:
             if isinstance(part, dict) and kind == "response.content_part.done":
                 item = item or self._items.open_unannounced(event.output_index, event.item_id, "message")
                 self._refused = self._refused or part.get("type") == "refusal"
-                self._items.final_content(item, event.content_index, part, (place[0], (*place[1], "part")))
+                self._items.final_content(item, event.content_index, part, place.inner("part"))
         elif kind.endswith("_part.done") and isinstance(value.get("part"), dict):
             kind = kind.removesuffix("_part.done") + ".done"
             self._text_event(kind, event, {"text": text_of(value["part"])}, place)
         elif not self._text_event(kind, event, value, place):
             self._assembly.deviate("unknown-event", "type", kind)
-            note_frame(self._assembly, place[0])
+            note_frame(self._assembly, place.frame)
             item = self._items.places.find(event.output_index, event.item_id)
             if item is not None and item.call is not None and (event.delta or unread_arguments(value)):
                 message = f"tool call {item.call.name or '(no name)'}: an event of it could not be read"
@@ -393,7 +393,7 @@ class Decoder:
             return tell_unknown(self._assembly, value, "missing-field", "item", kind)
         if name != "item":
             self._assembly.deviate("sibling-key", name, kind)
-        inner = (place[0], (*place[1], name))
+        inner = place.inner(name)
         if kind == "response.output_item.added":
             opened = self._items.open(event.output_index, fields, inner)
             if opened.kind == "opaque":

@@ -13,7 +13,7 @@ from dragoman.codec.json_fields import read_fields, read_text
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.events import NativeEvent
 from dragoman.protocols.openai_responses.response.items import Items
-from dragoman.protocols.openai_responses.wire import NAME, Place, exact
+from dragoman.protocols.openai_responses.wire import NAME, Place
 
 _ADDED: Final = "response.output_item.added"
 #: Events that belong to no item, and that no item repeats.
@@ -30,7 +30,7 @@ def tell_live(kind: str, value: dict[str, Json], place: Place, *, items: Items, 
         item = items.places.find(index, id if isinstance(id, str) else "")
         if item is None or item.kind != "opaque" or item.done:
             return
-    assembly.native_event(NativeEvent(NAME, exact(*place, value), of_part))
+    assembly.native_event(NativeEvent(NAME, place.text(value), of_part))
 
 
 def tell_input(kind: str, value: dict[str, Json], place: Place, *, items: Items, assembly: Assembly) -> bool:

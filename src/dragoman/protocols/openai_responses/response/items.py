@@ -28,7 +28,6 @@ from dragoman.protocols.openai_responses.wire import (
     Place,
     argument_text,
     as_list,
-    exact,
     item_kind,
     make_native,
     native_fields,
@@ -241,8 +240,9 @@ class Items:
         if len(item.said) + len(values) < 3 or all(
             text.startswith(said.get(index, "")) for index, text in enumerate([*texts, *[""] * len(said)])
         ):
+            inner = place.inner("content")
             for index, value in enumerate(values):
-                self.final_content(item, index, value, (place[0], (*place[1], "content", index)))
+                self.final_content(item, index, value, inner.inner(index))
             return
         self._assembly.deviate("final-differs", f"output[{item.index}]", "in other parts")
         whole, last = "".join(texts), next(reversed(item.said))
@@ -268,7 +268,7 @@ class Items:
                 tell_unread_event(self._assembly, value, where)
         else:
             self._assembly.deviate("unknown-part", f"output[{item.index}].content[{index}]", kind)
-            return self._assembly.whole_part(Opaque(NAME, _json.compact(exact(*place, value))))
+            return self._assembly.whole_part(Opaque(NAME, _json.compact(place.text(value))))
         key = (group, index)
         self.final_text(item, key, text)
         if item.key == key and isinstance(value, dict):
@@ -382,7 +382,7 @@ class Items:
             if late:
                 item.call.native = make_native(item.native | late)
         elif not item.done:
-            self._assembly.whole_part(Opaque(NAME, _json.compact(exact(*place, fields))))
+            self._assembly.whole_part(Opaque(NAME, _json.compact(place.text(fields))))
         if item.part is not None:
             item.extras |= late
 
@@ -390,8 +390,9 @@ class Items:
         for index, value in enumerate(as_list(fields.get("summary"))):
             self.final_text(item, ("summary", index), text_of(value))
         content = fields.get("content") or fields.get("reasoning_content") or fields.get("text")
+        inner = place.inner("content")
         for index, value in enumerate(as_list(content)):
-            self.final_content(item, index, value, (place[0], (*place[1], "content", index)))
+            self.final_content(item, index, value, inner.inner(index))
         seal = fields.get("encrypted_content")
         if item.done or not isinstance(seal, str):
             seal = None

@@ -6,99 +6,78 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final
 
-from test_keys_told_twice import Frame
+import wires
+from wires import Frame
 
 _USAGE: Final = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+_CHAT: Final = {"id": "x", "created": 1, "model": "m"}
+_OLLAMA: Final = {"created_at": "2026-01-01T00:00:00Z"}
+_GEMINI: Final = {"responseId": "r", "modelVersion": "m"}
 
 
 def _chat(arguments: str | None) -> Frame:
-    function = {"name": "ring"} if arguments is None else {"name": "ring", "arguments": arguments}
-    return {"id": "c0", "type": "function", "function": function}
+    call = wires.chat_call("ring", arguments)
+    return call if arguments is not None else {**call, "function": {"name": "ring"}}
 
 
 def chat_stream(arguments: str | None = "") -> list[Frame]:
-    def chunk(delta: Frame, reason: str | None = None) -> Frame:
-        choice = {"index": 0, "delta": delta, "finish_reason": reason}
-        return {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
-
-    call = chunk({"tool_calls": [{"index": 0, **_chat(arguments)}]})
-    last = {**chunk({}), "choices": [], "usage": _USAGE}
-    return [chunk({"role": "assistant", "content": None}), call, chunk({}, "tool_calls"), last]
+    head = {**_CHAT, "object": "chat.completion.chunk"}
+    deltas = [{"role": "assistant", "content": None}, {"tool_calls": [_chat(arguments)]}]
+    chunks = [*(wires.chat_chunk(delta, **head) for delta in deltas), wires.chat_chunk({}, "tool_calls", **head)]
+    return [*chunks, {**head, "choices": [], "usage": _USAGE}]
 
 
 def chat_whole(arguments: str | None = "{}") -> list[Frame]:
-    message = {"role": "assistant", "content": None, "tool_calls": [_chat(arguments)]}
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-    return [{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": _USAGE}]
-
-
-def _item(arguments: str, status: str) -> Frame:
-    item = {"type": "function_call", "id": "fc_0", "call_id": "c0", "name": "ring", "arguments": arguments}
-    return item | {"status": status}
-
-
-def _response(output: list[Frame], status: str) -> Frame:
-    return {"id": "r", "object": "response", "created_at": 1, "status": status, "model": "m", "output": output}
+    return [{**_CHAT, "object": "chat.completion", **wires.chat_answer(_chat(arguments)), "usage": _USAGE}]
 
 
 def responses_stream(arguments: str = "{}") -> list[Frame]:
-    place = {"item_id": "fc_0", "output_index": 0}
-    kind = "response.function_call_arguments"
-    grown = [{"type": f"{kind}.delta", **place, "delta": arguments}] if arguments else []
-    done = _item(arguments, "completed")
+    done = wires.function_call("ring", arguments, status="completed")
+    start, end = (
+        wires.responses_answer(*output, status=status, created_at=1, model="m")
+        for output, status in (((), "in_progress"), ((done,), "completed"))
+    )
     return [
-        {"type": "response.created", "response": _response([], "in_progress")},
-        {"type": "response.output_item.added", "output_index": 0, "item": _item("", "in_progress")},
-        *grown,
-        {"type": f"{kind}.done", **place, "arguments": arguments},
-        {"type": "response.output_item.done", "output_index": 0, "item": done},
-        {"type": "response.completed", "response": _response([done], "completed")},
+        {"type": "response.created", "response": start},
+        wires.item_added(wires.function_call("ring", status="in_progress")),
+        *([wires.arguments_delta(arguments)] if arguments else []),
+        wires.arguments_done(arguments),
+        wires.item_done(done),
+        {"type": "response.completed", "response": end},
     ]
 
 
 def responses_whole(arguments: str = "{}") -> list[Frame]:
-    return [_response([_item(arguments, "completed")], "completed")]
+    return [responses_stream(arguments)[-1]["response"]]
 
 
 def messages_stream(*pieces: str) -> list[Frame]:
-    message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None}
-    block = {"type": "tool_use", "id": "c0", "name": "ring", "input": {}}
-    grown = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
-    return [
-        {"type": "message_start", "message": message},
-        {"type": "content_block_start", "index": 0, "content_block": block},
-        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in grown),
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 3}},
-        {"type": "message_stop"},
-    ]
+    start, *rest = wires.messages_stream(
+        *wires.block_of(wires.tool_use("ring"), *map(wires.json_delta, pieces)), usage={"output_tokens": 3}
+    )
+    head = {"type": "message", "role": "assistant", "stop_reason": None}
+    return [{**start, "message": {**head, **start["message"]}}, *rest]
 
 
 def messages_whole() -> list[Frame]:
-    block = {"type": "tool_use", "id": "c0", "name": "ring", "input": {}}
-    message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block]}
-    return [message | {"stop_reason": "tool_use", "usage": {"input_tokens": 1, "output_tokens": 1}}]
+    return [{**wires.messages_answer(wires.tool_use("ring")), "usage": {"input_tokens": 1, "output_tokens": 1}}]
 
 
 def gemini(call: Frame, *, is_stream: bool) -> list[Frame]:
-    candidate: Frame = {"content": {"role": "model", "parts": [{"functionCall": call}]}, "index": 0}
-    end: Frame = {"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": "STOP", "index": 0}
-    told = {"responseId": "r", "modelVersion": "m"}
-    if is_stream:
-        return [{**told, "candidates": [candidate]}, {**told, "candidates": [end]}]
-    return [{**told, "candidates": [{**candidate, "finishReason": "STOP"}]}]
+    contents = [([{"functionCall": call}], None), ([{"text": ""}], "STOP")]
+    if not is_stream:
+        contents = [(contents[0][0], "STOP")]
+    frames = [wires.gemini_chunk(*parts, reason=reason, index=0) for parts, reason in contents]
+    for frame in frames:
+        frame["candidates"][0]["content"]["role"] = "model"
+    return [{**_GEMINI, **frame} for frame in frames]
 
 
 def ollama(arguments: Any, *, is_stream: bool) -> list[Frame]:
     function = {"name": "ring"} if arguments is None else {"name": "ring", "arguments": arguments}
-    line: Frame = {"model": "m", "created_at": "2026-01-01T00:00:00Z"}
-    message = {"role": "assistant", "content": "", "tool_calls": [{"id": "c0", "function": function}]}
-    end = {"done": True, "done_reason": "stop"}
-    if not is_stream:
-        return [{**line, "message": message, **end}]
-    return [
-        {**line, "message": message, "done": False}, {**line, "message": {"role": "assistant", "content": ""}, **end},
-    ]  # fmt: skip
+    call = {"id": "c0", "function": function}
+    lines = wires.ollama_stream(call) if is_stream else [wires.ollama_line(call, reason="stop")]
+    return [{**line, **_OLLAMA} for line in lines]
 
 
 BARE: dict[str, Callable[[], list[Frame]]] = {

@@ -8,12 +8,15 @@ without arguments is one, and calls whose values were changed are told from no o
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from test_keys_told_twice import CALLS, WIRES, Frame, Path, body_of, value_at
+import wires
+from two_calls import CALLS, OLLAMA_HEAD, TEXTS, WIRES, Path, value_at, wire_body
+from wires import Frame
 
 #: Members that hold what the model says for a call: nothing in them is damaged, where they are objects.
 ARGUMENTS = ("args", "arguments", "input")
@@ -158,9 +161,9 @@ def inserted(wire: str, frames: list[Frame]) -> Iterator[tuple[str, bytes]]:
         for how, other in altered(frame):
             line = json.dumps(other)
             for at in range(number, len(frames) + 1):
-                yield f"{number} {how} at {at}", body_of(wire, [*lines[:at], line, *lines[at:]])
+                yield f"{number} {how} at {at}", wire_body(wire, [*lines[:at], line, *lines[at:]])
             if wire.startswith("openai-chat"):
-                yield f"{number} {how} behind the end", body_of(wire, lines) + f"data: {line}\n\n".encode()
+                yield f"{number} {how} behind the end", wire_body(wire, lines) + f"data: {line}\n\n".encode()
 
 
 _CALL: Final = {"name": "ring", "arguments": '{"bell":"all"}'}
@@ -237,57 +240,32 @@ def bodies(wire: str, frames: list[Frame]) -> Iterator[tuple[str, bytes]]:
         for damage in (moved, renamed, retyped, broken):
             for how, other in damage(frame):
                 damaged = [*lines[:number], json.dumps(other), *lines[number + 1 :]]
-                yield f"{damage.__name__} {number}: {how}", body_of(wire, damaged)
+                yield f"{damage.__name__} {number}: {how}", wire_body(wire, damaged)
     for damage_of_lines in (cut,) if wire.endswith("whole") else (cut, joined):
         for how, damaged in damage_of_lines(lines):
-            yield f"{damage_of_lines.__name__} {how}", body_of(wire, damaged)
+            yield f"{damage_of_lines.__name__} {how}", wire_body(wire, damaged)
 
 
 # ---------------------------------------------------------------- further ways to tell the same two calls
 
-_TEXTS = [json.dumps(arguments) for _, arguments in CALLS]
-
-
-def _chat(*pieces: Frame) -> list[Frame]:
-    deltas = [{"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]} for piece in pieces]
-    return [*deltas, {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}]
-
 
 def _called(at: int, index: int | None, *, arguments: str = "") -> Frame:
-    place: Frame = {} if index is None else {"index": index}
-    function = {"name": CALLS[at][0], "arguments": arguments}
-    return {**place, "id": f"c{at}", "type": "function", "function": function}
+    return _placed(wires.chat_call(CALLS[at][0], arguments, at), index)
 
 
-def _goes_on(text: str, index: int | None) -> Frame:
-    return {**({} if index is None else {"index": index}), "function": {"arguments": text}}
+def _placed(call: Frame, index: int | None) -> Frame:
+    """The call or piece at another index, or without one."""
+    rest = {key: value for key, value in call.items() if key != "index"}
+    return rest if index is None else {"index": index, **rest}
 
 
 def _chat_in_pieces(*indices: int | None, size: int) -> list[Frame]:
     """Two calls, each begun and then told in pieces. `indices`: theirs."""
     pieces: list[Frame] = []
     for at, index in enumerate(indices):
-        text = _TEXTS[at]
-        pieces += [_called(at, index), *(_goes_on(text[i : i + size], index) for i in range(0, len(text), size))]
-    return _chat(*pieces)
-
-
-def _ollama(*calls: Frame) -> list[Frame]:
-    head = {"model": "m", "created_at": "2026-01-01T00:00:00Z"}
-    lines = [
-        {**head, "message": {"role": "assistant", "content": "", "tool_calls": [call]}, "done": False} for call in calls
-    ]
-    return [*lines, {**head, "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}]
-
-
-def _messages_at_once() -> list[Frame]:
-    frames: list[Frame] = [{"type": "message_start", "message": {"id": "m", "model": "m", "content": []}}]
-    for at, (name, arguments) in enumerate(CALLS):
-        block = {"type": "tool_use", "id": f"c{at}", "name": name, "input": arguments}
-        frames.append({"type": "content_block_start", "index": at, "content_block": block})
-        frames.append({"type": "content_block_stop", "index": at})
-    end = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {}}, {"type": "message_stop"}]
-    return [*frames, *end]
+        cut = [TEXTS[at][start : start + size] for start in range(0, len(TEXTS[at]), size)]
+        pieces += [_called(at, index), *(_placed(wires.chat_piece(text), index) for text in cut)]
+    return wires.chat_stream(*pieces)
 
 
 BASES: dict[str, list[Frame]] = {
@@ -295,15 +273,20 @@ BASES: dict[str, list[Frame]] = {
     "openai-chat, all at index 0": _chat_in_pieces(0, 0, size=12),
     "openai-chat, without an index": _chat_in_pieces(None, None, size=12),
     "openai-chat, in one piece": _chat_in_pieces(0, 1, size=99),
-    "openai-chat, whole ones at index 0": _chat(*(_called(at, 0, arguments=_TEXTS[at]) for at in (0, 1))),
-    "openai-chat, flat": _chat(
+    "openai-chat, whole ones at index 0": wires.chat_stream(*(_called(at, 0, arguments=TEXTS[at]) for at in (0, 1))),
+    "openai-chat, flat": wires.chat_stream(
         *(
-            {"index": at, "id": f"c{at}", "type": "function", "name": name, "arguments": _TEXTS[at]}
+            {"index": at, "id": f"c{at}", "type": "function", "name": name, "arguments": TEXTS[at]}
             for at, (name, _) in enumerate(CALLS)
         )
     ),
-    "ollama-chat, as texts": _ollama(
-        *({"function": {"name": name, "arguments": _TEXTS[at]}} for at, (name, _) in enumerate(CALLS))
+    "ollama-chat, as texts": [
+        {**line, **OLLAMA_HEAD}
+        for line in wires.ollama_stream(*(wires.ollama_call(name, TEXTS[at]) for at, (name, _) in enumerate(CALLS)))
+    ],
+    "anthropic-messages, at once": wires.messages_stream(
+        *itertools.chain.from_iterable(
+            wires.block_of(wires.tool_use(*call, at), at=at) for at, call in enumerate(CALLS)
+        )
     ),
-    "anthropic-messages, at once": _messages_at_once(),
 }

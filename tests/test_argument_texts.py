@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import wires
 from dragoman.decoding import decode
 from dragoman.types import ProtocolName
 
@@ -23,89 +24,49 @@ TOOLS = [
 ]
 
 
-def events(frames: list[Json]) -> bytes:
-    return "".join(f"data: {json.dumps(frame)}\n\n" for frame in frames).encode()
-
-
-def chat(name: str, told: Json) -> Json:
-    return {"id": "a", "type": "function", "function": {"name": name, "arguments": told}}
-
-
 def chat_stream(name: str, told: Json) -> bytes:
-    call = {"index": 0, **chat(name, told)}
-    rows = [({"role": "assistant"}, None), ({"tool_calls": [call]}, None), ({}, "tool_calls")]
-    choices = [{"index": 0, "delta": delta, "finish_reason": reason} for delta, reason in rows]
-    return events([{"id": "x", "choices": [choice]} for choice in choices]) + b"data: [DONE]\n\n"
+    start = wires.chat_chunk({"role": "assistant"})
+    return wires.body_of("openai-chat", [start, *wires.chat_stream(wires.chat_call(name, told))])
 
 
 def chat_whole(name: str, told: Json) -> bytes:
-    message = {"role": "assistant", "content": None, "tool_calls": [chat(name, told)]}
-    return json.dumps(
-        {"id": "x", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
-    ).encode()
+    return json.dumps(wires.chat_answer(wires.chat_call(name, told))).encode()
 
 
 def messages_stream(name: str, told: Json) -> bytes:
-    block = {"type": "tool_use", "id": "a", "name": name, "input": told}
-    rows: list[Json] = [
-        {"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "content": []}},
-        {"type": "content_block_start", "index": 0, "content_block": block},
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
-        {"type": "message_stop"},
-    ]
-    return events(rows)
+    frames = wires.messages_stream(*wires.block_of(wires.tool_use(name, told)))
+    return wires.body_of("anthropic-messages", frames, is_named=False)
 
 
 def messages_whole(name: str, told: Json) -> bytes:
-    block = {"type": "tool_use", "id": "a", "name": name, "input": told}
-    head = {"id": "m", "type": "message", "role": "assistant", "content": [block]}
-    return json.dumps({**head, "stop_reason": "tool_use"}).encode()
-
-
-def item(name: str, told: Json) -> Json:
-    return {"type": "function_call", "id": "f", "call_id": "a", "name": name, "arguments": told, "status": "completed"}
+    return json.dumps(wires.messages_answer(wires.tool_use(name, told))).encode()
 
 
 def responses_stream(name: str, told: Json) -> bytes:
-    done = {"id": "r", "object": "response", "status": "completed", "output": [item(name, told)]}
-    rows = [
-        {"type": "response.output_item.added", "output_index": 0, "item": item(name, "")},
-        {"type": "response.output_item.done", "output_index": 0, "item": item(name, told)},
-        {"type": "response.completed", "response": done},
-    ]
-    return events(rows)
+    start, done = (wires.function_call(name, text, status="completed") for text in ("", told))
+    frames = wires.responses_stream(wires.item_added(start), wires.item_done(done), output=[done])
+    return wires.body_of("openai-responses", frames[1:], is_named=False)
 
 
 def responses_whole(name: str, told: Json) -> bytes:
-    body = {"id": "r", "object": "response", "status": "completed", "output": [item(name, told)]}
-    return json.dumps(body).encode()
-
-
-def gemini(name: str, told: Json, **more: Json) -> Json:
-    return {"candidates": [{"content": {"parts": [{"functionCall": {"name": name, "args": told}}]}, **more}]}
+    return json.dumps(wires.responses_answer(wires.function_call(name, told, status="completed"))).encode()
 
 
 def gemini_stream(name: str, told: Json) -> bytes:
-    return events([gemini(name, told), {"candidates": [{"finishReason": "STOP"}]}])
+    end = {"candidates": [{"finishReason": "STOP"}]}
+    return wires.body_of("gemini-generate", [wires.gemini_chunk(wires.gemini_call(name, told)), end])
 
 
 def gemini_whole(name: str, told: Json) -> bytes:
-    return json.dumps(gemini(name, told, finishReason="STOP")).encode()
-
-
-def ollama_line(name: str, told: Json, *, is_done: bool) -> bytes:
-    call = {"function": {"name": name, "arguments": told}}
-    message = {"role": "assistant", "content": "", "tool_calls": [call]}
-    return json.dumps({"model": "m", "message": message, "done": is_done}).encode() + b"\n"
+    return json.dumps(wires.gemini_chunk(wires.gemini_call(name, told), reason="STOP")).encode()
 
 
 def ollama_stream(name: str, told: Json) -> bytes:
-    return ollama_line(name, told, is_done=False) + b'{"model": "m", "message": {"content": ""}, "done": true}\n'
+    return wires.body_of("ollama-chat", wires.ollama_stream(wires.ollama_call(name, told)))
 
 
 def ollama_whole(name: str, told: Json) -> bytes:
-    return ollama_line(name, told, is_done=True)
+    return wires.body_of("ollama-chat", [wires.ollama_line(wires.ollama_call(name, told), reason="stop")])
 
 
 WAYS: list[tuple[ProtocolName, Any]] = [

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+import wires
 from dragoman.decoding import decode
-from test_contradictions import FINISHED, ONE, OTHER, TOOLS, chat_rows, delivered, frames, halves
+from test_contradictions import FINISHED, ONE, OTHER, TOOLS, chat_rows, delivered, halves
 
 START: dict[str, Any] = {"type": "response.created", "response": {"id": "r", "model": "m", "output": []}}
 END: dict[str, Any] = {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": []}}
@@ -42,7 +43,7 @@ def test_a_call_of_one_kind_takes_no_arguments_of_the_other(kind: str, step: str
         {"type": f"response.{other}.{step}", "output_index": 0, "item_id": "fc", key: ONE},
         {"type": "response.output_item.done", "output_index": 0, "item": item | {"status": "completed"}},
     ]
-    reply = decode(frames(START, *rows, END), "openai-responses", tools=TOOLS)
+    reply = decode(wires.body_of("openai-responses", [START, *rows, END]), "openai-responses", tools=TOOLS)
     assert delivered(reply) == [] and reply.error is not None
 
 
@@ -65,7 +66,7 @@ def test_calls_whose_ids_rotate_are_told_once(texts: list[str], pieces: int, end
         rows += [{"type": "response.output_item.done", "item": whole | {"id": next(fresh)}}] if end else []
         final.append(whole | {"id": next(fresh)})
     rows.append({"type": "response.completed", "response": END["response"] | {"output": final if output else []}})
-    reply = decode(frames(*rows), "openai-responses", tools=TOOLS)
+    reply = decode(wires.body_of("openai-responses", rows), "openai-responses", tools=TOOLS)
     calls = delivered(reply)
     assert calls == made or (reply.error is not None and len(texts) > 1)
     assert len(calls) <= len(made) and all(call in made for call in calls)

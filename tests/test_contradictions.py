@@ -14,19 +14,16 @@ from typing import Any
 
 import pytest
 
+import wires
 from dragoman.decoding import decode
 from dragoman.events import Failure, Reply
+from wires import Frame
 
 Told = dict[str, str]
 TOOLS = [{"name": "ring", "parameters": {"type": "object", "properties": {"bell": {}, "loud": {}}}}]
 ONE, AGAIN, OTHER = '{"bell": "a", "loud": 1}', '{"loud":1,"bell":"a"}', '{"bell": "b", "loud": 1}'
 SHORTER = '{"bell": "a"}'
 TEXTS = ("", "{}", ONE, AGAIN, OTHER, SHORTER)
-
-
-def frames(*events: dict[str, Any], named: bool = True) -> bytes:
-    lines = [(b"event: %b\n" % event["type"].encode() if named else b"", json.dumps(event)) for event in events]
-    return b"".join(b"%bdata: %b\n\n" % (name, data.encode()) for name, data in lines)
 
 
 def halves(text: str) -> list[str]:
@@ -38,128 +35,98 @@ def halves(text: str) -> list[str]:
 
 def responses(told: Told) -> bytes:
     """`start`, `deltas`, `final`, `item`, `again`, `output`."""
-    item = {"type": "function_call", "id": "fc", "call_id": "c", "name": "ring", "status": "completed"}
-    at = {"output_index": 0, "item_id": "fc"}
-    rows: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": "r", "model": "m", "output": []}}]
-    rows.append({"type": "response.output_item.added", "output_index": 0, "item": item | arguments(told["start"])})
-    for piece in halves(told["deltas"]):
-        rows.append({"type": "response.function_call_arguments.delta", "delta": piece, **at})
-    if told["final"]:
-        rows.append({"type": "response.function_call_arguments.done", "arguments": told["final"], **at})
-    rows.append({"type": "response.output_item.done", "output_index": 0, "item": item | arguments(told["item"])})
-    if told["again"]:
-        rows.append({"type": "response.output_item.done", "output_index": 0, "item": item | arguments(told["again"])})
-    output = [item | arguments(told["output"])] if told["output"] else []
-    rows.append({"type": "response.completed", "response": {"id": "r", "status": "completed", "output": output}})
-    return frames(*rows)
 
+    def item(place: str) -> Frame:
+        return wires.function_call("ring", told[place], status="completed")
 
-def arguments(text: str) -> dict[str, Any]:
-    return {"arguments": text}
+    frames = [wires.item_added(item("start")), *map(wires.arguments_delta, halves(told["deltas"]))]
+    frames += [wires.arguments_done(told["final"])] if told["final"] else []
+    frames += [wires.item_done(item("item")), *([wires.item_done(item("again"))] if told["again"] else [])]
+    output = [item("output")] if told["output"] else []
+    return wires.body_of("openai-responses", wires.responses_stream(*frames, output=output))
 
 
 def messages(told: Told) -> bytes:
     """`start`, `restart`, `deltas`; `key` is a sibling of the start's `input`."""
-    block = {"type": "tool_use", "id": "c", "name": "ring", "input": json.loads(told["start"] or "{}")}
-    if told["key"]:
-        block["arguments"] = json.loads(told["key"])
-    rows: list[dict[str, Any]] = [{"type": "message_start", "message": {"id": "m", "model": "m", "content": []}}]
-    rows.append({"type": "content_block_start", "index": 0, "content_block": block})
-    if told["restart"]:
-        again = {"type": "tool_use", "id": "c", "name": "ring", "input": json.loads(told["restart"])}
-        rows.append({"type": "content_block_start", "index": 0, "content_block": again})
-    for piece in halves(told["deltas"]):
-        delta = {"type": "input_json_delta", "partial_json": piece}
-        rows.append({"type": "content_block_delta", "index": 0, "delta": delta})
-    rows.append({"type": "content_block_stop", "index": 0})
-    rows.append({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}})
-    return frames(*rows, {"type": "message_stop"})
+    beside = {"arguments": json.loads(told["key"])} if told["key"] else {}
+    start, *rest = wires.block_of(
+        wires.tool_use("ring", json.loads(told["start"] or "{}"), **beside),
+        *map(wires.json_delta, halves(told["deltas"])),
+    )
+    again = [wires.block_start(wires.tool_use("ring", json.loads(told["restart"])))] if told["restart"] else []
+    return wires.body_of("anthropic-messages", wires.messages_stream(start, *again, *rest))
 
 
 def chat(told: Told) -> bytes:
     """`deltas`, `message`; `key` is a sibling of the last delta's arguments, `finished` a message behind the reason."""
-    call = {"index": 0, "id": "c", "type": "function"}
-    deltas: list[dict[str, Any]] = [call | {"function": {"name": "ring", "arguments": ""}}]
-    deltas += [{"index": 0, "function": {"arguments": piece}} for piece in halves(told["deltas"])]
+    calls = [wires.chat_call("ring"), *map(wires.chat_piece, halves(told["deltas"]))]
     if told["key"]:
-        whole = {"name": "ring", "arguments": told["deltas"], "parameters": json.loads(told["key"])}
-        deltas = [call | {"function": whole}]
-    rows: list[dict[str, Any]] = [{"index": 0, "delta": {"tool_calls": [delta]}} for delta in deltas]
-    for place, end in (("message", None), ("", "tool_calls"), ("finished", None)):
-        row: dict[str, Any] = {"index": 0, "delta": {}, "finish_reason": end}
-        if place and told[place]:
-            row["message"] = {"tool_calls": [call | {"function": {"name": "ring", "arguments": told[place]}}]}
-        rows.append(row)
-    return frames(*({"id": "x", "choices": [row]} for row in rows), named=False) + b"data: [DONE]\n\n"
+        calls = [wires.chat_call("ring", told["deltas"])]
+        calls[0]["function"]["parameters"] = json.loads(told["key"])
+    *frames, end = wires.chat_stream(*calls)
+    frames += [wires.chat_chunk({}), end, wires.chat_chunk({})]
+    for place, at in (("message", -3), ("finished", -1)):
+        if told[place]:
+            frames[at]["choices"][0]["message"] = {"tool_calls": [wires.chat_call("ring", told[place])]}
+    return wires.body_of("openai-chat", frames)
 
 
 def ollama(told: Told) -> bytes:
     """`arguments` and `parameters` of one entry, `beside` it."""
-    function: dict[str, Any] = {"name": "ring"}
-    function |= {key: json.loads(told[key]) for key in ("arguments", "parameters") if told[key]}
-    entry: dict[str, Any] = {"function": function} | (
-        {"arguments": json.loads(told["beside"])} if told["beside"] else {}
-    )
-    line = {"message": {"role": "assistant", "content": "", "tool_calls": [entry]}, "done": False}
-    last = {"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
-    return b"".join(json.dumps({"model": "m", **row}).encode() + b"\n" for row in (line, last))
+    entry: Frame = {"function": {"name": "ring", **parsed(told, "arguments", "parameters")}}
+    if told["beside"]:
+        entry["arguments"] = json.loads(told["beside"])
+    return wires.body_of("ollama-chat", wires.ollama_stream(entry))
+
+
+def parsed(told: Told, *places: str) -> Frame:
+    """The values of the places that say something."""
+    return {place: json.loads(told[place]) for place in places if told[place]}
 
 
 def gemini_whole(told: Told) -> bytes:
     """`args` and its siblings."""
-    keys = ("args", "arguments", "parameters")
-    call = {"name": "ring", "id": "c"} | {key: json.loads(told[key]) for key in keys if told[key]}
-    return gemini_body(call)
+    return gemini_body({"name": "ring", "id": "c", **parsed(told, "args", "arguments", "parameters")})
 
 
 def gemini_pieces(told: Told) -> bytes:
     """`args` of the start, `pieces` by path, `repeated` pieces, `last` whole arguments at the end."""
-    calls: list[dict[str, Any]] = [{"name": "ring", "id": "c", "willContinue": True}]
-    if told["args"]:
-        calls[0]["args"] = json.loads(told["args"])
+    calls: list[Frame] = [{"name": "ring", "id": "c", "willContinue": True, **parsed(told, "args")}]
     for place in ("pieces", "repeated"):
-        for key, value in json.loads(told[place] or "{}").items():
-            kind = {"stringValue": value} if isinstance(value, str) else {"numberValue": value}
-            calls.append({"partialArgs": [{"jsonPath": f"$.{key}", **kind}], "willContinue": True})
+        calls += wires.partial_args(json.loads(told[place] or "{}"))
     calls.append({"args": json.loads(told["last"])} if told["last"] else {})
     return gemini_body(*calls)
 
 
-def gemini_body(*calls: dict[str, Any]) -> bytes:
-    candidates: list[dict[str, Any]] = [{"content": {"parts": [{"functionCall": call}]}, "index": 0} for call in calls]
-    candidates[-1]["finishReason"] = "STOP"
-    return frames(*({"candidates": [candidate]} for candidate in candidates), named=False)
+def gemini_body(*calls: Frame) -> bytes:
+    return wires.body_of("gemini-generate", wires.gemini_stream(*calls))
 
 
 def chat_whole(told: Told) -> bytes:
     """`arguments`, `parameters` and, beside the function, `flat`."""
-    function = {"name": "ring", "arguments": told["arguments"]}
-    function |= {"parameters": json.loads(told["parameters"])} if told["parameters"] else {}
-    call = {"id": "c", "type": "function", "function": function} | ({"arguments": told["flat"]} if told["flat"] else {})
-    choice = {"index": 0, "message": {"role": "assistant", "tool_calls": [call]}, "finish_reason": "tool_calls"}
-    return json.dumps({"id": "x", "object": "chat.completion", "model": "m", "choices": [choice]}).encode()
+    call = wires.chat_call("ring", told["arguments"], **({"arguments": told["flat"]} if told["flat"] else {}))
+    call["function"] |= parsed(told, "parameters")
+    return json.dumps(wires.chat_answer(call)).encode()
 
 
 def messages_whole(told: Told) -> bytes:
     """`input` and its siblings."""
-    keys = ("input", "arguments", "parameters")
-    block = {"type": "tool_use", "id": "c", "name": "ring"} | {key: json.loads(told[key]) for key in keys if told[key]}
-    body = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block]}
-    return json.dumps(body | {"stop_reason": "tool_use", "usage": {"input_tokens": 1, "output_tokens": 1}}).encode()
+    block = {"type": "tool_use", "id": "c", "name": "ring", **parsed(told, "input", "arguments", "parameters")}
+    return json.dumps(wires.messages_answer(block)).encode()
 
 
 def chat_renamed(told: Told) -> bytes:
     """`deltas`, and a message that has another id for the call."""
     wire = chat({"deltas": told["deltas"], "key": "", "message": told["renamed"], "finished": ""})
     start, message, rest = wire.partition(b'"message": {"tool_calls": [')
-    return start + message + rest.replace(b'"id": "c"', b'"id": "d"')
+    return start + message + rest.replace(b'"id": "c0"', b'"id": "d"')
 
 
 def responses_renamed(told: Told) -> bytes:
     """`deltas`, and a final list that has other ids for the call."""
     wire = responses(dict.fromkeys(("start", "final", "item", "again"), "") | told | {"output": told["renamed"]})
     start, completed, rest = wire.partition(b"event: response.completed")
-    return start + completed + rest.replace(b'"call_id": "c"', b'"call_id": "d"').replace(b'"id": "fc"', b'"id": "fd"')
+    return start + completed + rest.replace(b'"call_id": "c0"', b'"call_id": "d"').replace(b'"id": "i0"', b'"id": "id"')
 
 
 #: name → (protocol, body, places)
@@ -247,28 +214,27 @@ def test_what_a_provider_calls_unfinished_is_not_run(text: str, place: str, stat
         assert decode(body.encode(), "openai-responses", tools=TOOLS).tool_calls == []
         return
     wire = responses(told | {"item": text, place: text})
-    head, mark, rest = wire.rpartition(b'"status": "completed", "arguments"')
+    head, mark, rest = wire.rpartition(b'"status": "completed"}')
     assert mark
     reply = decode(head + mark.replace(b"completed", status.encode()) + rest, "openai-responses", tools=TOOLS)
     assert delivered(reply) == [] and reply.error is not None
 
 
-def chat_rows(*deltas: dict[str, Any]) -> bytes:
+def chat_rows(*deltas: Frame) -> bytes:
     """Chunks of a stream, without its end."""
-    rows = [{"index": 0, "delta": delta} for delta in deltas]
-    return frames(*({"id": "x", "choices": [row]} for row in rows), named=False)
+    return wires.body_of("openai-chat", map(wires.chat_chunk, deltas)).removesuffix(DONE)
 
 
-FINISHED = frames({"id": "x", "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}, named=False)
+DONE = b"data: [DONE]\n\n"
+FINISHED = wires.body_of("openai-chat", [wires.chat_chunk({}, "tool_calls")]).removesuffix(DONE)
 
 
 @pytest.mark.parametrize("more", [", 1", "x", '{"bell": "b"', "}"])
 @pytest.mark.parametrize("places", [{}, {"id": "c"}])
 def test_a_call_that_goes_on_behind_its_end(more: str, places: dict[str, Any]):
-    function = {"name": "ring", "arguments": '{"bell": "a"}'}
-    start = {"index": 0, "id": "c", "type": "function", "function": function}
+    start = wires.chat_call("ring", '{"bell": "a"}', id="c")
     rest = {"index": 0, **places, "function": {"arguments": more}}
-    body = chat_rows({"tool_calls": [start]}) + FINISHED + chat_rows({"tool_calls": [rest]}) + b"data: [DONE]\n\n"
+    body = chat_rows({"tool_calls": [start]}) + FINISHED + chat_rows({"tool_calls": [rest]}) + DONE
     reply = decode(body, "openai-chat", tools=TOOLS)
     assert reply.error is not None and (places or delivered(reply) == [])
 
@@ -276,8 +242,8 @@ def test_a_call_that_goes_on_behind_its_end(more: str, places: dict[str, Any]):
 @pytest.mark.parametrize("size", [1, 9])
 def test_a_call_of_one_kind_that_goes_on_as_another(size: int):
     custom = {"index": 0, "id": "c", "type": "custom", "custom": {"name": "ring", "input": "a"}}
-    function = {"index": 0, "id": "c", "type": "function", "function": {"name": "ring", "arguments": ""}}
-    more = [{"index": 0, "function": {"arguments": "b"}}] * size
+    function = wires.chat_call("ring", id="c")
+    more = [wires.chat_piece("b")] * size
     body = chat_rows({"tool_calls": [custom]}, *({"tool_calls": [one]} for one in more)) + FINISHED
     assert delivered(decode(body, "openai-chat", tools=TOOLS)) == []
     rest = {"index": 0, "custom": {"input": '{"bell": "a"}'}}
@@ -294,10 +260,8 @@ def test_a_later_piece_under_another_key(key: str, is_same: bool):
     function: dict[str, Any] = {"arguments": piece}
     entry: dict[str, Any] = {"index": 0, "function": function}
     (function if key == "parameters" else entry)[key] = other
-    start = {"index": 0, "id": "c", "type": "function", "function": {"name": "ring", "arguments": '{"bell": '}}
-    rows: list[dict[str, Any]] = [{"index": 0, "delta": {"tool_calls": [one]}} for one in (start, entry)]
-    rows.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
-    wire = frames(*({"id": "x", "choices": [row]} for row in rows), named=False) + b"data: [DONE]\n\n"
+    start = wires.chat_call("ring", '{"bell": ')
+    wire = wires.body_of("openai-chat", wires.chat_stream(start, entry))
     calls = delivered(decode(wire, "openai-chat", tools=TOOLS))
     assert calls == ([{"bell": "a"}] if is_same else [])
 
@@ -305,10 +269,7 @@ def test_a_later_piece_under_another_key(key: str, is_same: bool):
 def test_arguments_behind_another_call_are_not_those_of_one_that_waited():
     """Ollama: `ring` waits for its arguments until `toll` comes; what names no call behind that is nobody's."""
     rows = [{"name": "ring", "arguments": {}}, {"name": "toll", "arguments": {"bell": "b"}}, {"arguments": {"loud": 1}}]
-    messages = [{"role": "assistant", "content": "", "tool_calls": [{"function": function}]} for function in rows]
-    told: list[dict[str, Any]] = [{"model": "m", "message": message, "done": False} for message in messages]
-    told.append({"model": "m", "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"})
-    body = b"".join(json.dumps(line).encode() + b"\n" for line in told)
+    body = wires.body_of("ollama-chat", wires.ollama_stream(*({"function": function} for function in rows)))
     reply = decode(body, "ollama-chat", tools=[*TOOLS, {**TOOLS[0], "name": "toll"}])
     assert [(call.name, call.values()) for call in reply.tool_calls] == [("toll", {"bell": "b"})]
     assert [call.name for call in reply.failed_calls][:1] == ["ring"] and reply.error is not None
@@ -344,7 +305,7 @@ def beside(some: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[dic
 def made_of(told: list[dict[str, Any]]) -> tuple[list[tuple[str, Any]], Reply]:
     choices = [{"index": 0, "finish_reason": None} | each for each in told]
     choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
-    body = frames(*({"choices": [choice]} for choice in choices), named=False) + b"data: [DONE]\n\n"
+    body = wires.body_of("openai-chat", [{"choices": [choice]} for choice in choices])
     reply = decode(body, "openai-chat", tools=TOOLS)
     return [(call.name, call.values()) for call in reply.tool_calls], reply
 
@@ -390,10 +351,7 @@ def test_arguments_of_the_older_form_are_never_left_out(texts: tuple[str, str], 
 @pytest.mark.parametrize("way", ["beside", "behind", "before", "message"])
 def test_the_older_form_beside_two_calls_never_leaves_arguments_out(legacy: tuple[str, str], way: str):
     """Two calls with a `function_call`: a call runs empty only where the older form tells nothing that may be its."""
-    entries = [
-        {"index": index, "id": f"c{index}", "type": "function", "function": {"name": name, "arguments": text}}
-        for index, (name, text) in enumerate((("toll", ""), ("ring", ONE)))
-    ]
+    entries = [wires.chat_call(name, text, at) for at, (name, text) in enumerate((("toll", ""), ("ring", ONE)))]
     new, old = {"tool_calls": entries}, {"function_call": {"name": legacy[0], "arguments": legacy[1]}}
     ways = {"beside": [new | old], "behind": [new, old], "before": [old, new], "message": [new | old]}
     made, reply = made_of([{"message" if way == "message" else "delta": told} for told in ways[way]])

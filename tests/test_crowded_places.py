@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import wires
 from dragoman.decoding import decode
 from dragoman.events import Failure
-from test_contradictions import frames
 
 TOOLS = [{"name": name, "parameters": {"type": "object", "properties": {"bell": {}}}} for name in ("ring", "toll")]
 NOTHING, ONE, OTHER = "{}", '{"bell": "a"}', '{"bell": "b"}'
@@ -47,46 +47,31 @@ def messages(made: list[Made], order: tuple[int, ...]) -> bytes:
     told = []
     for call in made:
         start = json.loads(NOTHING if call.told == "later" else call.text)
-        block = {"type": "tool_use", "id": call.id, "name": call.name, "input": start}
-        delta = {"type": "input_json_delta", "partial_json": call.text}
-        deltas = (
-            [] if call.told == "start" or call.text == NOTHING else [{"type": "content_block_delta", "delta": delta}]
-        )
+        grows = call.told != "start" and call.text != NOTHING
         told.append([
-            [{"type": "content_block_start", "content_block": block}],
-            deltas,
-            [{"type": "content_block_stop"}] if call.is_ended else [],
+            [wires.block_start(wires.tool_use(call.name, start, id=call.id))],
+            [wires.block_delta(wires.json_delta(call.text))] if grows else [],
+            [wires.block_stop()] if call.is_ended else [],
         ])  # fmt: skip
-    rows = [{**row, "index": 0} for row in rows_in_order(order, told)]
-    return frames(
-        {"type": "message_start", "message": {"id": "m", "model": "m", "content": []}},
-        *rows,
-        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}},
-        {"type": "message_stop"},
-    )
+    return wires.body_of("anthropic-messages", wires.messages_stream(*rows_in_order(order, told)))
 
 
 def responses(made: list[Made], order: tuple[int, ...], index: int | None = 0) -> bytes:
     """Starts may tell the arguments, and ends do not."""
     told = []
     for call in made:
-        item = {"type": "function_call", "id": f"i{call.id}", "call_id": call.id}
-        item["name"] = call.name
-        delta = {"type": "response.function_call_arguments.delta", "item_id": item["id"], "delta": call.text}
-        start = {**item, "arguments": "" if call.told == "later" else call.text}
-        deltas = [] if call.told == "start" or call.text == NOTHING else [delta]
-        end = {**item, "arguments": "", "status": "completed"}
+        labels = {"id": f"i{call.id}", "call_id": call.id}
+        start = wires.function_call(call.name, "" if call.told == "later" else call.text, **labels)
+        delta = wires.arguments_delta(call.text) | {"item_id": labels["id"]}
+        end = wires.function_call(call.name, **labels, status="completed")
+        grows = call.told != "start" and call.text != NOTHING
         told.append([
-            [{"type": "response.output_item.added", "item": start}],
-            deltas,
-            [{"type": "response.output_item.done", "item": end}] if call.is_ended else [],
+            [wires.item_added(start)], [delta] if grows else [], [wires.item_done(end)] if call.is_ended else [],
         ])  # fmt: skip
     rows = rows_in_order(order, told)
-    return frames(
-        {"type": "response.created", "response": {"id": "r", "model": "m", "output": []}},
-        *(row if index is None else {**row, "output_index": index} for row in rows),
-        {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": []}},
-    )
+    if index is None:
+        rows = [{key: value for key, value in row.items() if key != "output_index"} for row in rows]
+    return wires.body_of("openai-responses", wires.responses_stream(*rows))
 
 
 def responses_without_index(made: list[Made], order: tuple[int, ...]) -> bytes:
@@ -97,17 +82,15 @@ def gemini(made: list[Made], order: tuple[int, ...]) -> bytes:
     """Pieces of arguments, or whole ones in the middle when `told` is "start"; every part has the call's id."""
     told = []
     for call in made:
+        values = json.loads(call.text)
         goes_on = {"id": call.id, "willContinue": True}
-        pieces = [{"jsonPath": f"$.{key}", "stringValue": text} for key, text in json.loads(call.text).items()]
-        middle = {"args": json.loads(call.text)} if call.told == "start" else {"partialArgs": pieces}
+        middle = [{"args": values}] if call.told == "start" and values else wires.partial_args(values)
         told.append([
             [{"name": call.name, **goes_on}],
-            [{**middle, **goes_on}] if pieces else [],
+            [{**row, **goes_on} for row in middle],
             [{"id": call.id}] if call.is_ended else [],
         ])  # fmt: skip
-    candidates: list[Row] = [{"content": {"parts": [{"functionCall": row}]}} for row in rows_in_order(order, told)]
-    candidates[-1]["finishReason"] = "STOP"
-    return frames(*({"candidates": [candidate]} for candidate in candidates), named=False)
+    return wires.body_of("gemini-generate", wires.gemini_stream(*rows_in_order(order, told)))
 
 
 PROTOCOLS: dict[str, tuple[str, Callable[[list[Made], tuple[int, ...]], bytes]]] = {

@@ -19,7 +19,7 @@ from dragoman.events import fold
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Opaque, Text, ToolCall
 from profiles import MORE_IN_SOAK
-from test_keys_told_twice import CALLS, body_of, made, read
+from two_calls import CALLS, made, read, wire_body
 
 #: What each whole answer says that may pass.
 SAID = (Text("Both."), *(ToolCall(f"call_{at}", name, json.dumps(told)) for at, (name, told) in enumerate(CALLS)))
@@ -54,7 +54,7 @@ def test_a_call_with_arguments_elsewhere_does_not_run_without(wire: str, every: 
     for number, (how, frames) in enumerate(strayed((BARE | BEHIND)[wire]())):
         if number % every:
             continue
-        told = read(wire, [body_of(wire, [json.dumps(frame) for frame in frames])])
+        told = read(wire, [wire_body(wire, [json.dumps(frame) for frame in frames])])
         assert told.error is not None or made(told) == [("ring", {"bell": "all"})], (how, made(told))
         tried += 1
     assert tried > 15
@@ -65,7 +65,7 @@ def test_arguments_in_the_start_of_a_message_are_those_of_its_call(id: str | Non
     frames = BARE["anthropic-messages, at once"]()
     block = {"type": "tool_use", "id": id, "name": "ring", "input": {"bell": "all"}}
     frames[0]["message"]["content"] = [block]
-    told = read("anthropic-messages", [body_of("anthropic-messages", [json.dumps(frame) for frame in frames])])
+    told = read("anthropic-messages", [wire_body("anthropic-messages", [json.dumps(frame) for frame in frames])])
     assert told.error is not None and not made(told)
 
 
@@ -74,7 +74,7 @@ def test_a_name_that_is_a_number_is_none(number: int) -> None:
     frames = BARE["openai-responses"]()
     item = frames[number]["item"] if number == 4 else frames[number]["response"]["output"][0]
     item["name"] = 5
-    assert read("openai-responses", [body_of("", [json.dumps(frame) for frame in frames])]).error is not None
+    assert read("openai-responses", [wire_body("", [json.dumps(frame) for frame in frames])]).error is not None
 
 
 @pytest.mark.parametrize("name", [5, True, ["ring"], {"x": "ring"}])
@@ -82,7 +82,7 @@ def test_the_end_of_arguments_that_names_no_tool_by_text_fails_its_call(name: ob
     frames = BARE["openai-responses"]()
     done = next(frame for frame in frames if frame["type"].endswith("arguments.done"))
     done["name"] = name
-    assert read("openai-responses", [body_of("", [json.dumps(frame) for frame in frames])]).error is not None
+    assert read("openai-responses", [wire_body("", [json.dumps(frame) for frame in frames])]).error is not None
 
 
 def test_another_id_at_the_end_of_an_item_is_told() -> None:
@@ -90,7 +90,7 @@ def test_another_id_at_the_end_of_an_item_is_told() -> None:
         frames = json.loads(json.dumps(BASES["openai-responses"]))
         done = next(frame for frame in frames if frame["type"].endswith("output_item.done"))
         done["item"]["call_id"] = told
-        read_back = read("openai-responses", [body_of("", [json.dumps(frame) for frame in frames])])
+        read_back = read("openai-responses", [wire_body("", [json.dumps(frame) for frame in frames])])
         assert ("changing-id" in [one.code for one in read_back.deviations]) is (told == "c9")
 
 
@@ -124,7 +124,7 @@ def test_a_tool_that_the_provider_runs_is_no_call_of_the_client(is_offered: bool
     lines = [json.dumps(event) for event in events] if is_stream else [json.dumps(final)]
     names = frozenset({item["name"]} if is_offered else {"ring"})
     decoder = PROTOCOLS["openai-responses"].decoder(new_id=counter(), offered_names=names)
-    body = body_of("openai-responses" if is_stream else "openai-responses, whole", lines)
+    body = wire_body("openai-responses" if is_stream else "openai-responses, whole", lines)
     told = fold([*decoder.feed(body), *decoder.close()])
     assert [call.arguments for call in told.tool_calls] == ([item["input"]] if is_offered else [])
     assert told.error is None and told.text == "Hi" and told.stop_reason == ("tool_use" if is_offered else "stop")
@@ -136,7 +136,7 @@ def test_a_tool_that_the_provider_runs_is_no_call_of_the_client(is_offered: bool
 def test_a_part_that_names_another_tool_than_its_call_runs_none(arguments: object, name: str, is_told: bool) -> None:
     part = {"functionCall": {"name": "ring", "args": arguments}, "name": name}
     line = json.dumps({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]})
-    told = read("gemini-generate", [body_of("gemini-generate", [line])])
+    told = read("gemini-generate", [wire_body("gemini-generate", [line])])
     assert (made(told) == [("ring", arguments)]) is is_told is (told.error is None)
 
 

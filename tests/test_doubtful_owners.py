@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+import wires
 from dragoman.decoding import decode
-from test_contradictions import frames
 
 TOOLS = [
     {"name": "add", "parameters": {"type": "object", "properties": {"n": {}}}},
@@ -20,30 +20,24 @@ Entry = tuple[str, str | None, dict[str, Any], int | None]
 
 def ollama(*entries: Entry) -> bytes:
     """Each entry of `tool_calls` in a line of its own: id, name, arguments, index."""
-    lines: list[dict[str, Any]] = []
+    calls = []
     for id, name, arguments, index in entries:
         function = {"name": name, "arguments": arguments, "index": index}
-        call = {"id": id, "function": {key: value for key, value in function.items() if value is not None}}
-        lines.append({"message": {"role": "assistant", "content": "", "tool_calls": [call]}, "done": False})
-    lines.append({"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"})
-    return b"".join(
-        json.dumps({"model": "m", "created_at": "2026-11-23T00:00:00Z", **line}).encode() + b"\n" for line in lines
-    )
+        calls.append({"id": id, "function": {key: value for key, value in function.items() if value is not None}})
+    return wires.body_of("ollama-chat", wires.ollama_stream(*calls))
 
 
 def messages(*events: dict[str, Any], is_good: bool = True) -> bytes:
-    start = {"type": "message_start", "message": {"id": "m", "model": "m", "content": []}}
-    reason = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}}]
-    return frames(start, *events, *(reason if is_good else []), {"type": "message_stop"})
+    *frames, reason, end = wires.messages_stream(*events)
+    return wires.body_of("anthropic-messages", [*frames, *([reason] if is_good else []), end])
 
 
 def block(name: str, id: str, input: dict[str, Any] | None = None) -> dict[str, Any]:
-    call = {"type": "tool_use", "id": id, "name": name, "input": input or {}}
-    return {"type": "content_block_start", "index": 0, "content_block": call}
+    return wires.block_start(wires.tool_use(name, input, id=id))
 
 
 def delta(text: str) -> dict[str, Any]:
-    return {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": text}}
+    return wires.block_delta(wires.json_delta(text))
 
 
 def read(protocol: str, body: bytes) -> list[tuple[str, Any]]:
@@ -93,14 +87,12 @@ def test_a_call_in_the_place_of_one_that_is_cut_is_not_run(cut: int):
 )
 @pytest.mark.parametrize("arguments", ["{}", '{"n": 1}'])
 def test_two_hundred_calls_at_once_are_delivered(has_index: bool, has_id: bool, in_pieces: bool, arguments: str):
-    rows: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
     for number in range(200):
         labels: dict[str, Any] = {"index": number} if has_index else {}
         head = {**labels, "type": "function", **({"id": f"c{number}"} if has_id else {})}
-        told = [{**head, "function": {"name": "add", "arguments": "" if in_pieces else arguments}}]
+        calls.append({**head, "function": {"name": "add", "arguments": "" if in_pieces else arguments}})
         if in_pieces:
-            told.append({**labels, "function": {"arguments": arguments}})
-        rows += [{"index": 0, "delta": {"tool_calls": [call]}} for call in told]
-    rows.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
-    body = frames(*({"id": "x", "choices": [row]} for row in rows), named=False) + b"data: [DONE]\n\n"
+            calls.append({**labels, "function": {"arguments": arguments}})
+    body = wires.body_of("openai-chat", wires.chat_stream(*calls))
     assert read("openai-chat", body) == [("add", json.loads(arguments))] * 200

@@ -16,6 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dragoman
+import wires
 from cases import counter
 from dragoman import _json
 from dragoman.events import (
@@ -38,7 +39,7 @@ from dragoman.response_stages import Policy, Rescue, Sequencer, stages_for
 from dragoman.stages.rescue import FAMILIES
 from dragoman.types import Tool, ToolCall
 from grammar import check, check_sequential
-from vendor_streams import stream
+from wires import Frame
 
 TOOLS = (
     Tool("note", "", _json.raw({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]})),
@@ -95,84 +96,69 @@ def order(parts: list[Planned], chance: random.Random, *, beside: bool) -> list[
     return steps
 
 
-def messages(parts: list[Planned], steps: list[tuple[int, str]]) -> list[dict[str, Any]]:
-    message = {"id": "m1", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": {}}
-    out: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
-    begins = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}}
-    names = {"text": "text", "thinking": "thinking", "call": "input_json"}
-    keys = {"text": "text", "thinking": "thinking", "call": "partial_json"}
+def messages(parts: list[Planned], steps: list[tuple[int, str]]) -> list[Frame]:
+    blocks: dict[str, Frame] = {
+        "text": {"type": "text", "text": ""}, "thinking": {"type": "thinking", "thinking": "", "signature": ""}
+    }  # fmt: skip
+    deltas = {"text": ("text_delta", "text"), "thinking": ("thinking_delta", "thinking")}
+    out: list[Frame] = []
     for at, piece in steps:
         kind = parts[at].kind
         if piece == "<":
-            block = {"type": kind, **begins[kind]} if kind in begins else {}
-            block = block or {"type": "tool_use", "id": f"toolu_{at}", "name": "note", "input": {}}
-            out.append({"type": "content_block_start", "index": at, "content_block": block})
+            out.append(wires.block_start(blocks.get(kind) or wires.tool_use("note", at=at), at))
         elif piece == ">":
-            out.append({"type": "content_block_stop", "index": at})
+            out.append(wires.block_stop(at))
+        elif kind == "call":
+            out.append(wires.block_delta(wires.json_delta(piece), at))
         else:
-            delta = {"type": f"{names[kind]}_delta", keys[kind]: piece}
-            out.append({"type": "content_block_delta", "index": at, "delta": delta})
+            name, key = deltas[kind]
+            out.append(wires.block_delta({"type": name, key: piece}, at))
     reason = "tool_use" if any(part.kind == "call" for part in parts) else "end_turn"
-    usage = {"output_tokens": 3}
-    out.append({"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None}, "usage": usage})
-    return [*out, {"type": "message_stop"}]
+    return wires.messages_stream(*out, reason=reason, usage={"output_tokens": 3})
 
 
-def responses(parts: list[Planned], steps: list[tuple[int, str]]) -> list[dict[str, Any]]:
-    head = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": "in_progress", "output": []}
-    out: list[dict[str, Any]] = [{"type": "response.created", "response": head}]
-    items: list[dict[str, Any]] = []
+def responses(parts: list[Planned], steps: list[tuple[int, str]]) -> list[Frame]:
+    items: list[Frame] = []
     for at, part in enumerate(parts):
         text = "".join(part.pieces)
-        item: dict[str, Any] = {"type": "message", "id": f"i{at}", "role": "assistant", "status": "completed"}
         if part.kind == "text":
-            item["content"] = [{"type": "output_text", "text": text, "annotations": []}]
+            content = [{"type": "output_text", "text": text, "annotations": []}]
+            items.append({"type": "message", "id": f"i{at}", "role": "assistant", "status": "completed"})
+            items[-1]["content"] = content
         elif part.kind == "thinking":
-            item = {"type": "reasoning", "id": f"i{at}", "summary": [{"type": "summary_text", "text": text}]}
+            items.append({"type": "reasoning", "id": f"i{at}", "summary": [{"type": "summary_text", "text": text}]})
         else:
-            item = {"type": "function_call", "id": f"i{at}", "call_id": f"c{at}", "name": "note", "arguments": text}
-        items.append(item)
+            items.append(wires.function_call("note", text, at))
     deltas = {
         "text": ("response.output_text.delta", {"content_index": 0}),
         "thinking": ("response.reasoning_summary_text.delta", {"summary_index": 0}),
         "call": ("response.function_call_arguments.delta", {}),
     }
-    empty: dict[str, dict[str, Any]] = {"text": {"content": []}, "thinking": {"summary": []}, "call": {"arguments": ""}}
+    empty: dict[str, Frame] = {"text": {"content": []}, "thinking": {"summary": []}, "call": {"arguments": ""}}
+    out: list[Frame] = []
     for at, piece in steps:
         kind = parts[at].kind
-        place = {"output_index": at, "item_id": f"i{at}"}
         if piece == "<":
-            begun = {**items[at], **empty[kind]}
-            out.append({"type": "response.output_item.added", "output_index": at, "item": begun})
+            out.append(wires.item_added({**items[at], **empty[kind]}, at))
         elif piece == ">":
-            out.append({"type": "response.output_item.done", "output_index": at, "item": items[at]})
+            out.append(wires.item_done(items[at], at))
         else:
             name, more = deltas[kind]
-            out.append({"type": name, **place, **more, "delta": piece})
-    end = {**head, "status": "completed", "output": items}
-    return [*out, {"type": "response.completed", "response": end}]
+            out.append({"type": name, "output_index": at, "item_id": f"i{at}", **more, "delta": piece})
+    return wires.responses_stream(*out, output=items)
 
 
-def chat(parts: list[Planned], steps: list[tuple[int, str]]) -> list[dict[str, Any]]:
-    out = []
+def chat(parts: list[Planned], steps: list[tuple[int, str]]) -> list[Frame]:
+    out: list[Frame] = [{"role": "assistant", "content": ""}]
     numbers = {at: number for number, at in enumerate(at for at, part in enumerate(parts) if part.kind == "call")}
     for at, piece in steps:
         kind = parts[at].kind
-        if piece == ">" or (piece == "<" and kind != "call"):
-            continue
-        if kind == "call":
-            call: dict[str, Any] = {"index": numbers[at], "function": {"arguments": piece}}
-            if piece == "<":
-                call = {**call, "id": f"c{at}", "type": "function", "function": {"name": "note", "arguments": ""}}
-            out.append({"tool_calls": [call]})
-        else:
+        if kind == "call" and piece != ">":
+            call = wires.chat_call("note", id=f"c{at}") if piece == "<" else wires.chat_piece(piece)
+            out.append({"tool_calls": [{**call, "index": numbers[at]}]})
+        elif piece not in ("<", ">"):
             out.append({"content" if kind == "text" else "reasoning_content": piece})
-    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-    said = [(delta, None) for delta in ({"role": "assistant", "content": ""}, *out)]
-    return [
-        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
-        for delta, reason in [*said, ({}, "tool_calls" if numbers else "stop")]
-    ]
+    return [*map(wires.chat_chunk, out), wires.chat_chunk({}, "tool_calls" if numbers else "stop")]
 
 
 def turns(parts: list[Planned], steps: list[tuple[int, str]]) -> list[tuple[str, str]]:
@@ -187,26 +173,21 @@ def turns(parts: list[Planned], steps: list[tuple[int, str]]) -> list[tuple[str,
     return said
 
 
-def gemini(parts: list[Planned], steps: list[tuple[int, str]]) -> list[dict[str, Any]]:
+def gemini(parts: list[Planned], steps: list[tuple[int, str]]) -> list[Frame]:
     out = []
     for kind, text in turns(parts, steps):
-        part: dict[str, Any] = {"text": text, **({"thought": True} if kind == "thinking" else {})}
-        if kind == "call":
-            part = {"functionCall": {"name": "note", "args": json.loads(text)}}
-        out.append({"candidates": [{"content": {"parts": [part], "role": "model"}, "index": 0}], "modelVersion": "m"})
-    content = {"parts": [{"text": ""}], "role": "model"}
-    return [*out, {"candidates": [{"content": content, "index": 0, "finishReason": "STOP"}], "modelVersion": "m"}]
+        part: Frame = {"text": text, **({"thought": True} if kind == "thinking" else {})}
+        out.append(wires.gemini_chunk(wires.gemini_call("note", json.loads(text)) if kind == "call" else part))
+    return [*out, wires.GEMINI_END]
 
 
-def ollama(parts: list[Planned], steps: list[tuple[int, str]]) -> list[dict[str, Any]]:
-    out: list[dict[str, Any]] = []
+def ollama(parts: list[Planned], steps: list[tuple[int, str]]) -> list[Frame]:
+    out: list[Frame] = []
     for kind, text in turns(parts, steps):
-        said: dict[str, Any] = {"content": text} if kind == "text" else {"content": "", "thinking": text}
-        if kind == "call":
-            said = {"content": "", "tool_calls": [{"function": {"name": "note", "arguments": json.loads(text)}}]}
-        out.append({"model": "m", "message": {"role": "assistant", **said}, "done": False})
-    last = {"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
-    return [*out, {"model": "m", **last}]
+        calls = [wires.ollama_call("note", json.loads(text))] if kind == "call" else []
+        said = {"text": {"content": text}, "thinking": {"thinking": text}}.get(kind, {})
+        out.append(wires.ollama_line(*calls, **said))
+    return [*out, wires.ollama_line(reason="stop")]
 
 
 WRITERS = {
@@ -263,7 +244,7 @@ def check_clients(events: list[Event]) -> None:
 def test_every_call_that_began_ends_and_none_is_lost(protocol, seed, beside, size):
     chance = random.Random(seed)
     parts = plan(chance)
-    body = stream(WRITERS[protocol](parts, order(parts, chance, beside=beside)), protocol)
+    body = wires.body_of(protocol, WRITERS[protocol](parts, order(parts, chance, beside=beside)))
     events = check(read(body, protocol, size, sequential=False))
     check_ends(events)
     reply = fold(events)
@@ -286,7 +267,7 @@ def test_texts_that_are_open_at_once_each_have_their_call():
     ]
     parts.append(Planned("call", ['{"a": "Bonn"}'], "Bonn", is_stopped=True))
     steps = order(parts, random.Random(0), beside=False)
-    body = stream(messages(parts, steps), "anthropic-messages")
+    body = wires.body_of("anthropic-messages", messages(parts, steps))
     for sequential in (False, True):
         reply = fold(check(read(body, "anthropic-messages", 1 << 20, sequential=sequential)))
         assert [call.arguments for call in reply.tool_calls] == [

@@ -7,10 +7,10 @@ model's. `length` stands, because it says why.
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
+import wires
 from cases import counter
 from dragoman.errors import CALL_FAILED, call_failure, is_unusable
 from dragoman.events import Event, Failure, Finish, Reply, Start, ToolCallEnd, ToolCallFailed, ToolCallStart, fold
@@ -19,6 +19,7 @@ from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Tool
 from grammar import check, check_sequential
+from wires import Frame
 
 NAMES = ("lift_gate", "drop_gate")
 TOOLS = tuple(Tool(name) for name in NAMES)
@@ -26,77 +27,46 @@ GOOD, BAD = '{"gate": 3}', '{"gate": 3, "speed"'
 WORDS = "One moment."
 
 
-def events_of(data: list[dict[str, Any]], *, named: bool = True) -> bytes:
-    """An event stream; `named`: each event has its type on a line of its own."""
-    return b"".join(
-        (b"event: %b\n" % event["type"].encode() if named else b"") + b"data: %b\n\n" % json.dumps(event).encode()
-        for event in data
-    )
-
-
 def chat(calls: list[tuple[str, str]], end: str) -> bytes:
-    deltas: list[dict[str, Any]] = [{"content": WORDS}]
-    for index, (name, text) in enumerate(calls):
-        function = {"name": name, "arguments": text}
-        deltas.append({"tool_calls": [{"index": index, "id": f"c{index}", "type": "function", "function": function}]})
-    word = {"stop": "tool_calls", "length": "length"}[end]
-    chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
-    last = {"choices": [{"index": 0, "delta": {}, "finish_reason": word}]}
-    return events_of([*chunks, last], named=False) + b"data: [DONE]\n\n"
+    told = [wires.chat_call(*call, at) for at, call in enumerate(calls)]
+    frames = wires.chat_stream(*told, reason={"stop": "tool_calls", "length": "length"}[end])
+    return wires.body_of("openai-chat", [wires.chat_chunk({"content": WORDS}), *frames])
 
 
 def messages(calls: list[tuple[str, str]], end: str) -> bytes:
-    begun = {"id": "msg_1", "model": "m", "content": [], "usage": {"input_tokens": 5, "output_tokens": 1}}
-    events: list[dict[str, Any]] = [{"type": "message_start", "message": begun}]
-    blocks: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        ({"type": "text", "text": ""}, {"type": "text_delta", "text": WORDS})
-    ]
-    for index, (name, text) in enumerate(calls):
-        block = {"type": "tool_use", "id": f"c{index}", "name": name, "input": {}}
-        blocks.append((block, {"type": "input_json_delta", "partial_json": text}))
-    for index, (block, delta) in enumerate(blocks):
-        events.append({"type": "content_block_start", "index": index, "content_block": block})
-        events.append({"type": "content_block_delta", "index": index, "delta": delta})
-        events.append({"type": "content_block_stop", "index": index})
-    word = {"stop": "tool_use", "length": "max_tokens"}[end]
-    events.append({"type": "message_delta", "delta": {"stop_reason": word}, "usage": {"output_tokens": 9}})
-    return events_of([*events, {"type": "message_stop"}])
+    blocks = wires.block_of({"type": "text", "text": ""}, {"type": "text_delta", "text": WORDS})
+    for at, (name, text) in enumerate(calls, 1):
+        blocks += wires.block_of(wires.tool_use(name, at=at), wires.json_delta(text), at=at)
+    reason = {"stop": "tool_use", "length": "max_tokens"}[end]
+    return wires.body_of("anthropic-messages", wires.messages_stream(*blocks, reason=reason))
 
 
 def responses(calls: list[tuple[str, str]], end: str) -> bytes:
-    items: list[dict[str, Any]] = [
-        {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": WORDS}]}
-    ]
-    for index, (name, text) in enumerate(calls):
-        items.append({"type": "function_call", "id": f"fc_{index}", "call_id": f"c{index}", "name": name})
-        items[-1]["arguments"] = text
-    events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": "resp_1", "model": "m"}}]
-    for index, item in enumerate(items):
-        events.append({"type": "response.output_item.added", "output_index": index, "item": item | {"arguments": ""}})
-        events.append({"type": "response.output_item.done", "output_index": index, "item": item})
-    word = {"stop": "completed", "length": "incomplete"}[end]
-    details = {"reason": "max_output_tokens"} if end == "length" else None
-    last = {"id": "resp_1", "status": word, "output": items, "incomplete_details": details}
-    return events_of([*events, {"type": f"response.{word}", "response": last}])
+    said = [{"type": "output_text", "text": WORDS}]
+    items: list[Frame] = [{"type": "message", "id": "msg_1", "role": "assistant", "content": said}]
+    items += [wires.function_call(*call, at) for at, call in enumerate(calls)]
+    frames: list[Frame] = []
+    for at, item in enumerate(items):
+        frames += [wires.item_added(item | {"arguments": ""}, at), wires.item_done(item, at)]
+    *frames, last = wires.responses_stream(*frames, output=items)
+    if end == "length":
+        details = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+        last = {"type": "response.incomplete", "response": last["response"] | details}
+    return wires.body_of("openai-responses", [*frames, last])
 
 
 def ollama(calls: list[tuple[str, str]], end: str) -> bytes:
-    lines: list[dict[str, Any]] = [{"message": {"role": "assistant", "content": WORDS}, "done": False}]
-    for name, text in calls:
-        function = {"name": name, "arguments": json.loads(text) if text == GOOD else text}
-        lines.append({"message": {"role": "assistant", "content": "", "tool_calls": [{"function": function}]}})
-        lines[-1]["done"] = False
-    lines.append({"message": {"role": "assistant", "content": ""}, "done": True, "done_reason": end})
-    return b"".join(json.dumps({"model": "m", **line}).encode() + b"\n" for line in lines)
+    told = [wires.ollama_call(name, json.loads(text) if text == GOOD else text) for name, text in calls]
+    *lines, _ = wires.ollama_stream(*told)
+    return wires.body_of("ollama-chat", [wires.ollama_line(content=WORDS), *lines, wires.ollama_line(reason=end)])
 
 
 def gemini(calls: list[tuple[str, str]], end: str) -> bytes:
-    parts: list[dict[str, Any]] = [{"text": WORDS}]
-    for name, text in calls:
-        parts.append({"functionCall": {"name": name, "args": json.loads(text) if text == GOOD else text}})
-    candidates = [{"content": {"role": "model", "parts": [part]}, "index": 0} for part in parts]
-    candidates[-1]["finishReason"] = {"stop": "STOP", "length": "MAX_TOKENS"}[end]
-    return events_of([{"candidates": [candidate]} for candidate in candidates], named=False)
+    parts: list[Frame] = [{"text": WORDS}]
+    parts += [wires.gemini_call(name, json.loads(text) if text == GOOD else text) for name, text in calls]
+    reasons = [*[None] * (len(parts) - 1), {"stop": "STOP", "length": "MAX_TOKENS"}[end]]
+    chunks = [wires.gemini_chunk(part, reason=reason) for part, reason in zip(parts, reasons, strict=True)]
+    return wires.body_of("gemini-generate", chunks)
 
 
 PROVIDERS = {

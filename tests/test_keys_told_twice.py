@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -19,222 +19,11 @@ from cases import counter
 from conversations import reply
 from dragoman.codec import repeated_keys
 from dragoman.codec.framing import event_stream
-from dragoman.events import Reply, fold
-from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.protocols.openai_chat.response import calls as chat_calls
-from dragoman.response_stages import Policy, nothing_fits, stages_for
-from dragoman.types import Text, Tool, ToolCall
+from dragoman.types import Text, ToolCall
 from plain_clients import run_by
-
-Frame = dict[str, Any]
-Path = tuple[str | int, ...]
-TOOLS = tuple(Tool(name, "") for name in ("ring", "toll"))
-CALLS = [("ring", {"bell": "a", "loud": 2}), ("toll", {"bell": "b"})]
-PIECES = [('{"bell": "a",', ' "loud": 2}'), ('{"bell"', ': "b"}')]
-
-
-#: All arguments of a call in one piece, so that who does not read it has `{}`.
-AT_ONCE = [(json.dumps(arguments),) for _, arguments in CALLS]
-
-
-def chat(told: Sequence[tuple[str, ...]] = PIECES) -> tuple[list[Frame], list[Path]]:
-    frames: list[Frame] = []
-    for at, (name, _) in enumerate(CALLS):
-        function = {"name": name, "arguments": ""}
-        pieces: list[Frame] = [{"index": at, "id": f"c{at}", "type": "function", "function": function}]
-        pieces += [{"index": at, "function": {"arguments": text}} for text in told[at]]
-        frames += [{"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]} for piece in pieces]
-    return [*frames, {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}], [("choices",)]
-
-
-def chat_whole() -> tuple[list[Frame], list[Path]]:
-    calls = [
-        {"id": f"c{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        for at, (name, arguments) in enumerate(CALLS)
-    ]
-    message = {"role": "assistant", "content": None, "tool_calls": calls}
-    return [{"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}], [("choices",)]
-
-
-def chat_at_once() -> tuple[list[Frame], list[Path]]:
-    frames: list[Frame] = []
-    for at, (name, arguments) in enumerate(CALLS):
-        function = {"name": name, "arguments": json.dumps(arguments)}
-        piece = {"index": at, "id": f"c{at}", "type": "function", "function": function}
-        frames.append({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]})
-    return [*frames, {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}], [("choices",)]
-
-
-def chat_piece() -> tuple[list[Frame], list[Path]]:
-    return chat(AT_ONCE)
-
-
-def messages_piece() -> tuple[list[Frame], list[Path]]:
-    return messages(AT_ONCE)
-
-
-def messages(told: Sequence[tuple[str, ...]] = PIECES) -> tuple[list[Frame], list[Path]]:
-    frames: list[Frame] = [{"type": "message_start", "message": {"id": "m", "model": "m", "content": []}}]
-    for at, (name, _) in enumerate(CALLS):
-        block = {"type": "tool_use", "id": f"c{at}", "name": name, "input": {}}
-        frames.append({"type": "content_block_start", "index": at, "content_block": block})
-        for text in told[at]:
-            delta = {"type": "input_json_delta", "partial_json": text}
-            frames.append({"type": "content_block_delta", "index": at, "delta": delta})
-        frames.append({"type": "content_block_stop", "index": at})
-    end = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {}}, {"type": "message_stop"}]
-    return [*frames, *end], [("content_block",), ("delta",), ("index",), ("type",)]
-
-
-def messages_whole() -> tuple[list[Frame], list[Path]]:
-    content = [
-        {"type": "tool_use", "id": f"c{at}", "name": name, "input": arguments}
-        for at, (name, arguments) in enumerate(CALLS)
-    ]
-    body = {"type": "message", "id": "m", "role": "assistant", "model": "m"}
-    return [{**body, "content": content, "stop_reason": "tool_use"}], [("content",)]
-
-
-def responses() -> tuple[list[Frame], list[Path]]:
-    frames: list[Frame] = [{"type": "response.created", "response": {"id": "r", "model": "m", "output": []}}]
-    output = []
-    for at, (name, _) in enumerate(CALLS):
-        item = {"type": "function_call", "id": f"i{at}", "call_id": f"c{at}", "name": name, "arguments": ""}
-        place = {"output_index": at, "item_id": f"i{at}"}
-        frames.append({"type": "response.output_item.added", "output_index": at, "item": item})
-        for text in PIECES[at]:
-            frames.append({"type": "response.function_call_arguments.delta", **place, "delta": text})
-        whole = "".join(PIECES[at])
-        frames.append({"type": "response.function_call_arguments.done", **place, "arguments": whole})
-        output.append({**item, "arguments": whole, "status": "completed"})
-        frames.append({"type": "response.output_item.done", "output_index": at, "item": output[-1]})
-    final = {"id": "r", "object": "response", "status": "completed", "output": output}
-    frames.append({"type": "response.completed", "response": final})
-    return frames, [
-        ("item",),
-        ("output_index",),
-        ("item_id",),
-        ("delta",),
-        ("arguments",),
-        ("type",),
-        ("response", "output"),
-    ]
-
-
-def responses_deltas() -> tuple[list[Frame], list[Path]]:
-    """Of each call nothing but its beginning and its pieces: nothing later tells them again."""
-    frames, places = responses()
-    told = ("response.function_call_arguments.done", "response.output_item.done")
-    kept = [frame for frame in frames[:-1] if frame["type"] not in told]
-    end = {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": []}}
-    return [*kept, end], places
-
-
-def responses_items() -> tuple[list[Frame], list[Path]]:
-    frames: list[Frame] = [{"type": "response.created", "response": {"id": "r", "model": "m", "output": []}}]
-    for at, (name, arguments) in enumerate(CALLS):
-        item = {"type": "function_call", "id": f"i{at}", "call_id": f"c{at}", "name": name, "status": "completed"}
-        whole = {**item, "arguments": json.dumps(arguments)}
-        frames.append({"type": "response.output_item.done", "output_index": at, "item": whole})
-    end = {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": []}}
-    return [*frames, end], [("item",)]
-
-
-def responses_whole() -> tuple[list[Frame], list[Path]]:
-    frames, _ = responses()
-    return [frames[-1]["response"]], [("output",)]
-
-
-#: Pieces of calls that come in turns: each may stand in the other's place, and both are as whole then.
-LETTERS = [['{"bell": "', *"abcdefghijkl", '"}'], ['{"bell": "', *"mnopqrstuvwx", '"}']]
-
-
-def in_turns(write: Callable[[int, str], Frame]) -> list[Frame]:
-    """Some pieces of the one call and the other by turns, most of the rest one call at a time, so that they come
-    together, and both ends."""
-    pairs = [(at, LETTERS[at][step]) for step in range(4) for at in (0, 1)]
-    pairs += [(at, text) for at in (0, 1) for text in LETTERS[at][4:-1]]
-    pairs += [(at, LETTERS[at][-1]) for at in (0, 1)]
-    return [write(at, text) for at, text in pairs]
-
-
-def chat_in_turns() -> tuple[list[Frame], list[Path]]:
-    def write(at: int, text: str) -> Frame:
-        return {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": at, "function": {"arguments": text}}]}}]}
-
-    frames, _ = chat()
-    starts = [frame for frame in frames if '"name"' in json.dumps(frame)]
-    return [*starts, *in_turns(write), frames[-1]], [("choices", 0, "delta")]
-
-
-def messages_in_turns() -> tuple[list[Frame], list[Path]]:
-    def write(at: int, text: str) -> Frame:
-        delta = {"type": "input_json_delta", "partial_json": text}
-        return {"type": "content_block_delta", "index": at, "delta": delta}
-
-    frames, _ = messages()
-    starts, stops = ([one for one in frames if one["type"] == f"content_block_{kind}"] for kind in ("start", "stop"))
-    return [frames[0], *starts, *in_turns(write), *stops, *frames[-2:]], [("delta",), ("index",)]
-
-
-def responses_in_turns() -> tuple[list[Frame], list[Path]]:
-    def write(at: int, text: str) -> Frame:
-        return {"type": "response.function_call_arguments.delta", "output_index": at, "delta": text}
-
-    frames, _ = responses_deltas()
-    starts = [frame for frame in frames if frame["type"] == "response.output_item.added"]
-    return [frames[0], *starts, *in_turns(write), frames[-1]], [("delta",), ("output_index",)]
-
-
-def gemini() -> tuple[list[Frame], list[Path]]:
-    frames = [
-        {"candidates": [{"content": {"parts": [{"functionCall": {"name": name, "args": arguments}}]}}]}
-        for name, arguments in CALLS
-    ]
-    end = {"candidates": [{"content": {"parts": [{"text": ""}]}, "finishReason": "STOP"}]}
-    return [*frames, end], [("candidates", 0, "content")]
-
-
-def gemini_pieces() -> tuple[list[Frame], list[Path]]:
-    calls: list[Frame] = []
-    for name, arguments in CALLS:
-        calls.append({"name": name, "willContinue": True})
-        for key, value in arguments.items():
-            said = {"stringValue": value} if isinstance(value, str) else {"numberValue": value}
-            calls.append({"partialArgs": [{"jsonPath": f"$.{key}", **said}], "willContinue": True})
-        calls.append({})
-    frames = [{"candidates": [{"content": {"parts": [{"functionCall": call}]}}]} for call in calls]
-    end = {"candidates": [{"content": {"parts": [{"text": ""}]}, "finishReason": "STOP"}]}
-    return [*frames, end], [("candidates", 0, "content")]
-
-
-def ollama() -> tuple[list[Frame], list[Path]]:
-    head = {"model": "m", "created_at": "2026-01-01T00:00:00Z"}
-    frames = [
-        {
-            **head,
-            "message": {
-                "role": "assistant",
-                "content": "",
-                "tool_calls": [{"id": f"c{at}", "function": {"name": name, "arguments": arguments}}],
-            },
-            "done": False,
-        }
-        for at, (name, arguments) in enumerate(CALLS)
-    ]
-    end = {**head, "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
-    return [*frames, end], [("message",)]
-
-
-WIRES = {
-    "openai-chat": chat, "openai-chat, a piece": chat_piece, "anthropic-messages, a piece": messages_piece,
-    "openai-chat, at once": chat_at_once, "openai-chat, whole": chat_whole,
-    "anthropic-messages": messages, "anthropic-messages, whole": messages_whole, "openai-responses": responses,
-    "openai-responses, items": responses_items, "openai-responses, deltas": responses_deltas,
-    "openai-responses, whole": responses_whole,
-    "gemini-generate": gemini, "gemini-generate, pieces": gemini_pieces, "ollama-chat": ollama,
-}  # fmt: skip
+from two_calls import CALLS, LETTERS, TURNS, WIRES, Path, made, read, value_at, wire_body
 
 
 def members(value: object, path: Path) -> Iterator[Path]:
@@ -306,43 +95,11 @@ def doubled(value: object, path: Path, other: object, *, is_last: bool, joint: s
     return f"{{{', '.join(told)}}}"
 
 
-def value_at(frame: object, path: Path) -> object:
-    for step in path:
-        frame = frame[step]  # type: ignore[index]
-    return frame
-
-
-def body_of(wire: str, lines: list[str]) -> bytes:
-    if wire == "ollama-chat":
-        return "".join(f"{line}\n" for line in lines).encode()
-    if wire.endswith("whole"):
-        return lines[0].encode()
-    end = "data: [DONE]\n\n" if wire.startswith("openai-chat") else ""
-    return ("".join(f"data: {line}\n\n" for line in lines) + end).encode()
-
-
-def read(wire: str, pieces: list[bytes]) -> Reply:
-    protocol = PROTOCOLS[wire.split(",")[0]]  # type: ignore[index]
-    new_id = counter()
-    names = frozenset(tool.name for tool in TOOLS)
-    decoder = protocol.decoder(new_id=new_id, offered_names=names, takes_nothing=nothing_fits(TOOLS))
-    reader = Reader(decoder, stages_for(TOOLS, Policy(), new_id=new_id))
-    return fold([*itertools.chain.from_iterable(map(reader.feed, pieces)), *reader.close()])
-
-
-def made(reply: Reply) -> list[tuple[str, Any]]:
-    """The calls that were delivered: of a custom one its text."""
-    return [
-        (call.name, json.loads(call.arguments) if call.kind == "function" else call.arguments)
-        for call in reply.tool_calls
-    ]
-
-
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_key_told_twice_delivers_nothing_that_was_not_said(wire: str):
     frames, places = WIRES[wire]()
     lines = [json.dumps(frame) for frame in frames]
-    assert made(read(wire, [body_of(wire, lines)])) == CALLS
+    assert made(read(wire, [wire_body(wire, lines)])) == CALLS
     tried = 0
     for number, frame in enumerate(frames):
         paths = [
@@ -360,7 +117,7 @@ def test_a_key_told_twice_delivers_nothing_that_was_not_said(wire: str):
                     continue
                 told = [*lines]
                 told[number] = doubled(frame, path, other, is_last=is_last, joint=joint)
-                body = body_of(wire, told)
+                body = wire_body(wire, told)
                 sent = [f"{line}\n".encode() for line in body.decode().split("\n")]
                 for pieces in ([body], sent):
                     reply = read(wire, pieces)
@@ -392,7 +149,7 @@ def test_readers_of_the_first_and_of_the_last_value_run_the_same_calls(wire: str
             for other, is_last in itertools.product((None, [], {}, other_than(value_at(frame, path))), (True, False)):
                 told = [*lines]
                 told[number] = doubled(frame, path, other, is_last=is_last, joint=":")
-                body = body_of(wire, told)
+                body = wire_body(wire, told)
                 if read(wire, [body]).error is None:
                     ran = [run_by(wire, body)]
                     with monkeypatch.context() as patched:
@@ -457,17 +214,11 @@ def test_a_call_whose_frame_is_refused_is_told_by_its_name(wire: str, oddity: st
             continue
         lines = list(whole)
         lines[number] = '{"said": 1, "said": 2, ' + text[1:-1] + ODDITIES[oddity] + "}"
-        reply = read(wire, [body_of(wire, lines)])
+        reply = read(wire, [wire_body(wire, lines)])
         assert reply.error is not None, lines[number]
         if not (oddity == "no JSON" and wire.endswith("whole")):  # then there is no answer
             assert "ring" in [call.name for call in reply.failed_calls], lines[number]
         assert all(call in CALLS for call in made(reply))
-
-
-TURNS = {
-    "openai-chat, in turns": chat_in_turns, "anthropic-messages, in turns": messages_in_turns,
-    "openai-responses, in turns": responses_in_turns,
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("wire", TURNS)
@@ -476,7 +227,7 @@ def test_a_key_told_twice_in_pieces_that_come_together(wire: str, monkeypatch: p
     frames, places = TURNS[wire]()
     lines = [json.dumps(frame) for frame in frames]
     calls = [(name, {"bell": "".join(LETTERS[at][1:-1])}) for at, (name, _) in enumerate(CALLS)]
-    assert made(read(wire, [body_of(wire, lines)])) == calls
+    assert made(read(wire, [wire_body(wire, lines)])) == calls
     begin = next(at for at, line in enumerate(lines) if f'"{LETTERS[0][4]}"' in line)
     run = len(LETTERS[0]) - 5  # pieces of one call in a row
     ends = [begin, begin + run, begin + 2 * run]
@@ -497,7 +248,7 @@ def test_a_key_told_twice_in_pieces_that_come_together(wire: str, monkeypatch: p
                     ):
                         other = other_than(value_at(frames[at], path))
                         told[at] = doubled(frames[at], path, other, is_last=is_last, joint=":")
-                body = body_of(wire, told)
+                body = wire_body(wire, told)
                 events = [event + b"\n\n" for event in body.split(b"\n\n")[:-1]]
                 runs = [b"".join(events[begin:end]) for begin, end in itertools.pairwise((0, *ends, len(events)))]
                 for pieces in ([body], events, runs):

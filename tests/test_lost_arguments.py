@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 import dragoman
+import wires
 
 TOOLS = [{"name": "search", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}]
 
 
 def chat(*deltas: dict[str, Any]) -> bytes:
-    rows = [(delta, None) for delta in deltas] + [({}, "tool_calls")]
-    chunks = [{"id": "x", "choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in rows]
-    return b"".join(b"data: %b\n\n" % json.dumps(chunk).encode() for chunk in chunks) + b"data: [DONE]\n\n"
-
-
-def events(*rows: dict[str, Any]) -> bytes:
-    return b"".join(b"event: %b\ndata: %b\n\n" % (row["type"].encode(), json.dumps(row).encode()) for row in rows)
+    return wires.body_of("openai-chat", [*map(wires.chat_chunk, deltas), wires.chat_chunk({}, "tool_calls")])
 
 
 def calls(*entries: dict[str, Any]) -> dict[str, Any]:
@@ -27,10 +21,7 @@ def calls(*entries: dict[str, Any]) -> dict[str, Any]:
 
 
 LOST = '{"query": "x"}'
-NAMED = {"index": 0, "id": "a", "type": "function", "function": {"name": "search", "arguments": ""}}
-ITEM = {"type": "function_call", "id": "f", "call_id": "c", "name": "search", "arguments": "", "status": "in_progress"}
-RESPONSE = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": "in_progress", "output": []}
-MESSAGE = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None}
+NAMED = wires.chat_call("search", id="a")
 STREAMS = {
     "chat, a new index": (
         "openai-chat", chat(calls(NAMED), calls({"index": 1, "id": "b", "function": {"arguments": LOST}})),
@@ -40,25 +31,18 @@ STREAMS = {
     ),
     "responses": (
         "openai-responses",
-        events(
-            {"type": "response.created", "response": RESPONSE},
-            {"type": "response.output_item.added", "output_index": 0, "item": ITEM},
-            {"type": "response.function_call_arguments.delta", "item_id": "zz", "output_index": 5, "delta": LOST},
-            {"type": "response.output_item.done", "output_index": 0, "item": {**ITEM, "status": "completed"}},
-            {"type": "response.completed", "response": {**RESPONSE, "status": "completed"}},
-        ),
+        wires.body_of("openai-responses", wires.responses_stream(
+            wires.item_added(wires.function_call("search", status="in_progress")),
+            wires.arguments_delta(LOST, 5) | {"item_id": "zz"},
+            wires.item_done(wires.function_call("search", status="completed")),
+        )),
     ),
     "messages": (
         "anthropic-messages",
-        events(
-            {"type": "message_start", "message": MESSAGE},
-            {"type": "content_block_start", "index": 0,
-             "content_block": {"type": "tool_use", "id": "t", "name": "search", "input": {}}},
-            {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": LOST}},
-            {"type": "content_block_stop", "index": 0},
-            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 3}},
-            {"type": "message_stop"},
-        ),
+        wires.body_of("anthropic-messages", wires.messages_stream(
+            wires.block_start(wires.tool_use("search")), wires.block_delta(wires.json_delta(LOST), 1),
+            wires.block_stop(),
+        )),
     ),
 }  # fmt: skip
 

@@ -7,20 +7,20 @@ piece has (of none, the same one each time, another one each time) and what it t
 from __future__ import annotations
 
 import itertools
-import json
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+import wires
 from dragoman.decoding import decode
 from growth import MOST_EXPONENT, exponent
 from profiles import IS_SOAK, MORE_IN_SOAK
+from wires import Frame
 
 pytestmark = MORE_IN_SOAK
 TOOLS = [{"name": f"f{number}", "parameters": {"type": "object"}} for number in range(3)]
-Frame = dict[str, Any]
 Piece = Callable[[int], Frame]
 #: What a piece has under a label: nothing, always the same, or its own.
 LABELS: list[Callable[[int], Any]] = [lambda number: None, lambda number: 0, lambda number: number]
@@ -123,21 +123,12 @@ PIECES = {
 }
 
 
-def written(protocol: str, frames: Iterator[Frame]) -> bytes:
-    if protocol == "ollama-chat":
-        return b"".join(json.dumps(frame).encode() + b"\n" for frame in frames)
-    return b"".join(
-        (f"event: {frame['type']}\n" if "type" in frame else "").encode() + f"data: {json.dumps(frame)}\n\n".encode()
-        for frame in frames
-    )
-
-
 def stream(protocol: str, seed: int, count: int) -> bytes:
     """A stream of two kinds of pieces, each `count` times."""
     chance = random.Random(f"{protocol} {seed}")
     first, second = chance.choices(PIECES[protocol], k=2)
     in_turn = chance.random() < 0.5
-    return written(protocol, _frames(first, second, count, in_turn))
+    return wires.body_of(protocol, _frames(first, second, count, in_turn)).removesuffix(b"data: [DONE]\n\n")
 
 
 def _frames(first: Piece, second: Callable[[int], Frame], count: int, in_turn: bool) -> Iterator[Frame]:

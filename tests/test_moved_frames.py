@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from test_keys_told_twice import CALLS, WIRES, Frame, body_of, made, read
+from two_calls import CALLS, WIRES, made, read, wire_body
+from wires import Frame
 
 #: Streams in which each call has an end of its own, or a reason behind it, and its pieces name it by index or id.
 STREAMS = ("openai-chat", "anthropic-messages", "openai-responses", "openai-responses, deltas")
@@ -36,7 +37,7 @@ def test_no_call_is_made_up_of_moved_frames(wire: str) -> None:
     frames, _ = WIRES[wire]()
     tried = 0
     for what, changed in moved(frames):
-        reply = read(wire, [body_of(wire, [json.dumps(frame) for frame in changed])])
+        reply = read(wire, [wire_body(wire, [json.dumps(frame) for frame in changed])])
         if reply.error is None:
             assert all(call in CALLS for call in made(reply)), (what, made(reply))
             assert len(made(reply)) <= len(CALLS), (what, made(reply))
@@ -48,7 +49,7 @@ def test_a_call_whose_rest_is_in_another_choice_does_not_run() -> None:
     frames, _ = WIRES["openai-chat"]()
     for index in (1, 2, -1):
         frames[0]["choices"][0]["index"] = index
-        reply = read("openai-chat", [body_of("openai-chat", [json.dumps(frame) for frame in frames])])
+        reply = read("openai-chat", [wire_body("openai-chat", [json.dumps(frame) for frame in frames])])
         assert made(reply) == [] and reply.error is not None
 
 
@@ -58,14 +59,14 @@ def test_a_call_whose_pieces_have_another_index_does_not_run(wire: str, frame: i
     frames, _ = WIRES[wire]()
     name = frames[frame]["content_block"]["name"]
     frames[frame]["index"] = index
-    reply = read(wire, [body_of(wire, [json.dumps(one) for one in frames])])
+    reply = read(wire, [wire_body(wire, [json.dumps(one) for one in frames])])
     assert reply.error is not None and name not in [call.name for call in reply.tool_calls if call.arguments == "{}"]
 
 
 def gemini_pieces(*calls: Frame) -> bytes:
     frames = [{"candidates": [{"content": {"parts": [{"functionCall": call}]}}]} for call in calls]
     end = {"candidates": [{"content": {"parts": [{"text": ""}]}, "finishReason": "STOP"}]}
-    return body_of("gemini-generate", [json.dumps(frame) for frame in [*frames, end]])
+    return wire_body("gemini-generate", [json.dumps(frame) for frame in [*frames, end]])
 
 
 START: Frame = {"name": "ring", "willContinue": True}

@@ -36,7 +36,7 @@ from dragoman.stages.schema_validator import reader_of
 from places import counter, said
 from rescue_cases import TOOLS, load_rescue_cases
 from test_deep_fields import answer, marked, request
-from test_keys_told_twice import CALLS, WIRES, body_of
+from two_calls import CALLS, WIRES, wire_body
 
 #: As JSON has them, the longest that are read among them.
 NUMBERS = (
@@ -234,7 +234,7 @@ def test_a_number_that_nobody_can_hold_fails_its_call_without_its_tool_too(wire:
     damaged = [re.sub(r'((?:loud\\*"|"numberValue"): )2', rf"\g<1>{number}", frame) for frame in frames]
     assert damaged != frames
     protocol = PROTOCOLS[wire.partition(",")[0]]
-    body = body_of(wire, damaged)
+    body = wire_body(wire, damaged)
     decoder = protocol.decoder(new_id=counter())
     told = fold([*decoder.feed(body), *decoder.close()])
     assert told.error is not None

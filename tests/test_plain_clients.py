@@ -19,7 +19,8 @@ from dragoman.events import Deviation
 from dragoman.protocols import PROTOCOLS
 from plain_clients import run_by
 from profiles import MORE_IN_SOAK
-from test_keys_told_twice import CALLS, Frame, body_of, made, read
+from two_calls import CALLS, made, read, wire_body
+from wires import Frame
 
 #: Forms that are deviations from the first call on.
 NEVER_PLAIN = {
@@ -84,7 +85,7 @@ def without_arguments_in_items() -> list[Frame]:
 
 
 def undamaged(wire: str) -> bytes:
-    return body_of(wire, [json.dumps(frame) for frame in BASES[wire]])
+    return wire_body(wire, [json.dumps(frame) for frame in BASES[wire]])
 
 
 @pytest.mark.parametrize("half", [r"\ud800", r"\uDC00", r"\ud83d\ud83d"])
@@ -98,7 +99,7 @@ def test_half_a_character_in_arguments_is_told(wire: str, more: str, half: str) 
         lines.append(
             line.replace('"a"', f'"{half}{more}"').replace(r"\"a\"", rf"\"{half}{more}\"".replace(r"\u", r"\\u"))
         )
-    body = body_of(wire, lines)
+    body = wire_body(wire, lines)
     protocol = PROTOCOLS[wire.partition(",")[0]]  # type: ignore[index]
     decoder = protocol.decoder(new_id=str)  # as a gateway reads what passes
     events = [*decoder.feed(body), *decoder.close()]
@@ -133,7 +134,7 @@ CANDIDATES = [
 )
 def test_what_clients_pass_over_is_told(wire: str, frames: list[Frame], code: str) -> None:
     """They read the first choice, and the items that are whole."""
-    body = body_of(wire, [json.dumps(frame) for frame in frames])
+    body = wire_body(wire, [json.dumps(frame) for frame in frames])
     told = read(wire, [body])
     assert (made(told), told.error) == (CALLS, None)
     assert code in [deviation.code for deviation in told.deviations]
@@ -144,7 +145,7 @@ def test_what_clients_pass_over_is_told(wire: str, frames: list[Frame], code: st
 def test_empty_arguments_are_read_alike(protocol: str) -> None:
     """`missing-arguments` is harmless: who reads the specification alone takes them for `{}` too."""
     frames = BARE[protocol]()
-    body = body_of(protocol, [json.dumps(frame).replace('"{}"', '""') for frame in frames])
+    body = wire_body(protocol, [json.dumps(frame).replace('"{}"', '""') for frame in frames])
     told = read(protocol, [body])
     codes = {one.code for one in told.deviations if one.severity != "note"}
     assert "missing-arguments" in codes and codes <= HARMLESS_TO_CALLS
@@ -157,5 +158,5 @@ def test_text_in_place_of_a_function_is_no_call(text: str) -> None:
     for kind in ("delta", "message"):
         choice = {"index": 0, kind: {"tool_calls": [piece]}, "finish_reason": "tool_calls"}
         wire = "openai-chat" if kind == "delta" else "openai-chat, whole"
-        told = read(wire, [body_of(wire, [json.dumps({"choices": [choice]})])])
+        told = read(wire, [wire_body(wire, [json.dumps({"choices": [choice]})])])
         assert told.tool_calls == [] and told.error is not None

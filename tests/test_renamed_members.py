@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+import wires
 from dragoman.decoding import decode
 from dragoman.events import Failure, Reply
+from wires import Frame
 
 Json = Any
 TOOLS = [
@@ -30,110 +32,62 @@ def pieces(number: int) -> list[str]:
     return [text[:9], text[9:]] if number == 0 else [text]
 
 
-def chat() -> list[Json]:
-    def chunk(delta: Json, reason: str | None = None) -> Json:
-        return {"id": "x", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
-
-    rows = [chunk({"role": "assistant", "content": "I "}), chunk({"content": "see."})]
-    for index, (name, _) in enumerate(CALLS):
-        call = {"index": index, "id": f"c{index}", "type": "function", "function": {"name": name, "arguments": ""}}
-        rows.append(chunk({"tool_calls": [call]}))
-        rows += [chunk({"tool_calls": [{"index": index, "function": {"arguments": text}}]}) for text in pieces(index)]
-    return [*rows, chunk({}, "tool_calls")]
+def chat() -> list[Frame]:
+    calls: list[Frame] = []
+    for at, (name, _) in enumerate(CALLS):
+        calls += [wires.chat_call(name, at=at), *(wires.chat_piece(text, at) for text in pieces(at))]
+    said = [wires.chat_chunk({"role": "assistant", "content": "I "}), wires.chat_chunk({"content": "see."})]
+    return [{"id": "x", **frame} for frame in (*said, *wires.chat_stream(*calls))]
 
 
-def chat_whole() -> list[Json]:
-    calls = [
-        {"id": f"c{index}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        for index, (name, arguments) in enumerate(CALLS)
-    ]
-    message = {"role": "assistant", "content": "I see.", "tool_calls": calls}
-    return [{"id": "x", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}]
+def chat_whole() -> list[Frame]:
+    calls = [wires.chat_call(name, json.dumps(arguments), at) for at, (name, arguments) in enumerate(CALLS)]
+    return [{"id": "x", "model": "m", **wires.chat_answer(*calls, content="I see.")}]
 
 
-def messages() -> list[Json]:
-    rows: list[Json] = [
-        {"type": "message_start", "message": {"id": "m", "model": "m", "role": "assistant", "content": []}},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "I see."}},
-        {"type": "content_block_stop", "index": 0},
-    ]
-    for index, (name, _) in enumerate(CALLS, 1):
-        block = {"type": "tool_use", "id": f"c{index}", "name": name, "input": {}}
-        rows.append({"type": "content_block_start", "index": index, "content_block": block})
-        for text in pieces(index - 1):
-            delta = {"type": "input_json_delta", "partial_json": text}
-            rows.append({"type": "content_block_delta", "index": index, "delta": delta})
-        rows.append({"type": "content_block_stop", "index": index})
-    rows.append({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}})
-    return [*rows, {"type": "message_stop"}]
+def messages() -> list[Frame]:
+    blocks = wires.block_of({"type": "text", "text": ""}, {"type": "text_delta", "text": "I see."})
+    for at, (name, _) in enumerate(CALLS, 1):
+        blocks += wires.block_of(wires.tool_use(name, at=at), *map(wires.json_delta, pieces(at - 1)), at=at)
+    return wires.messages_stream(*blocks, usage={"output_tokens": 9})
 
 
-def messages_whole() -> list[Json]:
-    blocks = [
-        {"type": "tool_use", "id": f"c{at}", "name": name, "input": told} for at, (name, told) in enumerate(CALLS)
-    ]
-    content = [{"type": "text", "text": "I see."}, *blocks]
-    body = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": content}
-    return [{**body, "stop_reason": "tool_use", "usage": {"output_tokens": 9}}]
+def messages_whole() -> list[Frame]:
+    blocks = [wires.tool_use(*call, at) for at, call in enumerate(CALLS)]
+    answer = wires.messages_answer({"type": "text", "text": "I see."}, *blocks)
+    return [{**answer, "usage": {"output_tokens": 9}}]
 
 
-def responses() -> list[Json]:
+def responses() -> list[Frame]:
     message = {"type": "message", "id": "t", "role": "assistant", "content": []}
     told = {**message, "content": [{"type": "output_text", "text": "I see."}]}
-    rows: list[Json] = [
-        {"type": "response.created", "response": {"id": "r", "model": "m", "output": []}},
-        {"type": "response.output_item.added", "output_index": 0, "item": message},
-        {
-            "type": "response.output_text.delta",
-            "output_index": 0,
-            "item_id": "t",
-            "content_index": 0,
-            "delta": "I see.",
-        },
-        {"type": "response.output_item.done", "output_index": 0, "item": told},
-    ]
-    for index, (name, arguments) in enumerate(CALLS, 1):
-        item = {"type": "function_call", "id": f"f{index}", "call_id": f"c{index}", "name": name, "arguments": ""}
-        rows.append({"type": "response.output_item.added", "output_index": index, "item": item})
-        for text in pieces(index - 1):
-            at = {"output_index": index, "item_id": f"f{index}"}
-            rows.append({"type": "response.function_call_arguments.delta", **at, "delta": text})
-        done = {**item, "arguments": json.dumps(arguments), "status": "completed"}
-        rows.append({"type": "response.output_item.done", "output_index": index, "item": done})
-    return [*rows, {"type": "response.completed", "response": {"id": "r", "model": "m", "status": "completed"}}]
+    place = {"output_index": 0, "item_id": "t", "content_index": 0}
+    delta = {"type": "response.output_text.delta", **place, "delta": "I see."}
+    frames: list[Frame] = [wires.item_added(message), delta, wires.item_done(told)]
+    for at, (name, arguments) in enumerate(CALLS, 1):
+        frames += [wires.item_added(wires.function_call(name, at=at), at)]
+        frames += [wires.arguments_delta(text, at) for text in pieces(at - 1)]
+        frames += [wires.item_done(wires.function_call(name, json.dumps(arguments), at, status="completed"), at)]
+    *frames, last = wires.responses_stream(*frames)
+    return [*frames, {**last, "response": {"id": "r", "model": "m", "status": "completed"}}]
 
 
-def gemini() -> list[Json]:
-    def chunk(part: Json, **more: Json) -> Json:
-        return {"candidates": [{"content": {"parts": [part], "role": "model"}, "index": 0, **more}]}
-
-    calls = [{"functionCall": {"name": name, "args": told}} for name, told in CALLS]
-    return [chunk({"text": "I see."}), chunk(calls[0]), chunk(calls[1], finishReason="STOP")]
+def gemini() -> list[Frame]:
+    parts = [{"text": "I see."}, *(wires.gemini_call(*call) for call in CALLS)]
+    return [wires.gemini_chunk(part, reason="STOP" if part == parts[-1] else None, index=0) for part in parts]
 
 
-def gemini_pieces() -> list[Json]:
-    def chunk(call: Json, **more: Json) -> Json:
-        return {"candidates": [{"content": {"parts": [{"functionCall": call}], "role": "model"}, "index": 0, **more}]}
-
-    rows = [{"candidates": [{"content": {"parts": [{"text": "I see."}], "role": "model"}, "index": 0}]}]
+def gemini_pieces() -> list[Frame]:
+    calls: list[Frame] = []
     for name, told in CALLS:
-        rows.append(chunk({"name": name, "willContinue": True}))
-        for key, value in told.items():
-            said = {"stringValue": value} if isinstance(value, str) else {"numberValue": value}
-            rows.append(chunk({"partialArgs": [{"jsonPath": f"$.{key}", **said}], "willContinue": True}))
-        rows.append(chunk({}))
-    return [*rows, {"candidates": [{"content": {"parts": [], "role": "model"}, "index": 0, "finishReason": "STOP"}]}]
+        calls += [{"name": name, "willContinue": True}, *wires.partial_args(told), {}]
+    parts = [{"text": "I see."}, *({"functionCall": call} for call in calls)]
+    return [*(wires.gemini_chunk(part, index=0) for part in parts), wires.gemini_chunk(reason="STOP", index=0)]
 
 
-def ollama() -> list[Json]:
-    def line(message: Json, **more: Json) -> Json:
-        head = {"model": "m", "created_at": "2026-11-23T00:00:00Z"}
-        return {**head, "message": {"role": "assistant", "content": "", **message}, "done": False, **more}
-
-    calls = [{"function": {"name": name, "arguments": told}} for name, told in CALLS]
-    rows = [line({"content": "I see."}), *(line({"tool_calls": [call]}) for call in calls)]
-    return [*rows, line({}, done=True, done_reason="stop")]
+def ollama() -> list[Frame]:
+    calls = [wires.ollama_call(*call) for call in CALLS]
+    return [wires.ollama_line(content="I see."), *wires.ollama_stream(*calls)]
 
 
 STREAMS = {
@@ -165,14 +119,8 @@ def renamed(value: Json) -> Iterator[tuple[str, Json]]:
             yield from ((how, {**value, key: other}) for how, other in renamed(item))
 
 
-def body(protocol: str, frames: list[Json], *, is_whole: bool) -> bytes:
-    texts = [json.dumps(frame) for frame in frames]
-    if is_whole:
-        return texts[0].encode()
-    if protocol == "ollama-chat":
-        return "".join(f"{text}\n" for text in texts).encode()
-    end = "data: [DONE]\n\n" if protocol == "openai-chat" else ""
-    return ("".join(f"data: {text}\n\n" for text in texts) + end).encode()
+def body(protocol: str, frames: list[Frame], *, is_whole: bool) -> bytes:
+    return wires.body_of(protocol, frames, is_whole=is_whole, is_named=False)
 
 
 def told(reply: Reply) -> list[tuple[str, Json]]:

@@ -14,7 +14,7 @@ from dragoman.events import Reply
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName
 from test_answers_nobody_reads import ANSWERS, WORDS, path_of
-from test_keys_told_twice import body_of, made
+from two_calls import made, wire_body
 from wire_bases import value_at
 
 TOOLS = [
@@ -27,7 +27,7 @@ FORMS = [False, True]  # whether it is streamed
 def told(protocol: ProtocolName, frames: list[Any], *, is_stream: bool = True, **options: Any) -> Reply:
     lines = [json.dumps(frame) for frame in frames]
     wire = protocol if is_stream else f"{protocol}, whole"
-    return decode(body_of(wire, lines), protocol, tools=TOOLS, **options)
+    return decode(wire_body(wire, lines), protocol, tools=TOOLS, **options)
 
 
 def candidate(*parts: Any, **fields: Any) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def test_a_name_that_grows_from_one_tool_to_another_makes_no_call_of_the_first(
     pieces = [{"index": 0, "id": "c_1", "function": {"name": "now", "arguments": ""}},
               {"index": 0, "id": id, "function": {"name": "nowhere", "arguments": '{"bell":"a"}'}}]  # fmt: skip
     frames = [chat("delta", {"tool_calls": [piece]}, finish_reason=None) for piece in pieces]
-    body = body_of("openai-chat", [json.dumps(frame) for frame in [*frames, chat("delta", {})]])
+    body = wire_body("openai-chat", [json.dumps(frame) for frame in [*frames, chat("delta", {})]])
     reply = decode(body, "openai-chat", tools=[{"name": name, "parameters": {"type": "object"}} for name in tools])
     assert [call.name for call in reply.tool_calls] == ["nowhere"] if is_lost else ["now", "nowhere"]
     assert (reply.error is not None) is is_lost

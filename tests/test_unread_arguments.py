@@ -12,76 +12,60 @@ from typing import Any
 
 import pytest
 
+import wires
 from dragoman.codec.parts.unread_arguments import unread_arguments
 from dragoman.decoding import decode
 from dragoman.protocols import PROTOCOLS
-from test_contradictions import frames, gemini_body
+from wires import Frame
 
-Fields = dict[str, Any]
 TOOLS = [{"name": "ring", "parameters": {"type": "object", "properties": {"bell": {}}}}]
 ARGUMENTS = {"bell": "a"}
 #: Keys that no protocol has in any of these places.
 KEYS = ("params", "Arguments", "kwargs", "tool_input", "arguments_json", "payload", "neverHeardOf")
 TEXTS = (json.dumps(ARGUMENTS), '{"bell": "a')
-HARMLESS: tuple[Fields, ...] = (
+HARMLESS: tuple[Frame, ...] = (
     {}, {"params": None}, {"params": {}}, {"params": "{}"}, {"neverHeardOf": "x"}, {"neverHeardOf": 3},
     {"caller": {"type": "direct"}}, {"cache_control": {"type": "ephemeral"}}, {"metadata": {"a": 1}},
     {"provider_specific_fields": {"thought_signature": "x"}}, {"extra_content": {"google": {"thought": True}}},
 )  # fmt: skip
 
 
-def chat(entry: Fields, function: Fields, *, is_whole: bool = False, is_older: bool = False) -> bytes:
-    call: Fields = {"index": 0, "id": "c", "type": "function", "function": {"name": "ring", **function}, **entry}
-    said = {"function_call": call["function"]} if is_older else {"tool_calls": [call]}
+def chat(entry: Frame, function: Frame, *, is_whole: bool = False, is_older: bool = False) -> bytes:
+    call = wires.chat_call("ring") | {"function": {"name": "ring", **function}, **entry}
+    told: Frame = {"function_call": call["function"]} if is_older else {"tool_calls": [call]}
+    frames = [wires.chat_answer(**told)] if is_whole else [wires.chat_chunk(told), wires.chat_chunk({}, "tool_calls")]
+    return wires.body_of("openai-chat", [frame | {"id": "x", "model": "m"} for frame in frames], is_whole=is_whole)
+
+
+def ollama(entry: Frame, function: Frame) -> bytes:
+    call = {"function": {"name": "ring", **function}, **entry}
+    return wires.body_of("ollama-chat", [wires.ollama_line(call, reason="stop")])
+
+
+def messages(block: Frame, delta: Frame, *, is_whole: bool = False) -> bytes:
+    call = wires.tool_use("ring") | block
     if is_whole:
-        choice = {"index": 0, "message": {"role": "assistant", **said}, "finish_reason": "tool_calls"}
-        return json.dumps({"id": "x", "object": "chat.completion", "model": "m", "choices": [choice]}).encode()
-    rows: list[Fields] = [{"index": 0, "delta": said}, {"index": 0, "delta": {}, "finish_reason": "tool_calls"}]
-    return frames(*({"id": "x", "choices": [row]} for row in rows), named=False) + b"data: [DONE]\n\n"
+        return json.dumps({**wires.messages_answer(call), "usage": {"input_tokens": 1}}).encode()
+    deltas = [{"type": "input_json_delta", **delta}] if delta else []
+    return wires.body_of("anthropic-messages", wires.messages_stream(*wires.block_of(call, *deltas)))
 
 
-def ollama(entry: Fields, function: Fields) -> bytes:
-    call: Fields = {"function": {"name": "ring", **function}, **entry}
-    line = {"message": {"role": "assistant", "content": "", "tool_calls": [call]}, "done": True, "done_reason": "stop"}
-    return json.dumps({"model": "m", "created_at": "2026-11-23T00:00:00Z", **line}).encode() + b"\n"
-
-
-def messages(block: Fields, delta: Fields, *, is_whole: bool = False) -> bytes:
-    call: Fields = {"type": "tool_use", "id": "c", "name": "ring", "input": {}, **block}
+def responses(start: Frame, end: Frame, delta: Frame | None = None, *, is_whole: bool = False) -> bytes:
+    item = wires.function_call("ring", status="completed")
+    ended = {**item, **end}
     if is_whole:
-        body = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [call]}
-        return json.dumps({**body, "stop_reason": "tool_use", "usage": {"input_tokens": 1}}).encode()
-    rows: list[Fields] = [{"type": "message_start", "message": {"id": "m", "model": "m", "content": []}}]
-    rows.append({"type": "content_block_start", "index": 0, "content_block": call})
-    if delta:
-        rows.append({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", **delta}})
-    rows.append({"type": "content_block_stop", "index": 0})
-    rows.append({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}})
-    return frames(*rows, {"type": "message_stop"})
+        return json.dumps(wires.responses_answer(ended, model="m")).encode()
+    grown = {key: value for key, value in wires.arguments_delta("").items() if key != "delta"} | (delta or {})
+    frames = [wires.item_added({**item, **start}), *([grown] if delta else []), wires.item_done(ended)]
+    return wires.body_of("openai-responses", wires.responses_stream(*frames, output=[ended]))
 
 
-def responses(start: Fields, end: Fields, delta: Fields | None = None, *, is_whole: bool = False) -> bytes:
-    item = {"type": "function_call", "id": "f", "call_id": "c", "name": "ring", "status": "completed", "arguments": ""}
-    whole = {"id": "r", "object": "response", "model": "m", "status": "completed", "output": [{**item, **end}]}
-    if is_whole:
-        return json.dumps(whole).encode()
-    at = {"output_index": 0, "item_id": "f"}
-    grown = {"type": "response.function_call_arguments.delta", **at, **(delta or {})}
-    return frames(
-        {"type": "response.created", "response": {"id": "r", "model": "m", "output": []}},
-        {"type": "response.output_item.added", "output_index": 0, "item": {**item, **start}},
-        *([grown] if delta else []),
-        {"type": "response.output_item.done", "output_index": 0, "item": {**item, **end}},
-        {"type": "response.completed", "response": whole},
-    )
-
-
-def gemini(call: Fields) -> bytes:
-    return gemini_body({"name": "ring", "id": "c", **call})
+def gemini(call: Frame) -> bytes:
+    return wires.body_of("gemini-generate", wires.gemini_stream({"name": "ring", "id": "c", **call}))
 
 
 #: place → (protocol, the body of a call that has these fields there)
-PLACES: dict[str, tuple[str, Callable[[Fields], bytes]]] = {
+PLACES: dict[str, tuple[str, Callable[[Frame], bytes]]] = {
     "chat entry": ("openai-chat", lambda more: chat(more, {"arguments": ""})),
     "chat function": ("openai-chat", lambda more: chat({}, more)),
     "chat function with {}": ("openai-chat", lambda more: chat({}, {"arguments": "{}", **more})),
@@ -120,7 +104,7 @@ def test_no_call_runs_without_arguments_that_nobody_read(place: str):
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("more", HARMLESS)
-def test_what_stands_beside_a_call_without_arguments_is_none(place: str, more: Fields):
+def test_what_stands_beside_a_call_without_arguments_is_none(place: str, more: Frame):
     protocol, body = PLACES[place]
     reply = decode(body(more), protocol, tools=TOOLS)  # type: ignore[arg-type]
     assert [(call.name, call.values()) for call in reply.tool_calls] == [("ring", {})] and reply.error is None
@@ -141,18 +125,16 @@ BROKEN: tuple[Any, ...] = (
 @pytest.mark.parametrize("is_whole", [True, False])
 @pytest.mark.parametrize("key", ["tool_calls", "function_call"])
 def test_what_is_no_call_in_place_of_calls_is_told(value: Any, is_whole: bool, key: str):
-    choice = {"index": 0, "message" if is_whole else "delta": {"role": "assistant", key: value}}
-    row = {"id": "x", "choices": [{**choice, "finish_reason": "tool_calls"}]}
-    wire = json.dumps(row).encode() if is_whole else frames(row, named=False) + b"data: [DONE]\n\n"
-    reply = decode(wire, "openai-chat", tools=TOOLS)
+    told = {"role": "assistant", key: value}
+    frame = wires.chat_answer(**told) if is_whole else wires.chat_chunk(told, "tool_calls")
+    reply = decode(wires.body_of("openai-chat", [frame], is_whole=is_whole), "openai-chat", tools=TOOLS)
     assert reply.tool_calls == [] and reply.error is not None and reply.failed_calls
 
 
 @pytest.mark.parametrize("value", BROKEN)
 def test_what_is_no_call_in_place_of_ollama_calls_is_told(value: Any):
-    message = {"role": "assistant", "content": "", "tool_calls": value}
-    line = {"model": "m", "message": message, "done": True, "done_reason": "stop"}
-    reply = decode(json.dumps(line).encode() + b"\n", "ollama-chat", tools=TOOLS)
+    body = wires.body_of("ollama-chat", [wires.ollama_line(tool_calls=value, reason="stop")])
+    reply = decode(body, "ollama-chat", tools=TOOLS)
     assert reply.tool_calls == [] and reply.error is not None and reply.failed_calls
 
 
@@ -190,43 +172,35 @@ NAMED = ("args", "Arguments", "partialJson", "raw_arguments", "toolParameters", 
 PIECES = ('{"bell": "', "a", '"}')
 
 
-def chat_pieces(told: list[Fields], *, place: str) -> bytes:
-    def said(number: int, fields: Fields) -> Fields:
-        head: Fields = {} if number else {"id": "c", "type": "function"}
-        name: Fields = {} if number else {"name": "ring"}
+def chat_pieces(told: list[Frame], *, place: str) -> bytes:
+    def said(number: int, fields: Frame) -> Frame:
+        head: Frame = {} if number else {"id": "c", "type": "function"}
+        name: Frame = {} if number else {"name": "ring"}
         if place == "older":
             return {"function_call": {**name, **fields}}
         if place == "entry" and "arguments" not in fields:
             return {"tool_calls": [{"index": 0, **head, "function": name, **fields}]}
         return {"tool_calls": [{"index": 0, **head, "function": {**name, **fields}}]}
 
-    rows: list[Fields] = [{"index": 0, "delta": said(number, fields)} for number, fields in enumerate(told)]
-    rows.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
-    return frames(*({"id": "x", "choices": [row]} for row in rows), named=False) + b"data: [DONE]\n\n"
+    chunks = [wires.chat_chunk(said(number, fields)) for number, fields in enumerate(told)]
+    return wires.body_of("openai-chat", [*chunks, wires.chat_chunk({}, "tool_calls")])
 
 
-def messages_pieces(told: list[Fields]) -> bytes:
-    body = messages({}, {"mark": 1})
-    mark = b'event: content_block_delta\ndata: {"type": "content_block_delta", "index": 0, "delta": '
-    deltas = [json.dumps({"type": "input_json_delta", **fields}).encode() for fields in told]
-    before, _, behind = body.partition(mark)
-    return before + b"".join(mark + delta + b"}\n\n" for delta in deltas) + behind.split(b"\n\n", 1)[1]
+def messages_pieces(told: list[Frame]) -> bytes:
+    deltas = [{"type": "input_json_delta", **fields} for fields in told]
+    frames = wires.messages_stream(*wires.block_of(wires.tool_use("ring"), *deltas))
+    return wires.body_of("anthropic-messages", frames)
 
 
-def responses_pieces(told: list[Fields]) -> bytes:
-    at = {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "f"}
-    item = {"type": "function_call", "id": "f", "call_id": "c", "name": "ring", "arguments": ""}
-    return frames(
-        {"type": "response.created", "response": {"id": "r", "model": "m", "output": []}},
-        {"type": "response.output_item.added", "output_index": 0, "item": item},
-        *({**at, **fields} for fields in told),
-        {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed", "response": {"id": "r", "model": "m", "status": "completed", "output": []}},
-    )
+def responses_pieces(told: list[Frame]) -> bytes:
+    at = {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "i0"}
+    item = wires.function_call("ring")
+    frames = [wires.item_added(item), *({**at, **fields} for fields in told), wires.item_done(item)]
+    return wires.body_of("openai-responses", wires.responses_stream(*frames))
 
 
 #: place → (protocol, the body of a call in these pieces, the key of a piece)
-IN_PIECES: dict[str, tuple[str, Callable[[list[Fields]], bytes], str]] = {
+IN_PIECES: dict[str, tuple[str, Callable[[list[Frame]], bytes], str]] = {
     **{
         f"chat {place}": ("openai-chat", lambda told, place=place: chat_pieces(told, place=place), "arguments")
         for place in ("function", "entry", "older")
@@ -250,7 +224,7 @@ def test_a_call_that_lacks_a_piece_is_not_run(place: str, lost: int, key: str):
 # A piece of the older form that says neither a name nor arguments may be of any call.
 @pytest.mark.parametrize("place", [place for place in IN_PIECES if place != "chat older"])
 @pytest.mark.parametrize("beside", [{"status": "done"}, {"extra": {"a": 1}}, {"trace": "{x}"}, {"args": None}], ids=str)
-def test_what_is_no_piece_of_arguments_changes_nothing(place: str, beside: Fields):
+def test_what_is_no_piece_of_arguments_changes_nothing(place: str, beside: Frame):
     protocol, body, known = IN_PIECES[place]
     reply = decode(body([{known: PIECES[0]}, beside, *({known: text} for text in PIECES[1:])]), protocol, tools=TOOLS)
     assert [call.arguments for call in reply.tool_calls] == ["".join(PIECES)]

@@ -28,7 +28,7 @@ from damage import objects_in
 from dragoman import decode
 from dragoman.errors import DragomanError
 from dragoman.protocols import PROTOCOLS
-from test_keys_told_twice import body_of, made, read, value_at
+from two_calls import made, read, value_at, wire_body
 
 # ---------------------------------------------------------------- whatever stands there, nothing raises
 
@@ -54,7 +54,7 @@ def test_no_json_under_any_key_raises(wire: str) -> None:
         number, path = data.draw(st.sampled_from(places))
         target: Any = value_at(frames[number], path)
         target[key] = value
-        body = body_of(wire, [json.dumps(frame) for frame in frames])
+        body = wire_body(wire, [json.dumps(frame) for frame in frames])
         read(wire, [body])
         with contextlib.suppress(DragomanError):
             decode(body, wire.split(",")[0])  # type: ignore[arg-type]
@@ -153,7 +153,7 @@ def test_an_object_of_the_vendors_beside_a_call_is_no_arguments(wire: str) -> No
             frames = BARE[wire]()
             target: Any = value_at(frames[number], path)
             target[key] = value
-            reply = read(wire, [body_of(wire, [json.dumps(frame) for frame in frames])])
+            reply = read(wire, [wire_body(wire, [json.dumps(frame) for frame in frames])])
             assert (made(reply), reply.error) == ([("ring", {})], None), (key, path)
             tried += 1
     assert tried >= len(OF_GATEWAYS)
@@ -206,7 +206,7 @@ def test_what_an_answer_tells_of_its_request_is_no_call(wire: str, number: int) 
         target: Any = value_at(frames[at], path)
         if key not in target:
             target[key] = value
-            reply = read(wire, [body_of(wire, [json.dumps(frame) for frame in frames])])
+            reply = read(wire, [wire_body(wire, [json.dumps(frame) for frame in frames])])
             assert (made(reply), reply.error) == ([("ring", {})], None), frames[at]
 
 
@@ -217,5 +217,5 @@ def test_variables_of_a_stored_prompt_are_no_arguments(wire: str) -> None:
         told = frame.get("response", frame)
         if "output" in told:
             told["prompt"] = {"id": "p", "variables": {"input": "x", "arguments": "y"}, "version": "1"}
-    reply = read(wire, [body_of(wire, [json.dumps(frame) for frame in frames])])
+    reply = read(wire, [wire_body(wire, [json.dumps(frame) for frame in frames])])
     assert (made(reply), reply.error) == ([("ring", {})], None)

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import wires
 from dragoman.decoding import decode
 from dragoman.money import MOST_TOKENS
 from dragoman.types import Usage
-from test_contradictions import frames
+from wires import Frame
 
 Report = tuple[int | None, int | None]
 TEXT = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "x"}]}
@@ -27,51 +27,46 @@ def counts(report: Report, *names: str) -> dict[str, int]:
 
 
 def chat(reports: list[Report]) -> bytes:
-    choices: list[dict[str, Any]] = [{"delta": {"content": "x"}}, {"delta": {}, "finish_reason": "stop"}]
-    rows: list[dict[str, Any]] = [{"id": "x", "choices": [{"index": 0, **choice}]} for choice in choices]
     told = [counts(report, "prompt_tokens", "completion_tokens") for report in reports]
-    return frames(*rows, *({"id": "x", "choices": [], "usage": usage} for usage in told), named=False) + (
-        b"data: [DONE]\n\n"
-    )
+    chunks = [wires.chat_chunk({"content": "x"}), wires.chat_chunk({}, "stop")]
+    return wires.body_of("openai-chat", [*chunks, *({"choices": [], "usage": usage} for usage in told)])
 
 
 def responses(reports: list[Report]) -> bytes:
     told = [counts(report, "input_tokens", "output_tokens") for report in reports]
-    first = [{"type": "response.created", "response": {"id": "r", "output": [], "usage": told[0]}}]
-    going = [
-        {"type": "response.in_progress", "response": {"id": "r", "output": [], "usage": each}} for each in told[1:-1]
+    kinds = ["created", *["in_progress"] * len(told[1:-1])]
+    frames = [
+        {"type": f"response.{kind}", "response": {"id": "r", "output": [], "usage": usage}}
+        for kind, usage in zip(kinds, told, strict=False)
     ]
-    whole = {"id": "r", "status": "completed", "output": [TEXT], "usage": told[-1]}
-    return frames(*first, *going, {"type": "response.completed", "response": whole})
+    end = {"type": "response.completed", "response": wires.responses_answer(TEXT, usage=told[-1])}
+    return wires.body_of("openai-responses", [*frames, end])
 
 
 def messages(reports: list[Report]) -> bytes:
     told = [counts(report, "input_tokens", "output_tokens") for report in reports]
-    rows: list[dict[str, Any]] = [{"type": "message_start", "message": {"id": "m", "content": [], "usage": told[0]}}]
-    rows.append({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "x"}})
-    rows.append({"type": "content_block_stop", "index": 0})
-    rows += [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage} for usage in told[1:]]
-    return frames(*rows, {"type": "message_stop"})
+    start, *frames, _, end = wires.messages_stream(*wires.block_of({"type": "text", "text": "x"}))
+    start["message"]["usage"] = told[0]
+    frames += [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage} for usage in told[1:]]
+    return wires.body_of("anthropic-messages", [start, *frames, end])
 
 
 def gemini(reports: list[Report]) -> bytes:
     told = [counts(report, "promptTokenCount", "candidatesTokenCount") for report in reports]
-    return frames(*gemini_rows(told), named=False)
+    return wires.body_of("gemini-generate", gemini_rows(told))
 
 
-def gemini_rows(told: list[dict[str, int]]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [
-        {"candidates": [{"content": {"parts": [{"text": "x"}]}}], "usageMetadata": usage} for usage in told
-    ]
+def gemini_rows(told: list[dict[str, int]]) -> list[Frame]:
+    rows = [{**wires.gemini_chunk({"text": "x"}), "usageMetadata": usage} for usage in told]
     rows[-1]["candidates"][0]["finishReason"] = "STOP"
     return rows
 
 
 def ollama(reports: list[Report]) -> bytes:
     told = [counts(report, "prompt_eval_count", "eval_count") for report in reports]
-    rows = [{"model": "m", "message": {"role": "assistant", "content": "x"}, "done": False, **usage} for usage in told]
-    rows[-1] |= {"done": True, "done_reason": "stop"}
-    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    reasons = [*[""] * (len(told) - 1), "stop"]
+    lines = [wires.ollama_line(content="x", reason=reason) for reason in reasons]
+    return wires.body_of("ollama-chat", [line | usage for line, usage in zip(lines, told, strict=True)])
 
 
 WAYS: dict[str, Callable[[list[Report]], bytes]] = {
@@ -106,7 +101,7 @@ def test_a_report_takes_nothing_back_and_what_cannot_be_meant_is_unknown(protoco
 def test_geminis_thoughts_are_never_subtracted_and_stand_where_they_are_left_out(told: list[Report]) -> None:
     names = ("candidatesTokenCount", "thoughtsTokenCount")
     rows = [counts(report, *names) for report in told]
-    usage = decode(frames(*gemini_rows(rows), named=False), "gemini-generate").usage
+    usage = decode(wires.body_of("gemini-generate", gemini_rows(rows)), "gemini-generate").usage
     answers, thoughts = (meant([report[place] for report in told]) for place in (0, 1))
     whole = max(answers, default=0) + max(thoughts, default=0)
     if whole < MOST_TOKENS:

@@ -22,8 +22,8 @@ from gateway.test_passthrough import post
 from plain_clients import run_by
 from profiles import MORE_IN_SOAK
 from scripted import END, Step, chunk, head, streamed, whole
-from test_keys_told_twice import CALLS, TOOLS, body_of, made, read
 from test_plain_clients import NEVER_PLAIN, undamaged
+from two_calls import CALLS, TOOLS, made, read, wire_body
 
 #: Bodies of each form that are tried.
 TRIED = [6, *(pytest.param(200, marks=mark) for mark in MORE_IN_SOAK)]
@@ -141,7 +141,9 @@ def test_who_asks_for_two_answers_gets_both(clean: Running, protocol: str, is_st
             both.append({"index": index, "content": {"role": "model", "parts": [part]}, "finishReason": "STOP"})
     key = "choices" if protocol == "openai-chat" else "candidates"
     wire = protocol if is_stream else f"{protocol}, whole"
-    body = body_of(wire, [json.dumps({"id": "c", "created": 1, "model": "m", "object": "chat.completion", key: both})])
+    body = wire_body(
+        wire, [json.dumps({"id": "c", "created": 1, "model": "m", "object": "chat.completion", key: both})]
+    )
     for _ in range(2):
         clean.answer(sent_by(wire, body, random.Random(7)))
         assert post(clean, path, json.dumps(fields).encode()) == (200, body, True)

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import wires
 from dragoman.events import Event
 from dragoman.protocols import PROTOCOLS
-
-Frame: TypeAlias = dict[str, Any]
+from wires import Frame
 
 #: A few short events are never read together: so many bytes come before them.
 PADDING = "p" * 5000
@@ -34,61 +34,29 @@ MEMBERS: tuple[tuple[str, Any], ...] = (
 
 
 def chat(pieces: list[str]) -> list[Frame]:
-    def chunk(delta: Frame, reason: str | None = None) -> Frame:
-        return {"id": "c", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
-
-    call = {"index": 0, "id": "call_0", "type": "function", "function": {"name": "note", "arguments": ""}}
-    grown = [chunk({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}) for piece in pieces]
-    return [chunk({"tool_calls": [call]}), *grown, chunk({}, "tool_calls")]
+    frames = wires.chat_stream(wires.chat_call("note", id="call_0"), *map(wires.chat_piece, pieces))
+    return [{"id": "c", "model": "m", **frame} for frame in frames]
 
 
 def responses(pieces: list[str]) -> list[Frame]:
-    item = {"id": "fc_0", "type": "function_call", "call_id": "call_0", "name": "note", "arguments": "".join(pieces)}
-    place = {"item_id": "fc_0", "output_index": 0}
-    kind = "response.function_call_arguments"
-    return [
-        {"type": "response.created", "response": {"id": "r", "status": "in_progress", "output": []}},
-        {"type": "response.output_item.added", "output_index": 0, "item": item | {"arguments": ""}},
-        *({"type": f"{kind}.delta", **place, "delta": piece} for piece in pieces),
-        {"type": f"{kind}.done", **place, "arguments": "".join(pieces)},
-        {"type": "response.output_item.done", "output_index": 0, "item": item},
-        {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": [item]}},
-    ]
+    start, whole = (wires.function_call("note", text, call_id="call_0") for text in ("", "".join(pieces)))
+    frames = [*map(wires.arguments_delta, pieces), wires.arguments_done("".join(pieces))]
+    return wires.responses_stream(wires.item_added(start), *frames, wires.item_done(whole), output=[whole])
 
 
 def messages(pieces: list[str]) -> list[Frame]:
-    block = {"type": "tool_use", "id": "call_0", "name": "note", "input": {}}
-    grown = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
-    return [
-        {"type": "message_start", "message": {"id": "m", "role": "assistant", "model": "m", "content": []}},
-        {"type": "content_block_start", "index": 0, "content_block": block},
-        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in grown),
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {}},
-        {"type": "message_stop"},
-    ]
+    block = wires.tool_use("note", id="call_0")
+    return wires.messages_stream(*wires.block_of(block, *map(wires.json_delta, pieces)))
 
 
 def gemini(pieces: list[str]) -> list[Frame]:
-    def part(call: Frame) -> Frame:
-        return {"candidates": [{"content": {"parts": [{"functionCall": call}]}}]}
-
     grown = [{"partialArgs": [{"jsonPath": "$.a", "stringValue": piece, "willContinue": True}]} for piece in pieces]
-    return [
-        part({"name": "note", "willContinue": True}),
-        *(part({**piece, "willContinue": True}) for piece in grown),
-        part({}),
-        {"candidates": [{"content": {"parts": [{"text": ""}]}, "finishReason": "STOP"}]},
-    ]
+    calls = [{**call, "willContinue": True} for call in ({"name": "note"}, *grown)]
+    return [*(wires.gemini_chunk({"functionCall": call}) for call in (*calls, {})), wires.GEMINI_END]
 
 
 def ollama(pieces: list[str]) -> list[Frame]:
-    def line(call: Frame) -> Frame:
-        return {"model": "m", "message": {"role": "assistant", "content": "", "tool_calls": [call]}, "done": False}
-
-    said = [{"name": "" if at else "note", "arguments": text} for at, text in enumerate(pieces)]
-    grown = [line({"function": function}) for function in said]
-    return [*grown, {"model": "m", "message": {"content": ""}, "done": True, "done_reason": "stop"}]
+    return wires.ollama_stream(*(wires.ollama_call("" if at else "note", text) for at, text in enumerate(pieces)))
 
 
 WRITERS: dict[str, Callable[[list[str]], list[Frame]]] = {
@@ -101,8 +69,7 @@ def written(protocol: str, frames: list[Frame]) -> list[bytes]:
     """The frames as the wire has them, the first one with its padding."""
     if protocol == "ollama-chat":
         return [f" {'' if at else ' ' * len(PADDING)}{json.dumps(frame)}\n".encode() for at, frame in enumerate(frames)]
-    named = [f"event: {frame['type']}\n" if "type" in frame else "" for frame in frames]
-    sent = [f"{name}data: {json.dumps(frame)}\n\n".encode() for name, frame in zip(named, frames, strict=True)]
+    sent = [wires.body_of(protocol, [frame]).removesuffix(b"data: [DONE]\n\n") for frame in frames]
     return [f": {PADDING}\n\n".encode(), *sent]
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 PIP = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
 # A lock names all that is needed. Without `--no-deps` pip 23.2, which comes with Python 3.11, looks for `name[extra]`
 # by itself, and refuses the lock on the day on which a newer version of `name` appears.
-LOCKED = ["--no-deps", "--require-hashes", "--only-binary", ":all:"]
+# Python compiles a module when it first imports it: of the ten thousand files of a lock it imports a few.
+LOCKED = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "--no-compile"]
 PIN = re.compile(r"^[\w.-]+==", re.MULTILINE)
 COLLECTING = re.compile(r"(?:Collecting|Processing) (?:\S*/)?([\w.]+)")
 NO_FILE = "No matching distribution found"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 import re
 from collections.abc import Iterator
 from decimal import Decimal, localcontext
@@ -20,19 +19,20 @@ import vendor_answers
 import vendor_streams
 import vendor_types
 from dragoman import _json
+from dragoman._json import Raw
 from dragoman.codec.cost import read_cost
 from dragoman.codec.errors.context_overflow import read_overflow
 from dragoman.codec.errors.retry_after import read_wait, wait_in_words
-from dragoman.codec.parts.settled_arguments import has_finite_numbers
 from dragoman.config.quotas import read_amount
 from dragoman.errors import ConfigError
 from dragoman.events import fold
 from dragoman.gateway.relay import refusal
 from dragoman.gateway.telemetry.rate_limits import limit_headers
 from dragoman.money import make_rates, nano_from_usd
+from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
-from dragoman.stages.schema_validator import reader_of
+from dragoman.types import Tool
 from places import counter, said
 from rescue_cases import TOOLS, load_rescue_cases
 from test_deep_fields import answer, marked, request
@@ -197,34 +197,39 @@ def events_of(text: str) -> int:
     return count
 
 
-def test_numbers_that_are_passed_over_are_told_by_their_digits() -> None:
-    """Among numbers round the largest one, of many digits, with exponents in each form: what is let by is read."""
-    draw = random.Random(7)
-    outcomes = set()
-    for _ in range(20_000):
-        digits = draw.choice((1, 2, 20, 190, 205, 215, 308, 309, 310, 4_300, 4_301))
-        whole = draw.choice("123456789") + "".join(draw.choices("0123456789", k=digits - 1))
-        fraction = draw.choice(("", ".5", "." + "9" * draw.randrange(1, 320)))
-        exponent = draw.choice(("", "", "e5", "E+99", "e99", "E100", "e+307", "e308", "E0308", "e-400", "e289"))
-        text = (
-            f'{{"note":"a{draw.choice(("", "e00", "1e"))}b","n":[{draw.choice(("", "-"))}{whole}{fraction}{exponent}]}}'
-        )
-        assert _json.is_json(text)
-        is_read = not isinstance(_json.decode(text), _json.Malformed)
-        is_sure = has_finite_numbers(text)
-        assert is_read or not is_sure, text
-        outcomes.add((is_read, is_sure))
-    assert outcomes == {(True, True), (True, False), (False, False)}
+#: A call `f` with the arguments `%s`, as an object and as text, in an answer that comes at once.
+_WITH_CALL = {
+    "gemini-generate": (
+        '{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":%s}}]},"finishReason":"STOP"}]}'
+    ),
+    "ollama-chat": (
+        '{"message":{"tool_calls":[{"function":{"name":"f","arguments":%s}}]},"done":true,"done_reason":"stop"}'
+    ),
+    "openai-chat": (
+        '{"choices":[{"message":{"tool_calls":[{"id":"i","type":"function","function":{"name":"f","arguments":%s}}]},'
+        '"finish_reason":"tool_calls"}]}'
+    ),
+}
 
 
-def test_a_schema_takes_no_number_out_of_range_in_a_member_that_it_does_not_name() -> None:
+@pytest.mark.parametrize("protocol", _WITH_CALL)
+@pytest.mark.parametrize("size", [1, 2_000])
+@pytest.mark.parametrize(
+    ("number", "is_fine"), [("7", True), ("1e308", True), ("-1e309", False), ("9" * 309 + ".5", False)]
+)
+def test_no_call_runs_with_a_number_out_of_range_in_a_member_that_its_tool_does_not_name(
+    protocol: str, size: int, number: str, is_fine: bool
+) -> None:
+    """The stages pass such members over: whether their numbers can be held, the decoder has seen."""
     schema = b'{"type":"object","properties":{"path":{"type":"string"},"edits":{"type":"array"}}}'
-    fits = reader_of(schema)
-    assert fits is not None
-    for size in (1, 2_000):
-        for number, is_fine in (("7", True), ("1e308", True), ("-1e309", False), ("9" * 309 + ".5", False)):
-            for member in (f'"edits":[{{"line":{number}}}]', f'"note":{number}'):
-                assert fits(f'{{"path":"{"x" * size}",{member}}}') is is_fine, (size, member)
+    for member in (f'"edits":[{{"line":{number}}}]', f'"note":{number}', f'"note":{{"deep":[{number}]}}'):
+        arguments = f'{{"path":"{"x" * size}",{member}}}'
+        stages = stages_for((Tool("f", "", Raw(schema)),), Policy(), new_id=counter())
+        reader = Reader(PROTOCOLS[protocol].decoder(new_id=counter(), offered_names=frozenset(["f"])), stages)
+        told = json.dumps(arguments) if protocol == "openai-chat" else arguments
+        reply = fold([*reader.feed((_WITH_CALL[protocol] % told).encode()), *reader.close()])
+        assert [call.arguments for call in reply.tool_calls] == ([arguments] if is_fine else []), member
+        assert (reply.error is None) is is_fine
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e400", "9" * 5_000])

@@ -61,18 +61,18 @@ class Gathered:
         return self.size > 0
 
 
-class GatheredText:
+class GatheredText(msgspec.Struct, eq=False):
     """Takes texts; gives them back as one. Memory is the text, a tenth more, and `GATHERED` objects. Time is linear.
 
     Attributes:
         pieces: the texts so far, in order. Who adds some himself calls `gather` now and then.
     """
 
-    __slots__ = ("_joined", "pieces")
+    pieces: list[str] = []
+    _joined: int = 0  # how many of them were many
 
-    def __init__(self, *first: str) -> None:
-        self.pieces: list[str] = list(first)
-        self._joined = 0  # how many of them were many
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self.pieces)} pieces>"  # they may hold secrets
 
     def add(self, text: str) -> None:
         """Take the next piece."""

@@ -9,6 +9,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 
 SHORT: Final = 1024  # bytes of a value that are read at once sooner than apart
+_NEAR: Final = 256  # bytes from the beginning within which objects of a long list begin
 _decode_members: Final = _json.typed_decoder(dict[str, Raw])
 
 
@@ -47,7 +48,7 @@ def has_plain_keys(text: bytes) -> bool:
     """Whether a text is a JSON object in which it is soon seen that no object has a key twice, and that every number is
     one that readers hold: it has as many members as colons, or is what is written of its values again. Of most other
     texts nothing is known."""
-    if len(text) > SHORT:  # long strings in it are passed over
+    if len(text) > SHORT and text.find(b'{"', 1, _NEAR) < 0:  # long strings in it are passed over
         members = _decode_members(text)
         if type(members) is dict and (_has_colons(text, len(members)) or _json.is_written_of(members, text)):
             for member in members.values():

@@ -14,9 +14,9 @@ from dragoman.types import Tool
 
 #: Bytes that all of them may take, as they are guessed from their texts.
 _MOST_BYTES: Final = 32 * 1024 * 1024
-#: Bytes that a value takes in memory, and an object's two types of the JSON reader.
+#: Bytes that a value takes in memory, and an object's type of the JSON reader.
 _VALUE_BYTES: Final = 64
-_TYPE_BYTES: Final = 9_000
+_TYPE_BYTES: Final = 4_500
 _NO_ARGUMENTS: Final[dict[str, _json.Json]] = {"type": "object", "properties": {}}
 
 

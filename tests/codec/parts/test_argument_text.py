@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_same
+from dragoman.gathered import GatheredText
 
 ROWS = [
     # text, arguments, what left live, deviation codes
@@ -222,7 +223,7 @@ def test_no_open_call_shows_its_arguments() -> None:
     """What an error report has of local variables is kept by others."""
     call = OpenCall(3, id="c", name="ring", kind="function")
     call.text.add('{"word": "open sesame"')
-    call.pending.add("open sesame")
+    call.pending = GatheredText(["open sesame"])
     call.arguments = '{"word": "open sesame"}'
     assert repr(call) == "<OpenCall 3 waiting>"
     assert repr(call.text) == "<ArgumentText live>"

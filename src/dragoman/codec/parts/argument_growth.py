@@ -11,6 +11,7 @@ from dragoman.codec.parts.open_calls import Answer
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same
 from dragoman.events import ToolCallDelta
+from dragoman.gathered import GatheredText
 
 _FEW: Final = 8  # fragments that are not worth a look at them all
 
@@ -33,6 +34,8 @@ def grow(call: OpenCall, text: str, answer: Answer) -> None:
             answer.events.append(ToolCallDelta(call.index, text))
         call.live = call.text.live_pieces() if not call.half else None
     elif text and call.state == "waiting":
+        if call.pending is None:
+            call.pending = GatheredText()
         call.pending.add(text)
 
 

@@ -218,7 +218,7 @@ class ArgumentText(msgspec.Struct, eq=False):
                 return ""
             if after[0] != "{":
                 self.phase = "closed"
-                self._pieces, self._surplus = ["{}"], GatheredText(after)
+                self._pieces, self._surplus = ["{}"], GatheredText([after])
                 return "{}"
             self.placeholder = held[: len(held) - len(after)].strip()
             held = after

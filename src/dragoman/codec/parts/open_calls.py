@@ -163,8 +163,9 @@ class OpenCalls:
             answer.deviate("unknown-tool", f"call {call.index}", call.name)
         call.state = "announced"
         answer.events.append(ToolCallStart(call.index, call.id, call.name, call.kind, call.native))
-        if call.pending:
-            answer.events.append(ToolCallDelta(call.index, call.pending.take()))
+        if call.pending is not None:
+            answer.events.append(ToolCallDelta(call.index, call.pending.text()))
+            call.pending = None
 
     def _glued(self, name: str) -> int:
         """How often a name repeats an offered one (`ff`: `f`, twice); 0 when it does not, or was offered itself."""

@@ -44,7 +44,7 @@ class OpenCall(msgspec.Struct, eq=False):
     signature: str | None = None
     state: Literal["waiting", "announced", "whole", "failed"] = "waiting"
     text: ArgumentText = msgspec.field(default_factory=ArgumentText)
-    pending: GatheredText = msgspec.field(default_factory=GatheredText)
+    pending: GatheredText | None = None
     arguments: str = ""  # the final text, when whole
     is_settled: bool = False
     fragments: int = 0

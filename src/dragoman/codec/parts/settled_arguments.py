@@ -12,8 +12,6 @@ from dragoman.codec.repeated_keys import has_plain_keys, repeats_key
 
 #: Why arguments fail that tell one member otherwise the second time.
 REPEATED_KEY: Final = "the arguments have a key twice, with different values"
-_SAME_DIGITS: Final = bytes.maketrans(b"123456789E", b"000000000e")
-_MANY_DIGITS: Final = b"0" * 200
 
 
 @final
@@ -46,19 +44,6 @@ class Settled(msgspec.Struct, frozen=True):
         ):
             return Settled(None, kind="contradicted", problem=REPEATED_KEY)
         return self
-
-
-def has_finite_numbers(text: str) -> bool:
-    """Whether `_json.decode` reads every number in a JSON text, which is not read here. A false no is possible.
-
-    A reader that passes a value over takes numbers that nobody can hold. Such a number has an exponent of three digits
-    or more, or 200 digits in a row: with an exponent below 100 it needs 210 for more than 1.8e308.
-    """
-    try:
-        plain = text.encode().translate(_SAME_DIGITS, b"+")
-    except UnicodeEncodeError:
-        return False
-    return plain.rfind(b"e000") < 0 and plain.find(_MANY_DIGITS) < 0
 
 
 def says_something(text: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -17,10 +17,11 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.codec.delta_batch import narrowed, one
 from dragoman.codec.json_fields import Fields, make_native, read_fields, read_text
 from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments, unread_name
 from dragoman.money import MOST_TOKENS
-from dragoman.types import Media, StopReason, media_kind
+from dragoman.types import Media, StopReason, Usage, media_kind
 
 NAME: Final = "gemini-generate"
 NOTHING: Final = Raw(b"")
@@ -159,8 +160,17 @@ class UsageMetadata(msgspec.Struct, gc=False, omit_defaults=True):
             _later(self.toolUsePromptTokenCount, later.toolUsePromptTokenCount),
         )
 
+    def summed(self) -> Usage:
+        """The tokens of the response."""
+        return Usage(
+            input=_sum(self.promptTokenCount, self.toolUsePromptTokenCount),
+            output=_sum(self.candidatesTokenCount, self.thoughtsTokenCount),
+            cache_read=self.cachedContentTokenCount,
+            reasoning=self.thoughtsTokenCount,
+        )
 
-def sum_of(one: int | None, other: int | None) -> int | None:
+
+def _sum(one: int | None, other: int | None) -> int | None:
     """The sum of two counts, of which each may be unknown."""
     if one is None or other is None:
         return one if other is None else other
@@ -201,16 +211,44 @@ class Chunk(msgspec.Struct, gc=False, omit_defaults=True):
 
 def calls_of(chunk: Chunk) -> list[FunctionCall]:
     """The calls of a chunk."""
-    return [
-        call
-        for candidate in chunk.candidates or ()
-        if candidate.content is not None
-        for part in candidate.content.parts or ()
-        if (call := part.functionCall) is not None
-    ]
+    calls: list[FunctionCall] = []
+    for candidate in chunk.candidates or ():
+        if candidate.content is not None:
+            for part in candidate.content.parts or ():
+                if part.functionCall is not None:
+                    calls.append(part.functionCall)
+    return calls
+
+
+def is_answer(chunk: Chunk) -> bool:
+    """Whether a chunk says something of an answer."""
+    return not (
+        chunk.candidates is None
+        and chunk.usageMetadata is None
+        and chunk.promptFeedback is None
+        and chunk.usage_metadata is NOTHING
+        and chunk.prompt_feedback is NOTHING
+    )
+
+
+def is_known(chunk: Chunk) -> bool:
+    """Whether a chunk has anything of this protocol."""
+    return chunk.error is not NOTHING or is_answer(chunk)
 
 
 decode_chunk: Final = _json.typed_decoder(Chunk)
+_PLAIN_PART: Final = narrowed(Part, {"text": str, "thought": ...}, is_bare=True)
+_PLAIN_CONTENT: Final = narrowed(Content, {"parts": one(_PLAIN_PART), "role": ...}, is_bare=True)
+#: A chunk that lets text or thinking grow, and says nothing else but counts and what each chunk says of the response.
+PlainChunk: Final = narrowed(
+    Chunk,
+    {
+        "candidates": one(narrowed(Candidate, {"content": _PLAIN_CONTENT, "index": ...}, is_bare=True)),
+        "usageMetadata": ..., "modelVersion": ..., "createTime": ..., "responseId": ...,
+    },
+    is_bare=True,
+)  # fmt: skip
+decode_plain_chunk: Final[Callable[[bytes], Any]] = _json.typed_decoder(PlainChunk)
 decode_call: Final = _json.typed_decoder(FunctionCall)
 decode_pieces: Final = _json.typed_decoder(list[PartialArgument])
 

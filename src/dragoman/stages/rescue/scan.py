@@ -155,7 +155,7 @@ class Scanner:
         self._whole = ()
         if not begun:
             return text
-        self._raw = GatheredText(text)
+        self._raw = GatheredText([text])
         for family, opener in begun:
             self._start(family, opener, bare[len(opener) :])
         return self._run(out)
@@ -208,7 +208,7 @@ class Scanner:
     def _begin_race(self, text: str, marker: str, begun: _Begun, out: list[Found]) -> str:
         """A marker that counts: the families that it begins read on from it."""
         self._furthest = 0
-        self._raw, self._raw_size, self._begun = GatheredText(text), len(text), (marker, begun)
+        self._raw, self._raw_size, self._begun = GatheredText([text]), len(text), (marker, begun)
         for family, opener in begun:
             self._start(family, opener, text[len(opener) :])
         return self._run(out)

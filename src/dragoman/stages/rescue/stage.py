@@ -171,7 +171,7 @@ class Rescue:
             if not part.held and found:
                 calls = (place for place, action in enumerate(found) if not isinstance(action, Prose))
                 said = sum(len(action.text) for action in found[: next(calls, len(found))] if isinstance(action, Prose))
-                part.raw = GatheredText(part.raw.text()[said:])
+                part.raw = GatheredText([part.raw.text()[said:]])
         for action in found:
             self._found(part, action)
 

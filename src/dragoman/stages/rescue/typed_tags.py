@@ -124,7 +124,7 @@ def refused_to_the_end(cursor: Cursor, beginning: str = "") -> Parser:
     """The open call has a value in which a call begins: nobody can tell where the two end. What follows may be part of
     the value, so that no call is taken out of it: it is passed over with the call. `beginning`: of the inner call, as
     far as it was read."""
-    passed = GatheredText(beginning)
+    passed = GatheredText([beginning])
     while True:
         rest = cursor.rest()
         passed.add(rest)

@@ -10,7 +10,7 @@ from dragoman.codec.framing.body import TooLarge
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, says_something, told_once
+from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, told_once
 from dragoman.codec.parts.unread_arguments import fields_at, noted, refuse_unread
 from dragoman.codec.repeated_keys import has_plain_parts
 from dragoman.deviations import clip
@@ -21,6 +21,7 @@ from dragoman.protocols.gemini.wire import (
     Candidate,
     Chunk,
     FunctionCall,
+    Part,
     decode_call,
     decode_pieces,
     is_whole,
@@ -82,17 +83,32 @@ class CallReader:
         self._partial: _PartialCall | None = None
         self._pieced: set[str] = set()  # ids of calls whose arguments came piece by piece
 
-    def read(self, call: FunctionCall, signature: str, native: Native | None = None, *, is_plain: bool = False) -> None:
+    def takes(self, part: Part) -> bool:
+        """Take the call of a part, if it is a whole one and the part has nothing else.
+
+        Args:
+            part: one without text. Its call is plain (see `are_plain`).
+        """
+        call = part.functionCall
+        if call is None or not call.name or part.thought_signature or self._partial is not None or self._pieced:
+            return False
+        text = _json.raw_text(call.args)
+        if '"' not in text:  # it has no arguments
+            return False
+        signature = part.thoughtSignature or None
+        self._last = self._assembly.whole_call(call.id, call.name, text, signature=signature, is_plain=True)
+        return True
+
+    def read(self, call: FunctionCall, signature: str, native: Native | None = None) -> None:
         """Take the call of one part.
 
         Args:
             signature: "" when it has none.
             native: further fields of the part.
-            is_plain: it has its arguments under `args` alone, an object in which no key stands twice.
         """
         assembly = self._assembly
         is_usual = call.name and self._partial is None and not self._pieced and is_whole(call)
-        if is_usual and (says_something if is_plain else is_plain_object)(text := _json.raw_text(call.args)):
+        if is_usual and is_plain_object(text := _json.raw_text(call.args)):
             self._last = assembly.whole_call(
                 call.id, call.name, text, native=native, signature=signature or None, is_plain=True
             )

@@ -7,7 +7,7 @@ for Vertex AI's streamed arguments. A part with a signature is a part of its own
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
@@ -51,14 +51,17 @@ from dragoman.protocols.gemini.wire import (
     Candidate,
     Chunk,
     Part,
+    PlainChunk,
     UsageMetadata,
     calls_of,
     decode_chunk,
+    decode_plain_chunk,
+    is_answer,
+    is_known,
     read_media,
     says_nothing,
-    sum_of,
 )
-from dragoman.types import Opaque, Usage
+from dragoman.types import Opaque
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 #: How a frame tells its calls: each with its arguments as an object and nothing else, no key of it twice; no key twice
@@ -70,7 +73,8 @@ class Decoder:
     """Decodes one response."""
 
     __slots__ = (
-        "_assembly", "_begun", "_calls", "_choice", "_counted", "_failed_reason", "_kept", "_reader", "_usage",
+        "_assembly", "_begun", "_calls", "_choice", "_counted", "_failed_reason", "_is_plain", "_kept", "_reader",
+        "_usage",
     )  # fmt: skip
 
     def __init__(
@@ -88,6 +92,7 @@ class Decoder:
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds)
         self._calls = CallReader(self._assembly)
         self._begun = False
+        self._is_plain = False  # the next chunk may say text and nothing else
         self._choice: int | None = None  # the index of the candidate that is read
         self._usage: UsageMetadata | None = None  # as it came last
         self._counted = UsageMetadata()  # the most of each part that was told
@@ -106,11 +111,12 @@ class Decoder:
             return []
         try:
             for frame, _ in self._reader.feed(data):
-                chunk = decode_chunk(frame)
-                if type(chunk) is Chunk:
-                    self._read_chunk(chunk, frame)
-                else:
-                    self._read_odd_frame(frame)
+                if self._is_plain:
+                    chunk = decode_plain_chunk(frame)
+                    if type(chunk) is PlainChunk and (chunk.candidates[0].index or 0) == self._choice:
+                        self._read_plain(chunk, frame)
+                        continue
+                self._read_frame(frame)
         except TooLarge as problem:
             self._assembly.fail("too_large", str(problem))
         return assembly.take()
@@ -149,6 +155,16 @@ class Decoder:
         return is_one and not self._assembly.is_empty and self._assembly.phase == "open"
 
     # ------------------------------------------------------------ chunks
+
+    def _read_plain(self, chunk: Any, frame: bytes) -> None:
+        """Take a `PlainChunk` of the candidate that is read."""
+        (part,) = chunk.candidates[0].content.parts
+        if part.text:
+            (self._assembly.thinking if part.thought else self._assembly.text)(part.text)
+        usage = chunk.usageMetadata
+        if usage is not None and usage != self._usage:
+            self._kept.last = frame
+            self._read_usage(usage)
 
     def _read_frame(self, frame: bytes) -> None:
         chunk = decode_chunk(frame)
@@ -192,32 +208,32 @@ class Decoder:
         chunk = decode_chunk(frame)
         if isinstance(chunk, Malformed):
             torn_frames.lose_open_calls(assembly, "chunk", chunk.problem)
-        elif not _is_known(chunk):
+        elif not is_known(chunk):
             self._read_bare(value)
         else:
             self._read_chunk(chunk, frame, found)
 
     def _read_chunk(self, chunk: Chunk, frame: bytes, found: Split | None = None) -> None:
         """`found`: what of the chunk is not modelled; `frame` holds the rest."""
-        if not self._begun:
+        if not (had_begun := self._begun):
             self._begin(chunk, frame)
         candidates = chunk.candidates
         told: _Told = "once"
-        if frame.rfind(b"unction") >= 0:  # found sooner than by `find`
-            calls = calls_of(chunk)
-            if calls and are_plain(calls, chunk, frame):
-                told = "plainly"
-            elif calls or (found is not None and any("functionCall" in part for part in found.parts.values())):
+        if calls := calls_of(chunk):
+            told = "plainly" if are_plain(calls, chunk, frame) else "twice" if repeats_key(frame) else "once"
+        elif frame.rfind(b"unction") >= 0:  # found sooner than by `find`
+            if found is not None and any("functionCall" in part for part in found.parts.values()):
                 told = "twice" if repeats_key(frame) else "once"
             elif torn_frames.hides_call(frame):
                 torn_frames.refuse(self._assembly, "functionCall", frame)
         if candidates is not None:
-            for place, candidate in enumerate(numbered(candidates)):
+            for place, candidate in enumerate(candidates if len(candidates) == 1 else numbered(candidates)):
                 self._read_candidate(candidate, place, frame, found, told)
+        self._is_plain = not calls and self._choice is not None and not self._assembly.calls.has_bare
         usage = chunk.usageMetadata
         if usage is not None:
             if usage != self._usage:
-                self._kept.last = without_arguments(chunk, frame)
+                self._kept.last = without_arguments(chunk, frame) if had_begun else self._kept.first
                 self._read_usage(usage)
         elif candidates is None or chunk.usage_metadata is not NOTHING:
             self._read_rare(chunk, frame)
@@ -244,7 +260,7 @@ class Decoder:
                 chunk.promptFeedback = read_feedback_leniently(feedback, deviate)
         if chunk.candidates is None and chunk.response is not NOTHING:
             self._read_envelope(chunk.response)
-        elif not _is_known(chunk):
+        elif not is_known(chunk):
             value = _json.decode_lenient(frame)
             if isinstance(value, dict):
                 self._read_bare(value)
@@ -257,12 +273,12 @@ class Decoder:
         self._assembly.deviate("envelope", "response")
         if isinstance(chunk, Malformed):
             self._read_odd_frame(frame)
-        elif _is_known(chunk):
+        elif is_known(chunk):
             self._read_chunk(chunk, frame)
 
     def _begin(self, chunk: Chunk, frame: bytes) -> None:
         """The response begins with the first chunk that is more than an error or an envelope."""
-        if not _is_answer(chunk):
+        if not is_answer(chunk):
             return
         self._begun = True
         self._kept.first = without_arguments(chunk, frame)
@@ -322,6 +338,8 @@ class Decoder:
                     if text:
                         (self._assembly.thinking if part.thought else self._assembly.text)(text)
                     continue
+                if told == "plainly" and found is None and text is None and self._calls.takes(part):
+                    continue
                 rest = found.parts.get((place, number), {}) if found is not None else {}
                 if (call := part.functionCall) is not None or "functionCall" in rest:
                     if told == "twice" or (call is not None and "functionCall" in rest):
@@ -333,7 +351,7 @@ class Decoder:
                 elif text is None and not rest:
                     around = around or Around(frame, place, self._assembly)
                     around.tell()
-                self._read_part(part, rest, told)
+                self._read_part(part, rest)
         reason = candidate.finishReason or candidate.finish_reason
         if self._assembly.calls.has_bare or ((around is not None or reason) and self._assembly.calls.may_lack()):
             tell_unread_beside(frame, self._assembly)
@@ -365,17 +383,10 @@ class Decoder:
     def _read_usage(self, usage: UsageMetadata) -> None:
         self._usage = usage
         counted = self._counted = self._counted.grown(usage)
-        self._assembly.usage(
-            Usage(
-                input=sum_of(counted.promptTokenCount, counted.toolUsePromptTokenCount),
-                output=sum_of(counted.candidatesTokenCount, counted.thoughtsTokenCount),
-                cache_read=counted.cachedContentTokenCount,
-                reasoning=counted.thoughtsTokenCount,
-            )
-        )
+        self._assembly.usage(counted.summed())
 
-    def _read_part(self, part: Part, rest: Fields, told: _Told) -> None:
-        """A part that is not plain text. `rest`: its fields that are not modelled, `told`: how its calls are told."""
+    def _read_part(self, part: Part, rest: Fields) -> None:
+        """A part that is not plain text. `rest`: its fields that are not modelled."""
         signature = part.thoughtSignature or part.thought_signature or ""
         if part.thought_signature:
             self._assembly.deviate("sibling-key", "part", "thought_signature")
@@ -384,7 +395,7 @@ class Decoder:
             self._read_text(part.text, signature, rest, is_thought=part.thought is True)
         if part.functionCall is not None:
             native = make_native(NAME, rest) if rest and part.text is None else None
-            self._calls.read(part.functionCall, signature, native, is_plain=told == "plainly")
+            self._calls.read(part.functionCall, signature, native)
         elif part.text is None:
             self._read_other_part(part, rest, signature)
 
@@ -428,22 +439,6 @@ class Decoder:
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
     """Read the body of a response with an error status: `{"error": {code, message, status, details}}`, or anything."""
     return read_problem(body, status=status, headers=headers)
-
-
-def _is_answer(chunk: Chunk) -> bool:
-    """Whether a chunk says something of an answer."""
-    return not (
-        chunk.candidates is None
-        and chunk.usageMetadata is None
-        and chunk.promptFeedback is None
-        and chunk.usage_metadata is NOTHING
-        and chunk.prompt_feedback is NOTHING
-    )
-
-
-def _is_known(chunk: Chunk) -> bool:
-    """Whether a chunk has anything of this protocol."""
-    return chunk.error is not NOTHING or _is_answer(chunk)
 
 
 def _text(value: Json) -> str:

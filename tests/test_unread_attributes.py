@@ -7,9 +7,11 @@ import re
 
 import pytest
 
+from dragoman import _json
+from dragoman.types import Tool
 from rescue_forms import FORMS, Form
 from test_moved_parameters import parts_of
-from test_written_calls import delivered, exact, play
+from test_written_calls import delivered, exact, play, play_with
 
 SOAK = bool(os.environ.get("DRAGOMAN_SOAK"))
 ATTRIBUTES = (' timeout="5"', " dry_run", " timeout=5", " timeout='5'", ' timeout="5" dry_run="true"')[
@@ -45,6 +47,37 @@ def test_an_attribute_is_no_argument_that_is_lost(form: Form):
                 reply = play(written, "stop", size)
                 said = reply.text + repr(delivered(reply)[:1])
                 assert reply.error or attribute.strip() in said, f"{written!r}: {delivered(reply)}"
+
+
+#: What says which call it is.
+LABELS = (' id="1"', ' id="call_ab-1"', " id='toolu:1.2'", ' index="0"', ' tool_call_id="c1"', ' type="function"',
+          ' id="1" type="function"', " id=1")  # fmt: skip
+LABELLED = [
+    form
+    for form in TAGGED
+    if form.write([CALL]).text().count('run_command">') or "=run_command>" in form.write([CALL]).text()
+]
+
+
+@pytest.mark.parametrize("form", LABELLED, ids=lambda form: f"{form.family}: {form.name}")
+@pytest.mark.parametrize("label", LABELS)
+def test_a_label_of_a_call_is_no_argument(form: Form, label: str):
+    """Where the tool has an argument of its name, it may be one."""
+    head = re.compile('run_command"?(?=>)')
+    text = head.sub(lambda found: found[0] + label, form.write([CALL, NEXT]).text())
+    for size in (3, len(text)):
+        assert delivered(play(text, "stop", size)) == [CALL, NEXT], text
+    key = label.split("=")[0].strip()
+    properties = {"command": {"type": "string"}, key: {"type": "string"}}
+    tool = Tool("run_command", "", _json.raw({"type": "object", "properties": properties}))
+    assert delivered(play_with([tool], text, "stop", len(text))) == []
+
+
+@pytest.mark.parametrize("form", LABELLED, ids=lambda form: f"{form.family}: {form.name}")
+@pytest.mark.parametrize("twice", [' timeout="5" timeout="6"', ' id="1" id="2"'])
+def test_an_attribute_that_comes_twice_is_none_that_is_read(form: Form, twice: str):
+    text = re.sub('run_command"?(?=>)', lambda found: found[0] + twice, form.write([CALL]).text())
+    assert delivered(play(text, "stop", len(text))) == [], text
 
 
 @pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")

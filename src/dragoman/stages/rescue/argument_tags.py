@@ -26,7 +26,7 @@ def named_head(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[st
     if quote:
         yield from cursor.expect(quote)
     name = yield from begun(tools, written)
-    return name, *(yield from head_rest(cursor))
+    return name, *(yield from head_rest(cursor, tools.schema(name)))
 
 
 def invoke_calls(cursor: Cursor, tools: Tools, *, prefix: str = "", ends: tuple[str, ...]) -> Parser:

@@ -407,7 +407,7 @@ class Cursor:
 
 
 _BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
-_OBJECT: Final = re.compile(r"\{\s{0,1000}[\"'}\w]")
+_OBJECT: Final = re.compile(r"\{\s{0,1000}[\"'“„‘«}\w]")
 _OBJECT_BEGUN: Final = re.compile(r"(?:\{\s{0,1000})?")
 _SCALAR: Final = re.compile(r"[^\s,}\]]+")
 

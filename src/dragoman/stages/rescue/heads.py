@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Generator
 from typing import Final
 
+from dragoman.stages.json_schema import ToolSchema
 from dragoman.stages.rescue.cursor import MORE, Action, Cursor, NotACall, Tools
 from dragoman.stages.rescue.quoted import Begun
 
@@ -24,6 +25,15 @@ _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "o
 #: Attributes that give no argument, in whichever family a model writes them: DeepSeek's `string`
 #: (DeepSeek-V4-Pro/encoding/README.md), Kimi K3's `type` (Kimi-K3.jinja; both read 2026-11-22).
 _HARMLESS: Final = {"string": frozenset({"true", "false"}), "type": _TYPES}
+_ID: Final = re.compile(r"[\w.:-]{0,80}+\Z")
+#: Attributes of a call's own tag that say which call it is, and what they hold.
+_LABELS: Final = {
+    "id": _ID,
+    "call_id": _ID,
+    "tool_call_id": _ID,
+    "index": re.compile(r"\d{1,4}+\Z"),
+    "type": re.compile(r"(?:function|tool|tool_call|tool_use|function_call)\Z"),
+}
 
 
 def begun(tools: Tools, written: str) -> Generator[Action, None, str]:
@@ -100,6 +110,13 @@ def is_read(told: dict[str, str], *known: str) -> bool:
     return all(key in known or value in _HARMLESS.get(key, ()) for key, value in told.items())
 
 
+def is_call_read(told: dict[str, str], schema: ToolSchema, *known: str) -> bool:
+    """The same of a call's own tag: what says which call it is counts for an argument where the tool has one of that
+    name."""
+    labels = {key for key, value in told.items() if key in _LABELS and _LABELS[key].match(value)}
+    return is_read(told, *known, *(key for key in labels if not schema.has_member(key)))
+
+
 def words_before(
     cursor: Cursor, openers: tuple[str, ...], closers: tuple[str, ...], ends: tuple[str, ...]
 ) -> Generator[Action, None, bool]:
@@ -116,21 +133,27 @@ def words_before(
         yield MORE
 
 
-def first_told(head: str, is_known: Callable[[str], object] = lambda _: False) -> tuple[str, bool]:
-    """What a head tells first, with its quotation marks or without, and whether nothing else in it may be an argument.
-    `is_known`: whether there is such a name, white space in it perhaps."""
+def first_told(head: str, is_known: Callable[[str], object] = lambda _: False) -> tuple[str, dict[str, str]]:
+    """What a head tells first, with its quotation marks or without, and the attributes behind it. `is_known`: whether
+    there is such a name, white space in it perhaps."""
     bare = head.strip()
     whole = bare.strip("\"'")
     if is_known(whole):
-        return whole, True
+        return whole, {}
     end = bare.find(bare[0], 1) if bare[:1] in ('"', "'") else -1
     first, rest = (bare[:end], bare[end + 1 :]) if end > 0 else (*bare.split(None, 1), "", "")[:2]
-    return first.strip("\"'"), is_read(attributes_of(rest))
+    return first.strip("\"'"), _told(rest)
 
 
-def head_rest(cursor: Cursor) -> Generator[Action, None, tuple[bool, bool]]:
-    """From behind a name to the end of its tag: whether no more is told there, and whether the tag ends its element."""
+def head_rest(cursor: Cursor, schema: ToolSchema) -> Generator[Action, None, tuple[bool, bool]]:
+    """From behind a tool's name to the end of its tag: whether no argument is told there, and whether the tag ends its
+    element."""
     rest = yield from cursor.word(_REST)
     yield from cursor.expect(">")
     bare = rest.strip()
-    return is_read(attributes_of(bare.removesuffix("/"))), bare.endswith("/")
+    return is_call_read(_told(bare.removesuffix("/")), schema), bare.endswith("/")
+
+
+def _told(rest: str) -> dict[str, str]:
+    """The attributes behind a name, and under "" what is none, or tells one of them twice."""
+    return attributes_of(rest) or ({"": rest} if rest.strip() else {})

@@ -19,6 +19,8 @@ _ID_KEYS: Final = frozenset({"id", "tool_call_id", "call_id"})
 _OTHER_KEYS: Final = frozenset({"type", "index", "status", "thought", "thoughts", "reasoning"})
 _ALL_KEYS: Final = _NAME_KEYS | ARGUMENT_KEYS | _ID_KEYS | _OTHER_KEYS
 _KEY: Final = re.compile(r"[\w.-]+")
+#: Quotation marks around keys and names, with those that close them.
+_QUOTES: Final = {'"': '"', "'": "'", "“": "”", "„": "“”", "‘": "’", "«": "»"}
 #: Characters of a name or an id.
 _LONGEST: Final = 150
 #: The name in an object that may be a call.
@@ -261,10 +263,10 @@ def closes_before_its_end(value: Json) -> bool:
 
 
 def _key(cursor: Cursor) -> Generator[Action, None, str]:
-    quote = yield from cursor.take('"', "'")
+    quote = yield from cursor.take(*_QUOTES)
     key = yield from cursor.word(_KEY, 64)
     if quote:
-        yield from cursor.take(quote)
+        yield from cursor.take(*_QUOTES[quote])
     yield from cursor.space()
     colon = yield from cursor.take(":")
     return key if colon else ""
@@ -280,7 +282,7 @@ def _name(value: str, tools: Tools) -> str:
 def _offered(value: str, tools: Tools) -> str | None:
     """A JSON text as an offered name; None when no such name was offered."""
     decoded = _json.decode(value)
-    if isinstance(decoded, Malformed) and value[:1] == "'" == value[-1:]:
+    if isinstance(decoded, Malformed) and value[1:] and value[-1] in _QUOTES.get(value[0], ""):
         decoded = value[1:-1]
     return tools.offered(decoded) if isinstance(decoded, str) else None
 

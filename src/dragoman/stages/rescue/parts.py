@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
 from dragoman.codec.parts.argument_text import ArgumentText
-from dragoman.events import TextStart, ThinkingStart
+from dragoman.codec.parts.settled_arguments import is_same
+from dragoman.events import Event, TextDelta, TextEnd, TextStart, ThinkingDelta, ThinkingEnd, ThinkingStart
 from dragoman.gathered import GatheredRuns, GatheredText
-from dragoman.stages.rescue.runner import Found
+from dragoman.stages.rescue.runner import Found, Prose
 from dragoman.stages.rescue.scan import Scanner
+
+#: Events of empty parts that wait behind what may be the whole message.
+_MOST_EMPTY: Final = 1000
+
+
+TextEvent: TypeAlias = TextStart | ThinkingStart | TextDelta | ThinkingDelta | TextEnd | ThinkingEnd
 
 
 class Call:
@@ -39,6 +49,44 @@ class Part:
         self.is_ended = False
         self.is_followed = False  # something else began while it was open: it is not the whole message
         self.call: Call | None = None  # the one that is open in it: several texts may be open, each with a call
+
+
+class Whole:
+    """A text that ended and may be the whole message: it is, while nothing but empty and blank parts comes behind it.
+
+    Attributes:
+        part: the text.
+        behind: the events that wait.
+    """
+
+    __slots__ = ("behind", "part")
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.behind: list[Event] = []
+
+    def holds(self, event: TextEvent) -> bool:
+        """Whether an event waits until it is known what the text is."""
+        is_said = isinstance(event, TextDelta | ThinkingDelta) and event.text.strip() != ""
+        is_said = is_said or (isinstance(event, TextEnd) and event.was_thinking)
+        if is_said or len(self.behind) == _MOST_EMPTY:
+            return False
+        self.behind.append(event)
+        return True
+
+
+def is_repeated(calls: list[tuple[str, str]], name: str, arguments: str | None) -> bool:
+    """Whether one of these calls, by name and arguments, is said again; then it is taken out of them."""
+    for known in calls if arguments is not None else ():
+        if known[0] == name and is_same(known[1], arguments or ""):
+            calls.remove(known)
+            return True
+    return False
+
+
+def is_blank(found: Sequence[Found]) -> bool:
+    """Whether nothing but white space was found."""
+    return all(isinstance(action, Prose) and not action.text.strip() for action in found)
 
 
 class Places:

@@ -9,7 +9,6 @@ from typing import Final, TypeAlias
 import msgspec
 
 from dragoman.codec.counterparts import is_refusal
-from dragoman.codec.parts.settled_arguments import is_same
 from dragoman.events import (
     EVERY_KIND,
     Deviation,
@@ -29,16 +28,15 @@ from dragoman.events import (
     ToolCallFailed,
     ToolCallStart,
     UsageUpdate,
-    settle_reason,
 )
 from dragoman.gathered import GatheredText
 from dragoman.protocol import NewId
 from dragoman.stages.part_indices import OPENING, before, index_of, of_kinds, text_of
-from dragoman.stages.rescue.behind.ended import IS_THOUGHT, Ended, failed, failed_call
+from dragoman.stages.rescue.behind.ended import IS_THOUGHT, Ended, failed, failed_call, finish
 from dragoman.stages.rescue.cursor import Close, Family, Open, Piece, Tools
 from dragoman.stages.rescue.doubts import doubt_of
 from dragoman.stages.rescue.markers import sort_families, value_ends
-from dragoman.stages.rescue.parts import Call, Part, Places
+from dragoman.stages.rescue.parts import Call, Part, Places, TextEvent, Whole, is_blank, is_repeated
 from dragoman.stages.rescue.runner import Behind, Found, Prose
 from dragoman.stages.rescue.scan import Scanner
 from dragoman.types import Tool, ToolCall
@@ -69,7 +67,7 @@ class Rescue:
         self._new_id = new_id
         self._out: list[Event] = []
         self._parts: dict[int, Part] = {}  # those that are open, and thinking that holds a call
-        self._pending: Part | None = None  # a text part that ended and may be the whole message
+        self._pending: Whole | None = None  # a text that ended
         self._places = Places()
         self._found_calls = 0
         self._has_answer = False
@@ -88,24 +86,16 @@ class Rescue:
         text = text_of(events, TextDelta) or text_of(events, ThinkingDelta)
         if text is not None:
             index = index_of(events[0])
-            part = self._parts[index]
-            is_read = part.space or part.held or self._ended.again or self._ended.behind
-            if part.index == index and not is_read and part.scanner.passes(text):
-                return events
+            part = self._parts.get(index)
+            if part is not None and part.index == index:
+                is_read = part.space or part.held or self._ended.again or self._ended.behind
+                if not is_read and part.scanner.passes(text):
+                    return events
         passed = self._passing(events) if self.handles is _UNREAD else 0
         if passed == len(events):
             return events
         out = self._out = events[:passed]
-        for event in events[passed:]:
-            kind = type(event)
-            if type(event) is TextDelta or type(event) is ThinkingDelta:
-                self._delta(event)
-            elif type(event) is ToolCallDelta or type(event) is ToolCallEnd:
-                self._structured_event(event)
-            elif kind in _PASSING:
-                self._out.append(event)
-            else:
-                self._take(event)
+        self._take_all(events[passed:])
         self._out = []
         if self.handles is not EVERY_KIND:
             self.handles = _READ if self._parts or self._pending is not None else _UNREAD
@@ -121,6 +111,28 @@ class Rescue:
                 self._has_answer = self._has_answer or type(event) is not ToolCallFailed
                 self._places.of(index_of(event))
         return len(passing)
+
+    def _take_all(self, events: list[Event]) -> None:
+        for event in events:
+            if self._pending is not None and self._waits(event):
+                continue
+            if type(event) is TextDelta or type(event) is ThinkingDelta:
+                self._delta(event)
+            elif type(event) is ToolCallDelta or type(event) is ToolCallEnd:
+                self._structured_event(event)
+            elif type(event) in _PASSING:
+                self._out.append(event)
+            else:
+                self._take(event)
+
+    def _waits(self, event: Event) -> bool:
+        """Whether an event waits behind what may be the whole message; what says something ends that."""
+        if not isinstance(event, TextEvent) or event.index in self._parts:
+            return False
+        is_held = self._pending is not None and self._pending.holds(event)
+        if not is_held:
+            self._release_pending()
+        return is_held
 
     def _take(self, event: Event) -> None:
         match event:
@@ -181,7 +193,7 @@ class Rescue:
         was_thinking = isinstance(event, TextEnd) and event.was_thinking
         may_be_whole = not (was_thinking or part.is_thinking or part.is_followed)
         if may_be_whole and part.scanner.is_held() and self._pending is None:
-            self._pending = part
+            self._pending = Whole(part)
             del self._parts[event.index]
             return
         if was_thinking:
@@ -189,7 +201,12 @@ class Rescue:
             self._thought = []
             if part.scanner.is_reading():
                 self._ended.refuse()
-        self._scanned(part, "", part.scanner.end(is_message=False))
+        found = part.scanner.end(is_message=False)
+        if found and part.index < 0 and not (part.is_thinking or part.scanner.family) and is_blank(found):
+            self._open(part)  # nothing of an answer
+            self._out += [TextDelta(part.index, action.text) for action in found if type(action) is Prose]
+        else:
+            self._scanned(part, "", found)
         if not (was_thinking or any(not other.is_ended and not other.is_thinking for other in self._parts.values())):
             self._settle_ended()
         self._close(part, event)
@@ -206,10 +223,8 @@ class Rescue:
             self._open(part)
         if part.index < 0:
             return
-        if event is not None:
-            self._out.append(event if event.index == part.index else msgspec.structs.replace(event, index=part.index))
-        else:
-            self._out.append((ThinkingEnd if part.is_thinking else TextEnd)(part.index))
+        end = event or (ThinkingEnd if part.is_thinking else TextEnd)(part.index)
+        self._out.append(end if end.index == part.index else msgspec.structs.replace(end, index=part.index))
         part.index = -1
 
     def _open(self, part: Part) -> None:
@@ -317,11 +332,9 @@ class Rescue:
             end = Close("", problem)
         delta = (settled.text or "") if call.waits else settled.delta
         if call.waits:
-            for known in self._structured:
-                if known[0] == call.name and settled.text is not None and is_same(known[1], settled.text):
-                    self._structured.remove(known)
-                    self._out.append(Deviation("duplicate-call", f"call {call.index}", "structured and in the text"))
-                    return
+            if is_repeated(self._structured, call.name, settled.text):
+                self._out.append(Deviation("duplicate-call", f"call {call.index}", "structured and in the text"))
+                return
             self._out.append(ToolCallStart(call.index, call.id, call.name))
         if settled.text is None or not end.is_whole():
             self._failed += 1
@@ -349,12 +362,9 @@ class Rescue:
 
     def _end_held(self, event: ToolCallEnd | ToolCallFailed) -> None:
         held, self._held_events, self._held_call = self._held_events, [], -1
-        if isinstance(event, ToolCallEnd):
-            for known in self._rescued:
-                if known[0] == event.call.name and is_same(known[1], event.call.arguments):
-                    self._rescued.remove(known)
-                    self._out.append(Deviation("duplicate-call", f"call {event.index}", "in the text and structured"))
-                    return
+        if isinstance(event, ToolCallEnd) and is_repeated(self._rescued, event.call.name, event.call.arguments):
+            self._out.append(Deviation("duplicate-call", f"call {event.index}", "in the text and structured"))
+            return
         for waiting in held:
             self._pass(waiting)
 
@@ -375,11 +385,17 @@ class Rescue:
     def _release_pending(self) -> None:
         for open_part in self._parts.values():
             open_part.is_followed = True
-        part, self._pending = self._pending, None
-        if part is not None:
-            for action in part.scanner.end(is_message=False):
-                self._found(part, action)
-            self._close(part)
+        self._settle_whole(is_message=False)
+
+    def _settle_whole(self, *, is_message: bool) -> None:
+        """It is known whether a text is the whole message."""
+        whole, self._pending = self._pending, None
+        if whole is None:
+            return
+        for action in whole.part.scanner.end(is_message=is_message):
+            self._found(whole.part, action)
+        self._close(whole.part)
+        self._take_all(whole.behind)
 
     def _release_thinking(self) -> None:
         for index, part in list(self._parts.items()):
@@ -401,11 +417,7 @@ class Rescue:
     def _finish(self, event: Finish) -> None:
         by_itself = event.reason in ("stop", "tool_use")
         self._settle_thought(has_answer=False)
-        part, self._pending = self._pending, None
-        if part is not None:
-            for action in part.scanner.end(is_message=by_itself):
-                self._found(part, action)
-            self._close(part)
+        self._settle_whole(is_message=by_itself)
         for part in self._parts.values():
             held = part.held.take()
             for is_prose, actions in itertools.groupby(held, lambda action: isinstance(action, Prose)):
@@ -414,19 +426,12 @@ class Rescue:
                     continue
                 for action in actions:
                     self._act(part, action)
-            call, part.call = part.call, None
-            if call is not None:
-                self._end_call(call, Close(""))
+            if part.call is not None:
+                self._end_call(part.call, Close(""))
         self._settle_unproven(is_whole=by_itself)
         self._settle_ended()
-        usable = self._found_calls - self._failed
         if self._found_calls and event.reason != "tool_use":
-            reason = settle_reason(event.reason, usable_calls=usable, failed_calls=self._failed)
-            if event.reason == "stop" and reason == "tool_use":  # the wire was right: there were calls
-                self._out[:] = [
-                    said for said in self._out if type(said) is not Deviation or said.where != "stop reason"
-                ]
-            event = msgspec.structs.replace(event, reason=reason)
+            event = finish(event, self._out, usable=self._found_calls - self._failed, failed=self._failed)
         self._out.append(failed(event, *self._ended.told) if self._ended.told is not None else event)
 
     def _thought_between(self, part: Part, prose: list[Prose]) -> None:

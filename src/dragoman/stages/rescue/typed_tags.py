@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.cursor import MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
-from dragoman.stages.rescue.heads import attributes, is_read, tool_of, words_before
+from dragoman.stages.rescue.heads import attributes, is_call_read, is_read, tool_of, words_before
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.quoted import Begun
 from dragoman.stages.rescue.xml_values import SECTION, json_until, live_string, member, section_until, value_until
@@ -158,7 +158,7 @@ def invoke_in(cursor: Cursor, tools: Tools, prefix: str, blocks: tuple[str, ...]
     """The call from behind `<{prefix}invoke` on: arguments in tags with `string="true"` or `"false"`, or one JSON
     object. `blocks`: the words of the tags around it."""
     name, told = yield from tool_of(cursor, tools, "name")
-    is_head_read = is_read(told, "name")
+    is_head_read = is_call_read(told, tools.schema(name), "name")
     ends = spellings(f"</{prefix}", "invoke>", *(f"{block}>" for block in blocks))
     yield from cursor.space()
     if (yield from cursor.peek()) == "{":

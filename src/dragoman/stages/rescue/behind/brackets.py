@@ -21,7 +21,9 @@ _BETWEEN: Final = " \t\r\n,;)]"
 _BEFORE: Final = 40
 #: How a value ends, right before a bracket: quotation marks, brackets, digits, words that are values, and what stands
 #: behind a key without quotation marks.
-_VALUE_END: Final = re.compile(r"(?:[\"'\]}>\d]|\b(?:true|false|null|True|False|None)|[:,][ \t]{0,4}[\w.+-]{1,20})\Z")
+_VALUE_END: Final = re.compile(
+    r"(?:[\"'”’»\]}>\d]|\b(?:true|false|null|True|False|None)|[:,][ \t]{0,4}[\w.+-]{1,20})\Z"
+)
 #: Quotation marks and what escapes them: a bracket before one is quoted.
 _QUOTES: Final = ('"', "'", "\\", "”", "’", "»")
 #: What an object's last bracket does not stand before.

@@ -14,8 +14,10 @@ import re
 from collections import deque
 from typing import Final
 
+import msgspec
+
 from dragoman.codec.parts.settled_arguments import Settled
-from dragoman.events import Failure, Finish, ToolCallFailed
+from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed, settle_reason
 from dragoman.stages.rescue.behind.brackets import MAY_GO_ON, Brackets
 from dragoman.stages.rescue.cursor import Close
 from dragoman.stages.rescue.markers import parameter_begins, value_begins
@@ -159,6 +161,15 @@ def failed_call(call: Call, end: Close, settled: Settled) -> ToolCallFailed:
     kind = "lost" if end.is_cut else "refused" if end.problem else settled.kind
     message = f"tool call {call.name}, written as text: {problem}"
     return ToolCallFailed(call.index, call.id, call.name, kind, message, call.text.raw())
+
+
+def finish(event: Finish, out: list[Event], *, usable: int, failed: int) -> Finish:
+    """The end of an answer with so many calls of its text that can be run, and that failed. Where it stopped for them,
+    the wire was right that said so: what was said against it leaves the events."""
+    reason = settle_reason(event.reason, usable_calls=usable, failed_calls=failed)
+    if event.reason == "stop" and reason == "tool_use":
+        out[:] = [said for said in out if type(said) is not Deviation or said.where != "stop reason"]
+    return msgspec.structs.replace(event, reason=reason)
 
 
 def failed(event: Finish, name: str, why: str) -> Failure:

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, Parser, Tools
-from dragoman.stages.rescue.heads import attributes, is_read, tool_of
+from dragoman.stages.rescue.heads import attributes, is_call_read, is_read, tool_of
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.typed_tags import Tags, refused_head, tagged_call
 
@@ -34,7 +34,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.space()
         yield from cursor.expect(_CALL)
     name, told = yield from tool_of(cursor, tools, "tool", _SEPARATOR)
-    is_head_read = is_read(told, "tool", "index") and told.get("index", "1").isdecimal()
+    is_head_read = is_call_read(told, tools.schema(name), "tool", "index") and told.get("index", "1").isdecimal()
     if is_head_read and (yield from cursor.closing(_JSON)):
         if not is_read((yield from attributes(cursor, _SEPARATOR))):
             return (yield from refused_head(cursor, name, _TAGS.ends))

@@ -8,7 +8,7 @@ from typing import Final
 
 from dragoman.stages.rescue.argument_tags import empty_call, named_head
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, Parser, Tools
-from dragoman.stages.rescue.heads import first_told, plain_until
+from dragoman.stages.rescue.heads import first_told, is_read, plain_until
 from dragoman.stages.rescue.typed_tags import Tags, tagged_call
 
 _FUNCTION: Final = "<function name="
@@ -30,8 +30,8 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 
 def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
-    key, is_head_read = first_told((yield from plain_until(cursor, ">")))
-    return key if is_head_read else "", ""
+    key, told = first_told((yield from plain_until(cursor, ">")))
+    return key if is_read(told) else "", ""
 
 
 _TAGS: Final = Tags(

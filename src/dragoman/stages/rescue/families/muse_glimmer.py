@@ -58,7 +58,7 @@ def _name(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bo
     is_closed, is_head_read = (yield from cursor.take('"')), True
     name = yield from begun(tools, own if is_twice else written)
     if is_closed:
-        is_head_read, _ = yield from head_rest(cursor)
+        is_head_read, _ = yield from head_rest(cursor, tools.schema(name))
     elif not (is_stray and (yield from cursor.peek(len(_ARGUMENT))) == _ARGUMENT):
         raise NotACall
     return name, is_head_read

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Parser, Piece, Tools
-from dragoman.stages.rescue.heads import begun, first_told
+from dragoman.stages.rescue.heads import begun, first_told, is_call_read, is_read
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.typed_tags import first_tag, refused, refused_head, refused_to_the_end
 from dragoman.stages.rescue.xml_values import member, value_until
@@ -59,13 +59,13 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
     while mark in _PARAMETERS:
         written = yield from cursor.word(_NAME)
         closed = yield from cursor.take(">")
-        key, is_key_read = first_told(written, schema.has_member)
+        key, more = first_told(written, schema.has_member)
         is_next = bool(closed) and schema.has_member(key) and not tools.offered(key) and key not in keys
         if stop == _UNCLOSED and not is_next and (closed or cursor.rest()):
             return (yield from refused_to_the_end(cursor, f"{stop}{written}{closed}"))
         if not closed:
             return (yield Close(""))
-        if key in keys or not is_key_read:  # two readings
+        if key in keys or not is_read(more):  # two readings
             return (yield from refused(cursor, ends))
         yield member(key, keys)
         stop, is_plain, has_end = yield from _value(value_until(cursor, tools, name, key, stops))
@@ -86,9 +86,9 @@ def _head(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bo
     """The tool, and whether its tag tells no more."""
     written = yield from cursor.word(_NAME)
     yield from cursor.expect(">")
-    told, is_head_read = first_told(written, tools.offered)
+    told, more = first_told(written, tools.offered)
     name = yield from begun(tools, told)
-    return name, is_head_read
+    return name, is_call_read(more, tools.schema(name))
 
 
 def _value(values: Generator[Action, None, str]) -> Generator[Action, None, tuple[str, bool, bool]]:

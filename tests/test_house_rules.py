@@ -33,7 +33,7 @@ MANY_PARAMETERS = {
     "agent/environment.py:__init__": "options of a command, each with a default",
     "agent/loop.py:__init__": "what a session is made of, made once",
     "agent/sandbox/bubblewrap.py:wrap": "one for each kind of place that a command sees",
-    "client/client.py:open": "what a turn is; a record of it would be made for each request",
+    "client/requester.py:open": "what a turn is; a record of it would be made for each request",
     "client/exchange.py:__init__": "the same, on its way down",
     "client/passthrough/exchange.py:__init__": "the same",
     "client/streaming/pouring.py:pour": "the same",

@@ -165,7 +165,7 @@ def decode_lenient(data: bytes) -> Json | Malformed:
     """Decode what servers send by mistake: bad UTF-8, raw control characters in strings, lone surrogates.
 
     Not an object with a key twice and two values, for readers differ in which counts. NaN and Infinity are read as
-    `LenientNumber`: encoded they are words again, which whoever reads the text as JSON refuses.
+    `LenientNumber`: encoded they are words again, and every JSON reader refuses them.
     """
     if data[:1] not in _FIRST:  # most of what is no JSON, for a tenth of the time
         return _NO_VALUE

@@ -151,7 +151,7 @@ class FailedCalls:
         self.has_left = self.has_left or has_left
 
     def failure(self, finish: Finish) -> Failure | None:
-        """What is told in place of this end; None when it stands."""
+        """The end to report in place of this one; None when it stands."""
         if not self.has_left and all(is_explained(failed, finish) for failed in self._failed):
             return None
         return call_failure(self._failed, finish.usage)

@@ -14,7 +14,7 @@ import pytest
 
 from dragoman._json import Raw
 from dragoman.client.exchange import Exchange
-from dragoman.client.streaming.stream import ResponseStream
+from dragoman.client.streaming.response_stream import ResponseStream
 from dragoman.config import load_config
 from dragoman.events import Event
 from dragoman.gateway.accounting import Ledger

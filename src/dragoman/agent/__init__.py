@@ -1,6 +1,6 @@
 """The terminal agent: a model, tools in a work folder, and a person who says what may be done.
 
-`loop` is the agent without a terminal; `calls` runs what the model asks for, once each; `approval`, `confinement`,
-`sandbox` and `limits` keep it within what the user allowed; `session` writes every step down before the next is taken;
-`compaction` tells long conversations in short. `headless` and `terminal` are the two faces.
+`loop` is the agent without a terminal; `run_calls` runs each call of the model once. `approval`, `limits` and
+`sandbox/` keep it within what the user allowed. `session/` records every step before the next one, and shortens long
+conversations. `ui/` has the two interfaces: a terminal, and none.
 """

@@ -110,7 +110,7 @@ class Approvals:
         Args:
             taint: what text of others has come into the conversation since the user last spoke. After text of files and
                 commands, what reaches outside needs a rule that names its host. After text from outside only rules
-                with a pattern hold at all: they name what is done, whoever had the idea.
+                with a pattern hold at all: they name what is done, no matter who had the idea.
         """
         if plan.asks == "never":
             return True

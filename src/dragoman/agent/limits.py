@@ -111,7 +111,7 @@ class Meter:
             self.unpriced += 1
 
     def count_call(self, call: ToolCall) -> None:
-        """A call was asked for, whatever comes of it."""
+        """Count a call that the model asked for, also when it is refused or fails."""
         self._calls[_key(call.name, call.arguments)] += 1
 
     def count_outcome(self, call: ToolCall, plan: Plan | None, outcome: Outcome) -> None:

@@ -229,7 +229,7 @@ class Agent:
             self.session.answer(msgspec.structs.replace(reply, parts=message.parts), message)
 
     def _tell_of(self, failed: Sequence[ToolCallFailed]) -> None:
-        """Calls that could not be delivered have no place in the conversation; the model is told in words."""
+        """Calls that could not be delivered have no place in the conversation; a text tells the model about them."""
         for call in failed:
             name = f"Your call of {call.name}" if call.name else "Your tool call"
             words = f"{name} was not run: {call.message}. Call the tool again, whole."

@@ -1,4 +1,4 @@
-"""Which model: the one to begin with when nobody named one, and whether another one can go on."""
+"""Picks the model: a default when the user named none, and a check before the session changes to another one."""
 
 from __future__ import annotations
 

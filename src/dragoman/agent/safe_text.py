@@ -90,8 +90,8 @@ def revealed_text(text: str) -> str:
 def told_apart(text: str) -> list[tuple[str, bool]]:
     """The text in pieces: plain ones as they are (False), and what is not seen as what it is written out (True).
 
-    Such are characters without a shape, spaces that are none of ASCII, signs and letters that look like ASCII's, and in
-    a word of two scripts the letters that are not Latin.
+    The latter are characters without a shape, spaces outside ASCII, signs and letters that look like ASCII's, and in a
+    word of two scripts the letters that are not Latin.
     """
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return [(text, False)] if text else []

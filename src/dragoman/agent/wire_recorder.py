@@ -20,7 +20,7 @@ _ROWS_SHOWN: Final = 200
 
 @final
 class Row(msgspec.Struct, frozen=True):
-    """Bytes that came together, the events that came of them, and what was odd in them; texts for a terminal."""
+    """Bytes that came together, the events decoded from them, and their deviations, as texts for a terminal."""
 
     data: str
     events: str

@@ -242,7 +242,7 @@ async def _stream(
 
 
 def render_step(seconds: float, data: bytes, events: Sequence[Event], paint: Paint, *, width: int) -> str:
-    """Bytes that arrived together, and beside them the events that came of them."""
+    """Bytes that arrived together, beside the events decoded from them."""
     left = _left(width)
     # An `event:` line only repeats the type that its data names.
     lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip() and line[:6] != "event:"]

@@ -33,7 +33,7 @@ class Filter(msgspec.Struct, frozen=True):
         return self != Filter()
 
     def takes(self, entry: Mapping[str, Json]) -> bool:
-        """Whether an entry of the log fits all conditions; those that are no requests fit where there are none."""
+        """Whether an entry of the log fits all conditions. One that is no request fits only without any condition."""
         if not self.is_set:
             return True
         if entry.get("kind") != "request":

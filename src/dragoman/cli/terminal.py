@@ -64,7 +64,7 @@ def harmless(text: str) -> str:
 
 
 def harmless_json(data: bytes) -> bytes:
-    """JSON, the values as they are, of which no character steers a terminal or turns its text."""
+    """JSON with the values unchanged, in which no character can steer a terminal or turn its text."""
     if data.isascii() and b"\x7f" not in data:
         return data
     return data.decode("utf-8", "surrogateescape").translate(_AS_JSON).encode("utf-8", "surrogateescape")

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from dragoman.client.call import Cache, Call, Choice, ParamsLike, Stop, Targets, Thought, field_keywords, read_call
-from dragoman.client.client import Requester
 from dragoman.client.configured import configured
 from dragoman.client.embed import Embeddings, embed, read_texts
 from dragoman.client.exchange import OnDeviation, OnWire
 from dragoman.client.model_list import listed_models
+from dragoman.client.requester import Requester
 from dragoman.client.runs.loop import Answer
 from dragoman.client.runs.prepare import read_run
 from dragoman.client.runs.run import AsyncRun
 from dragoman.client.runs.state import AsyncApprove, OnToolError
 from dragoman.client.runs.turns import open_stream, whole_reply
-from dragoman.client.streaming.stream import ResponseStream
+from dragoman.client.streaming.response_stream import ResponseStream
 from dragoman.client.streaming.streams import AsyncStream
 from dragoman.client.target_state import TargetStates
 from dragoman.config import Config, ToolsMode

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from typing import Any, Final, TypeVar, final
 
-from dragoman.client.client import Requester
+from dragoman.client.requester import Requester
 from dragoman.errors import UsageError
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ _EXIT_SECONDS: Final = 8.0
 class Background:
     """The client that `make` makes, in a thread. It closes itself when the program ends.
 
-    The thread is a daemon, so that a program which forgets to close ends all the same. Python freezes such threads
+    The thread is a daemon, so that a program that forgets to close it still ends. Python freezes such threads
     after the functions of `atexit` have run: that is the last moment at which they can be waited for.
 
     Attributes:

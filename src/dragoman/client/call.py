@@ -137,7 +137,7 @@ class OutputTurns:
 
     Attributes:
         messages: the conversation for the next turn.
-        is_in_words: the schema is told in words, for a server has refused it.
+        is_in_words: the schema stands in the prompt, because a server refused the field for it.
     """
 
     __slots__ = ("_attempts", "_call", "_left", "_replies", "is_in_words", "messages")
@@ -185,7 +185,7 @@ class OutputTurns:
 
 
 def again(reply: Reply, problem: OutputInvalid, output: OutputType | None) -> tuple[Message, ...]:
-    """What a model is told whose answer did not fit."""
+    """The message for a model whose answer did not fit."""
     said = (reply.message,) if reply.parts else ()
     words = output.words() if output is not None else ""
     return (*said, Message.user(f"Your answer cannot be used: {problem.failure.message}.\n{words}"))

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed
-from dragoman.client.client import Requester
+from dragoman.client.requester import Requester
 from dragoman.codec.embeddings import EmbedRequest
 from dragoman.errors import RETRYABLE, CallFailed, UsageError, WireError
 from dragoman.events import Failure, fold

@@ -32,7 +32,7 @@ PriceOf: TypeAlias = Callable[[str, Usage], Cost | None]
 #: Is told (target's name, deviation) for each one.
 OnDeviation: TypeAlias = Callable[[str, Deviation], None]
 
-#: Is told (request, status, bytes of the body, the events that came of them): for looking at the wire.
+#: Is told (request, status, bytes of the body, the events decoded from them): for looking at the wire.
 OnWire: TypeAlias = Callable[[Outgoing, int, bytes, Sequence[Event]], None]
 
 #: Bytes of an error's body that are read.

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from dragoman.client.client import Requester
+from dragoman.client.requester import Requester
 from dragoman.discovery.model_facts import ModelFacts
 from dragoman.discovery.query_server import Found
 from dragoman.errors import CallFailed

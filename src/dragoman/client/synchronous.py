@@ -10,11 +10,11 @@ from typing import Any, TypeVar, overload
 
 from dragoman.client.background_loop import Background
 from dragoman.client.call import Cache, Call, Choice, ParamsLike, Stop, Targets, Thought, field_keywords, read_call
-from dragoman.client.client import Requester
 from dragoman.client.configured import configured
 from dragoman.client.embed import Embeddings, embed, read_texts
 from dragoman.client.exchange import OnDeviation
 from dragoman.client.model_list import listed_models
+from dragoman.client.requester import Requester
 from dragoman.client.runs.loop import Answer
 from dragoman.client.runs.prepare import read_run
 from dragoman.client.runs.run import Run

@@ -87,7 +87,7 @@ class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `aliases`: further names for the route, for clients that insist on one of their own.
     `order`: another order than the declared one. `only_validated`: targets that validation has not proven are passed
-    over; `allow_one_unvalidated`: when that leaves none, the first is asked all the same. `retries`: how often a
+    over; `allow_one_unvalidated`: when that leaves none, the first is still asked. `retries`: how often a
     target is asked again when no other is left; None takes the word of `[http]`.
     `tool_policy`: by kind of tool, or by who runs it, what becomes of one that the target does not know; see
     `dragoman.offering`.

@@ -14,12 +14,12 @@ from typing import Final
 import msgspec
 
 from dragoman._json import Raw
-from dragoman.client.client import Requester
 from dragoman.client.offload import LARGE, run_sized, weight_of
 from dragoman.client.passthrough.exchange import RawRequest
 from dragoman.client.passthrough.whole import WholePassthrough
 from dragoman.client.request.forwarding import ClientHead
-from dragoman.client.streaming.stream import ResponseStream
+from dragoman.client.requester import Requester
+from dragoman.client.streaming.response_stream import ResponseStream
 from dragoman.codec.json_fields import read_fields
 from dragoman.errors import DragomanError, WireError, call_failure, failure_kind, is_unusable
 from dragoman.events import Deviation, Event, Failure, fold

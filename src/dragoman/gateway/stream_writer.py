@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from dragoman.client.passthrough.exchange import is_cut
-from dragoman.client.streaming.stream import ResponseStream
+from dragoman.client.streaming.response_stream import ResponseStream
 from dragoman.events import SEMANTIC, Event, Failure, Finish, Start, TextDelta
 from dragoman.gateway.messages import ResponseWriter
 from dragoman.gateway.telemetry.rate_limits import limit_headers, provider_request_id

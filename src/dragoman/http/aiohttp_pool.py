@@ -74,7 +74,7 @@ class _Response:
 
 
 class _Connection:
-    """Whether a request went over a connection that had served another one; and who is told before it is written."""
+    """Whether a request's connection had served another one, and the function to call before it is written."""
 
     __slots__ = ("is_reused", "tell")
 

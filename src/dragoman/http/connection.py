@@ -146,7 +146,7 @@ def raised(problem: BaseException) -> BaseException:
 
 
 class HttpConnection(asyncio.BufferedProtocol):
-    """One connection to a provider. `free` is told when it may take another request, `gone` when it is closed."""
+    """One connection to a provider. `free` is called when it may take another request, `gone` when it is closed."""
 
     __slots__ = (
         "_buffer", "_count", "_fields", "_free", "_gone", "_has_head", "_head_size", "_is_complete", "_is_paused",

@@ -15,7 +15,7 @@ IDLE_SECONDS: Final = 30.0
 
 #: Takes the bytes of a body as they come.
 Sink: TypeAlias = Callable[[bytes], None]
-#: Is told right before the first byte of a request is written, each time that it is: a pool writes it again when a kept
+#: Called right before the first byte of a request is written, every time: a pool writes it again when a kept
 #: connection died. What it gives is awaited before. When one of them raises `TransportFailed` nothing is written.
 BeforeSend: TypeAlias = Callable[[Outgoing], Awaitable[None] | None]
 
@@ -71,7 +71,7 @@ class Pool(Protocol):
     """Connections to providers."""
 
     async def open(self, outgoing: Outgoing, before: BeforeSend | None = None) -> Response:
-        """Send a request and wait for the head of its response. `before`: is told before it is written.
+        """Send a request and wait for the head of its response. `before`: called before it is written.
 
         Raises:
             TransportFailed: no connection, or it broke before the head.

@@ -58,7 +58,7 @@ class Transport:
         self._ca_file = ca_file
 
     def open(self, outgoing: Outgoing, before: BeforeSend | None = None) -> Coroutine[Any, Any, Response]:
-        """Send a request and wait for the head of its response. `before`: is told before it is written.
+        """Send a request and wait for the head of its response. `before`: called before it is written.
 
         Raises:
             TransportFailed: no connection, or it broke before the head.

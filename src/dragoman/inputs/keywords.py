@@ -25,7 +25,7 @@ _SHOWN: Final = 60
 
 
 def seen(value: object) -> str:
-    """A wrong value in an error: what may be a prompt or a secret is told by its type alone."""
+    """A wrong value in an error: a possible prompt or secret shows only its type."""
     if isinstance(value, int) and not -_MOST_TOKENS < value < _MOST_TOKENS:
         return "a number that is too large"
     if value is None or isinstance(value, bool | int | float):

@@ -43,7 +43,7 @@ class ProofStore:
             path: the file; None keeps nothing.
             clock: gives Unix seconds.
             expires_days: how long a proof holds.
-            say: is told in one line what is wrong with the file, if anything is.
+            say: called with one line when something is wrong with the file.
         """
         self._path = path
         self._clock = clock
@@ -64,7 +64,7 @@ class ProofStore:
     ) -> Proof | None:
         """The newest proof of a target that holds now. Cheap: the file is looked at once a second at most.
 
-        A `digest` that is told once holds for later questions without one: who lists models voids the proofs of those
+        A `digest` that is told once holds for later questions without one: listing models voids the proofs of those
         that have changed, for everyone who asks this store.
         """
         if digest is not None:

@@ -187,7 +187,7 @@ class Stage(Interface):
 
     @property
     def acts_on(self) -> frozenset[type]:
-        """The kinds without any of which it changes nothing in an answer that comes at once, from start to finish."""
+        """The kinds of events that it acts on: an answer that comes at once and has none of them stays as it is."""
         ...
 
     def feed(self, events: list[Event]) -> list[Event]:

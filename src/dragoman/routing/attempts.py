@@ -30,7 +30,7 @@ class Attempts(msgspec.Struct, eq=False):
     Attributes:
         attempts: the results of the targets so far, without the one that is being asked.
         target: the one to ask.
-        log: is told each decision, in one line.
+        log: called with each decision, as one line.
         meter: notes every request that is sent; None: nobody does.
     """
 

@@ -19,7 +19,7 @@ class Meter(Protocol):
     """What a meter notes of one client's request.
 
     Attributes:
-        grown: characters of the answer that came in the attempt that is under way; whoever reads it counts.
+        grown: characters of the answer so far, in the current attempt; the reader of the answer counts them.
         usage: what the provider has reported of it so far, None when nothing. The last word stands at its end.
         uncounted: events that came behind all that `grown` and `usage` tell of: the last ones, since most attempts end
             so that nobody asks how much came.

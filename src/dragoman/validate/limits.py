@@ -1,4 +1,4 @@
-"""How much a run may cost, and how fast it may ask."""
+"""The budget of a run, and the pace of its requests."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Budget:
             self._held -= most
 
     def spend(self, dollars: Decimal) -> None:
-        """That much was spent."""
+        """Add what was spent."""
         self.spent += dollars
 
 
 class Pace:
-    """One request to a provider at a time, and no more than so many a minute to one on another machine."""
+    """One request at a time to each provider; for providers on other machines also a limit per minute."""
 
     __slots__ = ("_interval", "_last", "_locks")
 

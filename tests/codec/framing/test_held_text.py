@@ -167,8 +167,8 @@ WAYS = ("client", "codec", "events", "history", "protocols", "stages", "tool_emu
 LISTS = {
     "client/passthrough/exchange.py _said": "of the request",
     "client/streaming/reply_so_far.py unread": "paths of a schema",
-    "client/streaming/stream.py _batch": "events of one read",
-    "client/streaming/stream.py _held": "until the answer's first text, call or end",
+    "client/streaming/response_stream.py _batch": "events of one read",
+    "client/streaming/response_stream.py _held": "until the answer's first text, call or end",
     "codec/errors/error_body.py messages": "of one short body",
     "codec/errors/error_body.py words": "of one short body",
     "codec/hosted/citations.py besides": "of one entry",

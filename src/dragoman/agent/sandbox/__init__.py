@@ -1,1 +1,1 @@
-"""Commands of the agent: the sandbox around them, and what is put right after them."""
+"""The sandbox for the agent's commands, and the files that are restored after a command."""

@@ -1,7 +1,7 @@
 """What Git's settings name of a work folder: folders of hooks, further settings, programs. Git obeys those too.
 
-Settings are those of a repository, of whoever asks Git (`~/.gitconfig` and its like, variables), and all that these
-include, whatever the condition of an `includeIf`. A place is named also when nothing stands there yet.
+Settings come from the repository, from the user who runs Git (`~/.gitconfig` and its like, variables), and from all
+that these include, whatever the condition of an `includeIf`. A place is named also when nothing stands there yet.
 
 References: https://git-scm.com/docs/git-config#_syntax, https://git-scm.com/docs/gitrepository-layout
 """

@@ -40,7 +40,7 @@ def protect(folder: str, *, home: str = "", environ: Mapping[str, str] | None = 
     """What is mounted so that a command cannot change it, parents first, and what is known from now on. Settings that a
     repository lacks are put there, empty, since only what exists can be mounted; `restore` takes them away again.
 
-    `home` and `environ` are those of whoever asks Git later: their settings name places too.
+    `home` and `environ` belong to the user who runs Git later: that user's settings name places too.
 
     Raises:
         TooMuch: there is more than can be watched.

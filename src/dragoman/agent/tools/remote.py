@@ -197,7 +197,7 @@ class Remote:
 
         def plan(call: ToolCall) -> Plan:
             async def do() -> Outcome:
-                self._pins.keep(self._origin, theirs, definition)  # whoever allowed the call has allowed the tool
+                self._pins.keep(self._origin, theirs, definition)  # a user who allowed the call has allowed the tool
                 return await self._called(theirs, call.values())
 
             return other_plan(call, title, do)

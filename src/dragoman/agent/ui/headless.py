@@ -1,4 +1,4 @@
-"""The agent without a person: what would be asked is refused, and the model is told so."""
+"""The agent without a person: each question is answered with no, and the model gets the refusal as a result."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Sifted:
     __slots__ = ("_broken", "_last", "_stream", "_unasked")
 
     def __init__(self, stream: Any, broken: Callable[[str], None]) -> None:
-        """`broken`: is told why the stream ends from this side."""
+        """`broken`: called with the reason when this side ends the stream."""
         self._stream = stream
         self._broken = broken
         self._unasked = 0.0

@@ -155,7 +155,7 @@ def _started(
 
 
 def read_result(result: Any) -> tuple[Text | Media, ...]:
-    """What a tool gave back. A part that no model can be sent is told by a text in its place."""
+    """The result of a tool. A text replaces each part that no model can be sent."""
     parts = tuple([_read_block(block) for block in getattr(result, "content", None) or ()])
     if not parts and getattr(result, "structured_content", None) is not None:
         return (Text(_json.to_text(result.structured_content)),)

@@ -39,8 +39,8 @@ async def started(
 ) -> AsyncIterator[Streams]:
     """Start a server; its messages in and out, until the block ends and the server with it.
 
-    A line of more than `MOST_MESSAGE` bytes ends the server: `broken` is told, and whoever waits for an answer sees a
-    closed connection.
+    A line of more than `MOST_MESSAGE` bytes ends the server: `broken` is called, and everyone who waits for an answer
+    sees a closed connection.
 
     Raises:
         OSError: it cannot be started.
@@ -112,7 +112,7 @@ async def _write(
                 said = each.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await process.stdin.send(said.encode() + b"\n")
     except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-        inward.close()  # whoever waits for an answer sees a closed connection
+        inward.close()  # everyone who waits for an answer sees a closed connection
 
 
 async def _end(process: Process) -> None:

@@ -106,7 +106,7 @@ class McpTools:
         return name in self._places
 
     async def call(self, call: ToolCall) -> ToolResult:
-        """Run one; what goes wrong is told to the model."""
+        """Run one tool; the model gets any error as its result."""
         session, tool = self._places[call.name]
         try:
             async with asyncio.timeout(CALL_SECONDS):

@@ -123,6 +123,6 @@ def _withheld(reply: Reply) -> list[ToolResult]:
 
 
 def _told(failed: ToolCallFailed) -> Message:
-    """A call that could not be delivered has no place in the history; the model is told in words."""
+    """A call that could not be delivered has no place in the history; a text tells the model about it."""
     name = f"Your call of {failed.name}" if failed.name else "Your tool call"
     return Message("user", (Text(f"{name} was not run: {failed.message}. Call the tool again, whole."),))

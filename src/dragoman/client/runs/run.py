@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
-from dragoman.client.client import Requester
+from dragoman.client.requester import Requester
 from dragoman.client.runs.loop import Answer, Raised
 from dragoman.client.runs.state import Approve, AsyncApprove, RunEvent, ToolFinished, ToolRun, ToolStarted
 from dragoman.errors import UsageError

@@ -8,9 +8,9 @@ from typing import Any, Literal, Protocol, TypeAlias, final
 import msgspec
 
 from dragoman.client.call import Call, again, refuses_schema
-from dragoman.client.client import Requester
+from dragoman.client.requester import Requester
 from dragoman.client.runs.loop import Answer, Raised, ToolLoop, result_of
-from dragoman.client.streaming.stream import ResponseStream
+from dragoman.client.streaming.response_stream import ResponseStream
 from dragoman.client.streaming.streams import check_reply
 from dragoman.errors import CallFailed, OutputInvalid, UsageError
 from dragoman.events import Event, Reply

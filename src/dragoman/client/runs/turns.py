@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.client.call import Call, OutputTurns
-from dragoman.client.client import Requester, drained
+from dragoman.client.requester import Requester, drained
 from dragoman.client.streaming.streams import AsyncStream
 from dragoman.events import Reply
 

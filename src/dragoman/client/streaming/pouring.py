@@ -27,7 +27,7 @@ async def pour(
     timeouts: Timeouts,
     meter: Meter | None,
 ) -> Failure | None:
-    """Give the events of all that still comes of a body to `give`; returns what broke it.
+    """Give the events of the rest of a body to `give`; returns what broke it.
 
     Args:
         passing: the exchange, when its bytes pass: `send` takes them, and they are read along.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import msgspec
 
-from dragoman.client.streaming.stream import ResponseStream
+from dragoman.client.streaming.response_stream import ResponseStream
 from dragoman.errors import CallFailed, OutputInvalid, UsageError
 from dragoman.events import Deviation, Event, Failure, Reply, TextDelta, ToolCallDelta, ToolCallEnd, ToolCallStart
 from dragoman.inputs.output_types import NotFitting, OutputType

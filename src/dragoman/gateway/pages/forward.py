@@ -11,8 +11,8 @@ from typing import Final, TypeAlias, TypeVar
 import msgspec
 
 from dragoman._json import Malformed
-from dragoman.client.client import Requester
 from dragoman.client.offload import run_sized, weight_of
+from dragoman.client.requester import Requester
 from dragoman.client.target_state import LOG
 from dragoman.codec.splicing import splice
 from dragoman.errors import WireError

@@ -11,8 +11,8 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.client.client import Requester
 from dragoman.client.offload import run_sized, weight_of
+from dragoman.client.requester import Requester
 from dragoman.codec.json_fields import Fields, read, read_body, read_text
 from dragoman.codec.timestamps import render_time
 from dragoman.errors import WireError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.client.client import Requester
+from dragoman.client.requester import Requester
 from dragoman.gateway.endpoint import Endpoint
 from dragoman.gateway.model_names import ModelNames
 from dragoman.gateway.pages.embeddings import EmbeddingPages

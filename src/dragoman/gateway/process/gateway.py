@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
 import msgspec
 
-from dragoman.client.client import Requester
+from dragoman.client.requester import Requester
 from dragoman.config import Config, ServerConfig, split_address
 from dragoman.errors import DragomanError
 from dragoman.events import Failure

@@ -1,4 +1,4 @@
-"""Text that is almost JSON, read whole from its first defect on: `NearJson`.
+"""Argument text that is almost JSON (commas, quotes, comments, literals), mended from its first defect on: `NearJson`.
 
 What is read beside JSON, each in one way: comments, typographic and single quotes, keys without quotes, Python's
 literals and sets, numbers of other forms, doubled, trailing and missing commas, unescaped quotes inside a string (see

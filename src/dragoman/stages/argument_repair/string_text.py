@@ -82,7 +82,7 @@ class StringText:
     __slots__ = ("_closers", "_has_letters", "_note", "_run", "escape", "is_literal", "pieces")
 
     def __init__(self, note: Callable[[str], None]) -> None:
-        """`note` is told what was mended."""
+        """`note`: called with each thing that was mended."""
         self._note = note
         self._closers = '"'
         self.escape = ""

@@ -1,4 +1,4 @@
-"""`Requester`: ask a model, read its answer as events or whole, run its tools."""
+"""`Requester`: sends requests to targets and opens their responses, for the gateway, the agent and both clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dragoman.client.prepare import Adapt, Means, Preparation
 from dragoman.client.request.forwarding import ClientHead, as_client
 from dragoman.client.request.images import Images
 from dragoman.client.started_servers import LocalServers
-from dragoman.client.streaming.stream import ResponseStream
+from dragoman.client.streaming.response_stream import ResponseStream
 from dragoman.client.target_state import LOG, TargetStates
 from dragoman.config import Config, HttpConfig, ToolsMode, load_config
 from dragoman.discovery.list_models import take_stock

@@ -1,4 +1,4 @@
-"""A response while it comes."""
+"""One response while it comes: targets are asked until one answers, then its events are given out: `ResponseStream`."""
 
 from __future__ import annotations
 

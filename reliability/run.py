@@ -69,6 +69,7 @@ SECURITY: Final = {
     "S16c": "s16_commands",
     "S18": "s18_sandbox",
     "S18c": "s18_contained",
+    "S19": "s19_many_members",
     "S25": "s25_headers",
 }
 

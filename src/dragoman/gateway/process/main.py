@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import signal
@@ -19,6 +18,7 @@ import msgspec
 from dragoman.config import Config, split_address
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.gateway.accounting import Ledger, tell_shipped
+from dragoman.gateway.process.garbage import look_seldom, look_when_few
 from dragoman.gateway.process.gateway import Gateway, Look, new_event_loop
 from dragoman.gateway.process.heap import share_one_heap
 from dragoman.gateway.process.listener_keys import check_reach, read_keys
@@ -42,10 +42,6 @@ from dragoman.types import ProtocolName
 if TYPE_CHECKING:
     from dragoman.gateway.process.workers import Worker
 
-#: Objects that may be made between two looks for garbage: answers make many, and few of them hold each other. Then how
-#: many of these looks make one at all that is new since the last of that kind, and how many of those make one at all
-#: that there is. A look holds every thread up: one at 100,000 new objects of a large request takes 20 ms.
-_LOOKS_FOR_GARBAGE: Final = 5_000, 4, 250
 #: Rows that the shipper gives to the store at once, where it is a process of its own.
 _BATCH: Final = 2_048
 #: How long a thread that works on a large request may keep the event loop waiting. The loop lets go of the interpreter
@@ -181,8 +177,8 @@ async def _serve(serving: Serving, worker: Worker | None, read: object = None) -
 
     _hear_signals(told, reload.again, leave=stop.set if worker is None else lambda: None)
     watching = asyncio.create_task(reload.watch())
-    gc.freeze()  # what was loaded stays; collections need not look at it
-    gc.set_threshold(*_LOOKS_FOR_GARBAGE)
+    look_seldom()
+    looking = asyncio.create_task(look_when_few())
     sys.setswitchinterval(_SWITCH_SECONDS)
     if worker is None:
         serving.ready(gateway.url)
@@ -190,6 +186,7 @@ async def _serve(serving: Serving, worker: Worker | None, read: object = None) -
         worker.begin(told)
     await stop.wait()
     watching.cancel()
+    looking.cancel()
     server = config.server
     await _first_of(gateway.drain(server.drain_seconds, notice=server.notice_seconds), hurry.wait())
     await gateway.close()

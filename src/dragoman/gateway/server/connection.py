@@ -360,11 +360,11 @@ class Connection(asyncio.Protocol):
             self._idle.set_result(None)
         self._task = self._worker
 
-    def _let_go(self) -> None:
-        """Nothing more is answered: neither what waits nor what is being read."""
-        for charge in (self._charge, *(received.charge for received in self._waiting)):
-            charge.release()
-        self._waiting.clear()
+    def _let_go(self, *, and_waiting: bool = True) -> None:
+        """Nothing more is answered of what is being read, nor of what waits."""
+        while and_waiting and self._waiting:
+            self._waiting.pop().charge.release()
+        self._charge.release()
         self._body, self._large = [], None
 
     async def _serve(self) -> None:
@@ -397,8 +397,7 @@ class Connection(asyncio.Protocol):
         except (asyncio.CancelledError, ConnectionAbortedError):
             response_writer.cut()  # the client went, or the server stops; nobody awaits this task
         except Exception as problem:
-            # Never the message: it may quote a prompt.
-            _LOG.error("answering %s failed: %s", head.method, place_of(problem))
+            _LOG.error("answering %s failed: %s", head.method, place_of(problem))  # its message may quote a prompt
             if response_writer.is_begun:
                 response_writer.cut()
             else:
@@ -412,20 +411,22 @@ class Connection(asyncio.Protocol):
         """A response is over: take the next request, or close."""
         if self._transport is None or self._is_discarding:
             return
-        if not response_writer.is_whole or not response_writer.keeps or self._is_closing:
+        is_last = not (response_writer.is_whole and response_writer.keeps)
+        if is_last or (self._is_closing and not self._waiting):
             self._close()
-        elif self._waiting:
+        elif self._waiting:  # they came whole, whatever came behind them
             self._answer(self._waiting.pop(0))
         elif self._head is None and not self._head_size:
             self._arm(self._limits.idle_seconds)
 
     def _refuse(self, failure: Failure) -> None:
-        if self._task is not None:  # a later request on the connection is broken: answer the first, take no more
-            self._is_closing = True
-            self._let_go()
+        if self._task is not None:  # a later request on the connection is broken: answer those before it, take no more
+            self._is_closing, self._due = True, _NEVER
+            self._let_go(and_waiting=False)
             return
         fields = self._fields or dict(zip(*request_heads.decoded(self._lines), strict=False))
-        head = self._head or Head("GET", self._target.decode("ascii", "replace"), fields, self._address)
+        method = self._parser.get_method().decode("ascii") if self._target else "GET"
+        head = self._head or Head(method, self._target.decode("ascii", "replace"), fields, self._address)
         self._answer_and_close(head, self._application.refuse(head, failure))
 
     def _answer_and_close(self, head: Head, answer: Answer) -> None:

@@ -1,4 +1,4 @@
-"""Who says yes: reading is done, all else is asked, unless a rule of the user or an earlier yes to the same covers it.
+"""Which actions need approval: all but reading, unless a rule of the user or an earlier yes to the same covers them.
 
 A rule is `TOOL` or `TOOL:PATTERN`. The pattern is compared with the action word by word: a command's words, a path's
 components, an address and its path. `*` alone stands for any word, within a word for any characters but "/", and `**`

@@ -1,4 +1,4 @@
-"""What a person can type besides prompts: `/help` and the rest. Each gives a page; who draws it is not known here."""
+"""The slash commands, `/help` and the rest. Each gives a page; the interface draws it."""
 
 from __future__ import annotations
 

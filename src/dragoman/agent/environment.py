@@ -1,4 +1,4 @@
-"""All that a session works with, put together: the folder, the sandbox, the tools, the rules."""
+"""Builds what a session works with: the work folder, the sandbox, the tools, the rules."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Environment:
         folder: the work folder, held open.
         sandbox: how commands run.
         toolbox: the tools.
-        approvals: what needs no asking.
+        approvals: what needs no question.
         limits: how far a run may go.
     """
 
@@ -113,7 +113,7 @@ class Environment:
         return Toolbox([read_tool(self.folder), shell_tool(self.folder, self.sandbox)])
 
     def _check_names(self, allow: Iterable[str]) -> None:
-        """Raises UsageError for a rule that names a tool that there is not."""
+        """Raises UsageError for a rule that names an unknown tool."""
         names = ["shell", *(tool.name for tool in self.toolbox.tools)]
         for tool in (text.partition(":")[0] for text in allow):
             if tool not in names:
@@ -159,7 +159,7 @@ class Environment:
 
     @property
     def holding(self) -> Guarantees:
-        """What commands run in, in words."""
+        """The sandbox of the commands, in words."""
         is_superuser = os.geteuid() == 0
         return describe_fence(self.sandbox.fence, is_wanted=self.sandbox.is_wanted, is_superuser=is_superuser)
 

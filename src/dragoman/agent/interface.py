@@ -15,7 +15,7 @@ from dragoman.types import ToolCall
 
 @final
 class Verdict(msgspec.Struct, frozen=True):
-    """The answer to "may it?": yes once, yes to this and all identical ones in the session, or no. `words` are for
+    """The decision on an action: yes once, yes to this and all identical ones in the session, or no. `words` are for
     the model."""
 
     kind: Literal["once", "session", "no"]
@@ -32,7 +32,7 @@ class CallBegins(msgspec.Struct, frozen=True):
 
 @final
 class CallEnded(msgspec.Struct, frozen=True):
-    """A call has its outcome. `plan` None: it came to none. `was_run` False: it was refused or stopped."""
+    """A call has its outcome. `plan` None: no plan was made. `was_run` False: it was refused or stopped."""
 
     call: ToolCall
     plan: Plan | None
@@ -51,7 +51,7 @@ class StepEnded(msgspec.Struct, frozen=True):
 
 @final
 class Shortened(msgspec.Struct, frozen=True):
-    """The conversation is told in short from now on: `messages` of it, from `before` to `after` tokens."""
+    """The conversation was shortened: `messages` of it, from `before` to `after` tokens."""
 
     messages: int
     before: int
@@ -89,13 +89,13 @@ class UserInterface(Protocol):
         ...
 
     async def approve(self, plan: Plan, call: ToolCall, why: str = "") -> Verdict:
-        """May this be done? `why`: it is asked although a rule allows it."""
+        """Ask whether this may be done. `why`: the reason to ask although a rule allows it."""
         ...
 
     async def go_on(self, reason: Reason) -> bool:
-        """A limit is reached: may it go on, as much again?"""
+        """A limit is reached: ask whether the run may go on for as much again."""
         ...
 
     async def run_again(self, call: ToolCall) -> bool:
-        """Nobody knows what this call did before the agent was killed: may it be run again?"""
+        """Ask whether to run a call again: the agent was killed during it, and its effects are unknown."""
         ...

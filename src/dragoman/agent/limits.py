@@ -1,4 +1,4 @@
-"""How far a run may go before someone is asked: steps, time, money, tokens, and calls that repeat."""
+"""The limits of a run, at which the user is asked: steps, time, money, tokens, and repeated calls."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Agent:
 
     @property
     def target(self) -> Target:
-        """Who is asked. Raises UsageError or ConfigError when it cannot be."""
+        """The target. Raises UsageError or ConfigError when it cannot be asked."""
         return resolve(self.session.target, self._client.config)
 
     @property
@@ -98,7 +98,7 @@ class Agent:
         return self.known_window or self.target.limits.context
 
     def request(self) -> Request:
-        """What the model would be sent now."""
+        """The request that would go to the model now."""
         target = self.target
         messages = sent_messages(self.session.messages, self.session.foldings, window=self.window)
         tools, params, choice = self.calls.tools, self._params, _AUTO
@@ -116,7 +116,7 @@ class Agent:
         return int(estimate_tokens(self.request()) * self._ratio)
 
     def fitted(self, outcome: Outcome) -> Outcome:
-        """An outcome of which the model gets as much as its window takes."""
+        """An outcome, cut to what fits the model's window."""
         self.calls.window = self.window
         return self.calls.fitted(outcome)
 
@@ -142,7 +142,7 @@ class Agent:
         return await self._watched()
 
     async def settle(self) -> None:
-        """Give every call that has no result one: the session of a killed process comes back like that."""
+        """Give a result to every call that lacks one: a killed process leaves its session like that."""
         await self.calls.settle()
 
     async def _watched(self, *, taint: Taint = "none") -> Reason:
@@ -199,7 +199,7 @@ class Agent:
             return None
 
     async def _ask(self) -> Reply:
-        """The model's next answer. The words of one that is cut off are kept."""
+        """The model's next answer. The text of an answer that is cut off is kept."""
         request = self.request()
         estimate = estimate_tokens(request)
         sequencer = Sequencer()
@@ -223,7 +223,7 @@ class Agent:
         return reply
 
     def _keep_words(self, reply: Reply) -> None:
-        """Of an answer that broke off only the words count: its calls were not run, its thinking has no seal."""
+        """Keep only the text of an answer that broke off: its calls were not run, its thinking has no signature."""
         if reply.text.strip():
             message = Message("assistant", (Text(reply.text),), origin=reply.origin)
             self.session.answer(msgspec.structs.replace(reply, parts=message.parts), message)
@@ -244,7 +244,7 @@ class Agent:
             await self.shorten()
 
     async def shorten(self) -> bool:
-        """Tell the older part of the conversation in short; False when there is nothing to leave out."""
+        """Shorten the older part of the conversation; False when there is nothing to leave out."""
         before = self.prompt_tokens()
         window = self.window or max(int(before * _GUESSED), 1)
         fold = next_fold(self.session.messages, self.session.foldings, window=window)

@@ -1,4 +1,4 @@
-"""The calls of an answer: planned, approved, run once, and each given its result, whatever happens.
+"""Runs the calls of an answer: plans, asks for approval, runs each once, and gives each a result in every case.
 
 Reading runs side by side; all else runs one after the other, each planned when the one before has ended, so that what
 is approved is what the file or the machine is at that moment.

@@ -1,4 +1,4 @@
-"""A chat put together from what the command line and the user's file say; the same for both interfaces."""
+"""Builds a chat from the command line and the user's file, for both interfaces."""
 
 from __future__ import annotations
 

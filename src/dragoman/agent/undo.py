@@ -1,4 +1,4 @@
-"""Taking back what a run changed in files; what commands changed is not known and stays."""
+"""Takes back the file changes of a run. Changes by commands are not known and stay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.agent.work_folder import WorkFolder
 def undo_run(session: Session, folder: WorkFolder) -> list[str]:
     """Put the files that the newest changing run wrote back as they were; gives a line for each.
 
-    A file that was changed since by someone else is left alone, and said so.
+    A file that someone else has changed since is left alone, and a line says so.
     """
     if not session.changes:
         return []

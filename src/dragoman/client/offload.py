@@ -1,4 +1,4 @@
-"""Work that is as large as a request's body, kept away from the event loop."""
+"""Runs work on large request bodies in a thread, away from the event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request made ready for one target of its chain after another: each gets it fitted and rendered anew."""
+"""Prepares a request for each target of its chain: fitted to the target and rendered anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one client knows of its targets, and how it steers by it: proofs, prices, health, and what has shown itself."""
+"""What one client knows about its targets (proofs, prices, health, learned facts), and the order that follows from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking servers what they are: which models they have, how long a context, whether they take tools."""
+"""Asks servers about their models: which there are, how long a context, whether they take tools."""
 
 from __future__ import annotations
 

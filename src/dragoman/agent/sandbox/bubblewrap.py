@@ -1,4 +1,4 @@
-"""The sandbox of a command, by bubblewrap: what it sees, what of it it may write, and what holds on this machine.
+"""The sandbox of a command, by bubblewrap: what the command sees, what it may write, and what this machine supports.
 
 The machine is read-only, `/tmp`, `/var/tmp`, `/run` and `/dev/shm` are its own and bounded, the work folder is writable
 but for what programs obey (`standing`), and places of keys are empty; these masks are mounted last, so that nothing
@@ -84,8 +84,8 @@ class Fence(msgspec.Struct, frozen=True):
     Attributes:
         bubblewrap: its path.
         has_user_namespace: the command is nobody outside, whatever it is inside. Without it this is no sandbox.
-        filter: what of the system calls is refused, None where no filter can be made for this machine.
-        features: options that this bubblewrap knows of those that only newer ones have.
+        filter: the filter of system calls, None where none can be made for this machine.
+        features: options of newer versions that this bubblewrap knows.
     """
 
     bubblewrap: str
@@ -101,7 +101,7 @@ def find_bubblewrap() -> str | None:
 
 
 def probe_fence(bubblewrap: str) -> Fence | None:
-    """What holds when commands run in it; None when it does not work here at all."""
+    """What the sandbox guarantees here; None when it does not work at all."""
     features = frozenset(name for name in ("--size", "--disable-userns") if name in _said_by(bubblewrap, "--help"))
     made = make_filter(platform.machine()) if os.uname().sysname == "Linux" else None
     for has_user_namespace in (True, False):
@@ -185,13 +185,13 @@ def _scratch(fence: Fence) -> Iterator[str]:
 
 
 def _resolver() -> list[str]:
-    """What says where names are asked, where it lies in `/run`."""
+    """The file that names the DNS servers, where it lies in `/run`."""
     place = os.path.realpath("/etc/resolv.conf")
     return ["--ro-bind", place, place] if place.startswith("/run/") and os.path.isfile(place) else []
 
 
 def _masks(home: Path) -> Iterator[str]:
-    """Real paths of all that is hidden."""
+    """The real paths of everything that is hidden."""
     for name in _KEY_PLACES:
         yield os.path.realpath(home / name)
     for place in _SYSTEM_KEYS:

@@ -1,4 +1,4 @@
-"""What holds of the sandbox on this machine, in words: for the first lines of a chat and for `dragoman doctor`."""
+"""What the sandbox guarantees on this machine, in words: for the first lines of a chat and for `dragoman doctor`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_FILTER: Final = (
 
 @final
 class Guarantees(msgspec.Struct, frozen=True):
-    """`summary` says it in a few words; `gaps` what does not hold, a sentence each; `fix` what to do about it."""
+    """`summary`: in a few words; `gaps`: what is not guaranteed, a sentence each; `fix`: what to do about it."""
 
     is_sandbox: bool
     summary: str

@@ -1,4 +1,4 @@
-"""What of a work folder is mounted before a sandboxed command, so that the command cannot change what programs obey."""
+"""The mounts over a work folder that keep a sandboxed command from changing files that programs obey."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class _Guard:
         self._repositories = 0
 
     def known(self) -> Known:
-        """All that has to be known afterwards."""
+        """The state before the command, for `restore`."""
         return Known(
             frozenset(self._places),
             frozenset(self._put),

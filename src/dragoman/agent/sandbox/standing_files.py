@@ -1,4 +1,4 @@
-"""What programs obey later when it stands in a work folder: repositories' settings, editors', agents', shells', CI's.
+"""Files of a work folder that programs obey later: settings of repositories, editors, agents, shells and CI.
 
 Before a sandboxed command these places are found, so that they can be mounted read-only (`guarding`); after it what
 has appeared is made inert: it is put aside under another name, no file is deleted. The keeper loads this file alone:
@@ -311,12 +311,12 @@ def orders_of(place: str) -> Iterator[tuple[str, bytes]]:
 
 
 def digest_of(text: bytes) -> str:
-    """What tells one text from another."""
+    """The digest of a text."""
     return hashlib.sha256(text).hexdigest()
 
 
 def _without_orders(place: str, known: Known) -> list[str]:
-    """A rebase that a command has begun, or steered, runs no command when it is gone on with."""
+    """Take the commands out of a rebase that a sandboxed command began or changed: nothing runs when it continues."""
     changed = []
     for path, text in orders_of(place):
         if (path, digest_of(text)) in known.orders:

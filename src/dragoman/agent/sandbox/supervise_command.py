@@ -1,4 +1,4 @@
-"""A process that keeps a command: it sets its limits, watches it, and ends everything the command has started.
+"""The process that supervises a command: it sets limits, watches, and ends everything that the command has started.
 
     echo '{"argv": […], "environ": {…}, "seconds": 120, …}' | python -I supervise_command.py
 
@@ -86,7 +86,7 @@ def _restored(standing: dict[str, Any]) -> list[str]:
 
 
 def _watch(child: subprocess.Popen[bytes], order: dict[str, Any], *, has_proc: bool) -> str | None:
-    """Wait; why the command must end before it wants to, None when it ended itself."""
+    """Wait for the end. Gives the reason why the command must be ended, None when it ended by itself."""
     deadline = time.monotonic() + order["seconds"]
     (free_at_start, files_at_start), shared_at_start = _free(order["folder"]), _shared_memory()
     tick, longest = _TICKS

@@ -1,4 +1,4 @@
-"""A long conversation told in short before it no longer fits: what is kept, what is summed up, what the model is sent.
+"""Shortens a conversation before it outgrows the model's window: what is kept, what is summarised, what is sent.
 
 The session keeps every message; a folding only changes what is sent, so that it can be taken back. Kept are the system
 text, the first message (the task) and the newest stretch, cut where no call loses its result. What the user said in
@@ -16,7 +16,7 @@ from dragoman.agent.session.records import Folded
 from dragoman.token_estimate import estimate_tokens
 from dragoman.types import Message, Request, Text, ToolCall, ToolResult
 
-#: Share of the window at which the conversation is told in short, and what of it the newest stretch may take then.
+#: Share of the window at which the conversation is shortened, and what of it the newest stretch may take then.
 FULL: Final = 0.8
 _KEPT: Final = 0.3
 _CHARACTERS_PER_TOKEN: Final = 4
@@ -36,14 +36,14 @@ _HEADING: Final = "[The conversation so far is told in short, to save room.]"
 
 @final
 class Fold(msgspec.Struct, frozen=True):
-    """What to tell in short: the messages from `first` up to `kept` (excluded)."""
+    """What to shorten: the messages from `first` up to `kept` (excluded)."""
 
     first: int
     kept: int
 
 
 def sent_messages(messages: Sequence[Message], foldings: Sequence[Folded], *, window: int | None) -> list[Message]:
-    """What the model is sent of a conversation. `window`: its context in tokens, None when not known."""
+    """The messages of a conversation that the model gets. `window`: its context in tokens, None when not known."""
     if not foldings:
         return list(messages)
     last = foldings[-1]
@@ -62,7 +62,7 @@ def tokens_of(messages: Sequence[Message]) -> int:
 
 
 def next_fold(messages: Sequence[Message], foldings: Sequence[Folded], *, window: int) -> Fold | None:
-    """What to tell in short so that the rest takes about a third of the window; None when nothing more can be."""
+    """What to shorten so that the rest takes about a third of the window; None when nothing more can be."""
     already = foldings[-1].kept if foldings else 1
     budget = int(window * _KEPT)
     kept = len(messages)
@@ -89,7 +89,7 @@ def _before_results(messages: Sequence[Message], kept: int) -> int:
 def summary_request(
     messages: Sequence[Message], foldings: Sequence[Folded], fold: Fold, *, window: int
 ) -> tuple[Message, int]:
-    """What the model is asked for a summary, and how many tokens the answer may have."""
+    """The request for a summary, and how many tokens its answer may have."""
     most = max(min(_MOST_SUMMARY, window // 5), 64)
     room = max((window - most) * _CHARACTERS_PER_TOKEN * 7 // 10 - len(INSTRUCTION), 500)
     lines = [f"user: {messages[0].text[:_USER_LIMIT]}"]
@@ -106,7 +106,7 @@ def summary_request(
 
 
 def plain_summary(messages: Sequence[Message], fold: Fold, *, window: int) -> str:
-    """A summary without a model, for when it gives none: what was called, and the beginnings of what was said."""
+    """A summary made without the model, when it gives none: the calls, and the first words of each message."""
     lines = [line[:200] for message in messages[fold.first : fold.kept] for line in _lines(message)]
     room = window * _CHARACTERS_PER_TOKEN // 10
     while len(lines) > 1 and sum(map(len, lines)) > room:

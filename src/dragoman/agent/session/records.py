@@ -44,7 +44,7 @@ class Answered(msgspec.Struct, frozen=True, tag="answered"):
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """What answers came to. `usd` None: of none of them a price is known; `unpriced` of them have none."""
+    """The sums of answers. `usd` None: no price of any is known; `unpriced`: how many have none."""
 
     answers: int
     input: int
@@ -71,7 +71,7 @@ def sum_spent(answers: Sequence[Answered]) -> Spent:
 
 
 class Told(msgspec.Struct, frozen=True, tag="told"):
-    """The model is told something that is not the user's: a call that did not come whole."""
+    """A text for the model that the user did not write: about a call that did not come whole."""
 
     message: MessageRecord
 
@@ -102,7 +102,7 @@ class Switched(msgspec.Struct, frozen=True, tag="switched"):
 
 
 class Folded(msgspec.Struct, frozen=True, tag="folded"):
-    """The messages from `first` up to `kept` (excluded) are told in short, in `summary`."""
+    """The messages from `first` up to `kept` (excluded) are replaced by `summary`."""
 
     first: int
     kept: int

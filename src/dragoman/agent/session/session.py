@@ -43,9 +43,9 @@ class Session:
 
     Attributes:
         messages: the whole conversation, without system text; foldings do not shorten it.
-        foldings: what of it is told in short, the last one in force.
+        foldings: the stretches that summaries replace; the last one is in force.
         pending: calls of the last answer that have no result yet.
-        begun: of those, the ones that began, by id.
+        begun: those of `pending` that began, by id.
         used_ids: ids of calls that were ever asked for.
         titles: the line that the screen showed of each call that began, by id.
     """
@@ -151,7 +151,7 @@ class Session:
         self._write(Switched(target))
 
     def fold(self, first: int, kept: int, summary: str) -> None:
-        """Tell a stretch of the conversation in short from now on."""
+        """Replace a stretch of the conversation by a summary from now on."""
         self._write(Folded(first, kept, summary))
 
     def unfold(self) -> bool:

@@ -1,4 +1,4 @@
-"""A process that searches: a pattern of the model may take for ever in it, and it can be killed.
+"""The process that searches files: a slow pattern of the model blocks only it, and it can be killed.
 
     python -I -S matcher.py '{"folder": 3, "pattern": "a+", "files": "*", …}'
 

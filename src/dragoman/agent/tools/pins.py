@@ -1,4 +1,4 @@
-"""What the user has said yes to of MCP servers: each tool as it was described then.
+"""The user's approvals of MCP tools: each with the tool's description at that time.
 
 A server can describe a tool in one way until it is approved and in another one afterwards; what it says is part of what
 the model obeys. So the first approved call of a tool pins its whole definition, and one that differs from its pin is

@@ -1,8 +1,8 @@
 """The tools of MCP servers: started or reached because the user's file names them, asked like any other's.
 
-Each connection lives in one task, from its beginning to its end. A server's own words about its tools are only words:
-that one is harmless or repeatable is not believed. What it gives back is foreign text. A tool that is described
-otherwise than when it was approved is not offered until the user says yes to the difference (`pins`).
+Each connection lives in one task, from its beginning to its end. A server's claim that a tool is harmless or
+repeatable is not believed. Its results are foreign text. A tool whose description has changed since it was approved
+is not offered until the user approves the difference (`pins`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RemoteError(DragomanError):
 
 @final
 class Changed(msgspec.Struct, frozen=True):
-    """A tool that is not what it was when it was approved. `plan` shows the difference; doing it approves it."""
+    """A tool that has changed since it was approved. `plan` shows the difference; doing it approves it."""
 
     planner: Planner
     plan: Plan
@@ -63,7 +63,7 @@ class Remote:
     """One server. `open` it, offer its `tools`, `close` it, all in the same event loop.
 
     Attributes:
-        tools: what is offered: tools that are as they were approved, and new ones.
+        tools: what is offered: tools that have not changed since they were approved, and new ones.
         changed: those that need a yes before they are offered.
         problems: a line for each tool that is left out.
     """
@@ -146,7 +146,7 @@ class Remote:
             self._opened.set()
 
     async def _connect(self, session: McpSession, stack: contextlib.AsyncExitStack) -> None:
-        """A command runs in the home folder: what lies in the work folder steers it in nothing."""
+        """A server's command runs in the home folder, so that no file of the work folder can steer it."""
         path = clean_environment(os.environ, self._work)["PATH"]
         silence = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - the stack closes it
         await session.open(stack, self._server, self._secrets, path=path, errors=silence, folder=Path.home())
@@ -179,7 +179,7 @@ class Remote:
                 self.tools.append(planner)
 
     def _approving(self, name: str, theirs: str, title: str, definition: str) -> Plan:
-        """What is asked about a tool that has changed. Raises PinsError."""
+        """The question about a tool that has changed. Raises PinsError."""
         diff = revealed_text(self._pins.difference(self._origin, theirs, definition))
 
         async def do() -> Outcome:

@@ -106,7 +106,7 @@ def _plan(
 
 
 def check_words(words: Sequence[str]) -> None:
-    """Raises ToolFailed for a command that would not be seen as what it is."""
+    """Raises ToolFailed for a command that holds characters which hide or fake text."""
     for word in words:
         hidden = hidden_character(word)
         if hidden is not None:
@@ -116,7 +116,7 @@ def check_words(words: Sequence[str]) -> None:
 
 
 def _on_inert(places: Sequence[str]) -> str:
-    """What became of what a command left for other programs to obey."""
+    """The line about files of a command that other programs would obey, and that were put aside."""
     aside = [plain_line(place) for place in places if not place.startswith("!")]
     failed = [plain_line(place[1:]) for place in places if place.startswith("!")]
     words = []

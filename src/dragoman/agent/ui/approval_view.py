@@ -1,4 +1,4 @@
-"""What is shown to a person who approves: all of it or its first and last rows, and nothing in it that forges ours.
+"""The view of an action to approve: whole, or its first and last rows; nothing in it can fake our own lines.
 
 Every row of what will be done stands behind a bar, cut to the terminal's width by us, so that no line end and no long
 line in it can look like the question or the facts that we put beside it.

@@ -1,4 +1,4 @@
-"""In which way a target is asked for tools, and which way comes next when it refuses them."""
+"""The tool mode for a target (native, structured, prompted), and the next one when it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one client knows about its targets (proofs, prices, health, learned facts), and the order that follows from it."""
+"""What one client knows about its targets: proofs, prices, health, learned facts; and the order that follows."""
 
 from __future__ import annotations
 

@@ -168,6 +168,21 @@ def test_a_key_that_is_no_file_stops_nobody(tmp_path: Path, kind: str) -> None:
         assert running.request("GET", "/api/tags")[0] == 200
 
 
+def test_a_file_that_was_refused_for_its_key_is_taken_when_it_is_put_there_again(tmp_path: Path) -> None:
+    """Its bytes are those that were refused; what they name has changed."""
+    key = tmp_path / "key"
+    with reloading(tmp_path) as (running, _, lines):
+        file = tmp_path / "dragoman.toml"
+        text = file.read_text("utf-8") + ROUTE.format("late") + f'\n[server]\nkeys = ["file:{key}"]\n'
+        assert "[server]" not in file.read_text("utf-8")
+        replace(file, text)
+        until(lambda: any("not taken" in line.get("text", "") for line in lines))
+        key.write_text("0123456789abcdefghijklmnop")
+        replace(file, text)
+        until(lambda: any("is in force" in line.get("text", "") for line in lines))
+        assert running.request("GET", "/v1/models")[0] == 401
+
+
 def test_a_fault_in_reading_ends_no_watching(tmp_path: Path) -> None:
     faults = [ZeroDivisionError("a secret")]
 

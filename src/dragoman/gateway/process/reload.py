@@ -34,7 +34,7 @@ class Reload:
         generation: configurations that were in force, the first one included.
     """
 
-    __slots__ = ("_file", "_is_asked", "_observer", "_prepare", "_read", "_seen", "generation")
+    __slots__ = ("_file", "_is_asked", "_observer", "_prepare", "_read", "_refused", "_seen", "generation")
 
     def __init__(
         self, file: Path, *, prepare: Callable[[], Callable[[], None]], observer: Observer, read: object = None
@@ -46,6 +46,7 @@ class Reload:
         self._observer = observer
         self._seen = _look_at(file)
         self._read = state_of(file) if read is None else read
+        self._refused: tuple[object, str] | None = None  # the last state that was, and why, until one is taken
         self._is_asked = read is not None
         self.generation = 1
 
@@ -62,7 +63,7 @@ class Reload:
 
     def again(self) -> None:
         """Let the file be read at the next look, for what it refers to may be another."""
-        self._read = None
+        self._read = self._refused = None
         self._is_asked = True
 
     async def _read_anew(self) -> None:
@@ -81,6 +82,7 @@ class Reload:
         except Exception as problem:  # a fault of ours must not end the watching; its message may quote the file
             self._refuse(f"{self._file}: {place_of(problem)}")
         else:
+            self._refused = None
             self._observer.notices.pop("config", None)
             self.generation += 1
             self._observer.metrics.add(RELOADS, ("taken",))
@@ -88,6 +90,12 @@ class Reload:
             self._observer.tell("config", f"{self._file} is in force")
 
     def _refuse(self, problem: str) -> None:
+        """Say why, once. The same bytes, put there again, are read again: a key's file that they name may be right by
+        now."""
+        refused, self._read = (self._read, problem), None
+        if refused == self._refused:
+            return
+        self._refused = refused
         self._observer.notices["config"] = "the file was refused; the configuration before it is in force"
         self._observer.metrics.add(RELOADS, ("refused",))
         self._observer.tell("config", f"not taken, the one before stays in force: {problem}")

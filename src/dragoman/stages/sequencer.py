@@ -77,20 +77,19 @@ class Sequencer:
         passed = 0
         for event in events:
             kind = type(event)
-            if kind not in _BESIDE_PARTS:
-                index = index_of(event)
-                if kind in _STARTS:
-                    if live >= 0:
-                        break
-                    live = index
-                    self._start = event
-                elif kind in _ENDS:
-                    if 0 <= live != index:
-                        break
-                    live = -1
-                elif live != index and (live >= 0 or kind is not PartEvent):
+            if kind in _STARTS:
+                if live >= 0:
                     break
-            elif kind is Finish and live >= 0:
+                live = index_of(event)
+                self._start = event
+            elif kind in _BESIDE_PARTS:
+                if live >= 0 and kind is Finish:
+                    break
+            elif kind in _ENDS:
+                if 0 <= live != index_of(event):
+                    break
+                live = -1
+            elif live != index_of(event) and (live >= 0 or kind is not PartEvent):
                 break
             passed += 1
         self._live = live

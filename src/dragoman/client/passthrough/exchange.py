@@ -99,9 +99,9 @@ class PassthroughExchange:
     """
 
     __slots__ = (
-        "_decoder", "_doubt", "_end_has_left", "_expectation", "_failed_call", "_frames", "_has_calls", "_headers",
-        "_held", "_is_odd", "_is_stream", "_is_stopping", "_kept_back", "_make_usual", "_on_deviation", "_original",
-        "_said", "_status", "_stop_mark", "_target", "_usual", "_withdraw", "_writes_on", "outgoing",
+        "_decoder", "_doubt", "_end_has_left", "_end_marks", "_expectation", "_failed_call", "_frames", "_has_calls",
+        "_headers", "_held", "_is_odd", "_is_stream", "_is_stopping", "_kept_back", "_make_usual", "_on_deviation",
+        "_original", "_said", "_status", "_stop_mark", "_target", "_usual", "_withdraw", "_writes_on", "outgoing",
     )  # fmt: skip
 
     def __init__(
@@ -147,6 +147,7 @@ class PassthroughExchange:
         self._is_odd = False  # so its end tells whether a call of it failed
         self._end_has_left = False  # what comes behind it is read before it leaves
         self._writes_on = False  # something came behind it, which does not leave
+        self._end_marks = protocol.end_marks
         # Without tools no call is waited for, so nothing is lost that hangs on the reason.
         self._stop_mark = protocol.stop_mark if not _TOOLS.isdisjoint(peek.fields) else None
         self._is_stopping = False
@@ -243,8 +244,7 @@ class PassthroughExchange:
             self._is_stopping = bool(found)
         if self._is_stopping or self._end_has_left:
             return True
-        marks = self._target.protocol.end_marks
-        return bool(marks) and (data.rfind(marks[0]) >= 0 or any(data.rfind(mark) >= 0 for mark in marks[1:]))
+        return max(map(data.rfind, self._end_marks), default=-1) >= 0
 
     def released(self, data: bytes, *, is_read: bool) -> bytes:
         """What leaves after bytes that may end the answer: they, and what was kept back, once its end was read and
@@ -257,7 +257,7 @@ class PassthroughExchange:
             self._kept_back.clear()
             return data
         self._is_stopping = True
-        before = 0 if self._kept_back else self._frames.before(data, self._stop_mark, self._target.protocol.end_marks)
+        before = 0 if self._kept_back else self._frames.before(data, self._stop_mark, self._end_marks)
         self._kept_back.append(data[before:])
         return data[:before]
 

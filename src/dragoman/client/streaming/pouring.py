@@ -37,10 +37,7 @@ async def pour(
 
     def fed(data: bytes) -> None:
         watch.last_byte = now()
-        if passing is not None:
-            _pass_on(data, passing, read_along, apart, send)
-        else:
-            read(data)
+        read(data)
 
     def given(events: list[Event]) -> None:
         if note_progress(exchange, watch, events):
@@ -52,7 +49,7 @@ async def pour(
     read, grown = _reader(exchange, apart, watch, response, give=give, given=given)
     read_along = ReadAlong(read, progress=timeouts.progress)
     try:
-        await response.pour(fed)
+        await response.pour(fed if passing is None else _passer(passing, read_along, apart, watch, send))
     except TransportFailed as problem:
         failure = problem.failure
     finally:
@@ -100,20 +97,26 @@ def _reader(
     return read, lambda: grown
 
 
-def _pass_on(
-    data: bytes, passing: PassthroughExchange, read_along: ReadAlong, apart: Apart, send: Callable[[bytes], None]
-) -> None:
-    """Give bytes on and read them after; before, where the answer's end may be in them."""
-    whole = passing.pass_on(data)
-    if passing.may_end(whole):
-        read_along.keep(data)
-        read_along.catch_up()
-        if released := passing.released(whole, is_read=not apart.is_busy):
-            send(released)
-    else:
-        if whole:
-            send(whole)
-        read_along.keep(data, is_plain=whole is data)
+def _passer(
+    passing: PassthroughExchange, read_along: ReadAlong, apart: Apart, watch: Watch, send: Callable[[bytes], None]
+) -> Callable[[bytes], None]:
+    """What gives bytes on and reads them after; before, where the answer's end may be in them."""
+    now, pass_on, may_end, keep = asyncio.get_running_loop().time, passing.pass_on, passing.may_end, read_along.keep
+
+    def passed(data: bytes) -> None:
+        watch.last_byte = now()
+        whole = pass_on(data)
+        if may_end(whole):
+            keep(data)
+            read_along.catch_up()
+            if released := passing.released(whole, is_read=not apart.is_busy):
+                send(released)
+        else:
+            if whole:
+                send(whole)
+            keep(data, is_plain=whole is data)
+
+    return passed
 
 
 def note_progress(exchange: Exchange | PassthroughExchange, watch: Watch, events: list[Event]) -> list[Event]:

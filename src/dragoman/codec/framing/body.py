@@ -231,6 +231,9 @@ class BodyReader:
 
     def close(self) -> Iterable[Frame]:
         """The body ended: what was held is given out, whole or not."""
+        if self.kind == "object" and not self._is_escaped:  # nothing else came: what most whole answers are
+            self.kind = "document"
+            return self._documents(self._tail.take().removeprefix(_BOM).strip())
         if (
             self._tail.size
             or self._carry

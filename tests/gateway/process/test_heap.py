@@ -7,6 +7,7 @@ import mmap
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -164,7 +165,7 @@ held = [bytes(4096) for _ in range(5_000)]
 last = bytes(4096)  # above them: without being told to, the C library gives nothing back
 del held
 before = resident()
-settle()
+settle(is_alone=False)
 print(before - resident())
 """
 
@@ -180,7 +181,7 @@ def _broken(_name: None) -> object:
 
 
 @pytest.mark.parametrize("library", [lambda _name: object(), _broken, None])
-@pytest.mark.parametrize("work", [heap.share_one_heap, heap.settle, heap.use_large_pages])
+@pytest.mark.parametrize("work", [heap.share_one_heap, partial(heap.settle, is_alone=True)])
 def test_a_system_without_such_calls_is_left_as_it_is(
     library: object, work: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

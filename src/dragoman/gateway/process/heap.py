@@ -36,9 +36,10 @@ def share_one_heap() -> None:
             ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
-def settle() -> None:
+def settle(*, is_alone: bool) -> None:
     """All is loaded, and stays: no look for garbage passes it again, and what loading took besides goes back to the
-    system, which glibc keeps otherwise."""
+    system, which glibc keeps otherwise. `is_alone`: no other process shares this memory, and none will, so that a large
+    page is no copy of what they share."""
     gc.collect()
     gc.freeze()
     if sys.platform == "linux":
@@ -46,6 +47,8 @@ def settle() -> None:
             import ctypes
 
             ctypes.CDLL(None).malloc_trim(0)
+    if is_alone:
+        use_large_pages()
 
 
 def use_large_pages() -> None:

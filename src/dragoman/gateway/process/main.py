@@ -20,7 +20,7 @@ from dragoman.errors import ConfigError, DragomanError
 from dragoman.gateway.accounting import Ledger, tell_shipped
 from dragoman.gateway.process.garbage import look_seldom, look_when_few
 from dragoman.gateway.process.gateway import Gateway, Look, new_event_loop
-from dragoman.gateway.process.heap import settle, share_one_heap, use_large_pages
+from dragoman.gateway.process.heap import settle, share_one_heap
 from dragoman.gateway.process.listener_keys import check_reach, read_keys
 from dragoman.gateway.process.reload import Reload, state_of
 from dragoman.gateway.process.sharing import sharing
@@ -123,7 +123,7 @@ def run(serving: Serving) -> None:
         config = serving.config
         ship = partial(_ship, folder, config.ledger.keep_attempts_days, config.validate.store)
     ring = (lambda: None) if folder is None else Ringer(folder).ring
-    settle()
+    settle(is_alone=False)
     Supervisor(sockets, work, admin_sockets=admin_sockets, ready=ready, tell=tell, ship=ship, buried=ring).run()
 
 
@@ -178,13 +178,11 @@ async def _serve(serving: Serving, worker: Worker | None, read: object = None) -
 
     _hear_signals(told, reload.again, leave=stop.set if worker is None else lambda: None)
     watching = asyncio.create_task(reload.watch())
-    if worker is None:  # a collection, or a large page of its own, would be a copy of what workers share
-        settle()
-        use_large_pages()
     look_seldom()
     looking = asyncio.create_task(look_when_few())
     sys.setswitchinterval(_SWITCH_SECONDS)
     if worker is None:
+        settle(is_alone=True)
         serving.ready(gateway.url)
     else:
         worker.begin(told)

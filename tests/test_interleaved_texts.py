@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import json
 from typing import Any
 
 import pytest
 
+import wires
 from dragoman import _json, decode
 from dragoman.pipe import Pipe, Reader
 from dragoman.protocols import PROTOCOLS
@@ -26,28 +26,14 @@ TURNS = [
 
 
 def wire(turns: list[tuple[int, str]], *, call: bool) -> bytes:
-    events: list[dict[str, Any]] = [
-        {"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "content": []}}
-    ]
     blocks = sorted({index for index, _ in turns})
-    events += [
-        {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}}
-        for index in blocks
-    ]
-    delta = {"type": "content_block_delta"}
-    for index, text in turns:
-        events.append(delta | {"index": index, "delta": {"type": "text_delta", "text": text}})
-    events += [{"type": "content_block_stop", "index": index} for index in blocks]
+    frames = [wires.block_start({"type": "text", "text": ""}, index) for index in blocks]
+    frames += [wires.block_delta({"type": "text_delta", "text": text}, index) for index, text in turns]
+    frames += [wires.block_stop(index) for index in blocks]
     if call:
-        block = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
-        events += [
-            {"type": "content_block_start", "index": 9, "content_block": block},
-            delta | {"index": 9, "delta": {"type": "input_json_delta", "partial_json": '{"shelf": 4}'}},
-            {"type": "content_block_stop", "index": 9},
-        ]
-    events.append({"type": "message_delta", "delta": {"stop_reason": "tool_use" if call else "end_turn"}})
-    events.append({"type": "message_stop"})
-    return b"".join(b"data: %b\n\n" % json.dumps(event).encode() for event in events)
+        frames += wires.block_of(wires.tool_use("look"), wires.json_delta('{"shelf": 4}'), at=9)
+    reason = "tool_use" if call else "end_turn"
+    return wires.body_of("anthropic-messages", wires.messages_stream(*frames, reason=reason))
 
 
 @pytest.mark.parametrize("call", [False, True])

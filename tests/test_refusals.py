@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 import dragoman
+import wires
 from dragoman.types import ProtocolName, Tool
 from rescue_forms import FORMS, Form
 
@@ -15,38 +15,26 @@ TOOL = Tool("run", "Runs a command.", {"type": "object", "properties": {"command
 ARGUMENTS = {"command": "rm -r build"}
 
 
-def frames(*events: dict[str, Any]) -> bytes:
-    return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
-
-
 def chat(key: str, text: str, *, is_stream: bool) -> bytes:
     if not is_stream:
-        message = {"role": "assistant", "content": None, key: text}
-        return json.dumps(
-            {"id": "c", "model": "m", "choices": [{"message": message, "finish_reason": "stop"}]}
-        ).encode()
-    deltas = [{"choices": [{"index": 0, "delta": {key: piece}}]} for piece in text]
-    return frames(*deltas, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}) + b"data: [DONE]\n\n"
+        return wires.body_of("openai-chat", [wires.chat_answer(reason="stop", **{key: text})], is_whole=True)
+    chunks = [wires.chat_chunk({key: piece}) for piece in text]
+    return wires.body_of("openai-chat", [*chunks, wires.chat_chunk({}, "stop")])
 
 
 def responses(key: str, text: str, *, is_stream: bool) -> bytes:
     kind, field = ("refusal", "refusal") if key == "refusal" else ("output_text", "text")
     item = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
-    whole = {
-        "id": "r",
-        "status": "completed",
-        "model": "m",
-        "output": [{**item, "content": [{"type": kind, field: text}]}],
-    }
+    whole = {**item, "content": [{"type": kind, field: text}]}
     if not is_stream:
-        return json.dumps(whole).encode()
+        return wires.body_of("openai-responses", [wires.responses_answer(whole)], is_whole=True)
     place = {"output_index": 0, "content_index": 0, "item_id": "msg_1"}
-    return frames(
-        {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}},
+    frames = [
+        wires.item_added({**item, "content": []}),
         {"type": "response.content_part.added", **place, "part": {"type": kind, field: ""}},
         *({"type": f"response.{kind}.delta", **place, "delta": piece} for piece in text),
-        {"type": "response.completed", "response": whole},
-    )
+    ]
+    return wires.body_of("openai-responses", wires.responses_stream(*frames, output=[whole]))
 
 
 BODIES = {"openai-chat": chat, "openai-responses": responses}

@@ -4,8 +4,9 @@ import ast
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import get_args
 
@@ -119,6 +120,23 @@ def test_few_types_are_ignored() -> None:
 
 def test_the_root_has_few_files() -> None:
     assert len(list(PACKAGE.glob("*.py"))) <= ROOT_FILES
+
+
+def imports_of(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
+    """The files that a file imports, for its types alone too."""
+    for node in nodes_of(path):
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{each.name}" for each in node.names]
+            yield from (name if name in known else str(node.module) for name in names)
+        elif isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    names = {path: ".".join(("dragoman", *path.relative_to(PACKAGE).with_suffix("").parts)) for path in SOURCES}
+    known = {name.removesuffix(".__init__"): path for path, name in names.items()}
+    graph = {name: {*imports_of(path, known)} - {name} for name, path in known.items()}
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the files
 
 
 def test_no_folder_is_a_drawer() -> None:

@@ -16,7 +16,6 @@ from dragoman.types import Attempt
 
 if TYPE_CHECKING:
     from dragoman.client.background_loop import Background
-    from dragoman.client.synchronous import Client
 
 _ONCE = "a stream is read once, as events or as text_stream; stream.reply holds all that came"
 
@@ -212,9 +211,9 @@ class Stream:
 
     __slots__ = ("_background", "_client", "_stream")
 
-    def __init__(self, stream: AsyncStream, client: Client, background: Background) -> None:
+    def __init__(self, stream: AsyncStream, client: object, background: Background) -> None:
         self._stream = stream
-        self._client = client  # kept: it closes itself when nobody has it
+        self._client = client  # kept: a client closes itself when nobody has it
         self._background = background
 
     def __enter__(self) -> Stream:

@@ -93,7 +93,7 @@ def _take_items(session: pytest.Session) -> Iterator[pytest.Item]:
 def run(files: list[str], count: int) -> int:
     """Run the files in so many processes. 0: all have passed."""
     command = [
-        sys.executable, "-m", "pytest", "-q", "-p", "scripts.run_tests", "-p", "no:cacheprovider", "-p", "no:xdist",
+        sys.executable, "-m", "pytest", "-p", "scripts.run_tests", "-p", "no:cacheprovider", "-p", "no:xdist",
         "-o", "console_output_style=classic", *files,
     ]  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="dragoman-tests-") as name:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def test_each_file_runs_once(tmp_path: Path) -> None:
     done = run(tmp_path, processes=2)
     assert done.returncode == 0, done.stdout
     assert [path.read_text() for path in sorted(tmp_path.glob("*.ran"))] == ["x"] * 5
-    assert sum(int(line.split()[0]) for line in done.stdout.splitlines() if " passed" in line) == 5
+    assert sum(map(int, re.findall(r"(\d+) passed", done.stdout))) == 5
 
 
 @pytest.mark.parametrize("how", BAD)

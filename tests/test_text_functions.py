@@ -82,6 +82,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "stages/rescue/quoted.py is_begun": {
         "ends": ("</tool_call>",), "has_member": {"a"}.__contains__, "is_body": False, "is_ended": True,
     },
+    "stages/rescue/quoted.py is_shown": {"is_ended": False},
     "stages/tool_names.py clean_name": {"offered": frozenset({"f"})},
     "stages/tool_names.py read_tagged": {"offered": frozenset({"f"})},
     "validate/grade.py gives_number": {"answer": "5"},

@@ -10,7 +10,7 @@ import pytest
 from rescue_forms import FORMS, Form
 from test_joined_calls import outcome
 from test_written_calls import delivered, exact, play
-from words_around_calls import BEHIND, GOES_ON, IN_LINE
+from words_around_calls import ABOUT, BEHIND, GOES_ON, IN_LINE
 
 CALL = ("run_command", {"command": "ls src"})
 NEXT = ("get_time", {"zone": "Rome"})
@@ -81,3 +81,35 @@ def test_one_brace_too_many_takes_nothing_from_a_call(form: Form, brace: str):
         assert outcome(play(text, "stop", 1)) == outcome(reply), text
         rest = play(f'{written.lead}{body}{brace}, "timeout": 5}}', "stop", 1000)
         assert not delivered(rest) or rest.error is not None
+
+
+#: What stands in place of arguments where somebody shows how a call is written.
+PLACES = (
+    "{...}", "{ … }", "{args}", "{arguments as JSON}", "{{ args }}", "{{ call.arguments | tojson }}", "<json>",
+    "<JSON object>", "<arguments>", '{"zone": ...}', '{"zone": …}', '{"zone": <zone>}', '{zone: <the zone>}',
+    '{\n  "zone": ...\n}',
+)  # fmt: skip
+OBJECT = '{"zone": "Rome"}'
+JSON = [form for form in LIVE if OBJECT in form.write([NEXT]).text()]
+
+
+def assert_text(text: str) -> None:
+    for size in (len(text), 1, 5):
+        reply = play(text, "stop", size)
+        assert (delivered(reply), reply.failed_calls, reply.error) == ([], (), None), text
+        assert reply.text == text
+
+
+@pytest.mark.parametrize("form", JSON, ids=lambda form: f"{form.family}: {form.name}")
+def test_a_place_for_arguments_makes_no_call(form: Form):
+    for place in PLACES:
+        if form.family in ("kimi-k3", "mcp-tags") and place[0] == "<":
+            continue  # it stands behind an attribute, or in an element
+        text = form.write([NEXT]).text().rstrip().replace(OBJECT, place)
+        assert_text(f"So:\n{text}")
+
+
+@pytest.mark.parametrize("text", ABOUT)
+def test_a_text_about_a_call_is_none(text: str):
+    assert_text(text.replace("NAME", NEXT[0]))
+    assert_text(f"So:\n{text.replace('NAME', NEXT[0])}\nThat is it.")

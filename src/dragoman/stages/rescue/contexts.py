@@ -197,7 +197,11 @@ def nests(name: str) -> bool:
 # ------------------------------------------------------------ lines
 
 #: A quoted line, a row of a table, or a comment of code that stands in no fence.
-_SHOWN_LINE: Final = re.compile(r" {0,3}[>|]|\s*+(?://|/\*|#(?![\w#])|(?:--|;{1,4}|%{1,3}|REM)[ \t])")
+#: It, a line of what a search or a pager prints (`a.py:12:`, `12|`), or one with the colours of a terminal.
+_SHOWN_LINE: Final = re.compile(
+    r"(?:[\w/\\-]|\.(?!\w{1,8}:\d))++\.\w{1,8}:\d{1,6}[:-]|\s*+\d{1,6} ?[|│→\t]|\x1b\[[\d;]{0,12}m"
+    r"| {0,3}[>|]|\s*+(?://|/\*|#(?![\w#])|(?:--|;{1,4}|%{1,3}|REM)[ \t])"
+)
 #: A line of a log: a time of day, and how grave it is.
 _LOG_LINE: Final = re.compile(
     r"(?=.{0,80}?\d\d:\d\d:\d\d(?!\d)).{0,80}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"

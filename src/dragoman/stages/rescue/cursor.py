@@ -18,7 +18,7 @@ from dragoman.gathered import GatheredText
 from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.json_schema import Judge, Shape, ToolSchema
 from dragoman.stages.known_schemas import schema_of
-from dragoman.stages.rescue.quoted import Begun, first_of
+from dragoman.stages.rescue.quoted import Begun, first_of, is_shown
 from dragoman.stages.schema_words import describes
 from dragoman.stages.tool_names import clean_name
 from dragoman.types import Tool
@@ -85,6 +85,7 @@ _OUTSIDE: Final = re.compile(r'["{}\[\]<]')
 _INSIDE: Final = re.compile(r'["\\]')
 _SPACE: Final = re.compile(r"\s*")
 _NAME_LIMIT: Final = 200
+_MOST_SHOWN: Final = 160  # characters of an object in which it is seen that it shows one
 _MOST_LEFT: Final = 400  # characters of a call that cannot be read, before its closing marker
 _SPACE_LIMIT: Final = 1000  # before a closing tag; more is none of the markup
 #: What `closing` passes over that shows of no call that it was not cut: it may stand in a list that was.
@@ -337,12 +338,14 @@ class Cursor:
                 yield from self.until(">")
 
     def object_begins(self) -> Generator[Action, None, bool]:
-        """Whether a JSON object begins here: a brace and a key or its end, or the end of the text on the way there."""
+        """Whether a JSON object begins here: a brace and a key or its end, or the end of the text on the way there. One
+        that shows where arguments are put is none."""
         while True:
             rest = self.rest()
-            if _OBJECT.match(rest):
-                return True
-            if _OBJECT_BEGUN.fullmatch(rest) is None:
+            shown = is_shown(rest[:_MOST_SHOWN], is_ended=self.ended)
+            if _OBJECT.match(rest) and shown is not None:
+                return not shown
+            if shown is not None and _OBJECT_BEGUN.fullmatch(rest) is None:
                 return False
             if self.ended:
                 return True

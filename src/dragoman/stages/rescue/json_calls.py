@@ -137,7 +137,7 @@ class _CallObject:
         if self._is_message:
             yield from self._check(key, first)
         if key in ARGUMENT_KEYS and self._name and not (self._opened or self._held):
-            if first == "{" and not (yield from cursor.object_begins()):
+            if first == "<" or (first == "{" and not (yield from cursor.object_begins())):
                 raise NotACall
             yield Open(self._name, self._id)
             self._opened = True

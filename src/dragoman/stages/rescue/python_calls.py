@@ -13,7 +13,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.gathered import GatheredText
-from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
 from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.python_text import (
     CutShort,
@@ -24,6 +24,7 @@ from dragoman.stages.rescue.python_text import (
     quoted_text,
     stands_alone,
 )
+from dragoman.stages.rescue.quoted import DOTS
 
 _NAME: Final = re.compile(r"[\w.$/:-]+")
 _KEY: Final = re.compile(r"\w+")
@@ -74,6 +75,8 @@ def _call(cursor: Cursor, tools: Tools, written: str, *, is_listed: bool) -> Par
         yield from cursor.expect("(")
     else:
         name = yield from begun(tools, written)
+    if (yield from cursor.sees(*DOTS)):
+        raise NotACall
     yield Open(name)
     reader = _Reader(cursor)
     try:

@@ -136,6 +136,28 @@ class Foreign:
 # place of its arguments.
 
 
+def _is_shown_behind(text: str, end: int) -> bool:
+    """Whether a place for arguments stands behind a name, up to an end, or an object that shows one."""
+    brace = text.find("{", 0, _MOST_HEAD)
+    if brace >= 0 and _SHOWN_OBJECT.match(text, brace) is not None:
+        return True
+    bare = _BARE.match(text, 0, end)
+    assert bare is not None
+    return _SHOWN_ELEMENT.match(text, 0, end) is not None or _SHOWN.search(bare.group()) is not None
+
+
+def is_shown(text: str, *, is_ended: bool) -> bool | None:
+    """Whether an object is none, but what shows how one is written; None while that is not known."""
+    if _SHOWN_OBJECT.match(text) is not None:
+        return True
+    return None if not is_ended and _MAY_BE_SHOWN.fullmatch(text) is not None else False
+
+
+def names_place(key: str) -> bool:
+    """Whether a key is a place in a template, and no name."""
+    return key.startswith(("{", "…", ".."))
+
+
 @final
 class Begun(msgspec.Struct, frozen=True, gc=False):
     """A marker and the name of this offered tool were read, and nothing of its arguments. `is_body`: its object is
@@ -150,10 +172,40 @@ _AHEAD: Final = 200
 _BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
 #: What ends the tag in which the name stands.
 _HEAD_END: Final = re.compile(r"(?:[\"']?\s*+/?>)?\s*+")
-#: Dots in place of arguments.
-_SHOWN: Final = re.compile(r"[^{}]{0,80}+\{\s*+(?:\.\.\.|…)")
-#: The same in an object that is open.
-_SHOWN_INSIDE: Final = re.compile(r"(?:[^{}:]{0,80}+:)?\s*+(?:\.\.\.|…)")
+#: What stands in place of arguments where somebody shows how a call is written: dots, a word in braces, a template's
+#: expression or tag, a word in angle brackets.
+DOTS: Final = ("...", "…")
+_DOTS: Final = r"(?:\.\.\.|…)"
+_WORD: Final = r"\{\s{0,8}[A-Za-z][\w -]{0,60}+\}"
+_TEMPLATE: Final = rf"\{{\s*+{_DOTS}|\{{%|\{{\{{-?\s*+[A-Za-z_][^{{}}\"':]{{0,80}}+\}}\}}"
+_ELEMENT: Final = (
+    r"<(?!arg_|param|tool|func|invoke)[A-Za-z][A-Za-z_ -]{0,40}+>"
+    r"(?=\s*+(?:\Z|</|<[|｜]|[}.,;\]`]|\[/)|\s++\w[^<\"{}\[\]:=]*+\Z)"  # what closes the call, or words
+)
+#: The same right behind a name: an ellipsis in parentheses, the groups and classes of a regular expression, an element
+#: that describes a function.
+_SHOWN: Final = re.compile(
+    rf"{_WORD}|{_TEMPLATE}|\(\s*+(?:\w{{1,40}}=)?{_DOTS}\s*+\)|\(\?[:P<]|\(\.[*+]|\.[*+]\?|\\(?:\{{|[swdSWD][*+])|\[\\?[\w^]\S{{0,20}}\][*+]"
+    rf"|>\s*+{_DOTS}\s*+(?:</|\Z)|<(?:description|summary|documentation)>"
+)
+#: A word in angle brackets behind the marks that stand behind a name.
+_SHOWN_ELEMENT: Final = re.compile(
+    rf"[\"']?(?:[\s>\]:.\d]|\[[A-Z_]{{2,20}}\]\w{{0,40}}|<[|｜][^<>\n]{{1,60}}>|json|```)*+{_ELEMENT}"
+)
+#: Behind a name, up to a quotation mark.
+_BARE: Final = re.compile(r"[\"']?[^\"'“]*+")
+#: The same in an object that is open: in place of all arguments, or of the first value.
+_VALUE: Final = rf"(?:{_DOTS}|<[A-Za-z][\w -]{{0,40}}+>(?=\s*+[}},]))"
+_KEY: Final = r"[\"'“]?[\w.-]{1,64}+[\"'”]?\s{0,8}:\s{0,8}"
+_SHOWN_INSIDE: Final = re.compile(
+    rf"(?:[^{{}}:]{{0,80}}+:)?\s*+(?:{_VALUE}|{_WORD}(?=\s*+[}},])|{_TEMPLATE}|\{{\s*+{_KEY}{_VALUE})"
+)
+#: An object of one, and what may become such.
+_SHOWN_OBJECT: Final = re.compile(rf"{_WORD}|{_TEMPLATE}|\{{\s{{0,8}}{_KEY}{_VALUE}")
+_MAY_BE_SHOWN: Final = re.compile(
+    r"\{\s{0,8}(?:[A-Za-z][\w -]{0,60}+"
+    r"|[\"'“]?[\w.-]{0,64}+[\"'”]?\s{0,8}(?::\s{0,8}(?:\.{0,2}|<(?:[A-Za-z][\w -]{0,40}+(?:>\s{0,8})?)?))?)"
+)
 #: Special tokens of a form behind the name, perhaps a word before one, and then words alone: they are no call either.
 _TOKENS: Final = re.compile(
     r"(?:\s*+(?:\w{1,20}(?=<[|｜]))?(?:<[|｜][^<>|｜\s]{1,60}[|｜]>|\[[A-Z_]{2,20}\]))++[,.;:]?\s++\w[^<>\[\]{}|｜\"]*\Z"
@@ -184,15 +236,16 @@ def is_begun(
         ahead = ahead[: paragraph.start()]
     elif not is_ended and len(text) < _AHEAD:
         return None
-    if _SHOWN.match(ahead) or (is_body and _SHOWN_INSIDE.match(ahead)):
-        return False
     if is_body:
-        return True
+        return (_SHOWN_OBJECT if ahead[:1] == "{" else _SHOWN_INSIDE).match(ahead) is None
     head = _HEAD_END.match(ahead)
     assert head is not None
     begin = head.end()
     places = [place for end in ends if (place := ahead.find(end)) >= 0]
-    body = ahead[begin : max(min(places, default=len(ahead)), begin)]
+    end = max(min(places, default=len(ahead)), begin)
+    if _is_shown_behind(ahead, end):
+        return False
+    body = ahead[begin:end]
     if not body.strip():  # an element that holds a name is XML, a token behind one ends a call
         return bool(places) and ahead[min(places) : min(places) + 2] != "</"
     if _TOKENS.match(body):

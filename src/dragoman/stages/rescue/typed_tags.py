@@ -11,7 +11,7 @@ from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.cursor import MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
 from dragoman.stages.rescue.heads import attributes, is_call_read, is_read, tool_of, words_before
 from dragoman.stages.rescue.json_calls import named_call
-from dragoman.stages.rescue.quoted import Begun
+from dragoman.stages.rescue.quoted import Begun, names_place
 from dragoman.stages.rescue.xml_values import SECTION, json_until, live_string, member, section_until, value_until
 
 #: Why a call whose markup does not go on is refused.
@@ -97,6 +97,8 @@ def first_tag(
     yield Begun(name)
     mark = yield from cursor.closing(*openers, *ends)
     has_words = not mark and bool(cursor.rest())
+    if (has_words or mark in openers) and names_place((yield from cursor.peek(2))):
+        raise NotACall
     if has_words and not (yield from words_before(cursor, openers, closers, (*ends, *calls))):
         raise NotACall
     if is_head_read and not has_words:

@@ -8,7 +8,8 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.stages.json_schema import Shape
-from dragoman.stages.rescue.cursor import MORE, Action, Cursor, Piece, Tools
+from dragoman.stages.rescue.cursor import MORE, Action, Cursor, NotACall, Piece, Tools
+from dragoman.stages.rescue.quoted import names_place
 
 #: What begins text in which nothing is markup (XML 1.0, 2.7).
 SECTION: Final = "<![CDATA["
@@ -16,7 +17,9 @@ SECTION_END: Final = "]]>"
 
 
 def member(key: str, keys: list[str]) -> Piece:
-    """What goes before the value of an argument; notes its key."""
+    """What goes before the value of an argument; notes its key. A place of a template is none."""
+    if names_place(key):
+        raise NotACall
     lead = ", " if keys else "{"
     keys.append(key)
     return Piece(f"{lead}{_json.encode_text(key).decode()}: ")

@@ -13,8 +13,21 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.gathered import GatheredText
-from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, Family, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import (
+    BODY,
+    MORE,
+    Action,
+    Close,
+    Cursor,
+    Family,
+    NotACall,
+    Open,
+    Parser,
+    Piece,
+    Tools,
+)
 from dragoman.stages.rescue.heads import begun, head_until, plain
+from dragoman.stages.rescue.quoted import DOTS
 from dragoman.stages.rescue.typed_tags import refused_to_the_end
 
 _NAME: Final = re.compile(r"[^\s{}()<>]+")
@@ -71,6 +84,8 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
     name = yield from begun(tools, (yield from cursor.word(_NAME)))
     yield from cursor.space()
     brace = yield from cursor.expect("{", "(")
+    if (yield from cursor.sees(*DOTS)):
+        raise NotACall
     yield Open(name)
     reader = _Reader(cursor)
     try:

@@ -55,8 +55,8 @@ class Assembly:
     """Collects one response. Methods append to `events`; `take` hands them out."""
 
     __slots__ = (
-        "_before_surrogate", "_bounds", "_high_surrogate", "_names_tool_use", "_next_index", "_parts", "_reported",
-        "_run", "_semantic", "calls", "ending", "events", "has_said", "longest_arguments", "opened_calls", "phase",
+        "_before_surrogate", "_high_surrogate", "_names_tool_use", "_next_index", "_parts", "_reported", "_run",
+        "_semantic", "bounds", "calls", "ending", "events", "has_said", "longest_arguments", "opened_calls", "phase",
         "started",
     )  # fmt: skip
 
@@ -66,7 +66,7 @@ class Assembly:
     ) -> None:  # fmt: skip
         """`names_tool_use`: the protocol has a stop reason for tool calls, so another one beside calls is a lie.
         `needs_ids`: its calls have ids; the severity of one that has none."""
-        self._bounds, self.longest_arguments = bounds, bounds.arguments
+        self.bounds, self.longest_arguments = bounds, bounds.arguments
         self.events: list[Event] = []
         self._names_tool_use = names_tool_use
         self.phase: Phase = "open"
@@ -295,7 +295,7 @@ class Assembly:
         JSON object with something in it."""
         call = self.open_call(id, name, kind=kind, native=native)
         call.signature = signature
-        is_usual = len(arguments) <= self._bounds.arguments and call.state == "announced" and kind == "function"
+        is_usual = len(arguments) <= self.bounds.arguments and call.state == "announced" and kind == "function"
         if is_usual and (is_plain or is_plain_object(arguments)):
             self.events.append(ToolCallDelta(call.index, arguments))
             self.calls.deliver(call, self, arguments)
@@ -434,7 +434,7 @@ class Assembly:
 
     def _has_room(self, *, is_call: bool = False) -> bool:
         """Whether another part may begin. A response of too many parts fails: a server that never ends makes them."""
-        bounds = self._bounds
+        bounds = self.bounds
         self.opened_calls += is_call
         if self.phase == "open" and self._next_index < bounds.parts and self.opened_calls <= bounds.calls:
             return True

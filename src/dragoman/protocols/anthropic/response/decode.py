@@ -11,6 +11,7 @@ from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.delta_batch import LastFrame
 from dragoman.codec.errors.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
+from dragoman.codec.framing.entries import check_entries
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
@@ -351,6 +352,7 @@ class Decoder:
                 self._assembly.text(text)
                 self._assembly.end_run()
             return
+        check_entries(items, self._assembly.bounds)
         for index, item in enumerate(items):
             fields = read_fields(item)
             if fields is None:

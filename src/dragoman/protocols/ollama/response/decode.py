@@ -15,6 +15,7 @@ from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.containers import straighten
 from dragoman.codec.errors.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, TooLarge
+from dragoman.codec.framing.entries import check_entries
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
@@ -231,6 +232,7 @@ class Decoder:
     def _read_answer(self, answer: Answer, line: Line, frame: bytes, *, lenient: bool) -> None:
         """Thinking, then text, then calls: the order of the specification."""
         assembly = self._assembly
+        check_entries(answer.tool_calls or (), assembly.bounds)
         if answer.thinking or answer.reasoning or answer.reasoning_content:
             self._read_thinking(answer, lenient=lenient)
         is_plain = bool(answer.tool_calls) and _is_plain(answer.tool_calls or [], line, frame)

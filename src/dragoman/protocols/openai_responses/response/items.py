@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.codec.framing.entries import check_entries
 from dragoman.codec.parts.argument_growth import tell_whole
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
@@ -235,6 +236,7 @@ class Items:
         """The whole content of a message. Its texts may be divided otherwise than they came; then they are compared as
         one."""
         values = as_list(fields.get("content"))
+        check_entries(values, self._assembly.bounds)
         texts = [text_of(value) for value in values]
         said = {key[1]: pieces.text() for key, pieces in item.said.items()}
         if len(item.said) + len(values) < 3 or all(

@@ -8,6 +8,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed
+from dragoman.codec.framing.entries import check_entries
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.protocols.openai_responses.response.item import Item
 from dragoman.protocols.openai_responses.response.items import Items
@@ -19,6 +20,7 @@ _MOST_COMPARED: Final = 16
 
 def reconcile(items: Items, output: list[Json], place: Place, *, assembly: Assembly) -> None:
     """Add what the list says and the stream did not. Ids rotate and servers merge items, so content counts too."""
+    check_entries(output, assembly.bounds)
     entries = [(index, value) for index, value in enumerate(output) if isinstance(value, dict)]
     if len(entries) < len(output):
         assembly.deviate("wrong-type", "response.output", "an entry that is no object")

@@ -35,6 +35,9 @@ _USER = "dragoman"
 PASSWORD = "pg p@ss/w0rd:canary"
 _QUOTED = "pg%20p%40ss%2Fw0rd%3Acanary"
 _READY_SECONDS = 60.0
+#: While it says that it starts: after a crash it first puts all of its files on the disk, and reads its log again.
+_RECOVERY_SECONDS = 600.0
+_STARTING = 1  # what `pg_isready` ends with then
 _PR_SET_PDEATHSIG = 1
 
 
@@ -154,9 +157,10 @@ class PostgreSQL:
 
     def _await_ready(self, process: subprocess.Popen[bytes]) -> None:
         words = [self._binaries / "pg_isready", "-h", "127.0.0.1", "-p", str(self.port), "-q"]
-        until = time.monotonic() + _READY_SECONDS
-        while subprocess.run(words, check=False).returncode:
-            if process.poll() is not None or time.monotonic() > until:
+        began = time.monotonic()
+        while code := subprocess.run(words, check=False).returncode:
+            patience = _RECOVERY_SECONDS if code == _STARTING else _READY_SECONDS
+            if process.poll() is not None or time.monotonic() > began + patience:
                 raise RuntimeError(f"PostgreSQL did not start: {self.log[-2000:]}")
             time.sleep(0.02)
 

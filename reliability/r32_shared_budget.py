@@ -14,9 +14,11 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from dragoman.config.quotas import Quota
 from dragoman.ledger.counting import read_totals, read_used
@@ -35,6 +37,7 @@ from reliability.process import Gateway
 from reliability.r26_budget import CONFIG, NANO_PER_TOKEN, TOKENS, Billing, ask, kill_one
 from reliability.row import Result, Scale
 
+_T = TypeVar("_T")
 _MACHINES = 2
 _WORKERS = 4
 _CALLS = 50
@@ -153,7 +156,7 @@ async def drill(kind: str, fault: str, kills: int) -> Result:
             await asyncio.sleep(0.5)
             last = [await ask(gateway.port, TOKENS) for gateway in fleet.gateways]
         await asyncio.to_thread(until_settled, fleet.folders, account)
-        leased, spent, found = await asyncio.to_thread(standing, fleet.folders[0], account)
+        leased, spent, found = await asyncio.to_thread(_once_there, partial(standing, fleet.folders[0], account))
     provider.close()
     billed = sum(Billing.tokens) * NANO_PER_TOKEN
     over = max(0, billed - limit)
@@ -198,7 +201,7 @@ async def lose_machine(kind: str) -> Result:
             elif not had_at_first:
                 had_at_first = len(Billing.tokens)
             await asyncio.sleep(0.05 if 200 in found else 0.5)
-        leased = await asyncio.to_thread(read_totals, fleet.folders[0], [account])
+        leased = await asyncio.to_thread(_once_there, partial(read_totals, fleet.folders[0], [account]))
     provider.close()
     over = max(0, len(Billing.tokens) - calls)
     words = (
@@ -219,7 +222,8 @@ async def _call(fleet: Fleet, statuses: Counter[int], count: int) -> None:
 
 
 def until_settled(folders: list[LedgerFolder], account: int) -> None:
-    """All rows have an end, and what nobody needs went back."""
+    """All rows have an end, and what nobody needs went back: within a minute once the engines answer."""
+    _once_there(partial(standing, folders[0], account))
     until = time.monotonic() + 60
     while time.monotonic() < until:
         with contextlib.suppress(CountersAway, StoreAway):
@@ -227,6 +231,18 @@ def until_settled(folders: list[LedgerFolder], account: int) -> None:
             if leased == spent == rows:
                 return
         time.sleep(0.5)
+
+
+def _once_there(read: Callable[[], _T]) -> _T:
+    """What is read of engines that were killed: on a busy machine they may take minutes until they answer again."""
+    until = time.monotonic() + 300
+    while True:
+        try:
+            return read()
+        except (CountersAway, StoreAway):
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.5)
 
 
 def standing(folder: LedgerFolder, account: int) -> tuple[int, int, int]:

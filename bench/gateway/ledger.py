@@ -6,6 +6,7 @@ Prints microseconds of CPU of the whole process (client, provider, gateway, and 
 rounds, the median of the differences within a round, and the differences of the least, which say most on a busy
 machine. What a chunk costs is what four times the pieces cost more. Then the same in bytecodes of the event loop's
 thread, which no load changes, and what the event loop alone does. Then how fast a prepared journal is delivered.
+Between them the same requests in short slices, by the clocks of the threads (`whole`): it says what belongs to whom.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
@@ -83,6 +85,9 @@ requests = 1_000_000_000
 per = "minute"
 """
 _ATTEMPTS = 200_000
+#: Requests of a slice, and seconds until all rows are delivered.
+_SLICE = 40
+_UNTIL_DELIVERED = 1.2
 
 
 class Long(Provider):
@@ -182,6 +187,39 @@ async def compare(rounds: int) -> None:
             )
 
 
+async def whole(rounds: int) -> None:
+    """A request whole, in short slices of each gateway in turns: the event loop's thread by its own clock, and each
+    shipper's thread by its, for each row that it delivered meanwhile. The least, a tenth and the median of the slices
+    say how much else the machine had to do."""
+    async with gateways() as asks:
+        shippers = [thread for thread in threading.enumerate() if thread.name == "dragoman-shipper"]
+        clocks = [time.pthread_getcpuclockid(thread.ident or 0) for thread in shippers]
+        for name in ("request, bytes pass", "request, all stages"):
+            path, model, stream, _ = _ROWS[name]
+            asked = request(path, model, stream=stream, size=400)
+            for ask in asks:
+                await cost(ask, asked, 200)
+            await asyncio.sleep(_UNTIL_DELIVERED)
+            before = [time.clock_gettime(clock) for clock in clocks]
+            slices: list[list[float]] = [[] for _ in asks]
+            for number in range(rounds):
+                for step in range(len(asks)):
+                    place = (number + step) % len(asks)
+                    began = time.thread_time()
+                    for _ in range(_SLICE):
+                        await asks[place](asked)
+                    slices[place].append((time.thread_time() - began) / _SLICE * 1e6)
+            await asyncio.sleep(_UNTIL_DELIVERED)
+            used = [time.clock_gettime(clock) - first for clock, first in zip(clocks, before, strict=True)]
+            rows = [seconds / (rounds * _SLICE) * 1e6 for seconds in used]
+            for share in (0.0, 0.1, 0.5):
+                off, on, limited = [sorted(found)[int(len(found) * share)] for found in slices]
+                words = f"loop {off:.1f} µs, on {on - off:+.1f}, with three quotas {limited - off:+.1f}"
+                print(f"{name}, slices of {share:.0%}: {words}")
+            words = f"shipper {rows[0]:.1f} µs a row, {rows[1]:.1f} with three quotas"
+            print(f"{name}: {words}; load {os.getloadavg()[0]:.0f}")
+
+
 async def count_bytecodes() -> None:
     async with gateways() as asks:
         print("| what | off | on | more a request | more a chunk | with three quotas, more than off |")
@@ -264,6 +302,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     rounds = parser.parse_args().rounds
     uvloop.run(compare(rounds))
+    uvloop.run(whole(10 * rounds))
     uvloop.run(count_bytecodes())
     parts()
     deliver()

@@ -29,8 +29,10 @@ Counters = SqliteCounters | RemoteCounters
 class Ledger:
     """What a ledger of the tests says of accounts; see `Roster`."""
 
-    def __init__(self, seed: Callable[[int], Seed], live: Callable[[], set[str]]) -> None:
-        self._seed, self._live = seed, live
+    def __init__(
+        self, seed: Callable[[int], Seed], live: Callable[[], set[str]], ended: Callable[[], set[str]] = set
+    ) -> None:
+        self._seed, self._live, self._ended = seed, live, ended
 
     def seeds(self, accounts: Collection[int]) -> dict[int, Seed]:
         return {account: self._seed(account) for account in accounts}
@@ -43,6 +45,11 @@ class Ledger:
 
     def lost(self) -> set[str]:
         return set()
+
+    def ended(self) -> set[str]:
+        return self._ended()
+
+    def release(self, holders: Collection[str]) -> None: ...
 
     def join(self, holder: str) -> None: ...
 
@@ -110,13 +117,14 @@ class CountingEngines:
     def open(
         self, kind: str, root: Path, seed: Callable[[int], Seed], live: Callable[[], set[str]],
         now: Callable[[], float], leasing: Callable[[], set[str]] | None = None,
+        ended: Callable[[], set[str]] = set,
     ) -> Iterator[Counters]:  # fmt: skip
         """Empty counters of a kind. `leasing`: as `live` where a kind has only one of them."""
-        ledger = Ledger(seed, leasing or live)
+        ledger = Ledger(seed, leasing or live, ended)
         if kind == "sqlite":
             counters: Counters = SqliteCounters(
                 root / "counters.sqlite", seeds=ledger.seeds, adjusted=lambda account: 0, live=live,
-                leasing=leasing or live, now=now,
+                leasing=leasing or live, ended=ended, now=now,
             )  # fmt: skip
         elif kind == "postgresql":
             from dragoman.ledger.counters.postgresql import PostgresqlPlace

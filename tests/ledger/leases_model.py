@@ -99,17 +99,22 @@ class ReferenceCounters:
         if self._fault == "facts are asked for" and told + claim.least > account.limit - others:
             return Lease("refused", account.shares.get(holder) or 0, True, self.epoch)
         account.shares[holder] = given.amount
-        return Lease("refused" if given.is_refused else "granted", given.amount, given.is_tight, self.epoch)
+        outcome: Literal["refused", "granted"] = "refused" if given.is_refused else "granted"
+        return Lease(outcome, given.amount, given.is_tight, self.epoch, others)
 
     def fold(self, account: int, holder: str, spent: int) -> None:
         found = self.accounts.get(account)
-        if found is not None and found.shares.get(holder) is not None:
+        if found is not None and found.shares.get(holder, 0) is not None:  # who never asked has what it overdrew
             found.closed += spent
             found.shares[holder] = None
 
     def expire(self, account: int, holder: str, used: int) -> None:
         found = self.accounts.get(account)
-        if found is None or found.shares.get(holder) is None or self._fault == "silence is for ever":
+        if found is None or self._fault == "silence is for ever":
+            return
+        if holder not in found.shares and used:
+            found.shares[holder], found.seen[holder] = used, self._now()
+        if found.shares.get(holder) is None:
             return
         if self._now() - found.seen.get(holder, -1e9) >= SILENT_SECONDS:
             found.shares[holder] = used

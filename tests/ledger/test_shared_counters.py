@@ -8,6 +8,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -32,7 +33,7 @@ from dragoman.ledger.interfaces import Claim, CountersAway, Facts, Seed
 from dragoman.ledger.journal.writing import Journal
 from dragoman.ledger.limits.accounts import Charge, charge_of
 from dragoman.ledger.limits.budgets import Budgets, Need, Refusal
-from dragoman.ledger.limits.leases import SILENT_SECONDS
+from dragoman.ledger.limits.leases import PARTS, SILENT_SECONDS
 from dragoman.ledger.limits.quotas import QuotaBook
 from dragoman.ledger.replica.file import ReplicaWatch
 from dragoman.ledger.replica.refreshing import ReplicaKeeper
@@ -86,9 +87,12 @@ class Machine:
         self.counters = open_counters(self.folder, has_time=True)
         self.now = 1.0
         self.replica = ReplicaWatch(self.folder)
+        assert isinstance(self.counters, RemoteCounters)
         self.budgets = Budgets(
-            self.counters, self.journal.holder, begin=self._begin, holders=self.replica.holders, now=lambda: self.now
-        )
+            self.counters, self.journal.holder, begin=self._begin, holders=self.replica.holders,
+            divide=partial(self.counters.divide, self.journal.holder), was_used=self.counters.was_used,
+            now=lambda: self.now,
+        )  # fmt: skip
         self.store = open_store(self.folder)
         self.shipper = Shipper(self.folder, self.store, batch=64, fold=lambda: fold_ended(self.folder))
 
@@ -153,6 +157,9 @@ def test_what_is_served_while_the_counters_are_away_is_the_overdraft(
         keeper = ReplicaKeeper(each.folder)
         keeper.refresh()
         keeper.close()
+    for each in machines:  # who came first had the whole
+        each.now += 2
+        each.budgets.tick(time.time())
     (server if valkey is None else valkey).kill()
     machines.append(Machine(tmp_path / "late", engines_of))
     served = {each.folder.root.name: 0 for each in machines}
@@ -163,6 +170,26 @@ def test_what_is_served_while_the_counters_are_away_is_the_overdraft(
     assert served == {"here": 500, "there": 500, "late": 0}
     for each in machines:
         each.close()
+
+
+def test_a_part_of_an_overdraft_is_given_once(machines: list[Machine]) -> None:
+    """What somebody has is its own until it gives it up, or has ended and the counters know what it used."""
+    one, two = machines
+    rosters = []
+    for each in machines:
+        each.folder.journals.mkdir(parents=True, exist_ok=True)
+        assert isinstance(each.counters, RemoteCounters)
+        each.journal.make_ready()
+        each.counters.join(each.journal.holder)
+        rosters.append(partial(each.counters.divide, each.journal.holder))
+    first, second = rosters
+    assert (first(PARTS), second(PARTS // 2)) == (PARTS, 0)
+    assert (first(PARTS // 2), second(PARTS)) == (PARTS // 2, PARTS // 2)
+    one.journal.close()
+    one.shipper.round()  # all of its rows are there: it is swept
+    assert second(PARTS) == PARTS
+    assert isinstance(one.counters, RemoteCounters) and one.counters.divide("nobody", PARTS) == 0
+    assert two.counters.was_used(4) is False  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("is_empty", [True, False])

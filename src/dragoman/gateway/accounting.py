@@ -7,7 +7,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -39,7 +39,7 @@ from dragoman.ledger.limits.accounts import Scopes
 from dragoman.ledger.limits.budgets import Budgets
 from dragoman.ledger.limits.leases import GONE_SECONDS
 from dragoman.ledger.limits.quotas import QuotaWatch, merged
-from dragoman.ledger.limits.seeding import leasing_holders
+from dragoman.ledger.limits.seeding import sharing_holders, was_used
 from dragoman.ledger.replica.age import Moment, now, seconds_between
 from dragoman.ledger.replica.file import ReplicaWatch
 from dragoman.ledger.shipper import Shipped, Shipper
@@ -148,12 +148,17 @@ class Ledger:
         assert self.pricing is not None
         if self._budgets is None:
             counters = self._opened()
-            begin = partial(self._begin_leasing, counters.join)
-            holders: Callable[[], Collection[str]] = partial(leasing_holders, self.folder)
-            if self.folder.store is not None:
+            begin, holder = partial(self._begin_leasing, counters.join), self._journal.holder
+            if isinstance(counters, RemoteCounters):
                 self._replica = ReplicaWatch(self.folder)
-                holders = self._replica.holders
-            self._budgets = Budgets(counters, self._journal.holder, begin=begin, holders=holders)
+                self._budgets = Budgets(
+                    counters, holder, begin=begin, holders=self._replica.holders,
+                    divide=partial(counters.divide, holder), was_used=counters.was_used,
+                )  # fmt: skip
+            else:
+                holders = partial(sharing_holders, self.folder)
+                used = partial(was_used, self.folder)
+                self._budgets = Budgets(counters, holder, begin=begin, holders=holders, was_used=used)
         if self.admission is None:
             self.admission = Admission(self._budgets, self.pricing, tell=self._alert)
         self.admission.take(quotas)

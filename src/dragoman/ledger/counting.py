@@ -10,7 +10,14 @@ from dragoman.ledger.counters.remote import RemoteCounters
 from dragoman.ledger.counters.sqlite import COUNTERS_FILE, SqliteCounters
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Account
-from dragoman.ledger.limits.seeding import leasing_holders, live_holders, read_adjusted, read_seeds, read_spent
+from dragoman.ledger.limits.seeding import (
+    ended_holders,
+    leasing_holders,
+    live_holders,
+    read_adjusted,
+    read_seeds,
+    read_spent,
+)
 
 if TYPE_CHECKING:
     from dragoman.ledger.counters.roster import SharedRoster
@@ -31,6 +38,7 @@ def open_counters(folder: LedgerFolder, *, has_time: bool = False) -> SqliteCoun
         adjusted=partial(read_adjusted, folder),
         live=partial(live_holders, folder),
         leasing=partial(leasing_holders, folder),
+        ended=partial(ended_holders, folder),
     )
 
 

@@ -247,11 +247,15 @@ def test_while_the_counters_begin_anew_the_quota_says_what_becomes_of_requests(t
         seeds=lambda accounts: dict.fromkeys(accounts, Seed()), adjusted=lambda account: 0,
         live=set, leasing=lambda: {"somebody"}, now=lambda: 1.0,
     )  # fmt: skip
-    budgets = Budgets(silent, "one", holders=lambda: ["one"], now=lambda: 1.0)
+    used: dict[int, bool | None] = {}
+    budgets = Budgets(silent, "one", holders=lambda: ["one"], was_used=used.get, now=lambda: 1.0)
     strict, lenient = (charge_of(quota(on_outage=policy, zone=zone, overdraft=1), "", NOW) for policy, zone in
                        (("refuse", "UTC"), ("serve", "Europe/Berlin")))  # fmt: skip
     assert budgets.admit([Need(strict, 5)]) == Refusal(strict, "settling")
-    assert budgets.admit([Need(lenient, 5)]) is None
+    assert budgets.admit([Need(lenient, 5)]) == Refusal(lenient, "settling")  # who has ended may have overdrawn it
+    used[lenient.account] = False
+    later = Budgets(silent, "one", holders=lambda: ["one"], was_used=used.get, now=lambda: 1.0)
+    assert later.admit([Need(lenient, 5)]) is None
 
 
 @pytest.mark.parametrize("unit", ["requests", "usd", "tokens"])

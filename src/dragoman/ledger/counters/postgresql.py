@@ -12,12 +12,13 @@ from dragoman.ledger.interfaces import Account, Claim, Lease
 from dragoman.ledger.limits.accounts import is_recorded
 
 #: Seconds for which an ended holder is remembered, and after the end of its period for which an account is kept.
-_REMEMBERED: Final = 86_400.0
+_REMEMBERED: Final = 2 * 86_400.0
 _KEPT_AFTER: Final = 2 * 3_600.0
 _SHARES: Final = """
 SELECT account, holder, amount, seen, told FROM counter_share JOIN counter_account ON id = account
 WHERE amount IS NOT NULL AND life = (SELECT counter_epoch()) AND is_seeded
 """
+_ENDED: Final = "SELECT account, holder FROM counter_share WHERE amount IS NULL"
 _ACCOUNTS: Final = "SELECT id, adjusted FROM counter_account WHERE life = (SELECT counter_epoch()) AND is_seeded"
 _TOTALS: Final = """
 SELECT id, (closed + adjusted + coalesce((SELECT sum(amount) FROM counter_share WHERE account = id), 0))::bigint
@@ -76,7 +77,7 @@ class PostgresqlPlace:
         shares = [Share(*row) for row in self._ask(_SHARES)]
         [(now,)] = self._ask("SELECT counter_clock($1)", self._clock())
         # After the shares: each of theirs is among these.
-        return Listing(shares, dict(self._ask(_ACCOUNTS)), now)
+        return Listing(shares, dict(self._ask(_ACCOUNTS)), now, self._ask(_ENDED))
 
     def totals(self, accounts: Collection[Account]) -> dict[Account, int]:
         return dict(self._ask(_TOTALS, list(accounts)))

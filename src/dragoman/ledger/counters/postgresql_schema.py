@@ -12,11 +12,13 @@ from dragoman.ledger.limits.leases import LEASE_SECONDS, SILENT_SECONDS
 from dragoman.ledger.stores.schema import ADJUSTED
 
 #: Of what stands here; a database of a later one is used as it is.
-VERSION: Final = "4"
+VERSION: Final = "5"
 
 TABLES: Final = f"""
 CREATE TABLE IF NOT EXISTS holder(
   id text PRIMARY KEY, machine text NOT NULL, seen timestamptz NOT NULL DEFAULT clock_timestamp(), ended timestamptz);
+-- Of what is served while nobody counts, the whole being `budgets.PARTS`.
+ALTER TABLE holder ADD COLUMN IF NOT EXISTS part bigint NOT NULL DEFAULT 0;
 CREATE TABLE IF NOT EXISTS counter_life(
   is_one boolean PRIMARY KEY DEFAULT true CHECK (is_one), epoch text NOT NULL, server text NOT NULL,
   began float8 NOT NULL);
@@ -146,19 +148,28 @@ DECLARE kept counter_account; mine counter_share; settles boolean; neighbours bi
 
 CREATE OR REPLACE FUNCTION counter_fold(which bigint, who text, spent bigint, given float8) RETURNS void
 LANGUAGE plpgsql AS $$
-DECLARE kept counter_account; BEGIN
+DECLARE kept counter_account; is_new boolean; BEGIN
   SELECT * INTO kept FROM counter_account WHERE id = which AND life = counter_epoch() FOR UPDATE;
   IF kept.id IS NULL THEN RETURN; END IF;
   UPDATE counter_share SET amount = NULL, told = spent, seen = counter_clock(given)
     WHERE account = which AND holder = who AND amount IS NOT NULL;
-  IF FOUND AND kept.is_seeded THEN
+  is_new := FOUND;
+  IF NOT is_new AND kept.is_seeded THEN -- who never asked has what it used while nobody counted
+    INSERT INTO counter_share VALUES(which, who, NULL, 0, counter_clock(given), spent) ON CONFLICT DO NOTHING;
+    is_new := FOUND;
+  END IF;
+  IF is_new AND kept.is_seeded THEN
     UPDATE counter_account SET closed = closed + spent WHERE id = which;
   END IF; END $$;
 
 CREATE OR REPLACE FUNCTION counter_expire(which bigint, who text, used bigint, given float8) RETURNS void
-LANGUAGE plpgsql AS $$ BEGIN
-  PERFORM 1 FROM counter_account WHERE id = which AND life = counter_epoch() FOR UPDATE;
-  IF FOUND THEN
+LANGUAGE plpgsql AS $$
+DECLARE kept counter_account; BEGIN
+  SELECT * INTO kept FROM counter_account WHERE id = which AND life = counter_epoch() FOR UPDATE;
+  IF kept.id IS NOT NULL THEN
+    IF used > 0 AND kept.is_seeded THEN
+      INSERT INTO counter_share VALUES(which, who, used, 0, counter_clock(given), used) ON CONFLICT DO NOTHING;
+    END IF;
     UPDATE counter_share SET amount = used WHERE account = which AND holder = who AND amount IS NOT NULL
       AND seen <= counter_clock(given) - {SILENT_SECONDS};
   END IF; END $$;

@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed
 from dragoman.ledger.limits.accounts import is_concurrent, is_recorded
-from dragoman.ledger.limits.leases import SILENT_SECONDS
+from dragoman.ledger.limits.leases import SILENT_SECONDS, unasked
 from dragoman.ledger.stores.schema import ADJUSTED
 
 #: By account, what each holder spent.
@@ -37,11 +37,13 @@ class Share(msgspec.Struct, frozen=True):
 
 @final
 class Listing(msgspec.Struct, frozen=True):
-    """All shares of those who have not ended, what corrections add to each account, and the counters' clock."""
+    """All shares of those who have not ended, what corrections add to each account, the counters' clock, and who is
+    known to have ended, by account."""
 
     shares: Sequence[Share]
     adjusted: Mapping[Account, int]
     now: float
+    ended: Collection[tuple[Account, str]] = ()
 
 
 class Place(Protocol):
@@ -115,6 +117,23 @@ class Roster(Protocol):
 
     def lost(self) -> set[str]:
         """Of these, whose machine was not heard for some minutes."""
+        ...
+
+    def ended(self) -> set[str]:
+        """Who joined and has ended, as far as it is known yet."""
+        ...
+
+    def divide(self, holder: str, wanted: int) -> int:
+        """How many of `PARTS` are this holder's from now on, which wants so many: what others have is theirs."""
+        ...
+
+    def release(self, holders: Collection[str]) -> None:
+        """These have ended, and the counters know all that they used: their parts are free, and they are forgotten some
+        time after."""
+        ...
+
+    def was_used(self, account: Account) -> bool:
+        """Whether there is a row of an account by somebody who has ended."""
         ...
 
     def seeds(self, accounts: Collection[Account]) -> dict[Account, Seed]:
@@ -230,6 +249,7 @@ class RemoteCounters:
         self.look()
         listing, awaited = self._place.listing(), self._place.awaited()
         live, lost = self._roster.live(), self._roster.lost()  # a holder of a share has joined before
+        over = self._roster.ended()
         if ended := awaited - live:
             self._place.heard(*ended)
         known = spent([account for account in listing.adjusted if is_recorded(account)])
@@ -243,10 +263,27 @@ class RemoteCounters:
                 used = max(share.told, by_rows) if goes_on else 0
                 if used != share.amount:
                     self._place.expire(share.account, share.holder, used)
+        asked = {(share.account, share.holder) for share in listing.shares} | set(listing.ended)
+        for account, holder, amount in unasked(known, asked, over):
+            self._place.fold(account, holder, amount)
+        for account, holder, amount in unasked(known, asked, lost):
+            self._place.expire(account, holder, amount)
         for account, amount in listing.adjusted.items():
             if is_recorded(account) and known[account].get(ADJUSTED, 0) != amount:
                 self._place.correct(account, known[account].get(ADJUSTED, 0))
         self._place.tidy()
+        self._roster.release(over)
+
+    def divide(self, holder: str, wanted: int) -> int:
+        """As `Roster.divide`. Raises CountersAway."""
+        return self._roster.divide(holder, wanted)
+
+    def was_used(self, account: Account) -> bool | None:
+        """As `Roster.was_used`; None: it is not known."""
+        try:
+            return self._roster.was_used(account)
+        except CountersAway:
+            return None
 
     def totals(self, accounts: Collection[Account]) -> dict[Account, int]:
         """What is leased and spent of accounts in all; those that nobody asked for are missing.

@@ -15,10 +15,11 @@ from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Account, CountersAway, Seed
 from dragoman.ledger.journal.writing import sync_folder
 from dragoman.ledger.limits.accounts import TOKENS, is_of_tokens
-from dragoman.ledger.limits.leases import GONE_SECONDS, LEASE_SECONDS
+from dragoman.ledger.limits.leases import GONE_SECONDS, LEASE_SECONDS, PARTS
 from dragoman.ledger.limits.seeding import live_holders
 from dragoman.ledger.locking import FileLock
 from dragoman.ledger.stores.postgresql_connection import Connection
+from dragoman.ledger.stores.postgresql_schema import LOCK
 from dragoman.ledger.stores.schema import ADJUSTED
 
 _MACHINE_FILE: Final = "machine"
@@ -26,6 +27,14 @@ _NAME: Final = re.compile(r"[0-9a-f]{16}")
 #: Seconds without a word of a machine's shipper after which it is lost.
 _LOST_AFTER: Final = 3 * LEASE_SECONDS
 _JOIN: Final = "INSERT INTO holder(id, machine) VALUES($1, $2) ON CONFLICT DO NOTHING"
+_DIVIDE: Final = f"""
+UPDATE holder SET part = least($2::bigint, {PARTS} - (SELECT coalesce(sum(part), 0) FROM holder WHERE id <> $1)::bigint)
+WHERE id = $1 AND ended IS NULL RETURNING part
+"""
+_WAS_USED: Final = f"""
+SELECT 1 FROM spend LEFT JOIN holder ON holder.id = spend.holder
+WHERE account = $1::bigint AND spend.holder <> '{ADJUSTED}' AND (holder.id IS NULL OR ended IS NOT NULL) LIMIT 1
+"""
 #: One statement, so that all of it is of one moment.
 _SEEDS: Final = """
 SELECT account, holder, sum(nano)::bigint, sum(tokens)::bigint FROM spend WHERE account = ANY($1::bigint[])
@@ -80,6 +89,35 @@ class SharedRoster:
         statement = f"SELECT id FROM holder WHERE ended IS NULL AND seen <= clock_timestamp() - {_seconds(_LOST_AFTER)}"
         return {id for (id,) in self._database.fetch(statement)}
 
+    def ended(self) -> set[str]:
+        return {id for (id,) in self._database.fetch("SELECT id FROM holder WHERE ended IS NOT NULL")}
+
+    def divide(self, holder: str, wanted: int) -> int:
+        def work(connection: Connection) -> int:
+            with connection.transaction():
+                connection.execute("SET LOCAL synchronous_commit = on")  # a part that was given up may be given
+                connection.execute(f"SELECT pg_advisory_xact_lock({LOCK + 1})")
+                found = connection.fetch(_DIVIDE, holder, wanted)
+            return int(found[0][0]) if found else 0
+
+        return self._database.do(work)
+
+    def release(self, holders: Collection[str]) -> None:
+        def work(connection: Connection) -> None:
+            with connection.transaction():
+                connection.execute("UPDATE holder SET part = 0 WHERE part > 0 AND id = ANY($1::text[])", list(holders))
+                connection.execute(
+                    f"DELETE FROM holder WHERE ended <= clock_timestamp() - {_seconds(GONE_SECONDS)} "
+                    "AND id = ANY($1::text[])",
+                    list(holders),
+                )
+
+        if holders:
+            self._database.do(work)
+
+    def was_used(self, account: Account) -> bool:
+        return bool(self._database.fetch(_WAS_USED, account))
+
     def seeds(self, accounts: Collection[Account]) -> dict[Account, Seed]:
         rows = self._database.fetch(_SEEDS, list(accounts))
         live = {holder for account, holder, has_ended, _ in rows if account is None and not has_ended}
@@ -102,7 +140,8 @@ class SharedRoster:
         return _by_account(accounts, rows)
 
     def tidy(self) -> None:
-        """Say that this machine lives, and who of it has ended; who was not heard of for a day has.
+        """Say that this machine lives, and who of it has ended; who was not heard of for a day has. They are forgotten
+        when the counters know what they used (`release`).
 
         Raises:
             CountersAway, OSError: it is not said.
@@ -123,7 +162,6 @@ class SharedRoster:
                     "UPDATE holder SET ended = clock_timestamp() WHERE ended IS NULL "
                     f"AND seen <= clock_timestamp() - {_seconds(GONE_SECONDS)}"
                 )
-                connection.execute(f"DELETE FROM holder WHERE ended <= clock_timestamp() - {_seconds(GONE_SECONDS)}")
 
         self._database.do(work)
 

@@ -19,7 +19,7 @@ from typing import Final, Literal, TypeAlias
 
 from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed, StoreAway
 from dragoman.ledger.limits.accounts import is_concurrent, is_recorded
-from dragoman.ledger.limits.leases import LEASE_SECONDS, SILENT_SECONDS, share
+from dragoman.ledger.limits.leases import LEASE_SECONDS, SILENT_SECONDS, share, unasked
 from dragoman.ledger.replica.age import read_boot
 from dragoman.ledger.stores.files import Serial, is_busy, is_damage, serial_of
 from dragoman.ledger.stores.schema import ADJUSTED
@@ -61,7 +61,8 @@ class SqliteCounters:
     """
 
     __slots__ = (
-        "_adjusted", "_connection", "_file", "_leasing", "_live", "_lock", "_now", "_seeds", "_serial", "epoch",
+        "_adjusted", "_connection", "_ended", "_file", "_leasing", "_live", "_lock", "_now", "_seeds", "_serial",
+        "epoch",
     )  # fmt: skip
     #: Only processes of this machine use them.
     is_shared: Final = False
@@ -74,16 +75,18 @@ class SqliteCounters:
         adjusted: Callable[[Account], int],
         live: Callable[[], set[str]],
         leasing: Callable[[], set[str]],
+        ended: Callable[[], set[str]] = lambda: set(),
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`seeds`: what the ledger has of accounts. `adjusted`: what corrections add to one. `live`: holders whose
-        journals are not at their end. `leasing`: of those, who lives and may hold leases. `now`: seconds of a clock
-        that all processes of the machine share."""
+        journals are not at their end. `leasing`: of those, who lives and may hold leases. `ended`: whose journals
+        are at their end, and not yet gone. `now`: seconds of a clock that all processes of the machine share."""
         self._file = file
         self._seeds = seeds
         self._adjusted = adjusted
         self._live = live
         self._leasing = leasing
+        self._ended = ended
         self._now = now
         self._lock = threading.RLock()  # to close a connection while another thread uses it ends the process
         self._connection: sqlite3.Connection | None = None
@@ -161,17 +164,17 @@ class SqliteCounters:
             CountersAway, StoreAway, OSError: not all is folded.
         """
         with self._changing() as connection:
-            shares = connection.execute("SELECT account, holder, amount, seen FROM share WHERE amount IS NOT NULL")
-            given: list[tuple[Account, str, int, float]] = shares.fetchall()
+            shares = connection.execute("SELECT account, holder, amount, seen FROM share").fetchall()
+            given: list[tuple[Account, str, int, float]] = [each for each in shares if each[2] is not None]
             adjusted = dict(connection.execute("SELECT id, adjusted FROM account").fetchall())
         epoch, silent_since = self.epoch, self._now() - SILENT_SECONDS
-        live = self._live()  # a holder of a share had a journal before it
+        live, over = self._live(), self._ended()  # a holder of a share had a journal before it
         known = spent([account for account in adjusted if is_recorded(account)])
         ended: _Used = [
             (account, holder, _of_ended(account, holder, amount, known))
             for account, holder, amount, _ in given
             if holder not in live
-        ]
+        ] + unasked(known, {(account, holder) for account, holder, _, _ in shares}, over)
         silent = {
             account
             for account, holder, amount, seen in given
@@ -268,6 +271,11 @@ class SqliteCounters:
             "UPDATE share SET amount = NULL, seen = ? WHERE account = ? AND holder = ? AND amount IS NOT NULL",
             (self._now(), account, holder),
         ).rowcount
+        if not changed:  # who never asked has what it used while nobody counted
+            changed = connection.execute(
+                "INSERT OR IGNORE INTO share SELECT id, ?, NULL, 0, ? FROM account WHERE id = ?",
+                (holder, self._now(), account),
+            ).rowcount
         if changed:
             connection.execute("UPDATE account SET closed = closed + ? WHERE id = ?", (spent, account))
 
@@ -278,6 +286,11 @@ class SqliteCounters:
             "UPDATE share SET amount = ? WHERE account = ? AND holder = ? AND amount IS NOT NULL AND seen <= ?",
             (used, account, holder, silent_since),
         )
+        if used:
+            connection.execute(
+                "INSERT OR IGNORE INTO share SELECT id, ?, ?, 0, ? FROM account WHERE id = ?",
+                (holder, used, self._now(), account),
+            )
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:

@@ -36,7 +36,7 @@ _BUCKETS: Final = 64
 _CONNECT_SECONDS: Final = 3.0
 #: Seconds between two tries of a server that did not answer, the first and the longest.
 _PAUSE, _LONGEST_PAUSE = 0.5, 4.0
-_REMEMBERED: Final = 86_400.0
+_REMEMBERED: Final = 2 * 86_400.0
 _KEPT_AFTER: Final = 2 * 3_600.0
 #: Numbers that a script has exactly.
 _MOST: Final = 2**53
@@ -152,14 +152,17 @@ class ValkeyPlace:
 
     def listing(self) -> Listing:
         shares: list[Share] = []
+        ended: list[tuple[Account, str]] = []
         adjusted: dict[Account, int] = {}
         now = self._clock()
         for account, fields in self._accounts():
             adjusted[account] = int(fields["adjusted"])
             for holder, (amount, seen, told) in _shares(fields).items():
-                if amount is not None:
+                if amount is None:
+                    ended.append((account, holder))
+                else:
                     shares.append(Share(account, holder, amount, seen, told))
-        return Listing(shares, adjusted, now)
+        return Listing(shares, adjusted, now, ended)
 
     def totals(self, accounts: Collection[Account]) -> dict[Account, int]:
         found = {}

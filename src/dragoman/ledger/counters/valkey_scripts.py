@@ -147,8 +147,9 @@ FOLD: Final = (
     + """
 local fields = redis.call('HMGET', account_key, 'life', 'seeded', 'closed')
 local mine = share_of(given[4])
-if not goes_on or fields[1] ~= known or not mine or not mine.amount then return 0 end
-write(given[4], nil, mine.number, tonumber(given[5]))
+if not goes_on or fields[1] ~= known or (mine and not mine.amount) then return 0 end
+if not mine and fields[2] ~= '1' then return 0 end -- who never asked has what it used while nobody counted
+write(given[4], nil, mine and mine.number or 0, tonumber(given[5]))
 if fields[2] == '1' then
   redis.call('HSET', account_key, 'closed', whole(tonumber(fields[3]) + tonumber(given[5])))
 end
@@ -159,8 +160,12 @@ return 1
 EXPIRE: Final = (
     _HEAD
     + f"""
-local mine = share_of(given[4])
-if not goes_on or redis.call('HGET', account_key, 'life') ~= known then return 0 end
+local mine, fields = share_of(given[4]), redis.call('HMGET', account_key, 'life', 'seeded')
+if not goes_on or fields[1] ~= known then return 0 end
+if not mine and fields[2] == '1' and tonumber(given[5]) > 0 then
+  write(given[4], tonumber(given[5]), 0, tonumber(given[5]))
+  return 1
+end
 if not mine or not mine.amount or mine.seen > now - {SILENT_SECONDS} then return 0 end
 local text = string.format('%s|%.0f|%.3f|%.0f', given[5], mine.number, mine.seen, mine.told)
 redis.call('HSET', account_key, 'h:' .. given[4], text)

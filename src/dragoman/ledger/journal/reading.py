@@ -21,6 +21,8 @@ from dragoman.ledger.locking import FileLock
 
 #: Records of one look.
 _MOST: Final = 2_048
+#: Seconds between two notes of how far a journal is delivered, while more comes: one costs as much as twenty rows.
+_WRITE_EVERY: Final = 1.0
 
 
 @final
@@ -51,7 +53,9 @@ class JournalReader:
         is_finished: its writer is dead, and all of it is delivered.
     """
 
-    __slots__ = ("_delivered", "_folder", "_lock", "_position_file", "holder", "is_finished", "merging")
+    __slots__ = (
+        "_delivered", "_folder", "_lock", "_position_file", "_reached", "_write_at", "holder", "is_finished", "merging",
+    )  # fmt: skip
 
     def __init__(self, folder: Path, holder: str) -> None:
         self.holder = holder
@@ -60,7 +64,8 @@ class JournalReader:
         self._position_file = position_file(folder, holder)
         position = read_position(folder, holder)
         place, self.is_finished = (position.segment, position.place), position.is_finished
-        self._delivered = place, self.is_finished
+        self._delivered = self._reached = place, self.is_finished
+        self._write_at = 0.0
         self.merging = Merging(holder, place)
 
     def is_dead(self) -> bool:
@@ -119,19 +124,21 @@ class JournalReader:
     # ------------------------------------------------------------ how far it is delivered
 
     def delivered(self, *, is_finished: bool = False) -> None:
-        """All rows that were given so far are in the store. Losing this costs a second delivery, which changes
-        nothing."""
+        """All rows that were given so far are in the store. It is written down every second while there are more, and
+        when there are none: losing it costs a second delivery, which changes nothing."""
         self.is_finished = is_finished
         state = (self.merging.is_at if is_finished else self.merging.oldest()), is_finished
-        if state != self._delivered:
-            _write_position(self._position_file, *state)
-            self._delivered = state
+        goes_on, self._reached = state != self._reached, state
+        if state == self._delivered or (goes_on and not is_finished and time.monotonic() < self._write_at):
+            return
+        _write_position(self._position_file, *state)
+        self._delivered, self._write_at = state, time.monotonic() + _WRITE_EVERY
 
     def forget(self) -> None:
         """The store lost what it had: all that is kept is to be read again."""
         with contextlib.suppress(OSError):
             self._position_file.unlink(missing_ok=True)
-        self._delivered = ((0, 0), False)
+        self._delivered = self._reached = ((0, 0), False)
         self.is_finished = False
         self.merging = Merging(self.holder)
 

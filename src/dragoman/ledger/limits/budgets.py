@@ -6,6 +6,7 @@ spot: a transaction of a tenth of a millisecond, which a lease of ten seconds' n
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -15,7 +16,7 @@ import msgspec
 
 from dragoman.ledger.interfaces import Account, Claim, Counters, CountersAway, Lease
 from dragoman.ledger.limits.accounts import Charge, Need
-from dragoman.ledger.limits.leases import Balance
+from dragoman.ledger.limits.leases import PARTS, Balance
 
 #: Seconds of its need that a worker leases ahead, and the part of a limit that it leases ahead at most.
 _AUTONOMY: Final = 10.0
@@ -26,8 +27,11 @@ _MOST_LOST: Final = 1_024
 _REFUSED_FOR: Final = 0.1
 #: Seconds between two calls to counters that are away.
 _AWAY_FOR: Final = 0.5
-#: Seconds for which it is remembered who leases.
+#: Seconds for which it is remembered who leases, and between two questions to a ledger that did not answer as asked.
 _SEEN_FOR: Final = 1.0
+_PAUSE: Final = 4.0
+#: Accounts that are told in one second only since this worker's part of an overdraft has grown.
+_MOST_TOLD: Final = 50
 #: Why something was not admitted.
 Cause: TypeAlias = Literal["spent", "away", "settling"]
 
@@ -43,9 +47,10 @@ class Refusal(msgspec.Struct, frozen=True):
 @final
 class _Line(msgspec.Struct):
     """An account as this worker uses it. `asked`, `used`: when the counters were called last, and what was used then.
-    `others`, `told`: what all others had, and this worker had told, when they answered last. `leased`: what was used
-    within leases before something was set apart beyond them; None: nothing is since that answer. `alert_at`: what is so
-    much of it that a line is written.
+    `others`, `told`: what all others had, and this worker had told, when they answered last. `part`: which part this
+    worker had then of what is served while nobody counts; None: they never answered. `leased`: what was used within
+    leases before something was set apart beyond them; None: nothing is since that answer. `alert_at`: what is so much
+    of it that a line is written.
     `refused`, `refused_until`: what did not fit, and how long that holds. `is_idle`: nothing was admitted since the
     last tick."""
 
@@ -56,6 +61,7 @@ class _Line(msgspec.Struct):
     used: int = 0
     others: int = 0
     told: int = 0
+    part: int | None = None
     leased: int | None = None
     refused: int = 0
     refused_until: float = 0.0
@@ -72,8 +78,9 @@ class Budgets:
     """
 
     __slots__ = (
-        "_away_until", "_begin", "_counters", "_epoch", "_has_begun", "_holder", "_holders", "_lines", "_now", "_seen",
-        "_seen_at", "exchanges", "has_ended", "reached",
+        "_away_until", "_begin", "_counters", "_divide", "_divide_at", "_divided", "_epoch", "_grown_at", "_has_begun",
+        "_holder", "_holders", "_lines", "_now", "_overdrawn", "_part", "_seen", "_seen_at", "_unread_until",
+        "_wanted", "_was_used", "exchanges", "has_ended", "reached",
     )  # fmt: skip
 
     def __init__(
@@ -83,15 +90,24 @@ class Budgets:
         *,
         begin: Callable[[], None] = lambda: None,
         holders: Callable[[], Collection[str]] = lambda: (),
+        divide: Callable[[int], int] = lambda wanted: wanted,
+        was_used: Callable[[Account], bool | None] = lambda account: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`begin`: is called before the first lease. `holders`: who may have leases, as it was known last."""
+        """`begin`: is called before the first lease. `holders`: who may have leases, as it was known last. `divide`:
+        gives how many of `PARTS` are this holder's, which wants so many; it raises CountersAway. `was_used`: whether
+        the ledger has anything of an account by who has ended; None: it cannot be read."""
         self._counters = counters
         self._holder = holder
         self._begin = begin
         self._holders = holders
+        self._divide = divide
+        self._was_used = was_used
+        self._grown_at = float("-inf")  # when the part became greater last, by the wall clock
+        self._overdrawn: set[Account] = set()  # beyond leases, and not known to be within the limit since
+        self._part = self._divided = self._wanted = 0  # as it holds here, was given last, and was asked for
         self._seen: Collection[str] = ()
-        self._seen_at = float("-inf")
+        self._seen_at = self._divide_at = self._unread_until = float("-inf")
         self._now = now
         self._epoch = ""
         self._lines: dict[Account, _Line] = {}
@@ -188,13 +204,23 @@ class Budgets:
         worker in a new life of the counters need not. `wall`: Unix seconds."""
         if self._counters.is_shared and self._now() >= self._away_until:
             self._look()
+        if self._counters.is_shared:
+            self._look_who_leases(self._now())
+        told = 0
         for account, line in tuple(self._lines.items()):
             balance = line.balance
-            if not balance.is_exact and (line.is_idle or balance.is_tight or balance.used > balance.held):
+            is_beyond = line.leased is not None  # also where a call of which no answer came makes it look exact
+            if is_beyond or (
+                not balance.is_exact and (line.is_idle or balance.is_tight or balance.used > balance.held)
+            ):
                 self._tell(line)
+            elif line.part is not None and line.part < self._part and line.charge.overdraft and told < _MOST_TOLD:
+                told += 1
+                self._tell(line)  # its part has grown since
             line.is_idle = True
             if line.charge.until <= wall and balance.is_exact and not balance.reserved:
                 del self._lines[account]
+                self._overdrawn.discard(account)
 
     @property
     def has_begun(self) -> bool:
@@ -227,7 +253,7 @@ class Budgets:
     def close(self) -> None:
         """Give back what is leased and was not used."""
         for line in self._lines.values():
-            if not line.balance.is_exact:
+            if line.leased is not None or not line.balance.is_exact:
                 self._tell(line)
 
     # ------------------------------------------------------------ inside
@@ -247,21 +273,58 @@ class Budgets:
         return line
 
     def _may_overdraw(self, line: _Line, amount: int, now: float) -> bool:
-        """Whether so much is within this worker's part of what is served while nobody counts: of those who may have
-        leases each has the same. Who was not among them when they were known last, since it began later, has none."""
+        """Whether so much is within this worker's part of what is served while nobody counts. Who was not among those
+        who may have leases when they were known last, since it began later, has none. All that is overspent already, as
+        far as this worker has heard, counts against its own part: whose part it was cannot be told. A greater part than
+        at the last answer is of somebody whose use that answer may miss."""
         charge = line.charge
         if charge.quota.on_outage != "serve" or not self._has_begun:
             return False
-        if not 0 <= now - self._seen_at < _SEEN_FOR:
-            self._seen, self._seen_at = self._holders(), now
         if self._holder not in self._seen:
+            self._seen_at = float("-inf")
+        self._look_who_leases(now)
+        if self._holder not in self._seen or (line.part is None and not self._is_unused(line, now)):
             return False
-        left = min(charge.overdraft, max(0, charge.limit + charge.overdraft - line.others - line.told))
+        part = min(self._part, line.part or 0)
+        overspent = max(0, line.others + line.told - charge.limit)
         used = line.balance.used
         leased = used if line.leased is None else line.leased
-        if used + amount > leased + left // len(self._seen):
+        if used + amount > leased + charge.overdraft * part // PARTS - overspent:
             return False
         line.leased = leased
+        self._overdrawn.add(charge.account)
+        return True
+
+    def _look_who_leases(self, now: float) -> None:
+        """Each of those who may have leases has the same part. A smaller one holds at once, a greater one when it is
+        given. Nothing is given up of a part that is used: not before an account is within its limit with all of it."""
+        if not self._has_begun or 0 <= now - self._seen_at < _SEEN_FOR:
+            return
+        self._seen, self._seen_at = self._holders(), now
+        fair = PARTS // len({*self._seen, self._holder})
+        if fair == self._divided or (fair < self._part and self._overdrawn):
+            return
+        before, self._part = self._part, min(self._part, fair)
+        if fair != self._wanted or now >= self._divide_at:
+            self._wanted, self._divide_at = fair, now + _PAUSE
+            with contextlib.suppress(CountersAway):
+                self._part = self._divided = self._divide(fair)
+        if self._part > before:
+            self._grown_at = time.time()
+
+    def _is_unused(self, line: _Line, now: float) -> bool:
+        """Whether nobody who has ended used an account of which the counters never told this worker: its part may have
+        been of such a one. What those who live use of theirs is in their own parts."""
+        charge = line.charge
+        if charge.since < self._grown_at:
+            if not charge.quota.is_recorded or now < self._unread_until:
+                return False
+            was_used = self._was_used(charge.account)
+            if was_used is None:
+                self._unread_until = now + _PAUSE
+            if was_used is not False:
+                return False
+        line.part = self._part
         return True
 
     def _call(self, line: _Line, amount: int, now: float) -> Cause | None:
@@ -296,6 +359,8 @@ class Budgets:
         told = line.balance.used
         try:
             self._make_ready()
+            if self._counters.is_shared or line.charge.overdraft:
+                self._look_who_leases(now)
             lease = self._take(line, want, least, now)
             if lease.outcome == "lost":
                 self._meet()
@@ -305,7 +370,9 @@ class Budgets:
             return None
         line.asked, line.used = now, line.balance.used
         if lease.outcome in ("granted", "refused"):
-            line.others, line.told, line.leased = lease.others, told, None
+            line.others, line.told, line.leased, line.part = lease.others, told, None, self._part
+            if lease.others + told <= line.charge.limit:
+                self._overdrawn.discard(line.charge.account)
         return lease
 
     def _take(self, line: _Line, want: int, least: int, now: float) -> Lease:

@@ -7,11 +7,12 @@ times are seconds of a clock that only goes forward.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Final, final
 
 import msgspec
 
-from dragoman.ledger.interfaces import Facts, Lease
+from dragoman.ledger.interfaces import Account, Facts, Lease
 
 #: Where less than this share of the limit is left, leases are exact: nobody holds what another could use.
 _TIGHT_SHARE: Final = 10
@@ -22,6 +23,8 @@ LEASE_SECONDS: Final = 60.0
 SILENT_SECONDS: Final = 1.5 * LEASE_SECONDS
 #: Who was not heard of for so long has ended for all others.
 GONE_SECONDS: Final = 86_400.0
+#: The whole of what is served while nobody counts, in parts that 1 to 24 holders can have alike.
+PARTS: Final = 5_354_228_880
 
 
 @final
@@ -54,6 +57,19 @@ def share(others: int, facts: Facts, *, want: int, least: int, limit: int, neigh
     is_tight = left * _TIGHT_SHARE < limit
     ahead = 0 if is_tight else min(max(want - least, 0), left // (2 * (neighbours + 1)) if neighbours else left)
     return Share(told + least + ahead, False, is_tight)
+
+
+def unasked(
+    known: Mapping[Account, Mapping[str, int]], shares: Collection[tuple[Account, str]], ended: Collection[str]
+) -> list[tuple[Account, str, int]]:
+    """What the ended used of accounts without ever asking for them, which were filled before they began: it was served
+    while nobody counted. `known`: by the rows; `shares`: who has one, or had."""
+    return [
+        (account, holder, amount)
+        for account, by_holder in known.items()
+        for holder, amount in by_holder.items()
+        if amount and holder in ended and (account, holder) not in shares
+    ]
 
 
 class Balance:

@@ -98,6 +98,31 @@ def leasing_holders(folder: LedgerFolder) -> set[str]:
     return found
 
 
+def sharing_holders(folder: LedgerFolder) -> set[str]:
+    """Those that may have leases, and those that had, until all of their rows are in the store."""
+    found = leasing_holders(folder)
+    for holder in live_holders(folder) - found:
+        lock = FileLock(folder.journals / f"{holder}.lock")
+        with contextlib.suppress(OSError):
+            if lock.take():
+                found.add(holder)
+        lock.give_back()
+    return found
+
+
+def ended_holders(folder: LedgerFolder) -> set[str]:
+    """Those whose rows are all in the store, while their journals are still there."""
+    return {holder for holder in _journals(folder) if JournalReader(folder.journals, holder).is_finished}
+
+
+def was_used(folder: LedgerFolder, account: Account) -> bool | None:
+    """Whether somebody who has ended used an account; None: it cannot be told."""
+    try:
+        return read_seeds(folder, (account,))[account].closed > 0
+    except (StoreAway, OSError):
+        return None
+
+
 def _journals(folder: LedgerFolder) -> dict[str, list[int]]:
     try:
         return segments_of(os.listdir(folder.journals))

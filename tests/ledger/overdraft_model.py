@@ -1,0 +1,295 @@
+"""A world of workers that serve while nobody counts: real `Budgets`, counters that come and go for each of them, a
+store that is away for some, workers that join, die, and are folded. Whatever happens, all of them together use no more
+of an account than its limit and its overdraft. A `fault` puts a mistake back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+from dragoman.config.quotas import Quota
+from dragoman.ledger.interfaces import Claim, CountersAway, Lease, Seed
+from dragoman.ledger.limits.accounts import Charge, Need, charge_of
+from dragoman.ledger.limits.budgets import PARTS, Budgets
+from dragoman.ledger.limits.leases import LEASE_SECONDS, SILENT_SECONDS
+from ledger.leases_model import ReferenceCounters, Wrong
+
+LIMIT, OVERDRAFT = 100, 24
+START = 1_795_305_600.0
+OverdraftFault: TypeAlias = Literal[
+    "who never asked is not folded", "parts by the list alone", "nobody asks the ledger", "a used part is given up",
+]  # fmt: skip
+OVERDRAFT_FAULTS: tuple[OverdraftFault, ...] = get_args(OverdraftFault)
+
+
+class Reference(ReferenceCounters):
+    """The model's, as workers call them."""
+
+    is_shared = True
+
+    def look(self) -> str:
+        return self.epoch
+
+    def greet(self, holder: str, claims: Sequence[Claim] = ()) -> str:
+        self._awaited.discard(holder)
+        return self.epoch
+
+    def totals(self, accounts: Collection[int]) -> dict[int, int]:
+        return {account: self.accounts[account].total for account in accounts if account in self.accounts}
+
+
+class Attempt(NamedTuple):
+    need: Need
+
+
+class Link:
+    """A worker's way to the counters. `lost`: "" nothing, `questions` or `answers` are."""
+
+    is_shared = True
+
+    def __init__(self, world: OverdraftWorld) -> None:
+        self._world = world
+        self.lost = ""
+
+    @property
+    def epoch(self) -> str:
+        return str(self._world.counters.epoch)
+
+    def take(self, claim: Claim) -> Lease:
+        return self._called(lambda: self._world.counters.take(claim))
+
+    def look(self) -> str:
+        return self._called(self._world.counters.look)
+
+    def greet(self, holder: str, claims: Sequence[Claim] = ()) -> str:
+        return self._called(lambda: self._world.counters.greet(holder, claims))
+
+    def _called(self, call: Callable[[], Any]) -> Any:
+        if self.lost == "questions":
+            raise CountersAway("cut off")
+        found = call()
+        if self.lost:
+            raise CountersAway("no answer")
+        return found
+
+
+class Worker:
+    """One life. `spent`: by its journal; `rows`: of that, what the store has. `known`: who leases, by its copy."""
+
+    def __init__(self, world: OverdraftWorld, name: str) -> None:
+        self.name = name
+        self.link = Link(world)
+        self.open: list[Attempt] = []
+        self.spent: dict[int, int] = {}
+        self.rows: dict[int, int] = {}
+        self.known: Collection[str] = ()
+        self.has_store = True
+        self.has_joined = self.is_dead = self.is_delivered = False
+        self.budgets = Budgets(
+            self.link, name, begin=partial(world.join, self), holders=lambda: self.known,
+            divide=partial(world.divide, self), was_used=partial(world.was_used, self), now=lambda: world.now,
+        )  # fmt: skip
+
+    def used(self, account: int) -> int:
+        going = sum(each.need.amount for each in self.open if each.need.charge.account == account)
+        return self.spent.get(account, 0) + going
+
+
+class OverdraftWorld:
+    """Plays one history. Raises `Wrong`."""
+
+    def __init__(self, fault: OverdraftFault | None = None, counters: Any = None) -> None:
+        self.fault = fault
+        self.now = 1_000.0
+        self.generation = 1
+        self.limit = self.most = LIMIT
+        self.parts: dict[str, int] = {}
+        self.ended: set[str] = set()
+        self.workers: list[Worker] = []
+        self.counters = counters or Reference(self.seed, self.live, lambda: self.now)
+        for _ in range(2):
+            self.begin()
+
+    def charge(self, which: int) -> Charge:
+        quota = Quota(
+            "all", "", "tokens", self.limit, ("month", "day")[which % 2], on_outage="serve", overdraft=OVERDRAFT,
+            generation=self.generation,
+        )  # fmt: skip
+        return charge_of(quota, "", START)
+
+    # ------------------------------------------------------------ the ledger
+
+    def live(self) -> set[str]:
+        return {each.name for each in self.workers if each.has_joined and each.name not in self.ended}
+
+    def seed(self, account: int) -> Seed:
+        ended = {each.name: each.spent.get(account, 0) for each in self.workers if each.name in self.ended}
+        live = {each.name: each.used(account) for each in self.workers if each.name in self.live()}
+        return Seed(sum(ended.values()), live, frozenset(ended))
+
+    def join(self, worker: Worker) -> None:
+        if not worker.has_store:
+            raise CountersAway("no store")
+        worker.has_joined = True
+        self.parts.setdefault(worker.name, 0)
+
+    def divide(self, worker: Worker, wanted: int) -> int:
+        if not worker.has_store:
+            raise CountersAway("no store")
+        if self.fault == "parts by the list alone":
+            return wanted
+        rest = PARTS - sum(part for name, part in self.parts.items() if name != worker.name)
+        self.parts[worker.name] = min(wanted, rest)
+        return self.parts[worker.name]
+
+    def was_used(self, worker: Worker, account: int) -> bool | None:
+        if self.fault == "nobody asks the ledger":
+            return False
+        if not worker.has_store:
+            return None
+        return any(each.rows.get(account, 0) for each in self.workers if each.name in self.ended)
+
+    def deliver(self, worker: Worker) -> None:
+        if worker.has_store:
+            worker.rows = dict(worker.spent)
+            if worker.is_dead and worker.has_joined:
+                self.ended.add(worker.name)
+
+    def sweep(self) -> None:
+        """As shippers do now and then."""
+        ended = set(self.ended)
+        for worker in self.workers:
+            for which in range(2):
+                account = self.charge(which).account
+                if worker.name in ended:
+                    self.fold(account, worker)
+                elif worker.has_joined:
+                    self.counters.expire(account, worker.name, worker.used(account))
+        for name in ended:
+            self.parts[name] = 0
+
+    def fold(self, account: int, worker: Worker) -> None:
+        if self.fault == "who never asked is not folded":
+            known = getattr(self.counters, "accounts", {}).get(account)
+            if known is not None and worker.name not in known.shares:
+                return
+        self.counters.fold(account, worker.name, worker.rows.get(account, 0))
+
+    # ------------------------------------------------------------ workers
+
+    def begin(self) -> None:
+        """One more, which greets and joins where it can."""
+        worker = Worker(self, f"w{len(self.workers)}")
+        self.workers.append(worker)
+        worker.budgets.greet()
+        worker.known = tuple(self.live())
+
+    def admit(self, worker: Worker, which: int, amount: int) -> None:
+        need = Need(self.charge(which), amount)
+        if worker.is_dead or worker.budgets.admit((need,)) is not None:
+            return
+        worker.open.append(Attempt(need))
+        account = need.charge.account
+        total = sum(each.used(account) for each in self.workers)
+        if total > self.most + OVERDRAFT:
+            raise Wrong(f"{total} of {self.most} and {OVERDRAFT} admitted")
+
+    def settle(self, worker: Worker, which: int, share: int) -> None:
+        if worker.is_dead or not worker.open:
+            return
+        need = worker.open.pop(which % len(worker.open)).need
+        actual = (need.amount, need.amount, need.amount // 2)[share % 3]
+        worker.spent[need.charge.account] = worker.spent.get(need.charge.account, 0) + actual
+        worker.budgets.settle(need, actual)
+
+    def tick(self, worker: Worker) -> None:
+        if not worker.is_dead:
+            if worker.has_store:
+                worker.known = tuple(self.live())
+            self.now += 1.0
+            if self.fault == "a used part is given up":
+                worker.budgets._overdrawn.clear()
+            worker.budgets.tick(START)
+
+    def die(self, worker: Worker) -> None:
+        """What it left open costs what was set apart."""
+        if worker.is_dead or len(self.workers) > 9:
+            return
+        worker.is_dead = True
+        for attempt in worker.open:
+            account = attempt.need.charge.account
+            worker.spent[account] = worker.spent.get(account, 0) + attempt.need.amount
+        worker.open = []
+        self.begin()
+
+    # ------------------------------------------------------------ histories
+
+    def play(self, steps: Sequence[tuple[int, int, int]]) -> None:
+        for kind, first, second in steps:
+            worker = self.workers[first % len(self.workers)]
+            self.step(worker, kind, second)
+        self.end()
+
+    def step(self, worker: Worker, kind: int, second: int) -> None:
+        match kind:
+            case 0 | 1 | 2:
+                self.admit(worker, second // 40, 1 + second % 40)
+            case 3:
+                for amount in (20, 8, 4, 1):
+                    for _ in range(4):
+                        self.admit(worker, second, amount)
+            case 4 | 5:
+                self.settle(worker, second, second // 7)
+            case 6:
+                self.tick(worker)
+            case 7:  # the counters are away for all, or come back
+                lost = ("questions", "answers", "", "")[second % 4]
+                for each in self.workers:
+                    each.link.lost = lost
+            case 8:
+                worker.link.lost = ("questions", "answers", "")[second % 3]
+            case 9:
+                worker.has_store = second % 3 > 0
+            case 10:
+                self.die(worker)
+            case 11:
+                self.deliver(worker)
+            case 12:
+                self.sweep()
+            case 13:
+                self.now += (1, 5, LEASE_SECONDS, SILENT_SECONDS)[second % 4]
+            case 14 if second % 3:
+                self.limit = (60, 100, 130)[second // 3 % 3]
+                self.most, self.generation = max(self.most, self.limit), self.generation + 1
+            case 14:
+                self.restart()
+            case _:
+                if len(self.workers) <= 9:
+                    self.begin()
+
+    def restart(self) -> None:
+        self.counters.restart()
+
+    def end(self) -> None:
+        """All comes back: then the counters have what was used, and nobody has a part of what ended ones had."""
+        for each in self.workers:
+            each.link.lost, each.has_store = "", True
+            while each.open:
+                self.settle(each, 0, 0)
+            self.deliver(each)
+        for _ in range(4):
+            self.now += SILENT_SECONDS + 1
+            self.sweep()
+            for each in self.workers:
+                self.tick(each)
+        self.now += SILENT_SECONDS + 1
+        self.sweep()
+        accounts = [self.charge(which).account for which in range(2)]
+        for account, total in self.counters.totals(accounts).items():
+            spent = sum(each.used(account) for each in self.workers)
+            if total != spent:
+                raise Wrong(f"{total} is leased, {spent} is spent")
+        if sum(self.parts.values()) > PARTS:
+            raise Wrong("more than the whole is divided")

@@ -1,0 +1,114 @@
+"""What is served while nobody counts is the overdraft at most, whoever joins, dies, is cut off or comes back."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ledger.counting_engines import KINDS, CountingEngines
+from ledger.leases_model import Wrong
+from ledger.overdraft_model import LIMIT, OVERDRAFT, OVERDRAFT_FAULTS, OverdraftFault, OverdraftWorld
+
+HISTORIES = 100_000
+_steps = st.tuples(st.integers(0, 15), st.integers(0, 9), st.integers(0, 839))
+
+
+@settings(max_examples=200)
+@given(st.lists(_steps, min_size=5, max_size=80))
+def test_no_more_than_the_limit_and_the_overdraft_is_used(steps: list[tuple[int, int, int]]) -> None:
+    OverdraftWorld().play(steps)
+
+
+def made_up(number: int) -> list[tuple[int, int, int]]:
+    """A history of its number."""
+    chance = random.Random(number)
+    return [
+        (chance.randrange(16), chance.randrange(10), chance.randrange(840)) for _ in range(chance.randrange(5, 120))
+    ]
+
+
+@pytest.mark.soak
+def test_no_more_than_the_limit_and_the_overdraft_is_used_in_many_histories() -> None:
+    for number in range(HISTORIES if os.environ.get("DRAGOMAN_SOAK") else 1_000):
+        try:
+            OverdraftWorld().play(made_up(number))
+        except Wrong as problem:
+            raise AssertionError(f"history {number}: {problem}") from None
+
+
+class _RealWorld(OverdraftWorld):
+    """One history in real counters, with what shippers do."""
+
+    def __init__(self, engines: CountingEngines, kind: str, root: Path) -> None:
+        self._engines, self._kind, self._root = engines, kind, root
+        self.open = engines.open(
+            kind, root, self.seed, self.live, lambda: self.now, ended=lambda: set(self.ended)
+        )  # fmt: skip
+        self.workers = []
+        super().__init__(counters=self.open.__enter__())
+
+    def sweep(self) -> None:
+        self.counters.sweep(
+            lambda accounts: {
+                account: {each.name: each.rows.get(account, 0) for each in self.workers} for account in accounts
+            }
+        )
+        self.parts.update(dict.fromkeys(self.ended, 0))
+
+    def restart(self) -> None:
+        self._engines.another_life(self._kind, self._root, is_empty=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_so_it_is_with_real_counters(
+    tmp_path_factory: pytest.TempPathFactory, counting: CountingEngines, kind: str
+) -> None:
+    for number in range(1_000 if os.environ.get("DRAGOMAN_SOAK") else 25):
+        world = _RealWorld(counting, kind, tmp_path_factory.mktemp("world"))
+        try:
+            world.play(made_up(number))
+        except Wrong as problem:
+            raise AssertionError(f"history {number}: {problem}") from None
+        finally:
+            world.open.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_overdrew_what_it_never_asked_for_and_died_is_counted(
+    tmp_path: Path, counting: CountingEngines, kind: str
+) -> None:
+    """The account was filled before the worker began: it has no share there, and its rows are all that tells of it."""
+    world = _RealWorld(counting, kind, tmp_path)
+    account = world.charge(0).account
+    try:
+        world.admit(world.workers[0], 0, LIMIT - 10)
+        world.begin()
+        late = world.workers[-1]
+        for _ in range(9):
+            for each in world.workers:
+                world.tick(each)
+        late.link.lost = "questions"
+        world.admit(late, 0, OVERDRAFT // 3)
+        assert late.used(account) == OVERDRAFT // 3
+        world.die(late)
+        world.deliver(late)
+        world.sweep()
+        assert world.counters.totals([account]) == {account: LIMIT - 10 + OVERDRAFT // 3}
+        world.end()
+    finally:
+        world.open.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("fault", OVERDRAFT_FAULTS)
+def test_each_fault_that_was_put_back_is_found(fault: OverdraftFault) -> None:
+    for number in range(6_000):
+        try:
+            OverdraftWorld(fault).play(made_up(number))
+        except Wrong:
+            return
+    raise AssertionError(f"6,000 histories, and nobody noticed: {fault}")

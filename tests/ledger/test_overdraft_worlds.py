@@ -24,6 +24,16 @@ def test_no_more_than_the_limit_and_the_overdraft_is_used(steps: list[tuple[int,
     OverdraftWorld().play(steps)
 
 
+def test_what_ended_for_less_while_a_life_began_is_others() -> None:
+    """Found among a hundred thousand: the counters were told of less, gave the rest to others, and the worker used its
+    overdraft beyond what it had used before."""
+    steps = [
+        (15, 5, 117), (3, 9, 449), (14, 9, 300), (1, 6, 683), (15, 0, 640), (5, 0, 397), (10, 2, 744), (5, 5, 332),
+        (13, 3, 702), (3, 3, 73), (7, 3, 617), (3, 0, 697),
+    ]  # fmt: skip
+    OverdraftWorld().play(steps)
+
+
 def made_up(number: int) -> list[tuple[int, int, int]]:
     """A history of its number."""
     chance = random.Random(number)

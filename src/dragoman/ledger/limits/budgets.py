@@ -383,9 +383,11 @@ class Budgets:
         return lease
 
     def _claim(self, line: _Line, want: int, least: int) -> Claim:
-        """Nothing more is admitted until it is answered."""
+        """Nothing more is admitted until it is answered. What ended for less is others' from now on, perhaps."""
         charge, balance = line.charge, line.balance
         number = balance.call()
+        if line.leased is not None and line.leased > balance.held:
+            line.leased = balance.held
         return Claim(
             charge.account,
             self._holder,

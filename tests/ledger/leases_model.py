@@ -108,7 +108,7 @@ class ReferenceCounters:
             found.closed += spent
             found.shares[holder] = None
 
-    def expire(self, account: int, holder: str, used: int) -> None:
+    def expire(self, account: int, holder: str, used: int, since: float | None = None) -> None:
         found = self.accounts.get(account)
         if found is None or self._fault == "silence is for ever":
             return
@@ -116,7 +116,7 @@ class ReferenceCounters:
             found.shares[holder], found.seen[holder] = used, self._now()
         if found.shares.get(holder) is None:
             return
-        if self._now() - found.seen.get(holder, -1e9) >= SILENT_SECONDS:
+        if found.seen.get(holder, -1e9) <= (self._now() - SILENT_SECONDS if since is None else since):
             found.shares[holder] = used
 
 

@@ -20,6 +20,7 @@ LIMIT, OVERDRAFT = 100, 24
 START = 1_795_305_600.0
 OverdraftFault: TypeAlias = Literal[
     "who never asked is not folded", "parts by the list alone", "nobody asks the ledger", "a used part is given up",
+    "silent when it is written",
 ]  # fmt: skip
 OVERDRAFT_FAULTS: tuple[OverdraftFault, ...] = get_args(OverdraftFault)
 
@@ -97,6 +98,10 @@ class Worker:
         return self.spent.get(account, 0) + going
 
 
+#: Of which account and worker, whether it has ended, what it used, and since when it must have been silent.
+Plan: TypeAlias = list[tuple[int, Worker, bool, int, float | None]]
+
+
 class OverdraftWorld:
     """Plays one history. Raises `Wrong`."""
 
@@ -108,6 +113,7 @@ class OverdraftWorld:
         self.parts: dict[str, int] = {}
         self.ended: set[str] = set()
         self.workers: list[Worker] = []
+        self.plans: list[Plan] = []
         self.counters = counters or Reference(self.seed, self.live, lambda: self.now)
         for _ in range(2):
             self.begin()
@@ -159,23 +165,29 @@ class OverdraftWorld:
 
     def sweep(self) -> None:
         """As shippers do now and then."""
-        ended = set(self.ended)
-        for worker in self.workers:
-            for which in range(2):
-                account = self.charge(which).account
-                if worker.name in ended:
-                    self.fold(account, worker)
-                elif worker.has_joined:
-                    self.counters.expire(account, worker.name, worker.used(account))
-        for name in ended:
-            self.parts[name] = 0
+        self.do(self.read())
 
-    def fold(self, account: int, worker: Worker) -> None:
-        if self.fault == "who never asked is not folded":
-            known = getattr(self.counters, "accounts", {}).get(account)
-            if known is not None and worker.name not in known.shares:
-                return
-        self.counters.fold(account, worker.name, worker.rows.get(account, 0))
+    def read(self) -> Plan:
+        """What a shipper that looks now will do; another one may be quicker, and this one stand still for a while."""
+        accounts = [self.charge(which).account for which in range(2)]
+        since = None if self.fault == "silent when it is written" else self.now - SILENT_SECONDS
+        return [
+            (account, worker, worker.name in self.ended, worker.used(account), since)
+            for worker in self.workers if worker.has_joined
+            for account in accounts
+        ]  # fmt: skip
+
+    def do(self, plan: Plan) -> None:
+        for account, worker, has_ended, used, since in plan:
+            if not has_ended:
+                self.counters.expire(account, worker.name, used, since)
+            elif not (self.fault == "who never asked is not folded" and self.is_unknown(account, worker)):
+                self.counters.fold(account, worker.name, used)
+        self.parts.update({worker.name: 0 for _, worker, has_ended, *_ in plan if has_ended})
+
+    def is_unknown(self, account: int, worker: Worker) -> bool:
+        known = getattr(self.counters, "accounts", {}).get(account)
+        return known is not None and worker.name not in known.shares
 
     # ------------------------------------------------------------ workers
 
@@ -256,6 +268,10 @@ class OverdraftWorld:
                 self.die(worker)
             case 11:
                 self.deliver(worker)
+            case 12 if second % 4 == 0:
+                self.plans.append(self.read())
+            case 12 if second % 4 == 1 and self.plans:
+                self.do(self.plans.pop(second % len(self.plans)))
             case 12:
                 self.sweep()
             case 13:

@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.counting_engines import KINDS, CountingEngines
+from dragoman.ledger.counters.remote import RemoteCounters
+from dragoman.ledger.interfaces import Claim, Facts, Seed
+from dragoman.ledger.limits.leases import SILENT_SECONDS
+from ledger.counting_engines import KINDS, REMOTE, CountingEngines
 from ledger.leases_model import Wrong
-from ledger.overdraft_model import LIMIT, OVERDRAFT, OVERDRAFT_FAULTS, OverdraftFault, OverdraftWorld
+from ledger.overdraft_model import LIMIT, OVERDRAFT, OVERDRAFT_FAULTS, OverdraftFault, OverdraftWorld, Plan
 
 HISTORIES = 100_000
 _steps = st.tuples(st.integers(0, 15), st.integers(0, 9), st.integers(0, 839))
@@ -70,6 +73,9 @@ class _RealWorld(OverdraftWorld):
         )
         self.parts.update(dict.fromkeys(self.ended, 0))
 
+    def do(self, plan: Plan) -> None:
+        self.sweep()
+
     def restart(self) -> None:
         self._engines.another_life(self._kind, self._root, is_empty=True)
 
@@ -112,6 +118,26 @@ def test_who_overdrew_what_it_never_asked_for_and_died_is_counted(
         world.end()
     finally:
         world.open.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("kind", REMOTE)
+def test_a_shipper_that_stood_still_takes_nothing_that_was_leased_since(
+    tmp_path: Path, counting: CountingEngines, kind: str
+) -> None:
+    """It saw somebody silent, and writes what that one used when it asked again meanwhile, and is silent once more."""
+    clock = [1_000.0]
+    seed = Seed()
+    with counting.open(kind, tmp_path, lambda account: seed, lambda: {"a"}, lambda: clock[0]) as counters:
+        assert isinstance(counters, RemoteCounters)
+        epoch = counters.greet("a")
+        for number, used in enumerate((10, 50), 1):
+            since = clock[0] - SILENT_SECONDS
+            assert counters.take(Claim(4, "a", number, Facts(used), 0, 0, 100, 1, epoch)).outcome == "granted"
+            clock[0] += 2 * SILENT_SECONDS
+        counters._place.expire(4, "a", 10, since)
+        assert counters.totals([4]) == {4: 50}
+        counters._place.expire(4, "a", 40, clock[0] - SILENT_SECONDS)
+        assert counters.totals([4]) == {4: 40}
 
 
 @pytest.mark.parametrize("fault", OVERDRAFT_FAULTS)

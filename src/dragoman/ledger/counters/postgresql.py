@@ -67,8 +67,8 @@ class PostgresqlPlace:
     def fold(self, account: Account, holder: str, spent: int) -> None:
         self._ask("SELECT counter_fold($1, $2, $3, $4)", account, holder, spent, self._clock())
 
-    def expire(self, account: Account, holder: str, used: int) -> None:
-        self._ask("SELECT counter_expire($1, $2, $3, $4)", account, holder, used, self._clock())
+    def expire(self, account: Account, holder: str, used: int, since: float | None = None) -> None:
+        self._ask("SELECT counter_expire($1, $2, $3, $4, $5)", account, holder, used, self._clock(), since)
 
     def correct(self, account: Account, adjusted: int) -> None:
         self._ask("UPDATE counter_account SET adjusted = $2 WHERE id = $1 AND is_seeded RETURNING 1", account, adjusted)

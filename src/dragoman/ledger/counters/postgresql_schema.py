@@ -162,7 +162,7 @@ DECLARE kept counter_account; is_new boolean; BEGIN
     UPDATE counter_account SET closed = closed + spent WHERE id = which;
   END IF; END $$;
 
-CREATE OR REPLACE FUNCTION counter_expire(which bigint, who text, used bigint, given float8) RETURNS void
+CREATE OR REPLACE FUNCTION counter_expire(which bigint, who text, used bigint, given float8, since float8) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE kept counter_account; BEGIN
   SELECT * INTO kept FROM counter_account WHERE id = which AND life = counter_epoch() FOR UPDATE;
@@ -171,6 +171,6 @@ DECLARE kept counter_account; BEGIN
       INSERT INTO counter_share VALUES(which, who, used, 0, counter_clock(given), used) ON CONFLICT DO NOTHING;
     END IF;
     UPDATE counter_share SET amount = used WHERE account = which AND holder = who AND amount IS NOT NULL
-      AND seen <= counter_clock(given) - {SILENT_SECONDS};
+      AND seen <= coalesce(since, counter_clock(given) - {SILENT_SECONDS});
   END IF; END $$;
 """

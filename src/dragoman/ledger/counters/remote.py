@@ -75,8 +75,9 @@ class Place(Protocol):
         """As `Counters.fold`."""
         ...
 
-    def expire(self, account: Account, holder: str, used: int) -> None:
-        """As `Counters.expire`."""
+    def expire(self, account: Account, holder: str, used: int, since: float | None = None) -> None:
+        """As `Counters.expire`. `since`: nobody heard it after that, by the counters' clock; None: 90 seconds ago. Who
+        stood still between its look and this would else take what was leased since."""
         ...
 
     def correct(self, account: Account, adjusted: int) -> None:
@@ -262,7 +263,7 @@ class RemoteCounters:
                 goes_on = not (share.holder in lost and is_concurrent(share.account))
                 used = max(share.told, by_rows) if goes_on else 0
                 if used != share.amount:
-                    self._place.expire(share.account, share.holder, used)
+                    self._place.expire(share.account, share.holder, used, listing.now - SILENT_SECONDS)
         asked = {(share.account, share.holder) for share in listing.shares} | set(listing.ended)
         for account, holder, amount in unasked(known, asked, over):
             self._place.fold(account, holder, amount)

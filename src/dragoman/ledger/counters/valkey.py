@@ -144,8 +144,9 @@ class ValkeyPlace:
     def fold(self, account: Account, holder: str, spent: int) -> None:
         self._run(scripts.FOLD, _bucket(account), account, f"{holder} {spent}")
 
-    def expire(self, account: Account, holder: str, used: int) -> None:
-        self._run(scripts.EXPIRE, _bucket(account), account, f"{holder} {used}")
+    def expire(self, account: Account, holder: str, used: int, since: float | None = None) -> None:
+        heard = _NONE if since is None else f"{since:.3f}"
+        self._run(scripts.EXPIRE, _bucket(account), account, f"{holder} {used} {heard}")
 
     def correct(self, account: Account, adjusted: int) -> None:
         self._run(scripts.CORRECT, _bucket(account), account, f"{adjusted}")

@@ -166,7 +166,7 @@ if not mine and fields[2] == '1' and tonumber(given[5]) > 0 then
   write(given[4], tonumber(given[5]), 0, tonumber(given[5]))
   return 1
 end
-if not mine or not mine.amount or mine.seen > now - {SILENT_SECONDS} then return 0 end
+if not mine or not mine.amount or mine.seen > (tonumber(given[6]) or now - {SILENT_SECONDS}) then return 0 end
 local text = string.format('%s|%.0f|%.3f|%.0f', given[5], mine.number, mine.seen, mine.told)
 redis.call('HSET', account_key, 'h:' .. given[4], text)
 return 1

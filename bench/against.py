@@ -10,6 +10,7 @@ checkout, so only what both have is compared.
 
 import argparse
 import asyncio
+import gc
 import os
 import statistics
 import subprocess
@@ -61,6 +62,7 @@ async def gateway_rows(folder: Path) -> dict[str, Measure]:
     file.write_text(inside._CONFIG.format(port=port))
     config = inside.load_config(file, environ=os.environ, home=folder)
     gateway = await inside.Gateway.open(config, host="127.0.0.1", port=0)
+    settle_as_served()
 
     def measured(asked: bytes, count: int) -> Measure:
         async def once(ask: Callable[[bytes], Awaitable[bytes]]) -> float:
@@ -84,6 +86,18 @@ async def gateway_rows(folder: Path) -> dict[str, Measure]:
             asked = inside.request(path, model, stream=stream, size=size)
             rows[f"{what}, {way}"] = measured(asked, count)
     return rows
+
+
+def settle_as_served() -> None:
+    """What `dragoman serve` does when all is loaded, and before its first request."""
+    try:
+        from dragoman.gateway.process.garbage import look_seldom
+        from dragoman.gateway.process.heap import settle
+    except ImportError:  # an older checkout
+        gc.freeze()
+        return
+    settle(is_alone=True)
+    look_seldom()
 
 
 async def serve(only: list[str]) -> None:

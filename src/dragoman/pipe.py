@@ -81,15 +81,22 @@ class Reader:
 
 
 def _pass(events: list[Event], stages: Iterable[Stage], *, is_whole: bool = False) -> list[Event]:
-    """`is_whole`: an answer comes at once: a stage with nothing to do need not know its parts."""
+    """`is_whole`: an answer comes at once: a stage with nothing to do need not know its parts. Where one of a kind has
+    changed nothing of what stands here, another one changes nothing either: parts are put in sequence twice."""
     kinds = set(map(type, events))
+    content: set[type[Stage]] = set()
     for stage in stages:
-        if stage.handles.isdisjoint(kinds) or (is_whole and stage.acts_on.isdisjoint(kinds)):
+        if stage.handles.isdisjoint(kinds) or (
+            is_whole and (stage.acts_on.isdisjoint(kinds) or type(stage) in content)
+        ):
             continue
         passed = stage.feed(events)
         if passed is not events:
             events = passed
             kinds = set(map(type, events))
+            content.clear()
+        elif is_whole:
+            content.add(type(stage))
     return events
 
 

@@ -95,6 +95,7 @@ def settle_as_served() -> None:
         from dragoman.gateway.process.heap import settle
     except ImportError:  # an older checkout
         gc.freeze()
+        gc.set_threshold(5_000, 20, 50)
         return
     settle(is_alone=True)
     look_seldom()

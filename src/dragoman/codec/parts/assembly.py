@@ -251,14 +251,11 @@ class Assembly:
             wait: hold the start event until `announce` (its id or name may still change).
         """
         if not self._has_room(is_call=True):
-            late = OpenCall(-1, id=id or "", name=name or "", kind=kind)
-            late.state = "failed"
-            return late
+            return OpenCall(-1, id or "", name or "", kind, state="failed")
         self._open()
         self.has_said = True
-        call = OpenCall(self._next_index, id=id or "", name=name or "", kind=kind)
+        call = OpenCall(self._next_index, id or "", name or "", kind, native)
         self._next_index += 1
-        call.native = native
         self.calls.add(call, self)
         if name and not wait:
             self.calls.announce(call, self)

@@ -139,6 +139,11 @@ def holds_more(line: Line) -> bool:
     )
 
 
+def says_message_alone(line: Line) -> bool:
+    """Whether a line is not the last one, and says nothing beside its message."""
+    return not line.done and line == Line(line.model, line.created_at, line.message, line.done)
+
+
 def image_type(data: str) -> str | None:
     """The MIME type of an image in base64, from its first bytes; None when they tell nothing."""
     return next((mime for start, mime in _IMAGE_TYPES if data.startswith(start)), None)

@@ -16,7 +16,7 @@ from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, is_same, says_something, told_once
+from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, is_same, told_once
 from dragoman.codec.parts.unread_arguments import noted, refuse_unread
 from dragoman.protocols.ollama.wire import NOTHING, Call
 
@@ -55,22 +55,34 @@ class CallReader:
         self._held: list[_Held] = []
         self._last: _Held | None = None  # the last call that an entry named, when it was not whole
 
-    def read(self, call: Call, where: str, *, is_plain: bool = False) -> None:
-        """Take the next entry. `is_plain`: its arguments are an object in which no key stands twice."""
+    def takes(self, call: Call, number: int, *, is_plain: bool) -> bool:
+        """Take the next entry, if it is a usual one: a whole call.
+
+        Args:
+            number: its place among the entries of its line.
+            is_plain: its arguments stand in their place alone, an object in which no key stands twice.
+        """
         function = call.function
         if (
-            function is not None
-            and function.name
-            and function.parameters is NOTHING
-            and call.arguments is NOTHING
-            and (not call.name or call.name == function.name)
-            and self._last is None
-            and (says_something if is_plain else is_plain_object)(text := _json.raw_text(function.arguments))
-        ):  # the usual entry
-            if not call.id and not call.type:
-                self._assembly.deviate("missing-type", where, severity="note")
-            self._assembly.whole_call(call.id, function.name, text, is_plain=True)
-            return
+            function is None
+            or not (name := function.name)
+            or self._last is not None
+            or call.name not in (None, "", name)
+        ):
+            return False
+        text = _json.raw_text(function.arguments)
+        if is_plain:
+            if '"' not in text:  # it has no arguments
+                return False
+        elif not (function.parameters is NOTHING and call.arguments is NOTHING and is_plain_object(text)):
+            return False
+        if not call.id and not call.type:
+            self._assembly.deviate("missing-type", f"message.tool_calls[{number}]", severity="note")
+        self._assembly.whole_call(call.id, name, text, is_plain=True)
+        return True
+
+    def read(self, call: Call, where: str) -> None:
+        """Take the next entry."""
         entry = self._entry_of(call, where)
         if (unread := noted(call.unread)) and is_placeholder(entry.arguments):
             if not entry.name:

@@ -49,6 +49,7 @@ from dragoman.protocols.ollama.wire import (
     image_type,
     is_nameless,
     read_line_leniently,
+    says_message_alone,
     says_nothing,
     unread_in,
     with_unread,
@@ -134,10 +135,20 @@ class Decoder:
 
     def _read_frame(self, frame: bytes) -> None:
         line = decode_line(frame)
-        if type(line) is Line:
-            self._read_line(line, frame, is_known=True)
-        else:
+        if type(line) is not Line:
             self._read_odd_frame(frame)
+        elif self._begun and (answer := line.message) is not None and says_message_alone(line):
+            self._is_plain = answer.tool_calls is None  # the next is like this one
+            if not answer.tool_calls:
+                self._see_hidden(frame)
+            self._read_answer(answer, line, frame, lenient=False)
+        else:
+            self._read_line(line, frame, is_known=True)
+
+    def _see_hidden(self, frame: bytes) -> None:
+        """A line has no calls: see whether a key that came again took one out of it."""
+        if frame.rfind(b'_calls"') >= 0 and torn_frames.hides_call(frame):
+            torn_frames.refuse(self._assembly, "message.tool_calls", frame)
 
     def _read_odd_frame(self, frame: bytes) -> None:
         """A frame that is not JSON, or whose fields have other types or are not known."""
@@ -187,8 +198,8 @@ class Decoder:
             return
         if not self._begun:
             self._begin(line, frame, value, is_known=is_known)
-        if (answer is None or not answer.tool_calls) and frame.rfind(b'_calls"') >= 0 and torn_frames.hides_call(frame):
-            torn_frames.refuse(assembly, "message.tool_calls", frame)
+        if answer is None or not answer.tool_calls:
+            self._see_hidden(frame)
         if answer is None:
             assembly.deviate("missing-field", "message")
         else:
@@ -249,12 +260,14 @@ class Decoder:
             assembly.whole_part(Media("image", image_type(image), image, native=_OWN))
         told: dict[str, Json] | None = None
         for number, call in enumerate(answer.tool_calls or ()):
+            if self._calls.takes(call, number, is_plain=is_plain):
+                continue
             if (is_nameless(call) or says_nothing(call)) and not (noted(call.unread) or lenient):
                 told = fields_at(frame, "message") or fields_at(frame, "delta") if told is None else told
                 entries = told.get("tool_calls")
                 entry = entries[number] if isinstance(entries, list) and number < len(entries) else None
                 with_unread(call, unread_in(entry) if isinstance(entry, dict) else "", entry)
-            self._calls.read(call, f"message.tool_calls[{number}]", is_plain=is_plain)
+            self._calls.read(call, f"message.tool_calls[{number}]")
 
     def _read_thinking(self, answer: Answer, *, lenient: bool) -> None:
         assembly = self._assembly

@@ -44,6 +44,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/parts/call_ids.py hashed": {"size": 20},
     "codec/parts/half_characters.py join_halves": {"text": "a"},
     "protocols/anthropic/response/lenient.py loose_text": {"where": "", "assembly": Assembly(lambda: "", frozenset())},
+    "codec/parts/open_parts.py unsaid": {"said": 25, "beginning": ["a", "b", "c" * 23]},
     "codec/parts/call_shapes.py is_astray": {"value": {"a": 1}},
     "codec/parts/call_shapes.py is_beside": {"value": {"a": 1}},
     "codec/parts/call_shapes.py is_call": {"value": {"arguments": "{}"}},

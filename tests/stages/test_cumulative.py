@@ -5,10 +5,23 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.events import Deviation, Event, Finish, Start, TextDelta, TextEnd, TextStart, UsageUpdate
+from dragoman.events import (
+    Deviation,
+    Event,
+    Finish,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    UsageUpdate,
+)
 from dragoman.response_stages import Policy, stages_for
 from dragoman.stages.cumulative import Cumulative
 from dragoman.types import NO_USAGE
+from grammar import check
 
 SAID = "According to the forecast, it will rain in Lisbon on Friday."
 
@@ -59,6 +72,52 @@ def test_no_other_text_changes(pieces: list[str], size: int) -> None:
     assert [event for event in told if type(event) is not TextDelta and type(event) is not Deviation] == [
         event for event in events_of(pieces) if type(event) is not TextDelta
     ]
+
+
+def in_turns(first: list[str], second: list[str]) -> list[Event]:
+    """Pieces of thinking and of text in turns, each in a part of its own."""
+    out: list[Event] = [Start(None, None)]
+    for at, (thought, said) in enumerate(zip(first, second, strict=True)):
+        out += [ThinkingStart(2 * at), ThinkingDelta(2 * at, thought), ThinkingEnd(2 * at)]
+        out += [TextStart(2 * at + 1), TextDelta(2 * at + 1, said), TextEnd(2 * at + 1)]
+    return [*out, Finish("stop")]
+
+
+THOUGHT = "I look the forecast of the week up, then I name the day."
+
+
+@given(
+    cuts=st.lists(st.integers(1, 50), min_size=5, max_size=8, unique=True),
+    is_constant=st.booleans(),
+    size=st.sampled_from([1, 3, 100]),
+)
+def test_thinking_and_text_that_are_said_again_in_turns_are_told_once(
+    cuts: list[int], is_constant: bool, size: int
+) -> None:
+    said, thought = grown(SAID, cuts), grown(THOUGHT, cuts)
+    told = passed(in_turns([THOUGHT] * len(said) if is_constant else thought, said), size)
+    if len(said[-2]) >= 16 and len(thought[-2]) >= 16:
+        assert text_of(told) == SAID
+        assert "".join(event.text for event in told if type(event) is ThinkingDelta) == THOUGHT
+        check([event for event in told if type(event) is not Deviation])
+
+
+@given(
+    cuts=st.lists(st.integers(1, len(SAID)), min_size=4, max_size=8, unique=True),
+    twice=st.lists(st.booleans(), min_size=9, max_size=9),
+)
+def test_pieces_that_come_twice_are_told_once(cuts: list[int], twice: list[bool]) -> None:
+    pieces = grown(SAID, cuts)
+    sent = [piece for piece, is_twice in zip(pieces, twice, strict=False) for _ in range(1 + is_twice)]
+    if len(pieces) >= 4 and len(pieces[-2]) >= 16:
+        assert text_of(passed(events_of(sent))) == SAID
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "ab", "b ", "\n"]), st.sampled_from(["c", "ca", "d "])), max_size=6))
+def test_no_other_thinking_and_text_in_turns_changes(pairs: list[tuple[str, str]]) -> None:
+    """What they say again is too short to be words."""
+    events = in_turns([one for one, _ in pairs], [other for _, other in pairs])
+    assert passed(events) == events
 
 
 def test_few_pieces_and_lines_of_dashes_are_what_they_seem() -> None:

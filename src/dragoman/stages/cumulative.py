@@ -3,7 +3,8 @@ it): each piece then says what is new.
 
 Nothing but the pieces tells such a server. A piece that begins with all that came before it, and goes on, is rare in a
 text that grows; three in a row, the first ones of a text, are a text that no model writes, if what they say again is
-words. Until then the pieces wait. At the end of a text two are enough.
+words. Until then the pieces wait. At the end of a text two are enough. Some of these servers send a piece twice, and
+those of thinking and text in turns, each time in parts of their own.
 https://www.alibabacloud.com/help/en/model-studio/stream (read 2026-11-26).
 """
 
@@ -12,13 +13,28 @@ from __future__ import annotations
 import re
 from typing import Final, TypeAlias
 
-from dragoman.events import EVERY_KIND, Deviation, Event, NativeEvent, TextDelta, ThinkingDelta, UsageUpdate
+from dragoman.events import (
+    EVERY_KIND,
+    Deviation,
+    Event,
+    NativeEvent,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    UsageUpdate,
+)
 from dragoman.gathered import GatheredText
 
 _Delta: TypeAlias = TextDelta | ThinkingDelta
 #: Pieces that begin with all before them: so many prove it, or fewer at the end of a text that has no others.
 _PROOF: Final = 3
 _PROOF_OF_ALL: Final = 2
+#: Pieces that say no more than the one before, as long as none has grown; and all that wait without a proof.
+_MOST_EQUAL: Final = 2
+_MOST_HELD: Final = 64
 #: What a text that was said again has at least: different characters, and words, or a length. A line of dashes and a
 #: list of a word's beginnings (" s", " st", " str") may grow so, piece by piece.
 _DIFFERENT: Final = 6
@@ -26,6 +42,7 @@ _LONG: Final = 16
 _WORDS: Final = re.compile(r"\S\s+\S|[\u0e00-\uffff]")  # without spaces between them in the scripts from Thai on
 #: What changes nothing of the order of texts.
 _BESIDE: Final = frozenset({Deviation, NativeEvent, UsageUpdate})
+_EDGES: Final = frozenset({TextStart, TextEnd, ThinkingStart, ThinkingEnd})
 
 
 class _Watch:
@@ -33,107 +50,99 @@ class _Watch:
 
     Attributes:
         is_on: whether the next piece must be seen.
-        held: pieces that wait.
+        is_proven: whether each piece says all again.
+        grown, equal: pieces in a row that begin with all before them and go on, or do not.
+        waits: whether pieces of it wait.
     """
 
     __slots__ = (
-        "_again",
-        "_first",
-        "_grown",
-        "_index",
-        "_is_proven",
-        "_kind",
-        "_new",
-        "_size",
-        "_total",
-        "_where",
-        "held",
-        "is_on",
-    )
+        "_again", "_first", "_index", "_kind", "_new", "_old", "_size", "_total", "equal", "grown", "is_on",
+        "is_proven", "waits", "where",
+    )  # fmt: skip
 
     def __init__(self, kind: type[TextDelta] | type[ThinkingDelta], where: str) -> None:
-        self._kind, self._where = kind, where
+        self._kind, self.where = kind, where
         self.is_on = True
-        self._is_proven = False
+        self.is_proven = self.waits = False
         self._index = 0  # of the part that was proven
-        self.held: list[_Delta] = []
-        self._first = 0  # characters that left before
-        self._grown = 0  # pieces in a row that begin with all before them
+        self._old: list[_Delta] = []  # pieces of a text that is proven, which the next one tells from new words
+        self._first = ""  # what left before anything waited
+        self.grown = self.equal = 0
         self._again = ""  # what the last of these said again
         self._total = ""  # what the last piece that said all has said
         self._new = GatheredText()  # what pieces behind it said that say only what is new
         self._size = 0  # characters of both
 
-    def take(self, delta: _Delta, out: list[Event]) -> None:
-        """The next piece."""
+    @property
+    def is_seen(self) -> bool:
+        """Whether a piece of it came, and the next is to be seen."""
+        return self.is_on and self._size > 0
+
+    def is_first(self, delta: _Delta) -> bool:
+        """Take the first piece; False where one came before."""
+        if self._size:
+            return False
+        self._first = delta.text
+        self._say(delta.text)
+        self.is_on = not delta.text.startswith("\n")  # lines that begin with their line end may grow by themselves
+        return True
+
+    def says_again(self, delta: _Delta) -> bool:
+        """Whether a further piece begins with all before it."""
         text = delta.text
-        if self._is_proven:
-            return self._take_proven(delta, out)
-        if not self._size:
+        if not text.startswith(self._total):
+            return False
+        if len(text) > self._size:
+            self.grown += 1
+            self._again = self._total
             self._say(text)
-            self._first = len(text)
-            self.is_on = not text.startswith("\n")  # lines that begin with their line end may grow by themselves
-            out.append(delta)
-        elif text.startswith(self._total) and (self.held or len(text) > self._size):
-            if len(text) > self._size:
-                self._grown += 1
-                self._again = self._total
-            self._say(text)
-            self.held.append(delta)
-            if self._grown >= _PROOF and _is_a_text(self._again):
-                self._prove(out)
         else:
-            self.release(out)
-            out.append(delta)
+            self.equal += 1
+        return True
 
-    def end(self, out: list[Event]) -> None:
-        """Something else comes: what waits is decided."""
-        if self._is_proven:
-            self._release_new(out)
-        elif self.held and self._grown >= _PROOF_OF_ALL and _is_a_text(self._again):
-            self._prove(out)
-        elif self.held:
-            self.release(out)
+    def is_proof(self, wanted: int) -> bool:
+        """Whether so many pieces have said words again."""
+        return self.waits and self.grown >= wanted and _is_a_text(self._again)
 
-    def release(self, out: list[Event]) -> None:
+    def prove(self, index: int) -> str:
+        """Each piece says all again: so do those that wait. Gives what was seen of that."""
+        self.is_proven, self.waits, self._index = True, False, index
+        self._say(self._first)
+        return f"{self.grown + 1} pieces"
+
+    def turn_off(self) -> None:
         """The pieces are what they seem: they say what is new."""
-        out += self.held
-        self.held, self._total, self._again, self.is_on = [], "", "", False
+        self.is_on = self.waits = False
+        self._total = self._again = self._first = ""
 
     def _say(self, text: str) -> None:
         self._total, self._size = text, len(text)
         self._new.clear()
 
-    def _prove(self, out: list[Event]) -> None:
-        out.append(Deviation("cumulative-text", self._where, f"{self._grown + 1} pieces"))
-        self._index = self.held[0].index
-        self._tell(self._index, self._total[self._first :], out)
-        self._is_proven, self.held = True, []
-
-    def _tell(self, index: int, text: str, out: list[Event]) -> None:
-        if text:
-            out.append(self._kind(index, text))
-
-    def _take_proven(self, delta: _Delta, out: list[Event]) -> None:
+    def take_proven(self, delta: _Delta, out: list[Event]) -> bool:
+        """A piece of a text that is proven; False where a part begins anew, which is read as the first was."""
         text = delta.text
         if len(text) >= self._size and text.startswith(self._total + self._new.text()):
-            self.held = []  # said again, too
-            self._tell(delta.index, text[self._size :], out)
+            self._old = []  # said again, too
+            if new := text[self._size :]:
+                out.append(self._kind(delta.index, new))
             self._index = delta.index
             self._say(text)
-        elif delta.index != self._index:  # a part that begins anew
-            self._is_proven, self._grown, self._size = False, 0, 0
-            self.take(delta, out)
+        elif delta.index != self._index:
+            self.is_proven, self.grown, self.equal, self._size = False, 0, 0, 0
+            return False
         elif not self._new and self._total.startswith(text):
-            self.held.append(delta)  # an old piece, or a new word that the text begins with: the next piece tells
+            self._old.append(delta)  # an old piece, or a new word that the text begins with: the next piece tells
         else:  # the end of a few streams says what is new alone
-            self._release_new(out)
+            self.release(out)
             self._add(delta, out)
+        return True
 
-    def _release_new(self, out: list[Event]) -> None:
-        for delta in self.held:
+    def release(self, out: list[Event]) -> None:
+        """Nothing tells old pieces from new words any more."""
+        for delta in self._old:
             self._add(delta, out)
-        self.held = []
+        self._old = []
 
     def _add(self, delta: _Delta, out: list[Event]) -> None:
         self._new.add(delta.text)
@@ -151,39 +160,163 @@ def _is_a_text(again: str) -> bool:
 class Cumulative:
     """Takes from each piece of a text what the ones before it said. A `dragoman.protocol.Stage`."""
 
-    __slots__ = ("_text", "_thinking", "handles")
+    __slots__ = ("_held", "_is_new", "_opening", "_text", "_thinking", "handles")
     acts_on = frozenset[type]({TextDelta, ThinkingDelta})
 
     def __init__(self) -> None:
         self._text, self._thinking = _Watch(TextDelta, "text"), _Watch(ThinkingDelta, "thinking")
-        self.handles: frozenset[type] = _handled(self._text, self._thinking)
+        self._held: list[Event] = []  # what waits, in its order
+        self._opening: Event | None = None  # the start of a part that may say nothing new
+        self._is_new = False  # a kind of text is seen no more
+        self.handles: frozenset[type] = self._handled()
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
         if self.handles is not EVERY_KIND and self.handles.isdisjoint(map(type, events)):
             return events
         out: list[Event] = []
-        for event in events:
-            kind = type(event)
-            if type(event) is TextDelta and self._text.is_on:
-                self._thinking.end(out)
-                self._text.take(event, out)
-            elif type(event) is ThinkingDelta and self._thinking.is_on:
-                self._text.end(out)
-                self._thinking.take(event, out)
-            else:
-                if kind not in _BESIDE:
-                    self._text.end(out)
-                    self._thinking.end(out)
+        for place, event in enumerate(events):
+            if type(event) in _BESIDE:
                 out.append(event)
-        handles = _handled(self._text, self._thinking)
+            elif self._opening is not None or self._text.is_proven or self._thinking.is_proven:
+                self._take_proven(event, out)
+            else:
+                self._take(event, out)
+                if self._is_new:
+                    self._is_new = False
+                    if self._handled().isdisjoint(map(type, events[place + 1 :])):
+                        out += events[place + 1 :]
+                        break
+        handles = self._handled()
         is_same = handles == self.handles and len(out) == len(events) and out == events
         self.handles = handles
         return events if is_same else out
 
+    def _watch(self, event: TextDelta | ThinkingDelta | TextStart | ThinkingStart) -> _Watch:
+        return self._text if isinstance(event, TextDelta | TextStart) else self._thinking
 
-def _handled(text: _Watch, thinking: _Watch) -> frozenset[type]:
-    """What must be seen: all while something waits, so that nothing overtakes it."""
-    if text.held or thinking.held:
-        return EVERY_KIND
-    return frozenset(kind for kind, watch in ((TextDelta, text), (ThinkingDelta, thinking)) if watch.is_on)
+    # ------------------------------------------------------------ until it is proven
+
+    def _take(self, event: Event, out: list[Event]) -> None:
+        if isinstance(event, TextDelta | ThinkingDelta) and (watch := self._watch(event)).is_on:
+            if watch.is_first(event):
+                self._pass(event, out)
+            elif watch.says_again(event) and self._may_wait(watch):
+                self._held.append(event)
+                watch.waits = True
+                if watch.is_proof(_PROOF):
+                    self._prove(watch, out)
+            else:
+                self._let_go(out)
+                watch.turn_off()
+                self._is_new = True
+                out.append(event)
+        elif isinstance(event, TextStart | ThinkingStart) and self._watch(event).is_seen:
+            self._held.append(event)
+        elif type(event) in _EDGES or isinstance(event, TextDelta | ThinkingDelta):
+            self._pass(event, out)
+        else:
+            self._decide(out)
+            if self._opening is None:
+                out.append(event)
+            else:
+                self._take_proven(event, out)
+
+    def _may_wait(self, watch: _Watch) -> bool:
+        """Whether a piece that says again what was said may tell more than chance."""
+        has_grown = self._text.grown or self._thinking.grown
+        return len(self._held) < _MOST_HELD and bool(has_grown or watch.equal <= _MOST_EQUAL)
+
+    def _pass(self, event: Event, out: list[Event]) -> None:
+        """What tells nothing goes behind what waits."""
+        if len(self._held) >= _MOST_HELD:
+            self._let_go(out)
+        (self._held if self._held else out).append(event)
+
+    def _decide(self, out: list[Event]) -> None:
+        """Something else than text and thinking comes: what waits is decided."""
+        if not self._held:
+            return
+        for watch in (self._text, self._thinking):
+            if watch.is_proof(_PROOF_OF_ALL):
+                return self._prove(watch, out)
+        self._let_go(out)
+
+    def _let_go(self, out: list[Event]) -> None:
+        out += self._held
+        self._held = []
+        for watch in (self._text, self._thinking):
+            if watch.waits:
+                watch.turn_off()
+
+    def _prove(self, proven: _Watch, out: list[Event]) -> None:
+        held, self._held = self._held, []
+        index = next(event.index for event in held if isinstance(event, TextDelta | ThinkingDelta))
+        out.append(Deviation("cumulative-text", proven.where, proven.prove(index)))
+        for watch in (self._text, self._thinking):
+            if watch.waits:
+                watch.prove(index)
+        for event in held:
+            self._take_proven(event, out)
+
+    # ------------------------------------------------------------ from then on
+
+    def _take_proven(self, event: Event, out: list[Event]) -> None:
+        """A part that says nothing new is left out."""
+        if isinstance(event, TextStart | ThinkingStart) and self._watch(event).is_proven and event.native is None:
+            self._flush(out)
+            self._opening = event
+        elif isinstance(event, TextDelta | ThinkingDelta):
+            self._take_piece(event, out)
+        elif isinstance(event, TextEnd | ThinkingEnd):
+            self._watch_of_end(event).release(said := list[Event]())
+            if said:
+                self._flush(out)
+                out += said
+            if self._opening is not None and _is_bare(event):
+                self._opening = None
+            else:
+                self._flush(out)
+                out.append(event)
+        else:
+            for watch in (self._text, self._thinking):
+                watch.release(out)
+            self._flush(out)
+            out.append(event)
+
+    def _take_piece(self, event: _Delta, out: list[Event]) -> None:
+        watch = self._watch(event)
+        if not watch.is_proven:
+            self._flush(out)
+            return self._take(event, out)
+        said: list[Event] = []
+        is_taken = watch.take_proven(event, said)
+        if said or not is_taken:
+            self._flush(out)
+        out += said
+        if not is_taken:
+            self._take(event, out)
+
+    def _watch_of_end(self, event: TextEnd | ThinkingEnd) -> _Watch:
+        return self._text if isinstance(event, TextEnd) else self._thinking
+
+    def _flush(self, out: list[Event]) -> None:
+        if self._opening is not None:
+            out.append(self._opening)
+            self._opening = None
+
+    def _handled(self) -> frozenset[type]:
+        """What must be seen: all while something waits, so that nothing overtakes it."""
+        text, thinking = self._text, self._thinking
+        if self._held or self._opening is not None or text.is_proven or thinking.is_proven:
+            return EVERY_KIND
+        kinds: set[type] = set()
+        for watch, kind, start in ((text, TextDelta, TextStart), (thinking, ThinkingDelta, ThinkingStart)):
+            if watch.is_on:
+                kinds |= {kind, start} if watch.is_seen else {kind}
+        return frozenset(kinds)
+
+
+def _is_bare(event: TextEnd | ThinkingEnd) -> bool:
+    """Whether the end of a part tells nothing but that."""
+    return event.signature is None and event.native is None and getattr(event, "redacted", None) is None

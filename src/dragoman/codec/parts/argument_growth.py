@@ -109,7 +109,7 @@ def _whole_characters(call: OpenCall, text: str, answer: Answer) -> str:
 def tell_whole(call: OpenCall, text: str, where: str, answer: Answer) -> None:
     """The whole arguments of a call, after their pieces or in their place: what the pieces did not say is added.
     Otherwise than they, it contradicts them."""
-    said = call.text.raw() or call.arguments
+    said = call.text.choose(text) or call.text.raw() or call.arguments
     if text == said:
         return
     if call.kind == "function":

@@ -28,6 +28,8 @@ _BEGINNING: Final = re.compile(r'\{\s*+(?:$|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:\\?$|"\
 _GOES_ON: Final = "something stands behind the closing brace of the arguments"
 _PLACEHOLDERS: Final = re.compile(r"(?:(\{\s*+\})\s*+)+(?=\{)")
 _MOST_OBJECTS: Final = 64
+_AGAIN: Final = "repeated-arguments"
+_MOST_LEVELS: Final = 4
 _SHORT: Final = 128  # characters that are read bracket by bracket sooner than looked at as a whole
 _FEW: Final = 16  # characters that many texts begin with
 Phase: TypeAlias = Literal["held", "odd", "live", "closed"]
@@ -59,6 +61,7 @@ class ArgumentText(msgspec.Struct, eq=False):
     _escaped: bool = False
     _surplus: GatheredText = msgspec.field(default_factory=GatheredText)
     _restated: Restated | None = None  # while a piece may say again all that came before it, or stand in it
+    _level: int = 0  # of such readings around this one
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.phase}>"  # arguments may hold secrets
@@ -163,16 +166,16 @@ class ArgumentText(msgspec.Struct, eq=False):
     def _add_again(self, text: str) -> str:
         """A piece that begins with a brace: some servers say all arguments so far again with each one."""
         rest = self._unsaid(text)
-        if rest is None:
+        if rest is None or not (rest or self._level < _MOST_LEVELS):
             if "}" in text:
                 return self._add_live(text)
             self._pieces.append(text)
             return text
         if "".join(self._pieces[-2:]).rstrip()[-1:] in (":", "[", ","):  # it may be a value in the object as well
-            self._restated = Restated("".join(self._pieces), text)
+            self._restated = Restated("".join(self._pieces), text, self._level + 1)
             self.phase = "odd"
             return ""
-        return self._add_live(rest)
+        return self._add_live(rest) if rest else ""
 
     def _unsaid(self, text: str) -> str | None:
         """What of a text goes on from all that came, where it begins with that; None where it does not."""
@@ -181,7 +184,17 @@ class ArgumentText(msgspec.Struct, eq=False):
             if not text.startswith(piece, offset):
                 return None
             offset += len(piece)
-        return text[offset:] or None
+        return text[offset:]
+
+    def choose(self, told: str) -> str:
+        """Take the reading that comes to these whole arguments; gives what of them has left, "" where none does."""
+        restated = self._restated
+        if restated is None or not restated.comes_to(told):
+            return ""
+        self._restated, self.phase, self._pieces = None, "live", [restated.left]
+        self._scanned = self._joined = self._depth = 0
+        self._in_string = self._escaped = False
+        return restated.left
 
     def _add_held(self, text: str) -> str:
         self._pieces.append(text)
@@ -379,7 +392,7 @@ class ArgumentText(msgspec.Struct, eq=False):
             objects.append(object_text)
             other = _json.decode_object(object_text)
             if is_same_value(other, value):
-                codes.append(("repeated-arguments", ""))
+                codes.append((_AGAIN, ""))
             elif is_glued and not isinstance(other, Malformed):
                 more.append(object_text)
             else:  # behind residue it is the call of another answer, or an example
@@ -398,18 +411,18 @@ class ArgumentText(msgspec.Struct, eq=False):
 class Restated:
     """Arguments with two readings: a piece says all that came before it again, or is a value in the open object.
 
-    `{"a":` and `{"a":1}` are one or the other: which, only the end tells. Attributes: `joined` is the text as it came.
+    `{"a":` and `{"a":1}` are one or the other: which, only the end tells. Attributes: `joined`, as it came; `left`.
     """
 
-    __slots__ = ("_again", "_left", "joined")
+    __slots__ = ("_again", "joined", "left")
 
-    def __init__(self, said: str, text: str) -> None:
+    def __init__(self, said: str, text: str, level: int) -> None:
         """`said`: what came, and has left; `text`: the piece that begins with it."""
-        self._left = said
+        self.left = said
         self.joined = ArgumentText()
         for piece in (said, text[:1], text[1:]):  # in pieces that do not begin with what was said
             self.joined.add(piece)
-        self._again = ArgumentText()
+        self._again = ArgumentText(_level=level)
         self._again.add(text)
 
     def add(self, text: str) -> None:
@@ -423,10 +436,14 @@ class Restated:
         """Whether a whole object came, if the piece is a value: else the end tells."""
         return self.joined.is_closed()
 
+    def comes_to(self, told: str) -> bool:
+        """Whether whole arguments are those of one of the readings, and go on from what has left."""
+        return told.startswith(self.left) and told in (self.joined.raw(), self._again.raw())
+
     def settle(self, *, proven: bool) -> Settled:
         """The reading that is one whole object; none when both or neither are. Only a good end rules a value out."""
         readings = [text.settle(proven=True) for text in ((self.joined, self._again) if proven else (self.joined,))]
-        whole = [settled for settled in readings if settled.text is not None and not settled.codes]
-        if len(whole) != 1 or not (whole[0].text or "").startswith(self._left):
+        whole = [one for one in readings if one.text is not None and all(code == _AGAIN for code, _ in one.codes)]
+        if len(whole) != 1 or not (whole[0].text or "").startswith(self.left):
             return Settled(None, kind="cut", problem="the arguments end before their closing brace")
-        return msgspec.structs.replace(whole[0], delta=(whole[0].text or "")[len(self._left) :])
+        return msgspec.structs.replace(whole[0], delta=(whole[0].text or "")[len(self.left) :])

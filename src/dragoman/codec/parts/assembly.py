@@ -20,7 +20,7 @@ from dragoman.codec.parts.argument_growth import grow
 from dragoman.codec.parts.half_characters import cut_half, join_halves
 from dragoman.codec.parts.hidden_words import hidden_words
 from dragoman.codec.parts.open_calls import OpenCalls
-from dragoman.codec.parts.open_parts import OpenCall, OpenPart
+from dragoman.codec.parts.open_parts import SHORT, OpenCall, OpenPart, keep_beginning, unsaid
 from dragoman.codec.parts.response_end import ResponseEnd
 from dragoman.codec.parts.settled_arguments import is_plain_object
 from dragoman.deviations import clip
@@ -55,9 +55,9 @@ class Assembly:
     """Collects one response. Methods append to `events`; `take` hands them out."""
 
     __slots__ = (
-        "_before_surrogate", "_high_surrogate", "_names_tool_use", "_next_index", "_parts", "_reported", "_run",
-        "_semantic", "bounds", "calls", "ending", "events", "has_said", "longest_arguments", "opened_calls", "phase",
-        "started",
+        "_before_surrogate", "_beginning", "_high_surrogate", "_names_tool_use", "_next_index", "_parts", "_reported",
+        "_run", "_semantic", "_usual", "bounds", "calls", "ending", "events", "has_said", "longest_arguments",
+        "opened_calls", "phase", "said", "started",
     )  # fmt: skip
 
     def __init__(
@@ -70,16 +70,15 @@ class Assembly:
         self.events: list[Event] = []
         self._names_tool_use = names_tool_use
         self.phase: Phase = "open"
-        self.started = False  # whether `Start` was given
-        self._semantic = False  # whether anything of an answer came
+        self.started = self._semantic = False  # whether `Start` was given, and whether anything of an answer came
         self.has_said = False  # more than a part that says nothing
-        self._next_index = 0
+        self._next_index = self.opened_calls = 0
         self._run: OpenPart | None = None  # the text or thinking that goes on until something else comes
         self._parts: dict[int, OpenPart] = {}
-        self._high_surrogate = ""
-        self._before_surrogate = ""  # the text that `_high_surrogate` was cut from
+        self.said = self._usual = 0  # characters of text, and of a piece that needs no look
+        self._beginning: list[str] = []  # the first pieces
+        self._high_surrogate = self._before_surrogate = ""  # half a character, and the text that it was cut from
         self.calls = OpenCalls(new_id, offered_names, takes_nothing, needs_ids)
-        self.opened_calls = 0
         self.ending = ResponseEnd()
         self._reported: set[tuple[str, str]] = set()
 
@@ -96,13 +95,9 @@ class Assembly:
         self.events.append(Deviation(code, where, clip(seen), severity))
 
     def start(
-        self,
-        id: str | None = None,
-        model: str | None = None,
-        created: int | None = None,
-        *,
+        self, id: str | None = None, model: str | None = None, created: int | None = None, *,
         native: Native | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """The response begins; later calls do nothing."""
         if not self.started and self.phase != "closed":
             self.started = True
@@ -120,6 +115,9 @@ class Assembly:
         """Text that belongs to no named part: it joins the text that is running."""
         run = self._run
         if run is not None and run.kind is TextStart and not self._high_surrogate:
+            if len(text) > self._usual and not (text := self._unsaid(text)):
+                return
+            self.said += len(text)
             self.events.append(TextDelta(run.index, text))
         else:
             self._grow_run(TextStart, text)
@@ -127,7 +125,7 @@ class Assembly:
     def texts(self, texts: list[str]) -> None:
         """The same for texts that came together, none of them empty."""
         self.text(texts[0])
-        if self._run is not None and self._run.kind is TextStart:
+        if len(texts) > 1 and self._run is not None:
             self.add_many(self._run, texts[1:])
 
     def thinking(self, text: str) -> None:
@@ -173,15 +171,38 @@ class Assembly:
             text = self._join_surrogates(text)
         if text and part.index in self._parts:
             self.has_said = True
-            self.events.append((TextDelta if part.kind is TextStart else ThinkingDelta)(part.index, text))
+            if part.kind is TextStart:
+                if len(text) > self._usual and not (text := self._unsaid(text)):
+                    return
+                self.said += len(text)
+                self.events.append(TextDelta(part.index, text))
+            else:
+                self.events.append(ThinkingDelta(part.index, text))
+
+    def _unsaid(self, text: str) -> str:
+        """What of a piece of text goes on from all the text before, where some servers say that again with it."""
+        if len(text) > SHORT and text != (text := unsaid(text, self.said, self._beginning)):
+            self.deviate("cumulative-text", "text", "all of it in one piece")  # quirk: all-again-in-one-piece
+        self._usual = self._usual or keep_beginning(self._beginning, [text], self.said)
+        return text
+
+    def begin_text(self) -> None:
+        """A text begins that a protocol delimits: it says nothing of another one again."""
+        self.said = self._usual = 0
+        self._beginning = []
 
     def add_many(self, part: OpenPart, texts: list[str]) -> None:
         """Let a part grow by texts that came together, none of them empty."""
-        if self._high_surrogate or part.index not in self._parts:
+        is_text, size = part.kind is TextStart, len("".join(texts))
+        is_odd = self._high_surrogate or part.index not in self._parts
+        if is_odd or (is_text and size >= self.said and max(map(len, texts)) > SHORT):
             for text in texts:
                 self.add(part, text)
             return
-        grown = TextDelta if part.kind is TextStart else ThinkingDelta
+        if is_text:
+            self._usual = self._usual or keep_beginning(self._beginning, texts, self.said)
+            self.said += size
+        grown = TextDelta if is_text else ThinkingDelta
         self.has_said = True
         self.events += map(grown, repeat(part.index), texts)
 
@@ -235,14 +256,9 @@ class Assembly:
     # ------------------------------------------------------------ calls
 
     def open_call(
-        self,
-        id: str | None,
-        name: str | None,
-        *,
-        kind: Literal["function", "custom"] = "function",
-        native: Native | None = None,
-        wait: bool = False,
-    ) -> OpenCall:
+        self, id: str | None, name: str | None, *, kind: Literal["function", "custom"] = "function",
+        native: Native | None = None, wait: bool = False,
+    ) -> OpenCall:  # fmt: skip
         """A call begins. After the response's end it gives no event.
 
         Args:
@@ -278,16 +294,9 @@ class Assembly:
             grow(call, text, self)
 
     def whole_call(
-        self,
-        id: str | None,
-        name: str | None,
-        arguments: str,
-        *,
-        kind: Literal["function", "custom"] = "function",
-        native: Native | None = None,
-        signature: str | None = None,
-        is_plain: bool = False,
-    ) -> OpenCall:
+        self, id: str | None, name: str | None, arguments: str, *, kind: Literal["function", "custom"] = "function",
+        native: Native | None = None, signature: str | None = None, is_plain: bool = False,
+    ) -> OpenCall:  # fmt: skip
         """A call that the protocol sends whole: start, one delta, end. `is_plain`: its arguments are known to be one
         JSON object with something in it."""
         call = self.open_call(id, name, kind=kind, native=native)
@@ -352,14 +361,9 @@ class Assembly:
         self.phase = "ended"
 
     def fail(
-        self,
-        kind: FailureKind,
-        message: str,
-        *,
-        status: int | None = None,
-        retry_after: float | None = None,
+        self, kind: FailureKind, message: str, *, status: int | None = None, retry_after: float | None = None,
         code: str | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """The response cannot go on. Whole calls and text stay; a call that is cut fails. After its end it is whole."""
         if self.is_late():
             return
@@ -388,10 +392,7 @@ class Assembly:
         if self.phase == "closed":
             return
         if self.phase == "open" and ending.reason is None:
-            if not (self._semantic or self.started):
-                return self.fail("wire", f"expected a response, got {ending.unreadable or empty or 'an empty body'}")
-            problem = ending.unreadable and f" (unreadable: {ending.unreadable})"
-            return self.fail("connection", f"the stream ended before its terminal event{problem}")
+            return self.fail(*ending.cut_short(empty, is_begun=self._semantic or self.started))
         if self.phase == "open":
             if marker:
                 self.deviate("no-end-marker", "end", f"no {marker}")
@@ -435,8 +436,7 @@ class Assembly:
         self.opened_calls += is_call
         if self.phase == "open" and self._next_index < bounds.parts and self.opened_calls <= bounds.calls:
             return True
-        problem = bounds.overrun(parts=self._next_index + 1, calls=self.opened_calls)
-        if problem:
+        if problem := bounds.overrun(parts=self._next_index + 1, calls=self.opened_calls):
             self.fail("too_large", problem)
         return not self.is_late()
 

@@ -21,6 +21,8 @@ from dragoman.types import Native
 CallKind: TypeAlias = Literal["function", "custom"]
 #: Where a call stands that has no index by its form. No wire has this one, so no fragment with an index lets it grow.
 OUTSIDE: Final = -(1 << 62)
+#: What some servers write as text where there is no id or name.
+_NOTHING: Final = ("null", "None", "undefined", "nil")
 
 
 class CallSlots:
@@ -74,6 +76,7 @@ class CallSlots:
             id, name, arguments: "" when the fragment has none.
         """
         name = self._assembly.calls.without_blanks(name, self._assembly)
+        id, name = self._without_nothing(id, name, where) if name in _NOTHING or id in _NOTHING else (id, name)
         if index is None and not (id or name) and (lost := self._doubt().judge(index, id, name, arguments, self._last)):
             return lost
         if self._shared is not None and (held := self._shared.take(index, id, name, arguments, where)) is not None:
@@ -106,6 +109,17 @@ class CallSlots:
             self._assembly.add_arguments(call, arguments)
         self._announce(call)
         return call
+
+    def _without_nothing(self, id: str, name: str, where: str) -> tuple[str, str]:
+        """An id and a name, of which one is a word that stands for none in some language."""
+        # quirk: null-as-a-word
+        if name in _NOTHING and name not in self._assembly.calls.offered_names:
+            self._assembly.deviate("mangled-name", where, name)
+            name = ""
+        if id in _NOTHING:
+            self._assembly.deviate("changing-id" if self.by_index else "missing-id", where, id)
+            id = ""
+        return id, name
 
     def misname(self, index: int | None, id: str, name: str) -> bool:
         """A fragment has a name where none is read. Unless that is the name of the call that it would go on with, it

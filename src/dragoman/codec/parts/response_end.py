@@ -55,6 +55,13 @@ class ResponseEnd:
             self.native = native
         return is_another
 
+    def cut_short(self, empty: str, *, is_begun: bool) -> tuple[FailureKind, str]:
+        """Why a response failed whose body ended before a stop reason. `empty`: what came in place of a response."""
+        if not is_begun:
+            return "wire", f"expected a response, got {self.unreadable or empty or 'an empty body'}"
+        problem = self.unreadable and f" (unreadable: {self.unreadable})"
+        return "connection", f"the stream ended before its terminal event{problem}"
+
     def failure(
         self, kind: FailureKind, message: str, status: int | None, retry_after: float | None, code: str | None
     ) -> Failure:

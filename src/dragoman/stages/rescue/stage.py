@@ -167,6 +167,8 @@ class Rescue:
         found = None if part.scanner.passes(event.text) else part.scanner.feed(event.text)
         if found is None:
             if part.index < 0 and not part.held and not part.scanner.family:
+                if event.text.isspace() and not part.is_thinking:  # it leaves with a call, if one follows
+                    return part.space.add(event.text)
                 self._begin(part)
             if part.index == event.index and not part.space and not part.held:
                 self._behind_calls(event.text)
@@ -221,6 +223,8 @@ class Rescue:
         """The part of the output ends, if one is open; an empty part that was nothing else is kept."""
         if part.index < 0 and event is not None and not part.held and not part.call and part.scanner.family == "":
             self._open(part)
+            if part.space:
+                self._out.append(TextDelta(part.index, part.space.take()))
         if part.index < 0:
             return
         end = event or (ThinkingEnd if part.is_thinking else TextEnd)(part.index)
@@ -244,7 +248,7 @@ class Rescue:
             self._act(part, action)
 
     def _prose(self, part: Part, text: str) -> None:
-        if not part.is_thinking and part.index < 0 and part.scanner.family and not text.strip():
+        if not part.is_thinking and part.index < 0 and not text.strip():
             part.space.add(text)
             return
         self._begin(part)

@@ -18,13 +18,13 @@ class Block:
     that its start held; `has_input` says that it held any, `{}` included. `fields` are an opaque block's and `gains`
     what its deltas said, `citations` a text block's, `sealed` a signature that the start held. `rivals` are calls
     that had its index and no end, so that its deltas may be theirs, and `rival` the arguments that the start of another
-    such call held. `unread` is what may be a text that nobody reads, where its own is missing.
+    such call held. `opening` is what the start of a text held, until more comes. `unread` is what may be a text that
+    nobody reads, where its own is missing.
     """
 
     __slots__ = (
-        "call", "citations", "fields", "gains", "has_input", "is_ended", "kind", "part", "rival", "rivals", "sealed",
-        "takes", "told",
-        "unread",
+        "call", "citations", "fields", "gains", "has_input", "is_ended", "kind", "opening", "part", "rival", "rivals",
+        "sealed", "takes", "told", "unread",
     )  # fmt: skip
 
     def __init__(self, kind: Literal["text", "thinking", "call", "opaque"]) -> None:
@@ -32,7 +32,7 @@ class Block:
         self.part: OpenPart | None = None
         self.call: OpenCall | None = None
         self.has_input = False
-        self.told = ""
+        self.told = self.opening = ""
         self.sealed = ""
         self.citations: list[Raw] = []
         self.fields: dict[str, Raw] = {}

@@ -13,7 +13,7 @@ from dragoman._json import Malformed, Raw
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_shapes import CALL_TYPES
 from dragoman.codec.parts.open_calls import MOST_WAITING
-from dragoman.codec.parts.open_parts import OpenCall
+from dragoman.codec.parts.open_parts import SHORT, OpenCall
 from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same, told_once
 from dragoman.codec.parts.unread_arguments import (
     lose_unread,
@@ -124,7 +124,7 @@ class Blocks:
 
     def _is_same_call(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> bool:
         """Whether a second start at an index is that of the call there: it has its id, or tells its name at last."""
-        if call.state == "whole" or not read_name(fields):
+        if call.state == "whole" or not read_name(fields) or read_text(fields.get("type")) not in ("", "tool_use"):
             return False
         if not call.name:
             return call.is_open()
@@ -176,6 +176,7 @@ class Blocks:
 
     def _open_text(self, fields: dict[str, Raw]) -> Block:
         block = Block("text")
+        self._assembly.begin_text()
         block.part = self._assembly.open_part(TextStart, native=rest_of(fields, "type", "text", "citations"))
         if bytes(memoryview(fields.get("text", UNSET))[:1]) != b'"' and len(fields) > 1:
             is_said = read(fields.get("text")) is not None
@@ -185,6 +186,7 @@ class Blocks:
         said = read(fields.get("text"))
         if text := loose_text(said, "content_block.text", self._assembly):
             self._assembly.add(block.part, self._assembly.lenient_text(text))
+            block.takes, block.opening = "", text  # the first delta is looked at: it may say that again
         else:
             block.unread = unread_words(fields, "type", "citations") or ("a text of another type" if said else "")
             block.takes = "" if block.unread else block.takes  # each delta is looked at
@@ -393,9 +395,12 @@ class Blocks:
             block = self.by_index[index] = Block(kind)
             block.part = self._assembly.open_part(TextStart if kind == "text" else ThinkingStart)
         if block.kind == kind and block.part is not None:
-            block.unread = ""
-            self._assembly.add(block.part, text)
-            return
+            if len(block.opening) > SHORT and text.startswith(block.opening):
+                # quirk: text-in-start-and-again
+                self._assembly.deviate("duplicate-final", f"content_block {index}", "the text of its start")
+                text = text[len(block.opening) :]
+            block.unread, block.opening, block.takes = "", "", TAKES[kind]
+            return self._assembly.add(block.part, text)
         self._assembly.deviate("wrong-type", f"content_block {index}", f"{kind}_delta")
         (self._assembly.text if kind == "text" else self._assembly.thinking)(text)
 

@@ -94,7 +94,7 @@ class Decoder:
         assembly = self._assembly
         if assembly.phase == "closed":
             return []
-        add_text = assembly.text
+        texts: list[str] = []  # those that came since anything else did
         try:
             for frame, _ in self._reader.feed(data):
                 if self._is_plain:
@@ -102,14 +102,25 @@ class Decoder:
                     if type(line) is PlainLine and line.done is False:
                         answer = line.message
                         if answer.thinking:
+                            self._say(texts)
                             assembly.thinking(answer.thinking)
                         if answer.content:
-                            add_text(answer.content)
+                            texts.append(answer.content)
                         continue
+                if texts:
+                    self._say(texts)
                 self._read_frame(frame)
         except TooLarge as problem:
+            self._say(texts)
             self._assembly.fail("too_large", str(problem))
+        if texts:
+            self._say(texts)
         return assembly.take()
+
+    def _say(self, texts: list[str]) -> None:
+        if texts:
+            self._assembly.texts(texts)
+            texts.clear()
 
     def close(self) -> list[Event]:
         """The body ended."""

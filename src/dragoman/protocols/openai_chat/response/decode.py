@@ -39,6 +39,7 @@ from dragoman.protocols.openai_chat.wire import (
 
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 _OBJECT_ARGUMENTS: Final = re.compile(rb'"(?:arguments|parameters|input)"\s*:\s*[{\[]')
+_NATIVE_REASON: Final = re.compile(rb'"native_finish_reason"\s*:\s*"(\w+)"')  # of a gateway's provider
 _NO_CHOICE: Final = -(1 << 62)  # before the first choice; no index is this
 
 
@@ -52,7 +53,7 @@ class Decoder:
 
     __slots__ = (
         "__weakref__", "_arguments", "_assembly", "_calls", "_choice", "_first_text", "_growth", "_kept",
-        "_passed_over", "_rare", "_reader", "_said", "_slots", "_thought", "_whole",
+        "_passed_over", "_rare", "_reader", "_slots", "_thought", "_whole",
     )  # fmt: skip
 
     def __init__(
@@ -74,7 +75,7 @@ class Decoder:
         self._choice: int | None = _NO_CHOICE  # the index of the choice that is read
         self._passed_over = False  # whether another choice came
         self._first_text = ""
-        self._said = self._thought = 0  # characters of text and of thinking that came in deltas
+        self._thought = 0  # characters of thinking that came in deltas
         self._arguments = NOTHING  # of a whole message's first call, as they stand there
         self._whole = False  # a whole message came, not in an event stream: its JSON's end is the end
 
@@ -85,11 +86,8 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes."""
-        if self._assembly.phase != "closed":
-            if (text := self._growth.take_alone(data)) is not None:
-                self._said += len(text)
-            else:
-                self._read(self._reader.feed(data))
+        if self._assembly.phase != "closed" and self._growth.take_alone(data) is None:
+            self._read(self._reader.feed(data))
         return self._assembly.take()
 
     def close(self) -> list[Event]:
@@ -133,8 +131,7 @@ class Decoder:
         growth = self._growth
         try:
             for data, name in frames:
-                if growth.kind and (text := growth.take(data, self._choice)) is not None:
-                    self._said += len(text)
+                if growth.kind and growth.take(data, self._choice) is not None:
                     continue
                 chunk = decode_chunk(data)
                 if type(chunk) is not Chunk:
@@ -159,7 +156,6 @@ class Decoder:
             self._kept.filters = Raw(bytes(filters))
         self._assembly.texts(texts)
         self._first_text = self._first_text or texts[0]
-        self._said += sum(map(len, texts))
         return True
 
     def _odd_frame(self, data: bytes, name: bytes) -> None:
@@ -352,10 +348,11 @@ class Decoder:
         if thinking:
             self._assembly.thinking(thinking)
             self._thought += len(thinking)
-        if content:
+        if thinking and content == thinking and self._first_text.lstrip()[:6] == "<think":
+            self._assembly.deviate("duplicate-final", "choices[0].delta.content")  # quirk: thinking-in-tags-and-beside
+        elif content:
             self._assembly.text(content)
             self._first_text = self._first_text or content
-            self._said += len(content)
             if not self._calls.is_watching:
                 self._growth.expect("text")
         if calls and len(calls) == 1:
@@ -390,10 +387,10 @@ class Decoder:
             self._assembly.thinking(thinking)
         if rare and not self._thought:
             rare.sealed_thinking(message)
-        content = self._unsaid(message.content or "", self._said, "content")
+        content = self._unsaid(message.content or "", said := self._assembly.said, "content")
         if content:
             self._assembly.text(content)
-        if rare and not self._said:
+        if rare and not said:
             rare.read(message)
         self._calls.compare_forms(message)
         for piece in message.tool_calls or ():
@@ -420,6 +417,9 @@ class Decoder:
         reason = REASONS.get(word) or foreign_reason(word)
         if reason is None:
             return  # quirk: finish-reason-empty-then-foreign
+        native = _NATIVE_REASON.search(data) if reason == "stop" else None
+        if native is not None and foreign_reason(native[1].decode()) == "failed":
+            reason, word = "failed", native[1].decode()  # quirk: failed-under-a-native-reason
         if reason == "failed":
             return self._fail(f"the provider ended the answer with finish_reason {word[:80]!r}")
         if word not in REASONS:

@@ -15,6 +15,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import note_unread_piece
+from dragoman.protocols.openai_responses.response.item import ARGUMENTS
 from dragoman.protocols.openai_responses.response.items import Items
 from dragoman.protocols.openai_responses.wire import EventPlace, ItemKind, Place, argument_text
 
@@ -102,7 +103,9 @@ def take_arguments(
         return items.doubt([item])
     note_unread_piece(item.call, value, *_ARGUMENTS_OF_STEP[step], arguments=text)
     if step == "delta":
-        if not (items.is_surplus(item, text) or item.is_doubtful):
+        if items.is_surplus(item, text) or item.is_doubtful:
+            return
+        if not (item.is_final and item.is_late(ARGUMENTS, text, assembly.deviate)):
             assembly.add_arguments(item.call, text)
     else:
         items.name_call(item, value)

@@ -363,7 +363,7 @@ class Decoder:
         event = read_place(value, self._assembly.deviate)
         if kind == ANNOTATION:
             told = as_list(value.get("annotation"))
-            self._items.tell(self._find(event, "message"), event.content_index, "annotations", told)
+            self._find(event, "message").tell(event.content_index, "annotations", told, self._assembly.deviate)
         elif kind == "response.output_item.added" or kind == "response.output_item.done":
             self._item_event(kind, event, value, place)
         elif kind == "response.content_part.done" or kind == "response.content_part.added":
@@ -442,7 +442,7 @@ class Decoder:
             else:
                 self._items.final_text(item, key, text_of(value.get("refusal") or value))
             if (odds := value.get("logprobs")) and key[0] == "text":
-                self._items.tell(item, key[1], "logprobs", as_list(odds), is_whole=step == "done")
+                item.tell(key[1], "logprobs", as_list(odds), self._assembly.deviate, is_whole=step == "done")
         return True
 
     def _find(self, event: EventPlace, kind: ItemKind) -> Item:

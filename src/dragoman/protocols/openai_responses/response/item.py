@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, TypeAlias
 
-from dragoman._json import Raw
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.codec.framing.body import Deviate
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.gathered import GatheredText
 from dragoman.protocols.openai_responses.response.told_apart import ToldApart
@@ -16,6 +18,7 @@ Key: TypeAlias = tuple[str, int]
 
 THINKING_GROUPS: Final = ("summary", "reasoning")
 NOWHERE: Final[Key] = ("", -1)
+ARGUMENTS: Final[Key] = ("arguments", 0)
 
 
 class Echo:
@@ -94,6 +97,8 @@ class Item:
         pieces: those of its open part.
         extras: native fields of its open part that came after the part's start.
         told: what events of their own told of its texts, for their ends.
+        ends: the texts whose ends came.
+        late: what an end told before its deltas came, and how much of that they have said since.
         echo: thinking that may say again what other thinking of it said; None until there is any.
         prefill: whole arguments that came when the item opened; they count when nothing else comes.
         call_id: the id of its call as the wire told it first.
@@ -105,8 +110,8 @@ class Item:
     """
 
     __slots__ = (
-        "call", "call_id", "done", "echo", "extras", "id", "index", "is_doubtful", "is_final", "is_named", "key",
-        "kind", "native", "part", "pieces", "prefill", "repeated", "said", "text_index", "told", "type",
+        "call", "call_id", "done", "echo", "ends", "extras", "id", "index", "is_doubtful", "is_final", "is_named",
+        "key", "kind", "late", "native", "part", "pieces", "prefill", "repeated", "said", "text_index", "told", "type",
     )  # fmt: skip
 
     def __init__(self, kind: ItemKind, index: int, *, id: str, type: str, native: dict[str, Raw]) -> None:
@@ -123,12 +128,47 @@ class Item:
         self.pieces = GatheredText()
         self.extras: dict[str, Raw] = {}
         self.told: ToldApart | None = None
+        self.late: dict[Key, tuple[str, int]] = {}
+        self.ends: set[Key] = set()
         self.echo: Echo | None = None
         self.prefill = ""
         self.call_id = ""
         self.is_named = self.is_doubtful = False
         self.is_final = self.done = False
         self.repeated = False
+
+    def end(self, key: Key) -> None:
+        """An event tells a whole text: each delta behind it is looked at."""
+        self.ends.add(key)
+        self.text_index = -1
+
+    def is_late(self, key: Key, text: str, deviate: Deviate) -> bool:
+        """Whether a delta says what an end has told before it, from where the last such delta stopped."""
+        told, at = self.late.get(key, ("", 0))
+        if text and told.startswith(text, at):
+            self.late[key] = told, at + len(text)
+            deviate("after-end", f"output[{self.index}]", "a delta behind its end")
+            return True
+        if text and key in self.ends:
+            self.late.pop(key, None)
+            deviate("part-not-opened", f"output[{self.index}]", "it goes on behind its end")
+        return False
+
+    def tell(self, index: int, name: str, values: list[Json], deviate: Deviate, *, is_whole: bool = False) -> None:
+        """An event tells entries of a list of a text, or all: pages that it cites, odds of its tokens."""
+        if self.kind != "message" or self.done or (self.key != ("text", index) and ("text", index) in self.said):
+            return deviate("after-end", f"output[{self.index}].content[{index}].{name}", "")
+        self.told = self.told or ToldApart(f"output[{self.index}]")
+        self.told.add(index, name, list(map(_json.raw, values)), is_whole=is_whole)
+
+    def in_parts(self, group: str, text: str) -> tuple[Key, str] | None:
+        """Whether a whole text is that of all parts of a group, which came in several: then the last of them, and what
+        they did not say."""
+        keys = [key for key in self.said if key[0] == group]
+        if len(keys) < 2 or not text.startswith(self.said[keys[0]].text()):
+            return None
+        said = "".join([self.said[key].text() for key in keys])
+        return (keys[-1], text[len(said) :]) if text.startswith(said) else None
 
     def text(self) -> str:
         """All that its parts said."""

@@ -19,9 +19,8 @@ from dragoman.codec.parts.unread_arguments import note_unread, note_words, tell_
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.gathered import GatheredText
 from dragoman.protocols.openai_responses.request.namespaces import offered_name
-from dragoman.protocols.openai_responses.response.item import NOWHERE, THINKING_GROUPS, Echo, Item, Key
+from dragoman.protocols.openai_responses.response.item import ARGUMENTS, NOWHERE, THINKING_GROUPS, Echo, Item, Key
 from dragoman.protocols.openai_responses.response.item_places import Places
-from dragoman.protocols.openai_responses.response.told_apart import ToldApart
 from dragoman.protocols.openai_responses.response.unmodelled import note_whole
 from dragoman.protocols.openai_responses.wire import (
     NAME,
@@ -158,7 +157,12 @@ class Items:
     # ------------------------------------------------------------ text and thinking
 
     def grow(self, item: Item, key: Key, text: str) -> None:
-        """Let a part of an item grow; it opens with its first text. Thinking that is said twice counts once."""
+        """A delta lets a part of an item grow; it opens with its first text. What an end told before counts once."""
+        if not (item.ends and item.is_late(key, text, self._assembly.deviate)):
+            self._say(item, key, text)
+
+    def _say(self, item: Item, key: Key, text: str) -> None:
+        """Thinking that is said twice counts once."""
         if not text:
             return
         if key[0] in THINKING_GROUPS:
@@ -183,6 +187,7 @@ class Items:
         if key[0] in _MARKS:
             fields["type"] = _MARKS[key[0]]
         kind = ThinkingStart if key[0] in THINKING_GROUPS else TextStart
+        self._assembly.begin_text()
         item.part = self._assembly.open_part(kind, native=make_native(fields))
         item.key = key
         item.text_index = key[1] if key[0] == "text" and not self._assembly.calls.may_lack() else -1
@@ -205,23 +210,20 @@ class Items:
 
     def final_text(self, item: Item, key: Key, text: str) -> None:
         """The whole text of a part, after its deltas or in their place."""
+        item.end(key)
         pieces = item.said.get(key)
         said = pieces.text() if pieces is not None else item.echo.said(key) if item.echo is not None else ""
-        if pieces is None and not said:
-            if text and not any(other.text() == text for other in item.said.values()):
-                self.grow(item, key, text)
+        if pieces is None and not said and any(other.text() == text for other in item.said.values()):
             return
+        if text != said and (parts := item.in_parts(key[0], text)) is not None:
+            self._assembly.deviate("final-differs", f"output[{item.index}]", "in other parts")
+            return self._say(item, *parts)
         if text.startswith(said):
-            self.grow(item, key, text[len(said) :])
+            self._say(item, key, text[len(said) :])
+            if len(text) > len(said):
+                item.late[key] = text, len(said)
         elif text:
             self._assembly.deviate("final-differs", f"output[{item.index}]")
-
-    def tell(self, item: Item, index: int, name: str, values: list[Json], *, is_whole: bool = False) -> None:
-        """An event tells entries of a list of a text, or all: pages that it cites, odds of its tokens."""
-        if item.kind != "message" or item.done or (item.key != ("text", index) and ("text", index) in item.said):
-            return self._assembly.deviate("after-end", f"output[{item.index}].content[{index}].{name}")
-        item.told = item.told or ToldApart(f"output[{item.index}]")
-        item.told.add(index, name, list(map(_json.raw, values)), is_whole=is_whole)
 
     def end_echo(self, item: Item) -> None:
         """The thinking of an item is whole: what was held because it seemed to be said twice, and was not, is told."""
@@ -249,7 +251,7 @@ class Items:
         self._assembly.deviate("final-differs", f"output[{item.index}]", "in other parts")
         whole, last = "".join(texts), next(reversed(item.said))
         if whole.startswith(item.text()):
-            self.grow(item, last, whole[len(item.text()) :])
+            self._say(item, last, whole[len(item.text()) :])
 
     def final_content(self, item: Item, index: int, value: Json, place: Place) -> None:
         """A whole entry of an item's `content`."""
@@ -310,6 +312,8 @@ class Items:
         item.is_final = True
         if text and item.call is not None:
             item.is_doubtful = False
+            if text.startswith(said := item.call.text.raw()):
+                item.late[ARGUMENTS] = text, len(said)
             tell_whole(item.call, text, f"output[{item.index}].arguments", self._assembly)
 
     def again(self, item: Item, fields: dict[str, Json], place: Place) -> None:

@@ -1,0 +1,65 @@
+"""Streams as they were reported: each read as it is meant, whole, byte by byte, and in pieces of other sizes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+
+from dragoman.events import Reply, fold
+from dragoman.pipe import Reader
+from dragoman.protocols import PROTOCOLS
+from dragoman.response_stages import Policy, nothing_fits, stages_for
+from found_answers import TOOLS
+from found_streams import CHAT, Stream
+from found_streams_elsewhere import ELSEWHERE
+from grammar import check
+
+STREAMS = (*CHAT, *ELSEWHERE)
+
+
+def read(stream: Stream, size: int) -> Reply:
+    numbers = itertools.count()
+
+    def new_id() -> str:
+        return f"{next(numbers):024d}"
+
+    names = frozenset(tool.name for tool in TOOLS)
+    decoder = PROTOCOLS[stream.protocol].decoder(new_id=new_id, offered_names=names, takes_nothing=nothing_fits(TOOLS))
+    reader = Reader(decoder, stages_for(TOOLS, Policy(), new_id=new_id))
+    events = [
+        event for start in range(0, len(stream.body), size) for event in reader.feed(stream.body[start : start + size])
+    ]
+    return fold(check([*events, *reader.close()]))
+
+
+def differences(stream: Stream, reply: Reply) -> list[str]:
+    calls = tuple((call.name, json.loads(call.arguments)) for call in reply.tool_calls)
+    usage = reply.usage
+    seen = {
+        "calls": (calls, stream.calls),
+        "text": (reply.text.strip(), stream.text.strip()),
+        "thinking": (reply.thinking.strip(), stream.thinking.strip()),
+        "stop": (reply.stop_reason, stream.stop),
+        "error": (reply.error is not None, stream.error),
+        "ids": (tuple(call.id for call in reply.tool_calls)[: len(stream.ids)], stream.ids),
+    }
+    if stream.usage is not None:
+        seen["usage"] = ((usage.input, usage.output, usage.cache_read or 0), stream.usage)
+    found = [f"{key}: {got!r} instead of {meant!r}" for key, (got, meant) in seen.items() if got != meant]
+    codes = {deviation.code for deviation in reply.deviations}
+    found += [f"no {code} among {sorted(codes)}" for code in stream.told if code not in codes]
+    ids = [call.id for call in reply.tool_calls]
+    return found + (["two calls of one id"] if len(set(ids)) < len(ids) else [])
+
+
+def test_there_are_more_than_two_hundred():
+    assert len(STREAMS) >= 240
+    assert len({stream.name for stream in STREAMS}) == len(STREAMS)
+
+
+@pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: stream.name)
+def test_each_stream_is_read_as_it_is_meant(stream: Stream):
+    for size in (len(stream.body), 1, 7, 100):
+        assert differences(stream, read(stream, size)) == [], size

@@ -1,0 +1,71 @@
+"""Pieces that say again what came: of a text all of it in one piece, of arguments each piece once more. White space
+before a call leaves with it, wherever a stream was cut."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import decode
+from dragoman.codec.parts.argument_text import ArgumentText
+from found_answers import LS, MISTRAL, TOOLS, hermes, qwen
+from found_streams import LONG, chunk, sse
+from test_written_calls import play_with
+
+ARGUMENTS = '{"command": "ls \\"src\\"", "list": [1, {"a": [true, null]}], "timeout": 5}'
+
+
+def cut(text: str, places: list[int]) -> list[str]:
+    ends = sorted({place % len(text) for place in places} | {0, len(text)})
+    return [text[start:end] for start, end in itertools.pairwise(ends)]
+
+
+def said(pieces: list[str]) -> str:
+    return decode(sse([*(chunk(content=piece) for piece in pieces), chunk("stop")]), "openai-chat").text
+
+
+PLACES = st.lists(st.integers(1, 500), min_size=3, max_size=12)
+
+
+@given(PLACES, st.integers(0, 20), st.sampled_from(["", " And more."]))
+def test_all_of_a_text_again_in_one_piece_counts_once(places: list[int], at: int, more: str):
+    pieces = cut(LONG, places)
+    at = max(3, at % (len(pieces) + 1))
+    before = "".join(pieces[:at])
+    if len(pieces) > 3 and len(before) > 24:
+        assert said([*pieces[:at], before + more, *pieces[at:]]) == before + more + "".join(pieces[at:])
+
+
+@given(st.lists(st.sampled_from(["a", "ab", "Row, row, ", "your boat.\n", "6", "ha "]), min_size=1, max_size=30))
+def test_small_pieces_are_what_they_seem(pieces: list[str]):
+    if not any(second.startswith(first) for first, second in itertools.pairwise(pieces[:5])):
+        assert said(pieces) == "".join(pieces)
+
+
+@given(PLACES, st.lists(st.booleans(), min_size=14, max_size=14))
+def test_arguments_that_each_piece_says_again_are_one_object(places: list[int], twice: list[bool]):
+    ends = itertools.accumulate(map(len, cut(ARGUMENTS, places)))
+    text = ArgumentText()
+    for end, is_twice in zip(ends, twice, strict=False):
+        for _ in range(1 + is_twice):
+            text.add(ARGUMENTS[:end])
+    settled = text.settle(proven=True)
+    assert settled.text is None or json.loads(settled.text) == json.loads(ARGUMENTS)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["\n", "\n\n", " ", "\r\n", "I look.", hermes(LS), qwen(*LS), MISTRAL, "</think>", "<think>"]),
+        min_size=1,
+        max_size=5,
+    ),
+    st.integers(1, 40),
+)
+def test_white_space_around_calls_and_thinking_does_not_depend_on_cuts(parts: list[str], size: int):
+    text = "".join(parts)
+    whole, cut_up = play_with(TOOLS, text, "stop", len(text)), play_with(TOOLS, text, "stop", size)
+    assert (whole.text, whole.thinking) == (cut_up.text, cut_up.thinking)
+    assert [call.arguments for call in whole.tool_calls] == [call.arguments for call in cut_up.tool_calls]

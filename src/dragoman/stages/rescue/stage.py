@@ -145,10 +145,9 @@ class Rescue:
                 self._parts[event.index] = Part(event, Scanner(families, markers, self._tools, whole=whole))
             case TextEnd() | ThinkingEnd():
                 self._end_part(event)
-            case ToolCallStart() | PartEvent():
-                self._answer_begins()
-                self._structured_event(event)
-            case ToolCallFailed():
+            case ToolCallStart() | PartEvent() | ToolCallFailed():
+                if not isinstance(event, ToolCallFailed):
+                    self._answer_begins()
                 self._structured_event(event)
             case Finish():
                 self._finish(event)
@@ -166,9 +165,8 @@ class Rescue:
         part = self._parts[event.index]
         found = None if part.scanner.passes(event.text) else part.scanner.feed(event.text)
         if found is None:
-            if part.index < 0 and not part.held and not part.scanner.family:
-                if event.text.isspace() and not part.is_thinking:  # it leaves with a call, if one follows
-                    return part.space.add(event.text)
+            is_blank = event.text.isspace() and not part.is_thinking  # it leaves with a call, if one follows
+            if part.index < 0 and not (part.held or part.scanner.family or is_blank):
                 self._begin(part)
             if part.index == event.index and not part.space and not part.held:
                 self._behind_calls(event.text)
@@ -223,8 +221,7 @@ class Rescue:
         """The part of the output ends, if one is open; an empty part that was nothing else is kept."""
         if part.index < 0 and event is not None and not part.held and not part.call and part.scanner.family == "":
             self._open(part)
-            if part.space:
-                self._out.append(TextDelta(part.index, part.space.take()))
+            self._out += [TextDelta(part.index, part.space.take())] if part.space else []
         if part.index < 0:
             return
         end = event or (ThinkingEnd if part.is_thinking else TextEnd)(part.index)
@@ -442,8 +439,7 @@ class Rescue:
         """Thinking behind a call of it."""
         for action in prose:
             self._ended.see(action.tag)
-        text = "".join(action.text for action in prose)
-        self._ended.read(text)
+        self._ended.read(text := "".join(action.text for action in prose))
         if text.strip():
             self._open_again(part)
             self._out.append(ThinkingDelta(part.index, text))

@@ -161,14 +161,17 @@ class Item:
         self.told = self.told or ToldApart(f"output[{self.index}]")
         self.told.add(index, name, list(map(_json.raw, values)), is_whole=is_whole)
 
-    def in_parts(self, group: str, text: str) -> tuple[Key, str] | None:
+    def in_parts(self, group: str, text: str, deviate: Deviate) -> tuple[Key, str] | None:
         """Whether a whole text is that of all parts of a group, which came in several: then the last of them, and what
         they did not say."""
         keys = [key for key in self.said if key[0] == group]
         if len(keys) < 2 or not text.startswith(self.said[keys[0]].text()):
             return None
         said = "".join([self.said[key].text() for key in keys])
-        return (keys[-1], text[len(said) :]) if text.startswith(said) else None
+        if not text.startswith(said):
+            return None
+        deviate("final-differs", f"output[{self.index}]", "in other parts")
+        return keys[-1], text[len(said) :]
 
     def text(self) -> str:
         """All that its parts said."""

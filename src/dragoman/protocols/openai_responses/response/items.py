@@ -215,13 +215,11 @@ class Items:
         said = pieces.text() if pieces is not None else item.echo.said(key) if item.echo is not None else ""
         if pieces is None and not said and any(other.text() == text for other in item.said.values()):
             return
-        if text != said and (parts := item.in_parts(key[0], text)) is not None:
-            self._assembly.deviate("final-differs", f"output[{item.index}]", "in other parts")
+        if text != said and (parts := item.in_parts(key[0], text, self._assembly.deviate)) is not None:
             return self._say(item, *parts)
         if text.startswith(said):
             self._say(item, key, text[len(said) :])
-            if len(text) > len(said):
-                item.late[key] = text, len(said)
+            item.late |= {key: (text, len(said))} if len(text) > len(said) else {}
         elif text:
             self._assembly.deviate("final-differs", f"output[{item.index}]")
 

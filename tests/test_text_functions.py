@@ -80,6 +80,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "stages/rescue/contexts.py kind_behind": {"kind": "```"},
     "stages/rescue/json_calls.py is_call": {"name": "f", "tools": Tools((Tool("f", "", Raw(b'{"type":"object"}')),))},
     "stages/rescue/quoted.py first_of": {"literals": ("<|im_end|>", "</tool_call>", "}")},
+    "stages/rescue/behind/sealed.py goes_on": {"keys": ("a", "key"), "is_whole": True},
     "stages/rescue/quoted.py is_begun": {
         "ends": ("</tool_call>",), "has_member": {"a"}.__contains__, "is_body": False, "is_ended": True,
     },

@@ -36,6 +36,24 @@ def describes(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
     return bool(members) and all(_is_described(key, item, schema, schema.member(shape, key)) for key, item in members)
 
 
+def is_template(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
+    """Whether arguments behind a marker show how a call is written: they are a schema, or one of them is dots or the
+    name of its own place in brackets. A type's name is a value there."""
+    if _is_schema(arguments) and not all(schema.has_member(key) for key in arguments):
+        return True
+    shape = schema.root()
+    texts = [(key, item) for key, item in arguments.items() if isinstance(item, str)]
+    return any(_is_shown(key, item, schema.member(shape, key)) for key, item in texts)
+
+
+def _is_shown(key: str, value: str, shape: Shape) -> bool:
+    """Whether a text is dots, or its key in brackets, and none of the values that are declared."""
+    said = value.strip()
+    if value in shape.words or value == shape.schema.get("const"):
+        return False
+    return said in _DOTS or (said[:1] in ("<", "{") and said.strip(_BRACKETS).strip().lower() == key.lower())
+
+
 def _is_described(key: str, value: Any, schema: ToolSchema, shape: Shape, depth: int = 0) -> bool:
     """Whether a value says what stands at its place. `shape`: what the schema says of it."""
     if depth > _DEEPEST:

@@ -60,7 +60,7 @@ class NearJson:
         has_inner_quotes: a string was read over quotes, so that what stands behind the object must be residue.
     """
 
-    __slots__ = ("_behind", "_ends", "_names", "_string", "_text", "_writer", "has_inner_quotes")
+    __slots__ = ("_behind", "_ends", "_last", "_names", "_string", "_text", "_writer", "has_inner_quotes")
 
     def __init__(self, writer: ArgumentWriter, string: StringText, text: str, names: frozenset[str]) -> None:
         """`string`: what has begun to read the open string. `names`: of the members that the schema knows."""
@@ -69,6 +69,7 @@ class NearJson:
         self._text = text
         self._names = names
         self._behind: dict[int, int] = {}  # where a comment begins → where what follows it does
+        self._last = ""  # character of a text that was read right before
         self._ends: dict[str, int] = {}  # the place of the next end of a comment, as far as it is known
         self.has_inner_quotes = False
 
@@ -201,7 +202,7 @@ class NearJson:
     # ------------------------------------------------------------ values
 
     def _read_value(self, state: State, place: int) -> tuple[State, int]:
-        mark = self._text[place]
+        mark, self._last = self._text[place], ""
         container = self._writer.container
         assert container is not None
         if mark == container.closer and container.kind == "[":
@@ -225,6 +226,7 @@ class NearJson:
             writer.note("repaired-arguments", "trailing comma")
             writer.gap[:] = [space for space in writer.gap if space != ","]
         writer.close()
+        self._last = ""
         return "after", place + 1
 
     def _read_after(self, place: int) -> tuple[State, int]:
@@ -241,6 +243,8 @@ class NearJson:
             raise Unreadable(f"expected the end of {'an object' if container.kind == '{' else 'a list'}, got {mark}")
         if container.kind == "[" and not (self._writer.gap or mark in "{["):
             raise Unreadable("expected a comma or the end of the list")
+        if self._last == ",":
+            raise Unreadable("a comma is missing behind a text that ends with one")
         self._writer.note("repaired-arguments", "missing comma")
         self._writer.gap.insert(0, ",")
         return goes_on, place
@@ -293,6 +297,7 @@ class NearJson:
             raise Unreadable("a quote before a comment has two readings")
         self._writer.put(string.taken())
         self._writer.end_string()
+        self._last = text[place - 1] if place > start else before[-1:]
         return place + 1
 
     def _ends_in_comment(self, start: int, place: int, before: str, inner: list[int]) -> bool:

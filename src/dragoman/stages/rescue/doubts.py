@@ -7,17 +7,22 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from dragoman import _json
 from dragoman._json import Json
 from dragoman.stages.rescue.behind.brackets import WRITTEN
 from dragoman.stages.rescue.cursor import Close, Family, Tools
 from dragoman.stages.rescue.json_calls import BRACED, IS_CALL, closes_before_its_end, is_call
 from dragoman.stages.rescue.markers import value_begins, value_ends
 from dragoman.stages.rescue.parts import Call
+from dragoman.stages.schema_words import is_template
+from dragoman.stages.torn_arguments import key_problem, value_problem
 
 #: Why a call is refused that has nothing of what it must have.
 EMPTY: Final = "it has no arguments, and its tool requires some: they may stand elsewhere"
 #: Why a call is refused a value of which took the next argument.
 HOLDS_NEXT: Final = "a value of it may hold the next argument: two readings"
+#: Why a call is refused that shows how one is written.
+TEMPLATE: Final = "its arguments are a schema, dots, or the names of their places: it shows how a call is written"
 #: Before a key: what begins an argument, and the tag in which the key stands as an attribute.
 _BEFORE: Final = re.compile(r"[<=>/\"',(]\s{0,8}\Z")
 _IN_TAG: Final = re.compile(r"(<?)[^\w<>]{0,3}([\w:|｜.-]{3,24})(?:\s{1,3}\w{2,5})?\s{0,2}=?\s{0,2}[\"']?\Z")
@@ -35,19 +40,28 @@ def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, famili
     """Why a call that seems to be whole may not be the one that was meant; "" where nothing shows that."""
     if end.passed == "}" and closes_before_its_end(tools.read(call.name, call.text.raw())):
         return BRACED
-    if arguments is None or not end.is_whole():
+    if not end.is_whole():
         return ""
-    if is_call(arguments, call.name, tools):
+    if arguments is not None and is_call(arguments, call.name, tools):
         return IS_CALL
-    value = tools.read(call.name, arguments)
+    written = call.text.raw() if arguments is None else arguments  # a defect is mended later on
+    value = tools.read(call.name, written)
     if value is None:
         return ""
     schema = tools.schema(call.name)
+    if is_template(value, schema):
+        return TEMPLATE
+    if problem := key_problem(value, schema):
+        return problem
+    ends = value_ends(families, call.family)
+    texts = _json.decode(written) if call.in_tags else None
+    if isinstance(texts, dict) and (problem := value_problem(texts, value, schema, ends)):
+        return problem
     required = schema.root().schema.get("required")
     lacking = {key for key in required if isinstance(key, str)} - value.keys() if isinstance(required, list) else set()
     if lacking and not value and end.passed != WRITTEN:
         return EMPTY
-    begins = value_begins(value_ends(families, call.family))
+    begins = value_begins(ends)
     words = frozenset(found[-1] for begin in begins if (found := _WORDS.findall(begin)))
     others = [key for key in schema.names() if words and key not in value and schema.has_member(key)]
     for text in _texts(value) if lacking or others else ():

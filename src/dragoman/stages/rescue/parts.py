@@ -9,6 +9,7 @@ from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.parts.settled_arguments import is_same
 from dragoman.events import Event, TextDelta, TextEnd, TextStart, ThinkingDelta, ThinkingEnd, ThinkingStart
 from dragoman.gathered import GatheredRuns, GatheredText
+from dragoman.stages.rescue.cursor import Open
 from dragoman.stages.rescue.runner import Found, Prose
 from dragoman.stages.rescue.scan import Scanner
 
@@ -22,13 +23,14 @@ TextEvent: TypeAlias = TextStart | ThinkingStart | TextDelta | ThinkingDelta | T
 class Call:
     """A rescued call that is open."""
 
-    __slots__ = ("family", "id", "index", "name", "text", "waits")
+    __slots__ = ("family", "id", "in_tags", "index", "name", "text", "waits")
 
-    def __init__(self, index: int, call_id: str, name: str, *, family: str, waits: bool) -> None:
+    def __init__(self, index: int, call_id: str, begun: Open, *, waits: bool) -> None:
         self.index = index
         self.id = call_id
-        self.name = name
-        self.family = family  # that wrote it
+        self.name = begun.name
+        self.family = begun.family  # that wrote it
+        self.in_tags = begun.in_tags
         self.text = ArgumentText()
         self.waits = waits  # it may say again what a structured call said
 

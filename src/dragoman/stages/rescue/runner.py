@@ -7,7 +7,7 @@ its arguments (`behind/kinds.py` says when), it has two readings and fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, TypeAlias, final
 
 import msgspec
@@ -16,6 +16,7 @@ from dragoman._json import Json
 from dragoman.gathered import GatheredRuns, GatheredText
 from dragoman.stages.rescue.behind.brackets import MAY_GO_ON, WRITTEN, Brackets
 from dragoman.stages.rescue.behind.kinds import AHEAD, GOES_ON, Facts, Kind, kind_of
+from dragoman.stages.rescue.behind.sealed import goes_on
 from dragoman.stages.rescue.cursor import BODY, MORE, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
 from dragoman.stages.rescue.json_calls import ARGUMENT_KEYS, NotOffered
 from dragoman.stages.rescue.markers import Markers
@@ -86,7 +87,7 @@ class Runner:
         self._arguments = GatheredText()  # the text of its arguments
         self._in_call = self._in_tags = False
         self._brackets: Brackets | None = None  # what reads on behind the last call
-        self._body: Close | None = None  # the last call closed by its own brackets, until it is known what follows
+        self._body: Close | None = None  # how the last call closed, until it is known what follows
 
     def is_in_call(self) -> bool:
         """Whether a call is open, or it is not known whether one is."""
@@ -162,8 +163,14 @@ class Runner:
                 while (kind := self._kind_behind()) is None:
                     yield MORE
                 if kind in GOES_ON:
-                    self._body = Close("", MAY_GO_ON)
-                    cursor.is_broken = self.is_spoilt = True
+                    self._refuse()
+            body = self._body
+            is_whole = body is not None and body.is_whole() and self.family.where != "message"
+            if is_whole and (keys := self._lacking()):
+                while (more := self._goes_on(keys)) is None:
+                    yield MORE
+                if more:
+                    self._refuse()
         if cursor.is_broken:
             if end := closing_of(opener):
                 yield from cursor.leave(end, self.family.openers)
@@ -171,6 +178,20 @@ class Runner:
         rest = cursor.rest()
         if cursor.ended and not rest.strip(_BETWEEN):
             cursor.skip(len(rest))
+
+    def _refuse(self) -> None:
+        """What stands behind the last call may be of it."""
+        self._body = Close("", MAY_GO_ON)
+        self.cursor.is_broken = self.is_spoilt = True
+
+    def _goes_on(self, keys: Collection[str]) -> bool | None:
+        """Whether arguments of these names, which the last call lacks, stand behind it; None while it is not known."""
+        text = self.cursor.rest()[:AHEAD]
+        begun = (one.start() for one in self._markers.openers.finditer(text) if one.group() not in self._markers.tags)
+        opener = next(begun, -1)
+        if opener >= 0:
+            return goes_on(text[:opener], keys, is_whole=True)
+        return goes_on(text, keys, is_whole=self.cursor.ended)
 
     def _kind_behind(self) -> Kind | None:
         """What stands behind the last call's brackets; None while it is not known. Words may go on behind it."""
@@ -198,6 +219,12 @@ class Runner:
         """Separators that were read behind the last call."""
         passed = self.cursor.passed()
         return passed[len(passed.rstrip(_BETWEEN)) :]
+
+    def _lacking(self) -> Collection[str]:
+        """The arguments, in whatever depth, that the last call lacks; where it has none, what holds some too."""
+        given = frozenset(_keys(self._tools.read(self._name, self._arguments.text())))
+        missing = self._tools.schema(self._name).names() - given
+        return missing if given or not missing else missing | ARGUMENT_KEYS
 
     def _facts(self) -> Facts:
         """What is known of the last call."""
@@ -244,14 +271,17 @@ class Runner:
         cursor.is_broken = not end.is_whole()
         if self._is_moved and end.is_whole():
             end = Close("", MOVED)
-        if end.by == BODY and not end.problem:
+        if end.is_whole():
             self._body = end
         else:
             self.found.add(end)
 
     def _settle_body(self, *, is_proven: bool) -> None:
-        """A call that its own brackets closed is told when it is known whether something stands behind it."""
-        if self._body is not None:
+        """A call is told when it is known whether something of it stands behind it."""
+        if self._body is not None and self._body.by != BODY:
+            self.found.add(self._body)
+            self._body = None
+        elif self._body is not None:
             passed = WRITTEN if self._last == WRITTEN else ""
             passed = "}" if self.cursor.passed().lstrip()[:1] == "}" else passed
             if self._brackets is not None:

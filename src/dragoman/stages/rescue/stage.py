@@ -274,7 +274,7 @@ class Rescue:
             self._found_calls += 1
             waits = any(name == action.name for name, _ in self._structured)
             index, id = self._fresh_index(), f"call_{self._new_id()}"
-            part.call = Call(index, id, action.name, family=action.family, waits=waits)
+            part.call = Call(index, id, action, waits=waits)
             self._out.append(Deviation("rescued-call", f"call {index}", action.family))
             if not waits:
                 self._out.append(ToolCallStart(index, id, action.name))

@@ -1,0 +1,62 @@
+"""What stands behind a call that its closing tag ended: words, or arguments that the call does not have.
+
+A call whose closing tag came too early has lost what follows it: `{}</tool_call>{"zone": "Rome"}</tool_call>`. A tool
+all of whose arguments are optional would run without them. So the text right behind such a call is looked at: an object
+or a member that names an argument of the tool which the call does not have is the rest of it. Tokens and tags in
+between say nothing. Words begin with none of that, so that nothing waits for more than the first of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+#: Characters behind a call in which its rest begins.
+AHEAD: Final = 200
+#: What closes a call or a value, separators, and tags and tokens, perhaps with a word before them: `analysis <|…|>`.
+_LEAD: Final = re.compile(
+    r"(?:[\s,;)}\]>]|```|[a-z]{2,8}+(?=\s{1,2}\{)|(?:\w{1,16}+\s{0,2})?(?:<[|｜/][^<>\"\n]{1,80}>|<[a-z_]{1,30}>))*+"
+)
+#: What may become one of these.
+_TAG_BEGINS: Final = re.compile(r"(?:\w{1,16}+\s{0,2})?<[^<>\n]{0,80}\Z|\w{0,16}+\s{0,2}\Z|`{1,2}\Z")
+_QUOTED: Final = re.compile(r"(\{\s{0,8})?[\"'“”‘’]([\w.-]{1,64}+)[\"'“”‘’]\s{0,8}[:=]")
+_QUOTED_BEGINS: Final = re.compile(r"\{\s{0,8}\Z|(?:\{\s{0,8})?[\"'“”‘’][\w.-]{0,64}+(?:[\"'“”‘’]\s{0,8})?\Z")
+_BARE: Final = re.compile(r"(\{\s{0,8})?([\w.-]{1,64}+)\s{0,8}(?:=(?!=)|:(?!//))")
+_BARE_BEGINS: Final = re.compile(r"(?:\{\s{0,8})?([\w.-]{1,64}+)\s{0,8}\Z")
+#: A tag that names a key.
+_NAMED: Final = re.compile(r"<[^<>=]{1,60}=\s?[\"']?([\w.-]{1,64}+)[\"']?[^<>]{0,40}>")
+#: What closes something, behind a member on a line of its own.
+_CLOSES: Final = re.compile(r"[)}\]]|</|<[|｜]")
+
+
+def goes_on(text: str, keys: Collection[str], *, is_whole: bool) -> bool | None:
+    """Whether the rest of a call's arguments begins a text; None while that is not known.
+
+    Args:
+        text: what stands behind the call's closing tag, up to the next call.
+        keys: of the arguments that the call does not have.
+        is_whole: no more of it comes.
+    """
+    is_sure = is_whole or len(text) >= AHEAD
+    lead = _LEAD.match(text)
+    assert lead is not None
+    words = text[lead.end() :]
+    if not is_sure and (not words or _TAG_BEGINS.match(words)):
+        return None
+    found = _QUOTED.match(words) or _BARE.match(words)
+    if found is not None and found[2] in keys:
+        if found.re is _QUOTED or found[1] or "\n" not in lead.group():
+            return True
+        if _CLOSES.search(words, found.end()):
+            return True
+        return False if is_sure else None
+    tag = _NAMED.match(words)
+    if tag is not None:
+        return tag[1] in keys
+    if is_sure:
+        return False
+    begun = _BARE_BEGINS.match(words)
+    if begun is not None:
+        return None if any(key.startswith(begun[1]) for key in keys) else False
+    return None if _QUOTED_BEGINS.match(words) or words[0] == "<" else False

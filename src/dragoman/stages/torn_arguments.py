@@ -1,0 +1,177 @@
+"""What shows that the markup of a call was damaged, though it can be read: its keys and values, held against its
+tool's schema.
+
+A key that nobody asked for may be one that lost or gained a character; a value may hold a piece of the tag that it
+stood in. Such a call has two readings: what is written, and what was meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from dragoman._json import Json
+from dragoman.stages.json_schema import Shape, ToolSchema
+
+#: Why a call is refused.
+OTHER_KEY: Final = "a key of it is none of its tool's, and is like one that it has not, or holds markup"
+MOVED_KEY: Final = "an argument of its tool stands inside of another one, which has none of that name"
+TORN_VALUE: Final = "a value of it holds a piece of the tags around it"
+NO_VALUE: Final = "a value of it is none of its type, and holds brackets, quotation marks or tags"
+
+#: What stands in markup, and in no key that a tool has not declared.
+_MARKUP: Final = re.compile(r"[{}<>()|\"'\n,=;]|/\Z|\A\W*\Z")
+_LETTERS: Final = re.compile(r"[\W_]+")
+#: In a value that is no text: marks of values and tags.
+_MARKS: Final = re.compile(r"[{}\[\]<>()|\"'/]")
+#: What stands in no number and no word of JSON.
+_NO_WORD: Final = re.compile(r"[^\w.+-]")
+_WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|true|false", re.IGNORECASE)
+#: The rest of a tag with an attribute.
+_ATTRIBUTE: Final = re.compile(r"\s*\w{1,20}=\"[^\"<>]{0,40}\"\s*>")
+#: Characters of a tag that is taken for a piece of another one, at least.
+_PIECE: Final = 4
+#: Characters of a key in which another one is no accident.
+_LONG: Final = 4
+#: Marks by which a damaged tag may differ, and a short one.
+_MOST_DAMAGE: Final = 2
+_SHORT: Final = 10
+_DEEPEST: Final = 32
+#: Characters of a key that are looked for in a value.
+_LONGEST_KEY: Final = 64
+
+
+def key_problem(value: dict[str, Json], schema: ToolSchema) -> str:
+    """Why the keys of arguments may not be those that were meant; "" where nothing shows that."""
+    for part, shape in _objects(value, schema):
+        known = shape.schema.get("properties")
+        if not isinstance(known, Mapping) or not known or shape.schema.get("additionalProperties", False) is not False:
+            continue
+        others = part.keys() - known.keys()
+        absent = known.keys() - part.keys()
+        if others and any(key not in part and key in known for key in shape.required):
+            return OTHER_KEY
+        for key in others:
+            if _MARKUP.search(key) or any(_is_like(key, one) for one in absent):
+                return OTHER_KEY
+            if part is not value and schema.has_member(key) and key not in value:
+                return MOVED_KEY
+    return ""
+
+
+def _objects(value: dict[str, Json], schema: ToolSchema) -> Iterator[tuple[dict[str, Json], Shape]]:
+    """The objects in arguments, each with what the schema says of it."""
+    unread: list[tuple[Json, Shape, int]] = [(value, schema.root(), 0)]
+    while unread:
+        part, shape, depth = unread.pop()
+        if depth > _DEEPEST:
+            continue
+        if isinstance(part, dict):
+            yield part, shape
+            unread += [(item, schema.member(shape, key), depth + 1) for key, item in part.items()]
+        elif isinstance(part, list):
+            unread += [(item, schema.item(shape), depth + 1) for item in part]
+
+
+def _is_like(key: str, one: str) -> bool:
+    """Whether a key is another one but for one character, its case, or what is no letter in it."""
+    bare, other = (_LETTERS.sub("", name).lower() for name in (key, one))
+    if bare == other:
+        return True
+    if len(key) == len(one) and len(one) < _LONG:
+        return sorted(key) == sorted(one)
+    return _distance(bare, other, 1) <= 1
+
+
+def value_problem(
+    written: Mapping[str, Any], read: Mapping[str, Json], schema: ToolSchema, ends: tuple[str, ...]
+) -> str:
+    """Why the values of arguments in tags may not be those that were meant.
+
+    Args:
+        written: as they stand there; `read`: as the schema wants them.
+        ends: the tags that end such values.
+    """
+    for key, text in written.items():
+        if not isinstance(text, str):
+            continue
+        if (
+            _ATTRIBUTE.match(text)
+            or (not text.rstrip().endswith(ends) and any(_is_torn(text, end) for end in ends))
+            or _holds_key(key, text, schema)
+        ):
+            return TORN_VALUE
+        shape = schema.member(schema.root(), key)
+        if shape.types is not None and "string" not in shape.types and not shape.is_decided:
+            value = read.get(key)
+            is_item = isinstance(value, list) and value == [text] and _is_list(text)
+            if is_item or (isinstance(value, str) and (_MARKS.search(text) or _is_marked(text))):
+                return NO_VALUE
+    return ""
+
+
+def _holds_key(key: str, text: str, schema: ToolSchema) -> bool:
+    """Whether a value begins with the rest of its key, and the end of the tag in which that stood."""
+    if schema.has_member(key) or ">" not in text[:_LONGEST_KEY]:
+        return False
+    end = text.find(">")
+    return any(one.startswith(key) and end <= len(one) - len(key) + 1 for one in schema.names())
+
+
+def _is_marked(text: str) -> bool:
+    """Whether a text is a number or a word of JSON but for marks in it."""
+    bare = _NO_WORD.sub("", text)
+    return bare != text.strip() and _WORD.fullmatch(bare) is not None
+
+
+def _is_list(text: str) -> bool:
+    """Whether the only item of a list may be the list, damaged."""
+    return text.count("[") != text.count("]") or ('"' in text and "]" in text)
+
+
+def _is_torn(text: str, end: str) -> bool:
+    """Whether a value ends with a damaged tag that ends values, or a piece of one, or begins with one that begins
+    them. Tags that close each other are its own, and a whole one of another spelling is."""
+    bare, size = text.strip(), len(end)
+    begun = bare.rfind("<")
+    piece = bare[begun:] if begun >= 0 else ""
+    if len(piece) >= _PIECE and end.startswith(piece) and end != piece:
+        return True
+    most = _MOST_DAMAGE if size >= _SHORT else 1
+    for length in range(size - most, size + most + 1) if bare[-1:] == end[-1:] and size > _PIECE else ():
+        tail = bare[-length:]
+        if len(tail) == length and _distance(tail, end, most) <= most:
+            return not _is_closed(bare)
+    if "value" not in end:
+        return False
+    opening = end.replace("</", "<")
+    head = bare[: bare.find(">", 0, size + most) + 1]
+    if head[:1] == "<" and f"</{head[1:]}" in bare:
+        return False
+    return (len(head) >= _PIECE and opening.endswith(head)) or _distance(head, opening, most) <= most
+
+
+def _is_closed(text: str) -> bool:
+    """Whether the last closing tag of a value closes one of the value's."""
+    before, mark, last = text.rpartition("</")
+    return bool(mark) and f"<{last.strip('> ')}" in before
+
+
+def _distance(one: str, other: str, most: int) -> int:
+    """How many characters are to be put, taken, exchanged or swapped to make one text of another; more than `most`
+    says as much as `most + 1`."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for at, mark in enumerate(one, 1):
+        last, before, row = before, row, [at]
+        for place, wanted in enumerate(other, 1):
+            cost = min(before[place] + 1, row[-1] + 1, before[place - 1] + (mark != wanted))
+            if at > 1 and place > 1 and mark == other[place - 2] and one[at - 2] == wanted:
+                cost = min(cost, last[place - 2] + 1)
+            row.append(cost)
+        if min(row) > most:
+            return most + 1
+    return row[-1]

@@ -1,0 +1,141 @@
+"""A call whose marks or keys are damaged, or which closes too early, in every form: what is delivered is what was
+meant, or nothing is.
+
+One character is missing, comes twice or has changed places with the next, or what closes the call stands somewhere in
+it. Values stay as they are: what is damaged beside one may be a mark of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dragoman import _json
+from dragoman.types import Tool
+from profiles import IS_SOAK
+from rescue_forms import FORMS, Calls, Form, Written
+from test_written_calls import delivered, exact, play_with
+
+TEXT, NUMBER, SWITCH = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+OPTIONS = {"type": "object", "properties": {"mode": NUMBER, "owner": TEXT}}
+#: Tools whose arguments are required, optional alone, and none.
+SCHEMAS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "run_command": ({"command": TEXT, "dry_run": SWITCH, "timeout": NUMBER}, ("command",)),
+    "write_file": (
+        {"path": TEXT, "content": TEXT, "options": OPTIONS, "tags": {"type": "array", "items": TEXT}},
+        ("path", "content"),
+    ),
+    "get_time": ({"zone": TEXT}, ()),
+    "find_files": ({"pattern": TEXT, "limit": NUMBER, "deep": SWITCH}, ()),
+    "ping": ({}, ()),
+    "add": ({"x": NUMBER, "y": NUMBER}, ("x", "y")),
+}
+TOOLS = tuple(
+    Tool(name, "", _json.raw({"type": "object", "properties": properties, "required": list(required)}))
+    for name, (properties, required) in SCHEMAS.items()
+)
+MEANT: Calls = [
+    ("run_command", {"command": "alpha", "timeout": 77}),
+    ("write_file", {"path": "alpha", "content": "omega", "options": {"mode": 88, "owner": "delta"}, "tags": ["sigma"]}),
+    ("get_time", {"zone": "Rome"}),
+    ("find_files", {"pattern": "alpha", "limit": 77, "deep": True}),
+    ("find_files", {"limit": 77}),
+    ("ping", {}),
+    ("add", {"x": 77, "y": 88}),
+]
+VALUES = ("alpha", "omega", "delta", "sigma", "Rome", "77", "88", "True", "true")
+#: Places in each call of each form; all of them in `make soak`.
+SAMPLE = 10_000 if IS_SOAK else 1
+#: Forms in which half of a call is another one: what stands around it names its tool too.
+TWICE = ("muse-glimmer: messages", "beam: tags")
+
+
+def places(text: str) -> list[int]:
+    """Places of marks and keys: none in a value, or right beside one."""
+    starts = [(at, value) for value in VALUES for at in range(len(text)) if text.startswith(value, at)]
+    beside = {place for at, value in starts for place in range(at - 2, at + len(value) + 2)}
+    return [place for place in range(len(text)) if place not in beside]
+
+
+def damaged(written: Written, place: int) -> Iterator[str]:
+    """All that is done at a place."""
+    text = written.text()
+    yield text[:place] + text[place + 1 :]
+    yield text[:place] + text[place] + text[place:]
+    yield text[:place] + text[place : place + 2][::-1] + text[place + 2 :]
+    ends = [closing.strip() for _, closing in written.calls if closing.strip()]
+    for before in ("", "}", "}}", ")", "{}") if place > len(written.lead) else ():
+        yield from (text[:place] + before + end + text[place:] for end in ("", *ends))
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+def test_what_is_delivered_is_what_was_meant(form: Form) -> None:
+    draw = random.Random(form.family + form.name)
+    for call in MEANT if f"{form.family}: {form.name}" not in TWICE else ():
+        written = form.write([call])
+        where = places(written.text())
+        for text in (text for place in draw.sample(where, min(SAMPLE, len(where))) for text in damaged(written, place)):
+            seen = exact(delivered(play_with(TOOLS, text, "stop", len(text))))
+            assert seen in ([], exact([call])), f"{text!r}: {seen}"
+
+
+OPTIONAL = ("get_time", {"zone": "Rome"})
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+def test_an_empty_call_before_an_object_with_its_arguments_fails(form: Form) -> None:
+    if form.where == "message":
+        return
+    empty = form.write([("get_time", {})]).text()
+    for joint in ("", " ", "\n", ", "):
+        for rest in ('{"zone": "Rome"}', '"zone": "Rome"}'):
+            text = f"{empty.rstrip()}{joint}{rest}"
+            for size in (len(text), 1):
+                assert delivered(play_with(TOOLS, text, "stop", size)) == [], text
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+def test_words_behind_an_empty_call_leave_it(form: Form) -> None:
+    if form.where == "message":
+        return
+    text = form.write([("get_time", {})]).text()
+    for words in ("Done.", "zonal: no.", "It took no zone: none was needed.", "[Here](x) it is.", "<b>Done</b>"):
+        for size in (len(text), 1):
+            assert delivered(play_with(TOOLS, f"{text.rstrip()}\n{words}", "stop", size)) == [("get_time", {})], words
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"type": "object", "properties": {"zone": {"type": "string"}}},
+        {"zone": "..."}, {"zone": "…"}, {"zone": "<zone>"}, {"zone": "{zone}"},
+    ],
+)  # fmt: skip
+def test_what_shows_how_a_call_is_written_is_none(arguments: dict[str, Any]) -> None:
+    for form in FORMS:
+        text = form.write([("get_time", arguments)]).text()
+        assert delivered(play_with(TOOLS, text, "stop", len(text))) == [], text
+
+
+@pytest.mark.parametrize("value", ["string", "<b>zone</b>", "a...", "<zone> is wet", "{}", "> zone", "</zone>"])
+def test_a_value_that_looks_like_it_is_one(value: str) -> None:
+    text = "<tool_call>" + json.dumps({"name": "get_time", "arguments": {"zone": value}}) + "</tool_call>"
+    assert delivered(play_with(TOOLS, text, "stop", len(text))) == [("get_time", {"zone": value})]
+
+
+@pytest.mark.parametrize(
+    "value", ["ag_value>a", "rg_value>a", "<arg_valu>a", "a</arg_valu", "a</rg_value>", "a</arg_val", "a</agr_value>"]
+)
+def test_a_value_with_a_piece_of_its_tags_is_none(value: str) -> None:
+    text = f"<tool_call>get_time<arg_key>zone</arg_key><arg_value>{value}</arg_value></tool_call>"
+    assert delivered(play_with(TOOLS, text, "stop", len(text))) == []
+
+
+@pytest.mark.parametrize("value", ["<value>a</value>", "<args_value>a</args_value>", "a > b", "a</b>", "</", "x </a>"])
+def test_tags_of_a_value_are_its_own(value: str) -> None:
+    text = f"<tool_call>get_time<arg_key>zone</arg_key><arg_value>{value}</arg_value></tool_call>"
+    assert delivered(play_with(TOOLS, text, "stop", len(text))) == [("get_time", {"zone": value})]

@@ -266,7 +266,8 @@ class Assembly:
             name: "" or None while unknown; the call opens when it is known.
             wait: hold the start event until `announce` (its id or name may still change).
         """
-        if not self._has_room(is_call=True):
+        self.opened_calls += 1
+        if not self._has_room():
             return OpenCall(-1, id or "", name or "", kind, state="failed")
         self._open()
         self.has_said = True
@@ -430,10 +431,9 @@ class Assembly:
         if self.calls.ripe:
             self.calls.settle_ripe(self)
 
-    def _has_room(self, *, is_call: bool = False) -> bool:
+    def _has_room(self) -> bool:
         """Whether another part may begin. A response of too many parts fails: a server that never ends makes them."""
         bounds = self.bounds
-        self.opened_calls += is_call
         if self.phase == "open" and self._next_index < bounds.parts and self.opened_calls <= bounds.calls:
             return True
         if problem := bounds.overrun(parts=self._next_index + 1, calls=self.opened_calls):

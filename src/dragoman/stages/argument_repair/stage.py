@@ -35,10 +35,12 @@ from dragoman.types import Tool, ToolCall
 
 _DEEPEST_ENCODING: Final = 3
 _MOST_REPEATS: Final = 3
+_FEW: Final = 8  # events that are looked at one by one sooner than sorted
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
 _JUDGED: Final = frozenset[type]({ToolCallStart, ToolCallEnd, Finish})
+_OF_CALLS: Final = frozenset[type]({ToolCallStart, ToolCallDelta, ToolCallEnd})
 _CALLS: Final = frozenset[type]({ToolCallStart, ToolCallDelta, ToolCallEnd, ToolCallFailed, Finish})
 
 
@@ -64,11 +66,14 @@ class ArgumentRepair:
         text = text_of(events, ToolCallDelta)
         if text is not None:
             return self._grow(events, text)
-        if not self._calls and self._are_fine(events):
+        fine = self._fine(events)
+        if fine is None:
             return events
         out: list[Event] = []
         for event in events:
-            if type(event) is ToolCallDelta:
+            if fine and type(event) in _OF_CALLS and index_of(event) in fine:
+                out.append(event)
+            elif type(event) is ToolCallDelta:
                 out += self._grow([event], event.text)
             elif type(event) is ToolCallStart:
                 self._start(event, out)
@@ -97,23 +102,26 @@ class ArgumentRepair:
         if schema is not None:
             self._calls[event.index] = _OpenCall(event, schema)
 
-    def _are_fine(self, events: Sequence[Event]) -> bool:
-        """Whether no call is to be mended: each one here begins and ends here, and fits."""
+    def _fine(self, events: Sequence[Event]) -> set[int] | None:
+        """The indices of the calls that need not be mended: each begins and ends here, and fits. None where that is
+        all of them, and nothing else is to be done."""
         begun: dict[int, ToolSchema] = {}
-        for event in of_kinds(events, _JUDGED):
+        fine: set[int] = set()
+        is_all = not self._calls
+        for event in events if len(events) <= _FEW else of_kinds(events, _JUDGED):
             if type(event) is ToolCallStart:
                 schema = self._schema_of(event)
-                if schema is not None and not self._live:
-                    return False
                 if schema is not None:
                     begun[event.index] = schema
             elif type(event) is ToolCallEnd:
                 schema = begun.pop(event.index, None)
-                if schema is not None and not schema.takes_as_is(event.call.arguments):
-                    return False
-            elif self._mended or self._failed:  # the end says so
-                return False
-        return not begun
+                if schema is not None and self._live and schema.takes_as_is(event.call.arguments):
+                    fine.add(event.index)
+                elif schema is not None:
+                    is_all = False
+            elif type(event) is Finish and (self._mended or self._failed):  # the end says so
+                is_all = False
+        return None if is_all and not begun else fine
 
     def _grow(self, events: list[Event], text: str) -> list[Event]:
         """Deltas of one call, of which this is the text. Those that came together leave as one."""

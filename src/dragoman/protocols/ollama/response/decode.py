@@ -152,7 +152,7 @@ class Decoder:
             self._is_plain = answer.tool_calls is None  # the next is like this one
             if not answer.tool_calls:
                 self._see_hidden(frame)
-            self._read_answer(answer, line, frame, lenient=False)
+            self._read_answer(answer, line, frame, is_alone=True)
         else:
             self._read_line(line, frame, is_known=True)
 
@@ -251,13 +251,16 @@ class Decoder:
             deviate("missing-field", "message.role", role or "")
         self._assembly.start(None, model, created)
 
-    def _read_answer(self, answer: Answer, line: Line, frame: bytes, *, lenient: bool) -> None:
-        """Thinking, then text, then calls: the order of the specification."""
+    def _read_answer(
+        self, answer: Answer, line: Line, frame: bytes, *, lenient: bool = False, is_alone: bool = False
+    ) -> None:
+        """Thinking, then text, then calls: the order of the specification. `is_alone`: the line says nothing else."""
         assembly = self._assembly
         check_entries(answer.tool_calls or (), assembly.bounds)
         if answer.thinking or answer.reasoning or answer.reasoning_content:
             self._read_thinking(answer, lenient=lenient)
-        is_plain = bool(answer.tool_calls) and _is_plain(answer.tool_calls or [], line, frame)
+        calls = answer.tool_calls or []
+        is_plain = bool(calls) and (is_alone or _is_usual(line)) and _is_plain(calls, line, frame)
         if answer.tool_calls and not is_plain and repeats_key(frame):
             for call in answer.tool_calls:
                 named = (call.function and call.function.name) or call.name
@@ -365,17 +368,21 @@ class Decoder:
 
 
 def _is_plain(calls: list[Call], line: Line, frame: bytes) -> bool:
-    """Whether the arguments of all calls of a line are objects, and no key stands twice in it."""
+    """Whether the arguments of all calls of a line are objects, and no key stands twice in it. See `_is_usual`."""
     arguments: list[Raw] = []
     for call in calls:
         function = call.function
         if function is None or function.parameters is not NOTHING or call.arguments is not NOTHING:
             return False
         arguments.append(function.arguments)
-    is_usual = line.delta is None and line.error is line.response is NOTHING
-    if not is_usual or (holds_more(line) and any(b"{" in bytes(getattr(line, name)) for name in NOT_MODELLED)):
-        return False
     return has_plain_parts(frame, line, arguments)
+
+
+def _is_usual(line: Line) -> bool:
+    """Whether nothing in a line but its message can hold an object."""
+    if line.delta is not None or not line.error is line.response is NOTHING:
+        return False
+    return not (holds_more(line) and any(b"{" in bytes(getattr(line, name)) for name in NOT_MODELLED))
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:

@@ -145,15 +145,17 @@ def fields_decoder(kind: type[S]) -> Callable[[bytes], tuple[S, dict[str, Raw]] 
 def lines_decoder(kind: type[T]) -> Callable[..., list[T] | None]:
     """A decoder of many Structs at once, one from each line; None when any is not JSON or does not fit.
 
-    Each line begins with `{` and ends with `}`: so two broken ones never make a whole one. It takes the lines, and
-    `joined`: the same as one text, where the caller has made it.
+    Each line begins with `{` and ends with `}`: two broken ones never make a whole one. `joined`: the same as one text.
     """
     run = msgspec.json.Decoder(kind).decode_lines
 
     def decode_lines(lines: list[bytes], joined: bytes = b"") -> list[T] | None:
         try:
-            run(lines[-1])  # what came at once ends otherwise than it goes on: most are not all of one kind for that
-            values = run(joined or b"\n".join(lines))
+            values = run(
+                lines[-1]
+            )  # what came at once ends otherwise than it goes on: most are not of one kind for that
+            if len(lines) > 1:
+                values = run(joined or b"\n".join(lines))
         except _UNREADABLE:
             return None
         return values if len(values) == len(lines) else None  # a line may hold two

@@ -23,6 +23,7 @@ _MANY: Final = 12  # events with more than which it is worth to try again
 _SMALL: Final = 4096  # bytes that hold too few events or lines for one
 _BEGINNING: Final = 4  # events with which a response begins, and those with which it ends: role, name; reason, usage
 _ENDING: Final = 4
+_STARTS: Final = b'"name":"'  # in an event with which a call begins: those behind it may be alike
 _first_byte: Final[Callable[[bytes], int]] = itemgetter(0)
 _last_byte: Final[Callable[[bytes], int]] = itemgetter(-1)
 _OPENED: Final = {ord("{")}
@@ -177,11 +178,15 @@ class EventLines:
         self._goes_on = True
         yield from zip(lines[:begin], repeat(name))
         lines = lines[begin:]
-        for end in (len(lines), len(lines) - _ENDING):
-            if end > _MANY and decoder.read_batch(lines[:end]):
-                lines = lines[end:]
-                break
-        yield from zip(lines, repeat(name))
+        rest = _without_batch(lines, decoder, _MANY)
+        places = map(bytes.rfind, lines, repeat(_STARTS)) if len(rest) == len(lines) > _MANY else ()
+        if starts := [number for number, place in enumerate(places) if place >= 0]:
+            yield from zip(_without_batch(lines[: starts[0]], decoder, _FEW), repeat(name))
+            for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+                yield lines[start], name
+                yield from zip(_without_batch(lines[start + 1 : end], decoder, _FEW), repeat(name))
+            return
+        yield from zip(rest, repeat(name))
 
     def close(self, rest: bytes) -> Iterator[Frame]:
         """The body ended, perhaps in the middle of a line."""
@@ -269,6 +274,14 @@ class EventLines:
                 return
         if is_named and any(known.startswith(name) for known in self._of_calls):
             yield b"event: " + name, b""
+
+
+def _without_batch(lines: list[bytes], decoder: ReadsBatches, few: int) -> list[bytes]:
+    """The events that are left where the decoder has taken those before them at once. `few` are not worth a try."""
+    for end in (len(lines), len(lines) - _ENDING):
+        if end > few and decoder.read_batch(lines[:end]):
+            return lines[end:]
+    return lines
 
 
 def with_line_feeds(data: bytes) -> bytes:

@@ -234,7 +234,7 @@ def last_frames_that_stay() -> Iterator[Mutant]:
     alike = ("tests/codec/test_delta_batch.py", "tests/protocols/test_delta_batches.py")
     events, at_once = f"{FOLDER}/openai_responses/response/call_events.py", ("tests/protocols/test_call_events.py",)
     told_once, unread = ("tests/test_repeated_arguments.py",), "dragoman/codec/parts/unread_arguments.py"
-    odd_numbers = ("tests/test_odd_numbers.py",)
+    settled, odd_numbers = "dragoman/codec/parts/settled_arguments.py", ("tests/test_odd_numbers.py",)
     for path, old, new, tests in (
         (batch, "and frame.endswith(self._tail)", "", alike),
         (batch, "self._head and frame.startswith(self._head) and", "self._head and", alike),
@@ -256,8 +256,8 @@ def last_frames_that_stay() -> Iterator[Mutant]:
         (messages, "\n                    last.forget()\n", "\n", alike),
         (keys, "and text.startswith(inner, start)", "", told_once),
         (unread, "is str and value[:1].isalnum()", "is str", ("tests/test_unread_arguments.py",)),
-        (keys, "_json.is_written_of(read, text) and all(", "all(", told_once),
-        (keys, " and all(map(has_plain_keys, map(bytes, parts)))", "", told_once),
+        (keys, "    if not _json.is_written_of(read, text):\n        return False\n", "", told_once),
+        (keys, "        if not has_plain_keys(bytes(part)):\n            return False\n", "        pass\n", told_once),
         (keys, "_has_colons(text, len(members)) or _json.is_written_of(members, text)", "True", told_once),
         (keys, "[:1] != b'\"' and not _is_canonical(value):", "[:1] != b'\"' and False:", told_once),
         (
@@ -267,14 +267,26 @@ def last_frames_that_stay() -> Iterator[Mutant]:
             TOLD_TWICE,
         ),
         (
+            f"{FOLDER}/gemini/response/calls.py",
+            "is_usual and is_plain_object(text := ",
+            "is_usual and (text := ",
+            odd_numbers,
+        ),
+        (
             f"{FOLDER}/ollama/response/calls.py",
-            "if is_plain else is_plain_object",
-            "if True else is_plain_object",
+            " and is_plain_object(text)):",
+            "):",
             odd_numbers,
         ),
         (events, "if is_usual and _json.encode(event) == data", "if is_usual", at_once),
         (events, ' and "content" not in event.item', "", at_once),
         (events, '{"item_id": event.item_id, ', "{", at_once),
+        (
+            settled,
+            "type(_json.decode(text)) is not _json.Malformed and not",
+            "_json.is_json(text) and not",
+            odd_numbers,
+        ),
     ):
         name = f"last frame: {path.rpartition('/')[2]}: {old.strip()[:50]!r} becomes {new!r}"
         yield Mutant("openai-chat", path, old, new, name, tests=tests)

@@ -56,9 +56,15 @@ class Reader:
                 self._kind = type(events[0])
                 self._route = [stage for stage in self._stages if self._kind in stage.handles]
             for stage in self._route:
-                if (passed := stage.feed(events)) is not events:
+                if (passed := stage.feed(events)) is events:
+                    continue
+                is_held = not passed and self._kind in stage.handles
+                if not (is_held or (len(passed) == 1 and type(passed[0]) is self._kind)):
                     self._kind = None
                     return _pass(passed, self._stages[self._stages.index(stage) + 1 :])
+                if is_held:  # those behind see nothing, and the same ones will see the next
+                    return passed
+                events = passed
             return events
         if not events:  # as while a whole answer comes
             return events

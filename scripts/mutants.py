@@ -185,13 +185,13 @@ def looks_that_are_gone() -> Iterator[Mutant]:
         ("openai-responses", f"{responses}/delta_batch.py", "or joined.count(b'\"delta\"') > len(lines)", ""),
         ("openai-responses", f"{responses}/delta_batch.py", "not is_alone and joined.count(b'\"output_index\"') > len(lines)", "False"),  # noqa: E501
         ("openai-responses", f"{responses}/item_places.py", "self.by_id(id) is at_index", "True"),
-        ("gemini-generate", gemini, "self._partial is None and not", "not"),
-        ("gemini-generate", gemini, "not self._pieced and ", ""),
+        ("gemini-generate", gemini, "or self._partial is not None ", ""),
+        ("gemini-generate", gemini, " or self._pieced:", ":"),
         ("gemini-generate", "gemini/wire.py", "call.will_continue is call.arguments is", "call.will_continue is"),
         ("gemini-generate", "gemini/wire.py", " is call.parameters is NOTHING", " is NOTHING"),
         ("gemini-generate", "gemini/wire.py", "call.partialArgs is None\n        and ", ""),
         ("ollama-chat", ollama, "and function.parameters is NOTHING", ""),
-        ("ollama-chat", ollama, "and call.arguments is NOTHING", ""),
+        ("ollama-chat", ollama, "call.arguments is NOTHING and ", ""),
         ("ollama-chat", ollama, "and (not call.name or call.name == function.name)", ""),
         ("ollama-chat", ollama, "and self._last is None", ""),
     ]  # fmt: skip
@@ -274,8 +274,8 @@ def last_frames_that_stay() -> Iterator[Mutant]:
         ),
         (
             f"{FOLDER}/ollama/response/calls.py",
-            " and is_plain_object(text)):",
-            "):",
+            "if is_plain else is_plain_object(text)",
+            "if True else is_plain_object(text)",
             odd_numbers,
         ),
         (events, "if is_usual and _json.encode(event) == data", "if is_usual", at_once),

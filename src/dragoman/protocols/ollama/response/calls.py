@@ -63,22 +63,20 @@ class CallReader:
             is_plain: its arguments stand in their place alone, an object in which no key stands twice.
         """
         function = call.function
-        if (
-            function is None
-            or not (name := function.name)
-            or self._last is not None
-            or call.name not in (None, "", name)
+        if not (
+            function is not None
+            and function.name
+            and (is_plain or (call.arguments is NOTHING and function.parameters is NOTHING))
+            and (not call.name or call.name == function.name)
+            and self._last is None
         ):
             return False
         text = _json.raw_text(function.arguments)
-        if is_plain:
-            if '"' not in text:  # it has no arguments
-                return False
-        elif not (function.parameters is NOTHING and call.arguments is NOTHING and is_plain_object(text)):
+        if not ('"' in text if is_plain else is_plain_object(text)):
             return False
         if not call.id and not call.type:
             self._assembly.deviate("missing-type", f"message.tool_calls[{number}]", severity="note")
-        self._assembly.whole_call(call.id, name, text, is_plain=True)
+        self._assembly.whole_call(call.id, function.name, text, is_plain=True)
         return True
 
     def read(self, call: Call, where: str) -> None:

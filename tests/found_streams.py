@@ -632,7 +632,8 @@ ENDS = (
     chat(
         "an error event",
         chunk(content="I l"),
-        'event: error\ndata: {"error":{"message":"Failed to call a function.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=bash>"}}\n\n',
+        'event: error\ndata: {"error":{"message":"Failed to call a function.","type":"invalid_request_error",'
+        '"code":"tool_use_failed","failed_generation":"<function=bash>"}}\n\n',
         finish=None,
         text="I l",
         stop="error",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -138,6 +140,68 @@ def test_a_shipper_that_stood_still_takes_nothing_that_was_leased_since(
         assert counters.totals([4]) == {4: 50}
         counters._place.expire(4, "a", 40, clock[0] - SILENT_SECONDS)
         assert counters.totals([4]) == {4: 40}
+
+
+class _Tidied:
+    """A `Place`; something happens after it was tidied."""
+
+    def __init__(self, place: Any, then: Callable[[], None]) -> None:
+        self._place, self._then = place, then
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._place, name)
+
+    def tidy(self) -> None:
+        self._place.tidy()
+        self._then()
+
+
+@pytest.mark.parametrize("kind", REMOTE)
+def test_who_ended_is_counted_once_when_two_shippers_look_after_some_days(
+    tmp_path: Path, counting: CountingEngines, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One forgets the share of who ended, and another one looks before the holder is forgotten, too: it looked like one
+    who used the account and never asked."""
+    clock, ended = [1_000.0], {"gone"}
+    seed = Seed(0, {"a": 0})
+    rows = {4: {"a": 10, "gone": 30}}
+    opened = counting.open(
+        kind, tmp_path, lambda account: seed, lambda: {"a"}, lambda: clock[0], ended=lambda: set(ended)
+    )
+    with opened as counters:
+        assert isinstance(counters, RemoteCounters)
+        place, roster = counters._place, counters._roster
+        other = RemoteCounters(place, roster)
+        monkeypatch.setattr(roster, "release", ended.difference_update, raising=False)
+        epoch = counters.greet("a")
+        assert counters.take(Claim(4, "a", 1, Facts(10), 0, 0, 100, 1, epoch)).outcome == "granted"
+        counters.sweep(lambda accounts: rows)
+        assert counters.totals([4]) == {4: 40}
+        ended.add("gone")
+        clock[0] += 3 * 86_400.0
+        counters._place = _Tidied(place, lambda: other.sweep(lambda accounts: rows))  # type: ignore[assignment]
+        counters.sweep(lambda accounts: rows)
+        assert counters.totals([4]) == {4: 40}
+
+
+@pytest.mark.parametrize("kind", REMOTE)
+def test_who_ended_before_an_account_was_filled_is_remembered_from_then(
+    tmp_path: Path, counting: CountingEngines, kind: str
+) -> None:
+    """It told what it used at the beginning of a life, and nobody asked for the account until two days later."""
+    clock, ended = [1_000.0], {"gone"}
+    seed = Seed(30, {"a": 0}, frozenset(ended))
+    rows = {4: {"gone": 30}}
+    opened = counting.open(kind, tmp_path, lambda account: seed, lambda: {"a"}, lambda: clock[0], ended=lambda: ended)
+    with opened as counters:
+        assert isinstance(counters, RemoteCounters)
+        epoch = counters.greet("gone", [Claim(4, "gone", 1, Facts(30), 0, 0, 100, 1, "")])
+        clock[0] += 1.9 * 86_400.0
+        assert counters.take(Claim(4, "a", 1, Facts(), 0, 0, 100, 1, epoch)).outcome == "granted"
+        clock[0] += 0.2 * 86_400.0  # the holder has ended less than a day ago
+        for _ in range(3):
+            counters.sweep(lambda accounts: rows)
+            assert counters.totals([4]) == {4: 30}
 
 
 @pytest.mark.parametrize("fault", OVERDRAFT_FAULTS)

@@ -11,8 +11,8 @@ from dragoman.ledger.limits.accounts import TOKENS
 from dragoman.ledger.limits.leases import LEASE_SECONDS, SILENT_SECONDS
 from dragoman.ledger.stores.schema import ADJUSTED
 
-#: Of what stands here; a database of a later one is used as it is.
-VERSION: Final = "5"
+#: Of what stands here; a database of a later one is used as it is, so what an earlier one asks is answered still.
+VERSION: Final = "6"
 
 TABLES: Final = f"""
 CREATE TABLE IF NOT EXISTS holder(
@@ -67,7 +67,7 @@ DECLARE kept counter_account; BEGIN
   UPDATE counter_account SET is_seeded = true, adjusted = adjusted_of, closed = closed_of + coalesce((
     SELECT sum(greatest(told, seed.amount)) FROM counter_share JOIN unnest(who, used) AS seed(holder, amount)
     USING (holder) WHERE account = which AND counter_share.amount IS NULL), 0) WHERE id = which;
-  UPDATE counter_share SET amount = NULL WHERE account = which AND holder = ANY(gone);
+  UPDATE counter_share SET amount = NULL, seen = counter_clock(given) WHERE account = which AND holder = ANY(gone);
   INSERT INTO counter_share SELECT which, seed.holder, seed.amount, 0, counter_clock(given), seed.amount
     FROM unnest(who, used) AS seed(holder, amount) ON CONFLICT(account, holder) DO UPDATE
     SET amount = greatest(counter_share.amount, excluded.amount) WHERE counter_share.amount IS NOT NULL;
@@ -162,7 +162,9 @@ DECLARE kept counter_account; is_new boolean; BEGIN
     UPDATE counter_account SET closed = closed + spent WHERE id = which;
   END IF; END $$;
 
-CREATE OR REPLACE FUNCTION counter_expire(which bigint, who text, used bigint, given float8, since float8) RETURNS void
+DROP FUNCTION IF EXISTS counter_expire(bigint, text, bigint, float8); -- of version 4, which asks the next one now
+CREATE OR REPLACE FUNCTION counter_expire(
+  which bigint, who text, used bigint, given float8, since float8 DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE kept counter_account; BEGIN
   SELECT * INTO kept FROM counter_account WHERE id = which AND life = counter_epoch() FOR UPDATE;

@@ -272,8 +272,9 @@ class RemoteCounters:
         for account, amount in listing.adjusted.items():
             if is_recorded(account) and known[account].get(ADJUSTED, 0) != amount:
                 self._place.correct(account, known[account].get(ADJUSTED, 0))
-        self._place.tidy()
         self._roster.release(over)
+        # After the release: who ended and has no share any more would be one who never asked.
+        self._place.tidy()
 
     def divide(self, holder: str, wanted: int) -> int:
         """As `Roster.divide`. Raises CountersAway."""

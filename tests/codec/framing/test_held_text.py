@@ -195,6 +195,7 @@ LISTS = {
     "stages/rescue/behind/brackets.py _open": "1,000 at most",
     "stages/rescue/code.py _waiting": "32 at most",
     "stages/rescue/families/gemma.py _open": "brackets that are open, which a bound ends",
+    "stages/rescue/parts.py behind": "1,000 at most",
     "stages/rescue/stage.py _out": "of one read",
     "stages/thinking/stage.py _out": "of one read",
     "tool_emulation/structured.py _out": "of one read",

@@ -56,10 +56,49 @@ def test_a_broken_request_does_not_end_the_answer_before_it(small: Running) -> N
     assert int(re.findall(rb"content-length: (\d+)", answer)[0]) == len(payload(answer)) > 0
 
 
+@pytest.mark.parametrize(
+    "behind", [*BROKEN, VERSION * 40, b"POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\nx"]
+)
+def test_who_sends_on_behind_a_broken_request_is_not_reset(small: Running, behind: bytes) -> None:
+    """The reset could take the answers before it from the client."""
+    small.answer(stream_of("openai-chat", reply("text")))
+    with closing(socket.create_connection(("127.0.0.1", small.gateway.port), timeout=10)) as connection:
+        connection.sendall(GOOD + behind)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        for _ in range(3):
+            connection.sendall(b"x" * 1000)
+            time.sleep(0.02)
+    assert answer.startswith(b"HTTP/1.1 200 OK")
+
+
 def test_more_than_may_wait_are_not_taken(small: Running) -> None:
     small.answer(stream_of("openai-chat", reply("text")))
     answer = talk(small, GOOD + VERSION * 40)
     assert 5 <= answer.count(b"HTTP/1.1 200 OK") == answer.count(b"HTTP/1.1 ") <= 6
+
+
+@pytest.mark.parametrize("cut", [1, 6, 20, len(VERSION) - 1, len(VERSION)])
+def test_the_end_of_a_body_is_not_counted_as_the_next_head(small: Running, cut: int) -> None:
+    """They came at once, and the beginning of a head was refused as one of so many bytes."""
+    small.answer(stream_of("openai-chat", reply("text")))
+    body = BODY.replace(b"Hi", b"Hi" * 60_000)
+    first = post(body, f"content-length: {len(body)}")
+    with closing(socket.create_connection(("127.0.0.1", small.gateway.port), timeout=10)) as connection:
+        connection.sendall(first[:1000])
+        time.sleep(0.05)
+        connection.sendall(first[1000:] + VERSION[:cut])
+        time.sleep(0.05)
+        connection.sendall(VERSION[cut:])
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.count(b"HTTP/1.1 200 OK") == answer.count(b"HTTP/1.1 ") == 2
+    assert answer.count(b'{"version":"') == 1
+
+
+@pytest.mark.parametrize("broken", [b"/\x01", b"\x80", b"*\x80", b""])
+def test_a_head_request_that_broke_at_its_target_gets_no_body(small: Running, broken: bytes) -> None:
+    head, _, body = talk(small, b"HEAD " + broken + b" HTTP/1.1\r\nhost: localhost\r\n\r\n").partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert body == b""
 
 
 @pytest.mark.parametrize("broken", ["x\xe9: 1", ": v", "a: b\r\n c", "content-length: -1", "x: a\x00b"])

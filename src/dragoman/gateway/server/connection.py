@@ -155,9 +155,15 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def _close(self) -> None:
+        """No more is answered. Where more comes it is read away until the client has read its answers: closing at once
+        would take them from it."""
         self._is_closing = True
+        self._let_go()
         if self._transport is not None:
-            self._transport.close()
+            if not self._is_discarding or self._transport.is_closing():
+                self._transport.close()
+            elif self._transport.can_write_eof():
+                self._transport.write_eof()
             self._arm(self._limits.linger_seconds)
 
     def _arm(self, seconds: float) -> None:
@@ -198,6 +204,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._is_discarding or self._is_closing:
+            self._is_discarding = True
             return
         try:
             self._feed(data)
@@ -222,7 +229,7 @@ class Connection(asyncio.Protocol):
             self._loop.call_soon(self._read_on)
 
     def _feed(self, data: bytes) -> None:
-        rest = data
+        rest, lines = data, self._lines  # others are begun where a request ends: then the next one's share is unknown
         while rest:
             try:
                 self._parser.feed_data(rest)
@@ -236,7 +243,7 @@ class Connection(asyncio.Protocol):
                 again = request_heads.without_upgrade(self._parser.get_method(), self._target, version, self._fields)
                 rest = again + rest[upgrade.args[0] :]
                 self._parser = httptools.HttpRequestParser(self)
-        if self._head is None and (self._task is None or self._head_size):
+        if self._head is None and self._lines is lines and (self._task is None or self._head_size):
             self._unheaded += len(data)
             if self._unheaded > self._limits.head:
                 raise BrokenRequest(request_heads.too_large_head(self._limits))
@@ -325,12 +332,8 @@ class Connection(asyncio.Protocol):
             return
         self._due, self._patience = _NEVER, 0.0
         is_chunked = self._version != "1.0"
-        keeps = is_chunked and not self._is_closing and self._parser.should_keep_alive()
-        keeps = keeps and not self._application.is_draining
-        if self._large is not None:
-            body = self._large.getvalue()
-        else:
-            body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        keeps = is_chunked and not self._application.is_draining and self._parser.should_keep_alive()
+        body = b"".join(self._body) if self._large is None else self._large.getvalue()
         received = Received(head, body, keeps, is_chunked, self._is_admitted, self._charge)
         self._begin()
         if self._task is None:
@@ -409,7 +412,7 @@ class Connection(asyncio.Protocol):
 
     def _settle(self, response_writer: HttpResponseWriter) -> None:
         """A response is over: take the next request, or close."""
-        if self._transport is None or self._is_discarding:
+        if self._transport is None:
             return
         is_last = not (response_writer.is_whole and response_writer.keeps)
         if is_last or (self._is_closing and not self._waiting):
@@ -421,16 +424,16 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, failure: Failure) -> None:
         if self._task is not None:  # a later request on the connection is broken: answer those before it, take no more
-            self._is_closing, self._due = True, _NEVER
+            self._is_closing, self._is_discarding, self._due = True, True, _NEVER
             self._let_go(and_waiting=False)
             return
         fields = self._fields or dict(zip(*request_heads.decoded(self._lines), strict=False))
-        method = self._parser.get_method().decode("ascii") if self._target else "GET"
+        method = request_heads.method_of(self._parser.get_method(), self._target)
         head = self._head or Head(method, self._target.decode("ascii", "replace"), fields, self._address)
         self._answer_and_close(head, self._application.refuse(head, failure))
 
     def _answer_and_close(self, head: Head, answer: Answer) -> None:
-        """Refuse a request whose body may still be coming: closing at once would take the answer from the client."""
+        """Refuse a request whose body may still be coming."""
         self._is_discarding, self._patience = True, 0.0
         self._let_go()
         if answer.pause:
@@ -440,11 +443,7 @@ class Connection(asyncio.Protocol):
             self._send_and_close(head, answer)
 
     def _send_and_close(self, head: Head, answer: Answer) -> None:
-        if self._transport is None:
-            return
-        has_body = head.method != "HEAD"
-        response_writer = HttpResponseWriter(self._transport, self._gate, has_body, is_chunked=True, keeps=False)
-        response_writer.send(answer)
-        if self._transport.can_write_eof():
-            self._transport.write_eof()
-        self._arm(self._limits.linger_seconds)
+        if self._transport is not None:
+            has_body = head.method != "HEAD"
+            HttpResponseWriter(self._transport, self._gate, has_body, is_chunked=True, keeps=False).send(answer)
+            self._close()

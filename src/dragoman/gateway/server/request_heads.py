@@ -79,6 +79,12 @@ def origin_form(target: str, fields: dict[str, str]) -> str:
     return rest if rest[:1] == "/" else f"/{rest}"
 
 
+def method_of(method: bytes, target: bytes) -> str:
+    """The method of a head that broke. `method`: the parser's word, which is its first one where none came; it is
+    HEAD where the target was broken in its first bytes, and an answer to that has no body."""
+    return method.decode("ascii") if target or method == b"HEAD" else "GET"
+
+
 def check_framing(version: str, fields: Mapping[str, str]) -> None:
     """Where a request ends must be beyond doubt, or a proxy before us may count requests otherwise than we do.
 

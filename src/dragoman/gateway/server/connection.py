@@ -212,7 +212,7 @@ class Connection(asyncio.Protocol):
                 seconds, self._patience = self._patience, 0.0
                 self._arm(seconds)
         except httptools.HttpParserCallbackError as problem:
-            cause = problem.__context__
+            cause = request_heads.cause_of(problem)
             if isinstance(cause, BrokenRequest):
                 self._refuse(cause.failure)
             elif not isinstance(cause, Answered):

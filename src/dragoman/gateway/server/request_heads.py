@@ -30,6 +30,15 @@ class BrokenRequest(Exception):
         self.failure = failure
 
 
+def cause_of(problem: BaseException) -> BaseException | None:
+    """What a callback raised, for which the parser raised `problem`. A refusal's trace is forgotten: the parser keeps
+    what was raised, and it would keep the parser and the connection until somebody looks for garbage."""
+    cause = problem.__context__
+    if isinstance(cause, BrokenRequest | Answered):
+        problem.__traceback__ = cause.__traceback__ = None
+    return cause
+
+
 def read_fields(lines: Sequence[bytes], limits: Limits) -> dict[str, str]:
     """The fields of a head by their names, in lower case. `lines`: names and values as they came, in turns.
 

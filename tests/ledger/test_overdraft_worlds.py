@@ -122,6 +122,28 @@ def test_who_overdrew_what_it_never_asked_for_and_died_is_counted(
         world.open.__exit__(None, None, None)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_attempt_that_goes_on_for_long_keeps_what_is_set_apart(
+    tmp_path: Path, counting: CountingEngines, kind: str
+) -> None:
+    """Its lease is no more than it needs, so its worker had nothing to tell, seemed silent, and others were given it:
+    no row says yet what a first request costs."""
+    world = _RealWorld(counting, kind, tmp_path)
+    account = world.charge(0).account
+    try:
+        first, other = world.workers
+        world.admit(first, 0, LIMIT - 10)
+        for _ in range(3):
+            for _ in range(int(SILENT_SECONDS)):
+                world.tick(first)
+            world.sweep()
+            world.admit(other, 0, 20)
+            assert other.used(account) == 0
+        world.end()
+    finally:
+        world.open.__exit__(None, None, None)
+
+
 @pytest.mark.parametrize("kind", REMOTE)
 def test_a_shipper_that_stood_still_takes_nothing_that_was_leased_since(
     tmp_path: Path, counting: CountingEngines, kind: str

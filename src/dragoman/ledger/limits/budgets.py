@@ -16,7 +16,7 @@ import msgspec
 
 from dragoman.ledger.interfaces import Account, Claim, Counters, CountersAway, Lease
 from dragoman.ledger.limits.accounts import Charge, Need
-from dragoman.ledger.limits.leases import PARTS, Balance
+from dragoman.ledger.limits.leases import LEASE_SECONDS, PARTS, Balance
 
 #: Seconds of its need that a worker leases ahead, and the part of a limit that it leases ahead at most.
 _AUTONOMY: Final = 10.0
@@ -29,6 +29,9 @@ _REFUSED_FOR: Final = 0.1
 _AWAY_FOR: Final = 0.5
 #: Seconds for which it is remembered who leases, and between two questions to a ledger that did not answer as asked.
 _SEEN_FOR: Final = 1.0
+#: Seconds after the last call until what was set apart since is told, where nothing else is to tell: who seems silent
+#: (`leases.SILENT_SECONDS`) has what it told.
+_TOLD_AFTER: Final = LEASE_SECONDS / 2
 _PAUSE: Final = 4.0
 #: Accounts that are told in one second only since this worker's part of an overdraft has grown.
 _MOST_TOLD: Final = 50
@@ -210,9 +213,10 @@ class Budgets:
         for account, line in tuple(self._lines.items()):
             balance = line.balance
             is_beyond = line.leased is not None  # also where a call of which no answer came makes it look exact
-            if is_beyond or (
+            is_due = line.is_idle and balance.used != line.told and self._now() >= line.asked + _TOLD_AFTER
+            if is_beyond or is_due or (
                 not balance.is_exact and (line.is_idle or balance.is_tight or balance.used > balance.held)
-            ):
+            ):  # fmt: skip
                 self._tell(line)
             elif line.part is not None and line.part < self._part and line.charge.overdraft and told < _MOST_TOLD:
                 told += 1

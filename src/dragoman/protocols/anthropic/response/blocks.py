@@ -399,7 +399,9 @@ class Blocks:
                 # quirk: text-in-start-and-again
                 self._assembly.deviate("duplicate-final", f"content_block {index}", "the text of its start")
                 text = text[len(block.opening) :]
-            block.unread, block.opening, block.takes = "", "", TAKES[kind]
+            block.unread, block.opening = "", ""
+            # Where a call may lack arguments, each delta is looked at: it may have them.
+            block.takes = "" if self._assembly.calls.may_lack() else TAKES[kind]
             return self._assembly.add(block.part, text)
         self._assembly.deviate("wrong-type", f"content_block {index}", f"{kind}_delta")
         (self._assembly.text if kind == "text" else self._assembly.thinking)(text)

@@ -193,8 +193,7 @@ class Blocks:
         return block
 
     def _open_thinking(self, fields: dict[str, Raw]) -> Block:
-        block = Block("thinking")
-        key = "thinking"
+        block, key = Block("thinking"), "thinking"
         if read_text(fields.get("text")) and not read_text(fields.get(key)):
             # quirk: thinking-block-with-text
             self._assembly.deviate("sibling-key", "content_block.text", "thinking")
@@ -400,8 +399,7 @@ class Blocks:
                 self._assembly.deviate("duplicate-final", f"content_block {index}", "the text of its start")
                 text = text[len(block.opening) :]
             block.unread, block.opening = "", ""
-            # Where a call may lack arguments, each delta is looked at: it may have them.
-            block.takes = "" if self._assembly.calls.may_lack() else TAKES[kind]
+            block.takes = "" if self._assembly.calls.may_lack() else TAKES[kind]  # "": a delta may have what one lacks
             return self._assembly.add(block.part, text)
         self._assembly.deviate("wrong-type", f"content_block {index}", f"{kind}_delta")
         (self._assembly.text if kind == "text" else self._assembly.thinking)(text)

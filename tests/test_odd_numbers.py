@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal, localcontext
 from typing import Any
 
@@ -25,7 +25,7 @@ from dragoman.codec.errors.context_overflow import read_overflow
 from dragoman.codec.errors.retry_after import read_wait, wait_in_words
 from dragoman.config.quotas import read_amount
 from dragoman.errors import ConfigError
-from dragoman.events import fold
+from dragoman.events import ToolCallDelta, fold
 from dragoman.gateway.relay import refusal
 from dragoman.gateway.telemetry.rate_limits import limit_headers
 from dragoman.money import make_rates, nano_from_usd
@@ -37,6 +37,22 @@ from places import counter, said
 from rescue_cases import TOOLS, load_rescue_cases
 from test_deep_fields import answer, marked, request
 from two_calls import CALLS, WIRES, wire_body
+from wires import (
+    Frame,
+    arguments_delta,
+    block_of,
+    body_of,
+    chat_call,
+    chat_piece,
+    chat_stream,
+    function_call,
+    item_added,
+    item_done,
+    json_delta,
+    messages_stream,
+    responses_stream,
+    tool_use,
+)  # fmt: skip
 
 #: As JSON has them, the longest that are read among them.
 NUMBERS = (
@@ -230,6 +246,45 @@ def test_no_call_runs_with_a_number_out_of_range_in_a_member_that_its_tool_does_
         reply = fold([*reader.feed((_WITH_CALL[protocol] % told).encode()), *reader.close()])
         assert [call.arguments for call in reply.tool_calls] == ([arguments] if is_fine else []), member
         assert (reply.error is None) is is_fine
+
+
+#: A stream with a call `f` of these pieces of arguments.
+_STREAMS: dict[str, Callable[[list[str]], list[Frame]]] = {
+    "openai-chat": lambda pieces: chat_stream(chat_call("f"), *map(chat_piece, pieces)),
+    "anthropic-messages": lambda pieces: messages_stream(*block_of(tool_use("f"), *map(json_delta, pieces))),
+    "openai-responses": lambda pieces: responses_stream(
+        item_added(function_call("f")), *map(arguments_delta, pieces), item_done(function_call("f", "".join(pieces)))
+    ),
+}
+
+
+@pytest.mark.parametrize("protocol", _STREAMS)
+@pytest.mark.parametrize("size", [7, 10_000])
+@pytest.mark.parametrize(("number", "is_fine"), [("7", True), ("-1e309", False), ("9" * 309 + ".5", False)])
+def test_no_arguments_leave_whole_that_fail_for_a_number(protocol: str, size: int, number: str, is_fine: bool) -> None:
+    """What reads the deltas of such a call as JSON would have an infinite number, before it hears of the failure."""
+    schema = b'{"type":"object","properties":{"path":{"type":"string"},"edits":{"type":"array"}}}'
+    for name in ("path", "edits", "note"):
+        for value in (number, f'[{{"line":{number}}}]'):
+            arguments = f'{{"{name}":{value},"other":1}}'
+            pieces = [arguments[at : at + size] for at in range(0, len(arguments), size)]
+            stages = stages_for((Tool("f", "", Raw(schema)),), Policy(), new_id=counter())
+            reader = Reader(PROTOCOLS[protocol].decoder(new_id=counter(), offered_names=frozenset(["f"])), stages)
+            frames = [body_of(protocol, [frame]) for frame in _STREAMS[protocol](pieces)]
+            frames = [frame.replace(b"data: [DONE]\n\n", b"") for frame in frames]
+            events = [event for frame in frames for event in reader.feed(frame)] + reader.close()
+            left = "".join(event.text for event in events if isinstance(event, ToolCallDelta))
+            assert _is_json(left) is bool(fold(events).tool_calls), arguments
+            assert not is_fine or fold(events).tool_calls, arguments
+            assert is_fine or name == "path" or fold(events).failed_calls, arguments
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e400", "9" * 5_000])

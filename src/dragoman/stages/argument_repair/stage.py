@@ -129,7 +129,8 @@ class ArgumentRepair:
         call = self._calls.get(index)
         if call is None:
             return events
-        if not call.size and call.schema.takes_as_is(text):
+        # The call has not ended: nobody has seen that numbers can be held which its schema does not name.
+        if not call.size and call.schema.takes_as_is(text) and type(_json.decode(text)) is not _json.Malformed:
             call.unread = text
             call.size = len(text)
             left = text

@@ -48,6 +48,8 @@ MEANT: Calls = [
     ("add", {"x": 77, "y": 88}),
 ]
 VALUES = ("alpha", "omega", "delta", "sigma", "Rome", "77", "88", "True", "true")
+#: A tool with an argument more, which the calls before a tool's answer lack.
+FINDING = {"type": "object", "properties": {**SCHEMAS["find_files"][0], "zone": TEXT}}
 #: Places in each call of each form; all of them in `make soak`.
 SAMPLE = 10_000 if IS_SOAK else 1
 #: Forms in which half of a call is another one: what stands around it names its tool too.
@@ -108,6 +110,27 @@ def test_words_behind_an_empty_call_leave_it(form: Form) -> None:
             assert delivered(play_with(TOOLS, f"{text.rstrip()}\n{words}", "stop", size)) == [("get_time", {})], words
 
 
+#: What a server that does not stop in time lets through behind a call.
+ANSWERS = [
+    '<tool_response>\n{"zone": "Rome"}\n</tool_response>', "<function_results>\nzone=1)\n</function_results>",
+    '<|im_end|>\n<|im_start|>user\n{"zone": "Rome"}', '<|observation|>\n{"zone": "Rome"}',
+]  # fmt: skip
+#: Words that name an argument, behind a closing tag.
+NAMING = ("zone: Rome (Italy)", "zone = [none]</s>", "[zone: any](x), {zone}", "zone: <b>Rome</b>")
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+def test_a_tools_answer_behind_a_call_leaves_it(form: Form) -> None:
+    if form.where == "message":
+        return
+    call = ("find_files", {"pattern": "alpha", "limit": 77})
+    tools = (*TOOLS[:3], Tool("find_files", "", _json.raw(FINDING)))
+    text = form.write([call]).text().rstrip()
+    for answer in (*ANSWERS, *(NAMING if text.endswith(">") else ())):
+        for size in (len(text) + len(answer) + 1, 1):
+            assert delivered(play_with(tools, f"{text}\n{answer}", "stop", size)) == [call], answer
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -139,3 +162,23 @@ def test_a_value_with_a_piece_of_its_tags_is_none(value: str) -> None:
 def test_tags_of_a_value_are_its_own(value: str) -> None:
     text = f"<tool_call>get_time<arg_key>zone</arg_key><arg_value>{value}</arg_value></tool_call>"
     assert delivered(play_with(TOOLS, text, "stop", len(text))) == [("get_time", {"zone": value})]
+
+
+@pytest.mark.parametrize(
+    "value", ['type="text">', 'class="a">b</a>', 'name="x">', 'href="/a">b\n', "    ...\n", " ..."]
+)
+def test_a_piece_of_html_or_code_is_a_value(value: str) -> None:
+    call = ("get_time", {"zone": value})
+    for form in FORMS:
+        if form.closes == "tag" and not form.trims and not any(bad in value for bad in form.never):
+            text = form.write([call]).text()
+            assert delivered(play_with(TOOLS, text, "stop", len(text))) == [call], text
+
+
+def test_a_schema_is_a_value_where_any_object_is() -> None:
+    tool = Tool("save", "", _json.raw({"type": "object", "properties": {"schema": {"type": "object"}}}))
+    call = ("save", {"schema": {"type": "object", "properties": {"zone": {"type": "string"}}}})
+    for form in FORMS:
+        if form.family != "minimax-m3":  # it tells no types
+            text = form.write([call]).text()
+            assert delivered(play_with((tool,), text, "stop", len(text))) == [call], text

@@ -47,11 +47,12 @@ def is_template(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
 
 
 def _is_shown(key: str, value: str, shape: Shape) -> bool:
-    """Whether a text is dots, or its key in brackets, and none of the values that are declared."""
+    """Whether a text is dots, or its key in brackets, and none of the values that are declared. Dots with blanks
+    around them are code: the body of a function of Python."""
     said = value.strip()
     if value in shape.words or value == shape.schema.get("const"):
         return False
-    return said in _DOTS or (said[:1] in ("<", "{") and said.strip(_BRACKETS).strip().lower() == key.lower())
+    return value in _DOTS or (said[:1] in ("<", "{") and said.strip(_BRACKETS).strip().lower() == key.lower())
 
 
 def _is_described(key: str, value: Any, schema: ToolSchema, shape: Shape, depth: int = 0) -> bool:
@@ -66,7 +67,7 @@ def _is_described(key: str, value: Any, schema: ToolSchema, shape: Shape, depth:
     if not isinstance(value, dict) or not value:
         return False
     if _is_schema(value) and not _declares(shape, "type"):
-        return True
+        return not _takes_schemas(value, shape)
     return all(_is_described(name, one, schema, schema.member(shape, name), depth + 1) for name, one in value.items())
 
 
@@ -91,6 +92,13 @@ def _is_schema(value: Mapping[str, Any]) -> bool:
     types = named if isinstance(named, list) else [named]
     are_types = bool(types) and all(isinstance(kind, str) and kind.lower() in {*_TYPES, "null"} for kind in types)
     return are_types and value.keys() <= _KEYWORDS
+
+
+def _takes_schemas(value: Mapping[str, Any], shape: Shape) -> bool:
+    """Whether a schema with members stands where an object of any members may: its declaration has none to repeat."""
+    return (
+        "properties" in value and "properties" not in shape.schema and (shape.types is None or "object" in shape.types)
+    )
 
 
 def _declares(shape: Shape, key: str) -> bool:

@@ -28,8 +28,10 @@ _MARKS: Final = re.compile(r"[{}\[\]<>()|\"'/]")
 #: What stands in no number and no word of JSON.
 _NO_WORD: Final = re.compile(r"[^\w.+-]")
 _WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|true|false", re.IGNORECASE)
-#: The rest of a tag with an attribute.
-_ATTRIBUTE: Final = re.compile(r"\s*\w{1,20}=\"[^\"<>]{0,40}\"\s*>")
+#: The rest of a tag with an attribute that says of what type a value is: those of other names begin texts of HTML.
+_ATTRIBUTE: Final = re.compile(
+    r"\s*(?:string=\"(?:true|false)\"|type=\"(?:string|number|integer|boolean|array|object|null)\")\s*>"
+)
 #: Characters of a tag that is taken for a piece of another one, at least.
 _PIECE: Final = 4
 #: Characters of a key in which another one is no accident.

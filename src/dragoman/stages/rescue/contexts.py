@@ -160,6 +160,21 @@ def opened_by(text: str) -> str:
     return _tag(text)
 
 
+def others_begin(text: str) -> int:
+    """Where in a text a tool's answer, an example or somebody else's turn begins; its length where none does."""
+    for mark in MARK.finditer(text):
+        name, token = mark["name"], mark.group()
+        if name is not None and shown_by(name):
+            return mark.start()
+        if mark["other"] is not None and token not in _SHOWING:
+            return mark.start()
+        if mark["speaker"] is not None and opened_by(token):
+            rest = text[mark.end() :]
+            if not any(one.startswith(rest) for one in _ASSISTANTS):  # it may become one
+                return mark.start()
+    return len(text)
+
+
 def _tag(text: str) -> str:
     """What is open behind a tag that has begun, and goes on."""
     found = _OPEN_TAG.match(text)

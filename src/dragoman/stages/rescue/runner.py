@@ -17,6 +17,7 @@ from dragoman.gathered import GatheredRuns, GatheredText
 from dragoman.stages.rescue.behind.brackets import MAY_GO_ON, WRITTEN, Brackets
 from dragoman.stages.rescue.behind.kinds import AHEAD, GOES_ON, Facts, Kind, kind_of
 from dragoman.stages.rescue.behind.sealed import goes_on
+from dragoman.stages.rescue.contexts import others_begin
 from dragoman.stages.rescue.cursor import BODY, MORE, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
 from dragoman.stages.rescue.json_calls import ARGUMENT_KEYS, NotOffered
 from dragoman.stages.rescue.markers import Markers
@@ -159,18 +160,9 @@ class Runner:
         cursor = self.cursor
         if not cursor.is_broken:
             yield from self.family.residue_behind(cursor)
-            if self._body is not None and not cursor.is_sealed and self.family.where != "message":
-                while (kind := self._kind_behind()) is None:
-                    yield MORE
-                if kind in GOES_ON:
-                    self._refuse()
-            body = self._body
-            is_whole = body is not None and body.is_whole() and self.family.where != "message"
-            if is_whole and (keys := self._lacking()):
-                while (more := self._goes_on(keys)) is None:
-                    yield MORE
-                if more:
-                    self._refuse()
+            passed = cursor.passed()
+            if self._body is not None and self.family.where != "message" and others_begin(passed) == len(passed):
+                yield from self._look_behind()
         if cursor.is_broken:
             if end := closing_of(opener):
                 yield from cursor.leave(end, self.family.openers)
@@ -178,6 +170,20 @@ class Runner:
         rest = cursor.rest()
         if cursor.ended and not rest.strip(_BETWEEN):
             cursor.skip(len(rest))
+
+    def _look_behind(self) -> Parser:
+        """Refuse the last call where what stands behind it may be of it."""
+        if not self.cursor.is_sealed:
+            while (kind := self._kind_behind()) is None:
+                yield MORE
+            if kind in GOES_ON:
+                self._refuse()
+        is_whole = self._body is not None and self._body.is_whole()
+        if is_whole and (keys := self._lacking()):
+            while (more := self._goes_on(keys)) is None:
+                yield MORE
+            if more:
+                self._refuse()
 
     def _refuse(self) -> None:
         """What stands behind the last call may be of it."""
@@ -188,10 +194,8 @@ class Runner:
         """Whether arguments of these names, which the last call lacks, stand behind it; None while it is not known."""
         text = self.cursor.rest()[:AHEAD]
         begun = (one.start() for one in self._markers.openers.finditer(text) if one.group() not in self._markers.tags)
-        opener = next(begun, -1)
-        if opener >= 0:
-            return goes_on(text[:opener], keys, is_whole=True)
-        return goes_on(text, keys, is_whole=self.cursor.ended)
+        stop = others_begin(text[: next(begun, len(text))])
+        return goes_on(text[:stop], keys, is_whole=self.cursor.ended or stop < len(text))
 
     def _kind_behind(self) -> Kind | None:
         """What stands behind the last call's brackets; None while it is not known. Words may go on behind it."""
@@ -200,7 +204,8 @@ class Runner:
         begun = (
             found.start() for found in self._markers.openers.finditer(text) if found.group() not in self._markers.tags
         )
-        opener = next(begun, len(text))
+        first = next(begun, len(text))
+        opener = others_begin(text[:first])
         end = min((place for _, one in self._tags if (place := text.find(one)) >= 0), default=len(text))
         stop = min(opener, end)
         if stop == len(text) < AHEAD and not self.cursor.ended:
@@ -210,7 +215,7 @@ class Runner:
             return "nothing"
         facts = self._facts()
         kind = kind_of(text[:stop], facts, is_closed=is_closed)
-        if kind in ("nothing", "words") and not is_closed:
+        if kind in ("nothing", "words") and not (is_closed or opener < first):
             self._brackets = facts.brackets()
             self._brackets.feed(between)
         return kind

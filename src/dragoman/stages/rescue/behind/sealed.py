@@ -3,7 +3,9 @@
 A call whose closing tag came too early has lost what follows it: `{}</tool_call>{"zone": "Rome"}</tool_call>`. A tool
 all of whose arguments are optional would run without them. So the text right behind such a call is looked at: an object
 or a member that names an argument of the tool which the call does not have is the rest of it. Tokens and tags in
-between say nothing. Words begin with none of that, so that nothing waits for more than the first of them.
+between say nothing. Words begin with none of that, so that nothing waits for more than the first of them. A key and a
+colon may begin words too: on a line of their own, or behind blanks, they are a member where something closes behind
+them that nothing opened there. The caller ends the text where a tool's answer or somebody else's turn begins.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from typing import Final
+
+from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 #: Characters behind a call in which its rest begins.
 AHEAD: Final = 200
@@ -26,8 +30,10 @@ _BARE: Final = re.compile(r"(\{\s{0,8})?([\w.-]{1,64}+)\s{0,8}(?:=(?!=)|:(?!//))
 _BARE_BEGINS: Final = re.compile(r"(?:\{\s{0,8})?([\w.-]{1,64}+)\s{0,8}\Z")
 #: A tag that names a key.
 _NAMED: Final = re.compile(r"<[^<>=]{1,60}=\s?[\"']?([\w.-]{1,64}+)[\"']?[^<>]{0,40}>")
-#: What closes something, behind a member on a line of its own.
-_CLOSES: Final = re.compile(r"[)}\]]|</|<[|｜]")
+#: What opens or closes something, behind a member apart from the call. No token at which models stop closes a call.
+_MARKS: Final = re.compile(
+    rf"(?P<opens>[({{\[])|(?P<closes>[)}}\]])|{'|'.join(map(re.escape, STOP_TOKENS))}|</(\w*)|<[|｜]"
+)
 
 
 def goes_on(text: str, keys: Collection[str], *, is_whole: bool) -> bool | None:
@@ -46,9 +52,8 @@ def goes_on(text: str, keys: Collection[str], *, is_whole: bool) -> bool | None:
         return None
     found = _QUOTED.match(words) or _BARE.match(words)
     if found is not None and found[2] in keys:
-        if found.re is _QUOTED or found[1] or "\n" not in lead.group():
-            return True
-        if _CLOSES.search(words, found.end()):
+        is_apart = "\n" in lead.group() or lead.group().isspace()
+        if found.re is _QUOTED or found[1] or not is_apart or _is_closed(words, found.end()):
             return True
         return False if is_sure else None
     tag = _NAMED.match(words)
@@ -60,3 +65,16 @@ def goes_on(text: str, keys: Collection[str], *, is_whole: bool) -> bool | None:
     if begun is not None:
         return None if any(key.startswith(begun[1]) for key in keys) else False
     return None if _QUOTED_BEGINS.match(words) or words[0] == "<" else False
+
+
+def _is_closed(text: str, start: int) -> bool:
+    """Whether something closes in a text, from there on, that did not open there."""
+    depth = 0
+    for mark in _MARKS.finditer(text, start):
+        if mark["opens"]:
+            depth += 1
+        elif mark["closes"] and depth:
+            depth -= 1
+        elif mark.group() not in STOP_TOKENS and not (mark[3] and f"<{mark[3]}" in text[start : mark.start()]):
+            return True
+    return False

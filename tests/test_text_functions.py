@@ -59,6 +59,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "gateway/messages.py query_values": {"name": "key"},
     "gateway/pages/forward.py with_model": {"model": "m"},
     "gateway/request_bodies.py unpacked": {"encoding": "gzip", "limit": 1000},
+    "gateway/server/request_heads.py method_of": {"target": b"/"},
     "gateway/server/request_heads.py origin_form": {"fields": {"host": "a"}},
     "gateway/telemetry/record.py is_of": {"owner": "a"},
     "proofs/export.py parse_export": {"where": "a"},

@@ -245,7 +245,10 @@ def test_spend_and_the_ledger_by_command(recorded: Recording, commands: Commands
     commands("ledger", "export", str(tmp_path / "rows.csv"))
     lines = (tmp_path / "rows.csv").read_text().splitlines()
     assert len(lines) == 4 and lines[1].endswith(",120000000")
-    status = json.loads(commands("ledger", "status", "--json"))
+    until = time.monotonic() + 30  # how far a journal is delivered is written down a moment after its rows are in the store
+    while (status := json.loads(commands("ledger", "status", "--json")))["journals"][0]["waiting"]:
+        assert time.monotonic() < until, status
+        time.sleep(0.1)
     assert [(journal["is_live"], journal["waiting"]) for journal in status["journals"]] == [(True, 0)]
     commands("ledger", "adjust", "0" * 32, "--usd", "1", "--reason", "x", status=2)
     commands("ledger", "adjust", "zz", "--usd", "1", "--reason", "x", status=2)

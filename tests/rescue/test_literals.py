@@ -26,4 +26,4 @@ def test_no_family_costs_more_lines_a_call_for_all_that_may_stand_behind_it(fami
     """Hermes' calls may have some fifteen tags and tokens behind them: each was looked for thirty times."""
     run, call = PLACES[f"family {family}"], '<tool_call>{"name":"f","arguments":{}}</tool_call>'
     run("<")
-    assert steps_of(lambda: run(call * 20)) < 20 * 70 * len(call)
+    assert steps_of(lambda: run(call * 20)) < 20 * 90 * len(call)

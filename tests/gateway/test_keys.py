@@ -245,7 +245,7 @@ def test_spend_and_the_ledger_by_command(recorded: Recording, commands: Commands
     commands("ledger", "export", str(tmp_path / "rows.csv"))
     lines = (tmp_path / "rows.csv").read_text().splitlines()
     assert len(lines) == 4 and lines[1].endswith(",120000000")
-    until = time.monotonic() + 30  # how far a journal is delivered is written down a moment after its rows are in the store
+    until = time.monotonic() + 30  # the position follows the rows in a moment
     while (status := json.loads(commands("ledger", "status", "--json")))["journals"][0]["waiting"]:
         assert time.monotonic() < until, status
         time.sleep(0.1)

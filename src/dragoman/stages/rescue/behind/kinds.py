@@ -40,11 +40,11 @@ _CLOSINGS: Final = re.compile(r"(?:\s*+(?:</[^<>\s]{1,80}+>|<[|｜][^<>\"\n]{1,8
 #: A call of Python's form.
 _PYTHON_BEGINS: Final = re.compile(r"[\w.]{1,200}+\(")
 #: The beginning of a value, of JSON or of Python, or the end of what is looked at; else words.
-_VALUE: Final = r"(?P<value>\s{0,40}(?:[\"'“‘\[{]|<[|e]|[-+]?\.?\d|(?:true|false|null|True|False|None)\b|\Z))?"
+VALUE: Final = r"(?P<value>\s{0,40}(?:[\"'“‘\[{]|<[|e]|[-+]?\.?\d|(?:true|false|null|True|False|None)\b|\Z))?"
 #: Keys, with their quotation marks or without.
-_QUOTED: Final = re.compile(rf"[\"'“‘]([\w.-]{{1,64}}+)[\"'”’]\s{{0,8}}:(?!-?[()]){_VALUE}")
-_BARE: Final = re.compile(rf"(?<![\w.-])([\w.-]{{1,64}}+)[\"']?\s{{0,8}}(?:=(?![=>])|:){_VALUE}")
-_LINE: Final = re.compile(rf"\n[ \t,;]{{0,16}}([\w.-]{{1,64}}+)\s{{0,8}}(?:=(?![=>])|:){_VALUE}")
+_QUOTED: Final = re.compile(rf"[\"'“‘]([\w.-]{{1,64}}+)[\"'”’]\s{{0,8}}:(?!-?[()]){VALUE}")
+_BARE: Final = re.compile(rf"(?<![\w.-])([\w.-]{{1,64}}+)[\"']?\s{{0,8}}(?:=(?![=>])|:){VALUE}")
+_LINE: Final = re.compile(rf"\n[ \t,;]{{0,16}}([\w.-]{{1,64}}+)\s{{0,8}}(?:=(?![=>])|:){VALUE}")
 _ASSIGNED: Final = re.compile(r"[\w.-]{1,64}+\s{0,8}=(?![=>])")
 #: A brace behind which no object begins, but the rest of one or of a list.
 _NO_OBJECT: Final = re.compile(r"\{\s{0,8}(?:[,:\]]|[-+]?\d)")

@@ -14,6 +14,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
+from dragoman.stages.rescue.behind.kinds import VALUE
 from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 #: Characters behind a call in which its rest begins.
@@ -28,6 +29,9 @@ _QUOTED: Final = re.compile(r"(\{\s{0,8})?[\"'“”‘’]([\w.-]{1,64}+)[\"'�
 _QUOTED_BEGINS: Final = re.compile(r"\{\s{0,8}\Z|(?:\{\s{0,8})?[\"'“”‘’][\w.-]{0,64}+(?:[\"'“”‘’]\s{0,8})?\Z")
 _BARE: Final = re.compile(r"(\{\s{0,8})?([\w.-]{1,64}+)\s{0,8}(?:=(?!=)|:(?!//))")
 _BARE_BEGINS: Final = re.compile(r"(?:\{\s{0,8})?([\w.-]{1,64}+)\s{0,8}\Z")
+_VALUE: Final = re.compile(VALUE)
+#: Characters behind a colon in which a value begins.
+_VALUE_AHEAD: Final = 8
 #: A tag that names a key.
 _NAMED: Final = re.compile(r"<[^<>=]{1,60}=\s?[\"']?([\w.-]{1,64}+)[\"']?[^<>]{0,40}>")
 #: What opens or closes something, behind a member apart from the call. No token at which models stop closes a call.
@@ -52,8 +56,13 @@ def goes_on(text: str, keys: Collection[str], *, is_whole: bool) -> bool | None:
         return None
     found = _QUOTED.match(words) or _BARE.match(words)
     if found is not None and found[2] in keys:
+        if found.re is _QUOTED and not found[1]:
+            if not is_sure and len(words) - found.end() < _VALUE_AHEAD:
+                return None
+            value = _VALUE.match(words, found.end())
+            return value is not None and value["value"] is not None  # else words: `"zone": that is the key I left out`
         is_apart = "\n" in lead.group() or lead.group().isspace()
-        if found.re is _QUOTED or found[1] or not is_apart or _is_closed(words, found.end()):
+        if found[1] or not is_apart or _is_closed(words, found.end()):
             return True
         return False if is_sure else None
     tag = _NAMED.match(words)

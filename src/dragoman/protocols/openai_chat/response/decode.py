@@ -387,8 +387,8 @@ class Decoder:
             self._assembly.thinking(thinking)
         if rare and not self._thought:
             rare.sealed_thinking(message)
-        content = self._unsaid(message.content or "", said := self._assembly.said, "content")
-        if content:
+        said = self._assembly.said if self._first_text else 0  # in deltas: whole messages are not compared
+        if content := self._unsaid(message.content or "", said, "content"):
             self._assembly.text(content)
         if rare and not said:
             rare.read(message)

@@ -47,6 +47,8 @@ _SPEAKERS: Final = (
     "<seed:bos>",
 )  # fmt: skip
 _ASSISTANTS: Final = ("assistant", "model")
+#: The others that speak, behind the same tokens.
+_OTHER_SPEAKERS: Final = re.compile(r"\s?(?:user|system|developer|human|tools?|functions?|ipython|observation)(?=\W)")
 #: Tokens that say that somebody else speaks, and those that say that the assistant does.
 _OTHERS: Final = (
     "<|user|>", "<|observation|>", "<|system|>", "<|tool|>", "<|im_user|>", "<|im_system|>", "<|USER_TOKEN|>",
@@ -168,10 +170,8 @@ def others_begin(text: str) -> int:
             return mark.start()
         if mark["other"] is not None and token not in _SHOWING:
             return mark.start()
-        if mark["speaker"] is not None and opened_by(token):
-            rest = text[mark.end() :]
-            if not any(one.startswith(rest) for one in _ASSISTANTS):  # it may become one
-                return mark.start()
+        if mark["speaker"] is not None and _OTHER_SPEAKERS.match(text, mark.end()):
+            return mark.start()
     return len(text)
 
 

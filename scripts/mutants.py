@@ -213,7 +213,7 @@ def looks_that_are_gone() -> Iterator[Mutant]:
     heads = [
         ("and _CR not in data\n            and total <= self._most", "and total <= self._most"),
         ('and data.find(b"\\n", len(head)) == size - 2', ""),
-        ("and total <= self._most\n        ):", "):"),
+        ("and total <= self._quick\n        ):", "):"),
         ("if cut == size - 2 and _CR not in data:", "if cut == size - 2:"),
         ('and data.find(b"\\n", cut + 8) == size - 2', ""),
         ('data.find(b"\\n") == size - 1 and data[:1] == b"{"', 'data[:1] == b"{"'),

@@ -130,6 +130,7 @@ BREAKS: dict[str, tuple[int, bytes, bytes]] = {
         (_CALL % ('{"function":{"name":"note","arguments":{"n":"%s"}}}' % ("x" * MEBIBYTE))).encode(),
     ),
     "frame_mib": (1, _ASKED, (_LINE % json.dumps("x" * (MEBIBYTE + 10))).encode()),
+    "frame_values": (1_000, _ASKED, _LINE.replace("}\n", ',"more":[%s]}\n' % ("1," * 200_000 + "1")).encode() % b'""'),
     "answer_mib": (1, _ASKED, _text(1_200)),
     "whole_mib": (1, _ASKED.replace(b"true", b"false"), _text(1_200)),
 }

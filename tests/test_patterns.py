@@ -18,7 +18,7 @@ from patterns import faults, patterns
 #: Place → what keeps its time linear all the same.
 BOUNDED = {
     "codec/parts/torn_frames.py _NAME": "takes 512 characters, and no quote but an escaped one: no match begins in it",
-    "gateway/request_bodies.py _STRING": (
+    "codec/framing/outline.py _STRING": (
         "reads a text in which every string is closed (`_CLOSED`): no search for an end fails"
     ),
     "codec/parts/argument_text.py _OUTSIDE": (

@@ -13,6 +13,7 @@ import pytest
 
 from dragoman import _json
 from dragoman._json import Raw
+from dragoman.bounds import USUAL_BOUNDS
 from dragoman.codec.containers import Place
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.secret import Secret
@@ -40,9 +41,11 @@ GIVEN: dict[str, dict[str, Any]] = {
     "cli/terminal.py clip": {"width": 80},
     "client/request/forwarding.py with_query": {"query": "a=b"},
     "codec/containers.py straighten_object": {"place": Place(), "where": "", "deviate": take_nothing},
+    "codec/framing/outline.py values_beyond": {"most": 10},
     "codec/packing.py unpacked_start": {"most": 1000},
     "codec/parts/call_ids.py hashed": {"size": 20},
     "codec/parts/half_characters.py join_halves": {"text": "a"},
+    "protocols/gemini/response/unmodelled.py split": {"bounds": USUAL_BOUNDS},
     "protocols/anthropic/response/lenient.py loose_text": {"where": "", "assembly": Assembly(lambda: "", frozenset())},
     "codec/parts/open_parts.py unsaid": {"said": 25, "beginning": ["a", "b", "c" * 23]},
     "codec/parts/call_shapes.py is_astray": {"value": {"a": 1}},

@@ -21,6 +21,8 @@ class AnswerBounds(msgspec.Struct, frozen=True, gc=False):
         answer: in all, unpacked, and so of all its text: half a million chunks.
         whole: of an answer that is held to be given in one piece.
         apart: of a frame, or a call that is read as a whole, beyond which a thread reads.
+        frame_values: JSON values of a frame that is larger than 256 KiB, an empty list or object for two; log
+            probabilities of a whole answer have 200 a token.
     """
 
     parts: int = 4_096
@@ -30,6 +32,7 @@ class AnswerBounds(msgspec.Struct, frozen=True, gc=False):
     answer: int = 128 * _MIB
     whole: int = 32 * _MIB
     apart: int = 16 * 1024
+    frame_values: int = 1_000_000
 
     def overrun(self, *, parts: int, calls: int) -> str:
         """What an answer of so many parts, and of so many calls among them, breaks, in words; "" for nothing."""

@@ -19,11 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import reply
+from dragoman.codec.framing.outline import outlines
 from dragoman.errors import WireError
 from dragoman.gateway.auth import Guard
 from dragoman.gateway.messages import Limits
 from dragoman.gateway.pages.health import HEALTH
-from dragoman.gateway.request_bodies import USUAL_BOUNDS, BodyBounds, _outlines, check_shape, unpacked
+from dragoman.gateway.request_bodies import USUAL_BOUNDS, BodyBounds, check_shape, unpacked
 from dragoman.protocols import PROTOCOLS
 from gateway.running import Running, gateway, whole_of
 from gateway.server.test_connection import PATHS
@@ -176,7 +177,7 @@ def outline_of(body: bytes) -> bytes:
 
 @given(st.text('"\\[]{},a', max_size=40).map(str.encode), st.integers(1, 9))
 def test_strings_are_told_apart_in_pieces_of_any_size(body: bytes, piece: int) -> None:
-    assert b"".join(_outlines(body, piece=piece)) == outline_of(body)
+    assert b"".join(outlines(body, piece=piece)) == outline_of(body)
 
 
 @given(st.recursive(st.none() | st.text('",[]{}\\', max_size=5), lambda inner: st.lists(inner) | st.dictionaries(

@@ -20,8 +20,8 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Of a request: `body_mib`: its body, packed and unpacked; `depth`: lists and objects around a value; `values`: JSON
     values; `messages` (or contents, or items of an input); `tools`; `media_mib`: one image or file.
     Of an answer: `parts` and calls; `calls` among them; `arguments_mib`: millions (2^20) of characters of one call;
-    `frame_mib`: one event, or a whole JSON body; `answer_mib`: all
-    of it, unpacked, and so its text; `whole_mib`: what is held of one that is given in one piece.
+    `frame_mib`: one event, or a whole JSON body; `frame_values`: JSON values of one that is larger than 256 KiB;
+    `answer_mib`: all of it, unpacked, and so its text; `whole_mib`: what is held of one that is given in one piece.
     `apart_kib`: a frame, or a call that must be read as a whole, beyond which a thread reads.
     """
 
@@ -35,6 +35,7 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calls: Positive = 4_096
     arguments_mib: Positive = 8
     frame_mib: Positive = 16
+    frame_values: Positive = 1_000_000
     answer_mib: Positive = 128
     whole_mib: Positive = 32
     apart_kib: Positive = 16
@@ -49,4 +50,5 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             self.answer_mib * _MIB,
             self.whole_mib * _MIB,
             self.apart_kib * _KIB,
+            self.frame_values,
         )

@@ -7,9 +7,7 @@ and deep or endless JSON from reaching a provider.
 from __future__ import annotations
 
 import importlib
-import re
 import zlib
-from collections.abc import Iterator
 from typing import Any, Final, final
 
 import msgspec
@@ -17,6 +15,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.bounds import exceeded
+from dragoman.codec.framing.outline import outlines, values_beyond
 from dragoman.errors import WireError
 
 #: A body may grow to this many times its size, once it is larger than `_FREE`.
@@ -27,18 +26,11 @@ _ZLIB_OF_ANY_KIND: Final = 47  # the window, and "tell gzip from zlib by the hea
 #: What gathers tools in one of them (Gemini).
 _DECLARATIONS: Final = ("functionDeclarations", "function_declarations")
 
-_STRING_REST: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
-_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-#: As far as every string is closed.
-_CLOSED: Final = re.compile(rb'(?:[^"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
 _PIECE: Final = 64 * 1024
 #: Bytes that are copied faster than searched.
 _SHORT: Final = 2048
-_QUOTE: Final = ord('"')
 _COMMA: Final = ord(",")
 _OPENING: Final = b"[{"
-_BEFORE_VALUES: Final = (b",", b"[", b"{")
-_NO_MARKS: Final = bytes(set(range(256)) - set(b",[]{}"))
 
 #: Fields that hold a conversation.
 _CONVERSATIONS: Final = ("messages", "input", "contents")
@@ -181,9 +173,7 @@ def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> None:
     """
     if len(body) > bounds.media:
         _check_media(body, bounds.media)
-    # A value takes two bytes at least. What stands in strings is told apart only where the quick count is too high.
-    if len(body) > 2 * bounds.values and _may_have_values(body, bounds.values):
-        _check_values(body, bounds.values)
+    _check_values(body, bounds.values)
     if not _has_more(body, min(bounds.depth, bounds.tools, bounds.messages)):  # what most small bodies have
         return
     fields = _decode_fields(body)
@@ -198,16 +188,6 @@ def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> None:
             _check_messages(name, fields[name], bounds.messages)
     for value in fields.values():
         _check_depth(value, 1, bounds.depth)
-
-
-def _may_have_values(body: bytes, most: int) -> bool:
-    """Whether there are as many of what stands before values, in strings too. In pieces: others have their turn."""
-    count = 0
-    for start in range(0, len(body), _PIECE):
-        count += sum(body.count(mark, start, start + _PIECE) for mark in _BEFORE_VALUES)
-        if count >= most:
-            return True
-    return False
 
 
 def _value_has_more(value: Raw, most: int) -> bool:
@@ -262,7 +242,7 @@ def _check_depth(value: Raw, depth: int, most: int) -> None:
 def _check_text(body: bytes, most: int) -> None:
     """The same for what only a lenient reader takes: the brackets outside strings are counted."""
     depth = 0
-    for outline in _outlines(body):
+    for outline in outlines(body):
         for mark in outline:
             if mark in _OPENING:
                 depth += 1
@@ -273,12 +253,8 @@ def _check_text(body: bytes, most: int) -> None:
 
 
 def _check_values(body: bytes, most: int) -> None:
-    """Each value but the first stands behind a comma or an opening bracket."""
-    count = 1
-    for outline in _outlines(body):
-        count += sum(map(outline.count, _BEFORE_VALUES))
-        if count > most:
-            raise WireError(exceeded(f"JSON of at most {most} values", "values", f"{count} or more"), status=413)
+    if count := values_beyond(body, most):
+        raise WireError(exceeded(f"JSON of at most {most} values", "values", f"{count} or more"), status=413)
 
 
 def _check_messages(name: str, value: Raw, most: int) -> None:
@@ -286,35 +262,6 @@ def _check_messages(name: str, value: Raw, most: int) -> None:
     if not isinstance(items, Malformed) and len(items) > most:
         wanted = f"at most {most} messages"
         raise WireError(exceeded(wanted, "messages", str(len(items))), path=name, status=413)
-
-
-def _outlines(body: bytes, *, piece: int = _PIECE) -> Iterator[bytes]:
-    """The brackets and commas outside strings, in pieces. A string may be open at the end of a piece, and of the body.
-
-    Each byte is looked at a fixed number of times, whatever stands there: a quote that nothing closes ends the search
-    in its piece, it is not tried again from the next quote on. The pieces let other threads in between.
-    """
-    position, in_string = 0, False
-    while position < len(body):
-        end = min(position + piece, len(body))
-        if body.find(b"\\", position, end) < 0:  # then every quote begins or ends a string
-            texts = body[position:end].split(b'"')
-            yield b"".join(texts[in_string::2]).translate(None, _NO_MARKS)
-            in_string ^= len(texts) % 2 == 0
-            position = end
-            continue
-        if in_string:
-            rest = _STRING_REST.match(body, position, end)
-            position = rest.end() if rest is not None else end
-            if position < end:  # at a quote, or at a backslash whose character is in the next piece
-                in_string = body[position] != _QUOTE
-                position += 2 if in_string else 1
-            continue
-        closed = _CLOSED.match(body, position, end)
-        stop = closed.end() if closed is not None else end
-        yield _STRING.sub(b"", body[position:stop]).translate(None, _NO_MARKS)
-        in_string = stop < end
-        position = stop + in_string
 
 
 def _too_deep(most: int) -> WireError:

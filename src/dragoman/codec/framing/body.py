@@ -22,6 +22,7 @@ from dragoman.codec.framing.event_stream import EventLines, too_large, with_line
 from dragoman.codec.framing.event_stream import Frame as Frame
 from dragoman.codec.framing.event_stream import TooLarge as TooLarge
 from dragoman.codec.framing.json_array import ArrayItems
+from dragoman.codec.framing.large_frames import LARGE, LargeFrames, Look
 from dragoman.codec.framing.plain_keys import LONG, has_escaped_letters, may_have_escapes, with_plain_keys
 from dragoman.codec.packing import Broken, Unpacker, is_packed
 from dragoman.deviations import clip
@@ -55,16 +56,17 @@ class BodyReader:
 
     __slots__ = (
         "__weakref__", "_array", "_carry", "_decoder", "_deviate", "_edge", "_events", "_is_blank",
-        "_is_escaped", "_limit", "_most", "_of_calls", "_name", "_tail", "_unpacker", "_usual", "document", "head",
-        "kind", "stray", "total",
+        "_is_escaped", "_large", "_limit", "_most", "_of_calls", "_name", "_quick", "_tail", "_unpacker", "_usual",
+        "document", "head", "kind", "stray", "total",
     )  # fmt: skip
 
     def __init__(
         self, deviate: Deviate, *, bounds: AnswerBounds = USUAL_BOUNDS, decoder: ref[ReadsBatches] | None = None,
-        of_calls: tuple[bytes, ...] = (),
+        of_calls: tuple[bytes, ...] = (), look: Look | None = None,
     ) -> None:  # fmt: skip
         """`decoder`: is asked first whether it takes many events at once; weak, since it holds this reader.
-        `of_calls`: names of events that tell of calls, so that one without data is a frame that was cut."""
+        `of_calls`: names of events that tell of calls, so that one without data is a frame that was cut.
+        `look`: at each large frame, before it is given out."""
         self.kind: Kind = "unknown"
         self.stray = self.document = b""
         self._usual: Literal["", "events", "lines"] = ""  # the kind, while nothing is held of what came
@@ -72,6 +74,8 @@ class BodyReader:
         self._deviate = deviate
         self._limit = bounds.frame
         self._most = bounds.answer
+        self._quick = min(LARGE, bounds.answer)  # a read that goes beyond may be large; often it only is the next
+        self._large = LargeFrames(bounds, look)
         self.total = 0
         self._tail = Gathered()  # bytes after the last line end
         self._is_blank = True  # nothing but white space came, and perhaps a byte order mark
@@ -112,11 +116,11 @@ class BodyReader:
             and data.find(b"\n", len(head)) == size - 2
             and data[-1] == _LF
             and _CR not in data
-            and total <= self._most
+            and total <= self._quick
         ):  # as the last one
             return ((data[len(head) - 1 : -2], self._name),)
         usual = self._usual or self._tell_usual(data)
-        if total > self._most or data[-1:] != b"\n":
+        if total > self._quick or data[-1:] != b"\n":
             pass
         elif usual == "events":  # a whole event at a time
             begin, cut = data[:7], data.find(b"\n")
@@ -166,6 +170,8 @@ class BodyReader:
             self._events.read_singly()
 
     def _feed_unusual(self, data: bytes) -> Iterable[Frame]:
+        if self.total > self._quick:
+            self._quick = min(self.total + LARGE, self._most)
         if not self._is_escaped:
             edge = (self._edge + data[-_ESCAPE:])[-_ESCAPE:]
             self._edge = edge if _BACKSLASH in edge and data[-1:] != b"\n" else b""
@@ -183,7 +189,7 @@ class BodyReader:
 
     def _event_lines(self) -> EventLines:
         if self._events is None:
-            self._events = EventLines(ref(self), self._deviate, self._limit, self._decoder, self._of_calls)
+            self._events = EventLines(ref(self), self._deviate, self._limit, self._decoder, self._of_calls, self._large)
         return self._events
 
     def _feed(self, data: bytes) -> Iterator[Frame]:
@@ -255,7 +261,7 @@ class BodyReader:
         elif self.kind == "array":
             pending = self._array.pending() if self._array is not None else b""
             if pending:
-                yield pending, b""
+                yield self._large.check(pending), b""
         elif self.kind == "lines":
             if rest.strip():
                 yield from self._line_frames(rest)
@@ -373,7 +379,8 @@ class BodyReader:
         return self._tail.take(data)
 
     def _line_frames(self, data: bytes) -> Iterator[Frame]:
-        for line in data.split(b"\n"):
+        lines = data.split(b"\n")
+        for line in lines if len(data) <= LARGE else map(self._large.check, lines):
             if line[:1] == b"{":
                 self.document = self.document or line
                 yield line, b""
@@ -397,7 +404,7 @@ class BodyReader:
         if self._array is None:
             self._array = ArrayItems()
         for item in self._array.feed(data):
-            yield item, b""
+            yield self._large.check(item), b""
         if (size := self._array.size()) > self._limit:
             raise too_large(self._limit, size)
 
@@ -405,6 +412,7 @@ class BodyReader:
         """A body that is one document, or several one after the other; unreadable text comes out line by line."""
         if not text.strip():
             return
+        self._large.check(text)
         if _json.is_json(text):
             self.document = text
             yield text, b""

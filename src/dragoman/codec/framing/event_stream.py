@@ -11,6 +11,8 @@ from weakref import ref
 from dragoman import _json
 from dragoman.bounds import exceeded
 from dragoman.codec.framing.batches import ReadsBatches
+from dragoman.codec.framing.large_frames import LARGE, LargeFrames, has_large_line
+from dragoman.codec.framing.large_frames import TooLarge as TooLarge
 from dragoman.deviations import clip
 
 #: (data, event name); the name is b"" when the frame has none.
@@ -37,11 +39,6 @@ class TakesStray(Protocol):
         """Text that is no frame came."""
 
 
-class TooLarge(Exception):
-    """A response, a frame of it, or what gzip made of one, is larger than the limit. Caught in the decoder, which tells
-    its words."""
-
-
 def too_large(limit: int, seen: int) -> TooLarge:
     """A frame, or a whole body, is over its limit. `seen`: bytes so far."""
     return TooLarge(exceeded(f"a frame of at most {limit} bytes", "frame_mib", f"{seen} or more"))
@@ -55,13 +52,13 @@ class EventLines:
     """
 
     __slots__ = (
-        "_data", "_decoder", "_deviate", "_goes_on", "_has_name", "_last", "_limit", "_lines", "_name", "_of_calls",
-        "_reader", "_tries", "is_open",
+        "_data", "_decoder", "_deviate", "_goes_on", "_has_name", "_large", "_last", "_limit", "_lines", "_name",
+        "_of_calls", "_reader", "_tries", "is_open",
     )  # fmt: skip
 
     def __init__(
         self, reader: ref[TakesStray], deviate: Deviate, limit: int, decoder: ref[ReadsBatches] | None,
-        of_calls: tuple[bytes, ...],
+        of_calls: tuple[bytes, ...], large: LargeFrames,
     ) -> None:  # fmt: skip
         """`of_calls`: names of events that tell of calls. One that has such a name, or its beginning, and no data was
         cut there."""
@@ -69,6 +66,7 @@ class EventLines:
         self._decoder = decoder
         self._deviate = deviate
         self._limit = limit
+        self._large = large
         self._data = bytearray()  # of the event that is open, its lines joined
         self._lines = 0
         self._last = b""
@@ -89,12 +87,21 @@ class EventLines:
             return chain.from_iterable(self._go_on(data))
         if len(data) < _SMALL:
             return self._few(data)
+        if len(data) > LARGE and has_large_line(data):
+            return self._checked(data)
         cut = data.rfind(b"\n\n") + 2
         plain = _plain_events(data[:cut]) if cut > 1 else None
         if plain is None:
             return self._in_three(data, *_middle_of(data))
         frames = self._many(*plain)
         return chain(frames, self._blocks(data[cut:])) if cut < len(data) else frames
+
+    def _checked(self, data: bytes) -> Iterator[Frame]:
+        """Events of which one is large: none of them is taken together with others."""
+        decoder, self._decoder = self._decoder, None
+        for frame, name in self._blocks(data):
+            yield self._large.check(frame), name
+        self._decoder = decoder
 
     def _few(self, data: bytes) -> Iterable[Frame]:
         """Events of any form; the plain ones up to the first that is not are told at once."""
@@ -228,7 +235,7 @@ class EventLines:
         if text == b"[DONE]" or (text[:1] in (b"{", b"[") and _json.is_json(text)):
             self._deviate("bare-json-line", "body", "")
             yield from self._dispatch()
-            yield text, b""
+            yield self._large.check(text), b""
         elif self._lines and not self._stands_alone():
             self._append(line)  # JSON broken over lines without `data:` before each
         elif text:
@@ -270,7 +277,7 @@ class EventLines:
             data = bytes(self._data)
             self._data, self._lines, self._last, self._tries = bytearray(), 0, b"", 0
             if data and not data.isspace():
-                yield data, name
+                yield self._large.check(data), name
                 return
         if is_named and any(known.startswith(name) for known in self._of_calls):
             yield b"event: " + name, b""

@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias
 from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.codec.framing.body import TooLarge
+from dragoman.codec.framing.large_frames import look_for_few
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
@@ -31,6 +32,8 @@ from dragoman.types import Native
 
 #: A request can ask for 8 (https://ai.google.dev/api/generate-content, read 2026-11-26).
 _MOST_CANDIDATES: Final = 128
+#: At a large chunk, before all its candidates are read.
+few_candidates: Final = look_for_few(_MOST_CANDIDATES, "candidates")
 #: Why a call with streamed arguments ends: its own end came, another call begins, or the response is over.
 _Proof: TypeAlias = Literal["ended", "next", "over"]
 

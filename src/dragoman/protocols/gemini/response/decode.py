@@ -22,7 +22,7 @@ from dragoman.codec.repeated_keys import repeats_key
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
-from dragoman.protocols.gemini.response.calls import CallReader, are_plain, numbered
+from dragoman.protocols.gemini.response.calls import CallReader, are_plain, few_candidates, numbered
 from dragoman.protocols.gemini.response.enum_numbers import FINISH_REASONS, enum_name
 from dragoman.protocols.gemini.response.lenient import (
     ANSWERED,
@@ -89,7 +89,7 @@ class Decoder:
         self._assembly = Assembly(
             new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds, names_tool_use=False, needs_ids=None
         )
-        self._reader = BodyReader(self._assembly.deviate, bounds=bounds)
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, look=few_candidates)
         self._calls = CallReader(self._assembly)
         self._begun = False
         self._is_plain = False  # the next chunk may say text and nothing else
@@ -178,7 +178,7 @@ class Decoder:
         note_frame(self._assembly, frame)
         if (b"functionCall" in frame or b"function_call" in frame) and repeats_key(frame):
             return torn_frames.refuse(self._assembly, "functionCall", frame)
-        found = split(frame)
+        found = split(frame, self._assembly.bounds)
         chunk = decode_chunk(found.frame) if found is not None else None
         if type(chunk) is Chunk and found is not None:
             return self._read_chunk(chunk, found.frame, found)
@@ -203,7 +203,7 @@ class Decoder:
             value = inner
         value = straighten_chunk(value, assembly)
         frame = read_chunk_leniently(value, assembly.deviate, assembly.lenient_text)
-        found = split(frame)
+        found = split(frame, self._assembly.bounds)
         frame = found.frame if found is not None else frame
         chunk = decode_chunk(frame)
         if isinstance(chunk, Malformed):

@@ -13,6 +13,8 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.bounds import AnswerBounds
+from dragoman.codec.framing.entries import check_entries
 from dragoman.codec.json_fields import Fields, read_text, without_nulls
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import fields_at, note_astray, tell_unread
@@ -61,6 +63,7 @@ _Modelled: Any = msgspec.defstruct(
 #: A frame in which nothing is told but what is modelled.
 _decode_modelled: Final[Callable[[bytes], Any]] = _json.typed_decoder(_Modelled)
 _decode_objects = _json.typed_decoder(list[Fields])
+_decode_entries = _json.typed_decoder(list[Raw])
 
 
 class Split(NamedTuple):
@@ -73,8 +76,12 @@ class Split(NamedTuple):
     contents: dict[int, Fields]
 
 
-def split(frame: bytes) -> Split | None:
-    """Take a frame apart; None when its candidates are no objects with lists of parts."""
+def split(frame: bytes, bounds: AnswerBounds) -> Split | None:
+    """Take a frame apart; None when its candidates are no objects with lists of parts.
+
+    Raises:
+        TooLarge: a candidate has more parts than the answer may have.
+    """
     top = _decode_fields(frame)
     if isinstance(top, Malformed) or "candidates" not in top:
         return None
@@ -87,7 +94,10 @@ def split(frame: bytes) -> Split | None:
     for place, candidate in enumerate(candidates):
         content = _decode_fields(candidate.get("content", Raw(b"{}")))
         content = content if isinstance(content, Malformed) else without_nulls(content)
-        parts = Malformed("") if isinstance(content, Malformed) else _decode_objects(content.get("parts") or _NO_PARTS)
+        told = _NO_PARTS if isinstance(content, Malformed) else content.get("parts") or _NO_PARTS
+        if len(told) > 2 * bounds.parts and not isinstance(entries := _decode_entries(told), Malformed):
+            check_entries(entries, bounds)
+        parts = _decode_objects(told)
         if isinstance(content, Malformed) or isinstance(parts, Malformed):
             return None
         for number, part in enumerate(parts):

@@ -70,7 +70,7 @@ class Decoder:
         self._calls = CallReader(self._assembly, self._slots)
         self._rare: Extensions | None = None  # until there are any
         self._kept = Kept()
-        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self))
+        self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self), look=lenient.few_choices)
         self._growth = Growth(self._assembly, self._slots, self._reader)
         self._choice: int | None = _NO_CHOICE  # the index of the choice that is read
         self._passed_over = False  # whether another choice came

@@ -9,6 +9,7 @@ from dragoman._json import Json, Raw
 from dragoman.codec.containers import Place, numbered_items, says_nothing, straighten
 from dragoman.codec.errors.error_body import holds_error
 from dragoman.codec.framing.body import TooLarge
+from dragoman.codec.framing.large_frames import look_for_few
 from dragoman.codec.nan import tells_nan, without_nan
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
@@ -27,6 +28,8 @@ from dragoman.protocols.openai_chat.wire import (
 
 #: The largest `n` of a request (https://platform.openai.com/docs/api-reference/chat/create).
 _MOST_CHOICES: Final = 128
+#: At a large chunk, before all its choices are read.
+few_choices: Final = look_for_few(_MOST_CHOICES, "choices")
 _DEEPEST_ENVELOPE: Final = 3
 _PROBLEM_FIELDS: Final = ("message", "msg", "detail", "errors")
 _MESSAGE: Final = Place(

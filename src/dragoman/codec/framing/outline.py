@@ -1,0 +1,69 @@
+"""How many values a text of JSON has, told without reading it: brackets and commas outside strings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+_STRING_REST: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+#: As far as every string is closed.
+_CLOSED: Final = re.compile(rb'(?:[^"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+', re.DOTALL)
+_PIECE: Final = 64 * 1024
+_QUOTE: Final = ord('"')
+_BEFORE_VALUES: Final = (b",", b"[", b"{")
+_NO_MARKS: Final = bytes(set(range(256)) - set(b",[]{}"))
+
+
+def values_beyond(body: bytes, most: int) -> int:
+    """How many JSON values a text has, an empty list or object for two; 0 where they are not more than `most`, else a
+    number above that, up to which they were counted. What is no JSON has values too."""
+    # `{},` takes three bytes. What stands in strings is told apart only where the quick count is too high.
+    if 2 * len(body) < 3 * most or not _may_have_values(body, most):
+        return 0
+    count = 1  # each but the first stands behind a comma or an opening bracket
+    for outline in outlines(body):
+        count += sum(map(outline.count, _BEFORE_VALUES))
+        if count > most:
+            return count
+    return 0
+
+
+def _may_have_values(body: bytes, most: int) -> bool:
+    """Whether there are as many of what stands before values, in strings too. In pieces: others have their turn."""
+    count = 0
+    for start in range(0, len(body), _PIECE):
+        count += sum(body.count(mark, start, start + _PIECE) for mark in _BEFORE_VALUES)
+        if count >= most:
+            return True
+    return False
+
+
+def outlines(body: bytes, *, piece: int = _PIECE) -> Iterator[bytes]:
+    """The brackets and commas outside strings, in pieces. A string may be open at the end of a piece, and of the body.
+
+    Each byte is looked at a fixed number of times, whatever stands there: a quote that nothing closes ends the search
+    in its piece, it is not tried again from the next quote on. The pieces let other threads in between.
+    """
+    position, in_string = 0, False
+    while position < len(body):
+        end = min(position + piece, len(body))
+        if body.find(b"\\", position, end) < 0:  # then every quote begins or ends a string
+            texts = body[position:end].split(b'"')
+            yield b"".join(texts[in_string::2]).translate(None, _NO_MARKS)
+            in_string ^= len(texts) % 2 == 0
+            position = end
+            continue
+        if in_string:
+            rest = _STRING_REST.match(body, position, end)
+            position = rest.end() if rest is not None else end
+            if position < end:  # at a quote, or at a backslash whose character is in the next piece
+                in_string = body[position] != _QUOTE
+                position += 2 if in_string else 1
+            continue
+        closed = _CLOSED.match(body, position, end)
+        stop = closed.end() if closed is not None else end
+        yield _STRING.sub(b"", body[position:stop]).translate(None, _NO_MARKS)
+        in_string = stop < end
+        position = stop + in_string

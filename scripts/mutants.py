@@ -211,7 +211,7 @@ def looks_that_are_gone() -> Iterator[Mutant]:
     ):
         yield Mutant("openai-chat", f"{FOLDER}/{growth}", old, new, f"{growth}: no look {old[:50]!r}", "index")
     heads = [
-        ("and _CR not in data\n            and total <= self._most", "and total <= self._most"),
+        ("and _CR not in data\n            and total <= self._quick", "and total <= self._quick"),
         ('and data.find(b"\\n", len(head)) == size - 2', ""),
         ("and total <= self._quick\n        ):", "):"),
         ("if cut == size - 2 and _CR not in data:", "if cut == size - 2:"),
@@ -243,7 +243,7 @@ def last_frames_that_stay() -> Iterator[Mutant]:
         (batch, "_COUNT.fullmatch(frame, start, end) is None or ", "", alike),
         (batch, " or not frame.startswith(self._middle, end)", "", alike),
         (body, "if self.head and total", "if total", alike),
-        (body, "self.head and total <= self._most else", "self.head else", alike),
+        (body, "self.head and total <= self._quick else", "self.head else", alike),
         (
             messages,
             'is_call and kind == "content_block_start" and is_usual_start(frame)',

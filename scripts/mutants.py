@@ -243,7 +243,7 @@ def last_frames_that_stay() -> Iterator[Mutant]:
         (batch, "_COUNT.fullmatch(frame, start, end) is None or ", "", alike),
         (batch, " or not frame.startswith(self._middle, end)", "", alike),
         (body, "if self.head and total", "if total", alike),
-        (body, "self.head and total <= self._quick else", "self.head else", alike),
+        (body, "self.head and total <= self._most else", "self.head else", alike),
         (
             messages,
             'is_call and kind == "content_block_start" and is_usual_start(frame)',

@@ -22,7 +22,7 @@ from dragoman.codec.framing.event_stream import EventLines, too_large, with_line
 from dragoman.codec.framing.event_stream import Frame as Frame
 from dragoman.codec.framing.event_stream import TooLarge as TooLarge
 from dragoman.codec.framing.json_array import ArrayItems
-from dragoman.codec.framing.large_frames import LARGE, LargeFrames, Look
+from dragoman.codec.framing.large_frames import LARGE, Look, check_large
 from dragoman.codec.framing.plain_keys import LONG, has_escaped_letters, may_have_escapes, with_plain_keys
 from dragoman.codec.packing import Broken, Unpacker, is_packed
 from dragoman.deviations import clip
@@ -55,8 +55,8 @@ class BodyReader:
     """
 
     __slots__ = (
-        "__weakref__", "_array", "_carry", "_decoder", "_deviate", "_edge", "_events", "_is_blank",
-        "_is_escaped", "_large", "_limit", "_most", "_of_calls", "_name", "_quick", "_tail", "_unpacker", "_usual",
+        "__weakref__", "_array", "_bounds", "_carry", "_decoder", "_deviate", "_edge", "_events", "_is_blank",
+        "_is_escaped", "_limit", "_look", "_most", "_of_calls", "_name", "_quick", "_tail", "_unpacker", "_usual",
         "document", "head", "kind", "stray", "total",
     )  # fmt: skip
 
@@ -74,8 +74,8 @@ class BodyReader:
         self._deviate = deviate
         self._limit = bounds.frame
         self._most = bounds.answer
-        self._quick = min(LARGE, bounds.answer)  # a read that goes beyond may be large; often it only is the next
-        self._large = LargeFrames(bounds, look)
+        self._quick = LARGE if bounds.answer > LARGE else bounds.answer  # a larger read is beyond it
+        self._bounds, self._look = bounds, look
         self.total = 0
         self._tail = Gathered()  # bytes after the last line end
         self._is_blank = True  # nothing but white space came, and perhaps a byte order mark
@@ -189,7 +189,7 @@ class BodyReader:
 
     def _event_lines(self) -> EventLines:
         if self._events is None:
-            self._events = EventLines(ref(self), self._deviate, self._limit, self._decoder, self._of_calls, self._large)
+            self._events = EventLines(ref(self), self._deviate, self._bounds, self._decoder, self._of_calls, self._look)
         return self._events
 
     def _feed(self, data: bytes) -> Iterator[Frame]:
@@ -261,7 +261,7 @@ class BodyReader:
         elif self.kind == "array":
             pending = self._array.pending() if self._array is not None else b""
             if pending:
-                yield self._large.check(pending), b""
+                yield self._checked(pending), b""
         elif self.kind == "lines":
             if rest.strip():
                 yield from self._line_frames(rest)
@@ -380,12 +380,15 @@ class BodyReader:
 
     def _line_frames(self, data: bytes) -> Iterator[Frame]:
         lines = data.split(b"\n")
-        for line in lines if len(data) <= LARGE else map(self._large.check, lines):
+        for line in lines if len(data) <= LARGE else map(self._checked, lines):
             if line[:1] == b"{":
                 self.document = self.document or line
                 yield line, b""
             elif line and not line.isspace():
                 yield from self._odd_line(line)
+
+    def _checked(self, frame: bytes) -> bytes:
+        return check_large(frame, self._bounds, self._look)
 
     def _odd_line(self, line: bytes) -> Iterator[Frame]:
         """A line of a JSON-lines body that does not begin with a brace: an event stream's habits, or a wreck."""
@@ -404,7 +407,7 @@ class BodyReader:
         if self._array is None:
             self._array = ArrayItems()
         for item in self._array.feed(data):
-            yield self._large.check(item), b""
+            yield self._checked(item), b""
         if (size := self._array.size()) > self._limit:
             raise too_large(self._limit, size)
 
@@ -412,7 +415,7 @@ class BodyReader:
         """A body that is one document, or several one after the other; unreadable text comes out line by line."""
         if not text.strip():
             return
-        self._large.check(text)
+        self._checked(text)
         if _json.is_json(text):
             self.document = text
             yield text, b""

@@ -9,9 +9,9 @@ from typing import Final, Protocol, TypeAlias
 from weakref import ref
 
 from dragoman import _json
-from dragoman.bounds import exceeded
+from dragoman.bounds import AnswerBounds, exceeded
 from dragoman.codec.framing.batches import ReadsBatches
-from dragoman.codec.framing.large_frames import LARGE, LargeFrames, has_large_line
+from dragoman.codec.framing.large_frames import LARGE, Look, check_large, has_large_line
 from dragoman.codec.framing.large_frames import TooLarge as TooLarge
 from dragoman.deviations import clip
 
@@ -52,21 +52,20 @@ class EventLines:
     """
 
     __slots__ = (
-        "_data", "_decoder", "_deviate", "_goes_on", "_has_name", "_large", "_last", "_limit", "_lines", "_name",
+        "_bounds", "_data", "_decoder", "_deviate", "_goes_on", "_has_name", "_last", "_lines", "_look", "_name",
         "_of_calls", "_reader", "_tries", "is_open",
     )  # fmt: skip
 
     def __init__(
-        self, reader: ref[TakesStray], deviate: Deviate, limit: int, decoder: ref[ReadsBatches] | None,
-        of_calls: tuple[bytes, ...], large: LargeFrames,
+        self, reader: ref[TakesStray], deviate: Deviate, bounds: AnswerBounds, decoder: ref[ReadsBatches] | None,
+        of_calls: tuple[bytes, ...], look: Look | None,
     ) -> None:  # fmt: skip
         """`of_calls`: names of events that tell of calls. One that has such a name, or its beginning, and no data was
         cut there."""
         self._reader = reader
         self._decoder = decoder
         self._deviate = deviate
-        self._limit = limit
-        self._large = large
+        self._bounds, self._look = bounds, look
         self._data = bytearray()  # of the event that is open, its lines joined
         self._lines = 0
         self._last = b""
@@ -100,7 +99,7 @@ class EventLines:
         """Events of which one is large: none of them is taken together with others."""
         decoder, self._decoder = self._decoder, None
         for frame, name in self._blocks(data):
-            yield self._large.check(frame), name
+            yield check_large(frame, self._bounds, self._look), name
         self._decoder = decoder
 
     def _few(self, data: bytes) -> Iterable[Frame]:
@@ -235,7 +234,7 @@ class EventLines:
         if text == b"[DONE]" or (text[:1] in (b"{", b"[") and _json.is_json(text)):
             self._deviate("bare-json-line", "body", "")
             yield from self._dispatch()
-            yield self._large.check(text), b""
+            yield check_large(text, self._bounds, self._look), b""
         elif self._lines and not self._stands_alone():
             self._append(line)  # JSON broken over lines without `data:` before each
         elif text:
@@ -254,8 +253,8 @@ class EventLines:
         self._lines += 1
         self.is_open = True
         self._last = line
-        if len(self._data) > self._limit:
-            raise too_large(self._limit, len(self._data))
+        if len(self._data) > self._bounds.frame:
+            raise too_large(self._bounds.frame, len(self._data))
 
     def _stands_alone(self) -> bool:
         """Whether the data so far is a whole event. Tried a few times only, so that time stays linear."""
@@ -277,7 +276,7 @@ class EventLines:
             data = bytes(self._data)
             self._data, self._lines, self._last, self._tries = bytearray(), 0, b"", 0
             if data and not data.isspace():
-                yield self._large.check(data), name
+                yield check_large(data, self._bounds, self._look), name
                 return
         if is_named and any(known.startswith(name) for known in self._of_calls):
             yield b"event: " + name, b""

@@ -28,29 +28,19 @@ class TooLarge(Exception):
     its words."""
 
 
-class LargeFrames:
-    """Checks the large ones among the frames of one response."""
+def check_large(frame: bytes, bounds: AnswerBounds, look: Look | None) -> bytes:
+    """Check a frame if it is large. `look`: what its protocol asks of it besides. The frame comes back.
 
-    __slots__ = ("_look", "_most")
-
-    def __init__(self, bounds: AnswerBounds, look: Look | None = None) -> None:
-        """`look`: what its protocol asks of a large frame besides."""
-        self._most = bounds.frame_values
-        self._look = look
-
-    def check(self, frame: bytes) -> bytes:
-        """The same frame.
-
-        Raises:
-            TooLarge: it is large and has too many values.
-        """
-        if len(frame) > LARGE:
-            if count := values_beyond(frame, self._most):
-                wanted = f"a frame of at most {self._most} JSON values"
-                raise TooLarge(exceeded(wanted, "frame_values", f"{count} or more"))
-            if self._look is not None:
-                self._look(frame)
-        return frame
+    Raises:
+        TooLarge: it has too many values.
+    """
+    if len(frame) > LARGE:
+        most = bounds.frame_values
+        if count := values_beyond(frame, most):
+            raise TooLarge(exceeded(f"a frame of at most {most} JSON values", "frame_values", f"{count} or more"))
+        if look is not None:
+            look(frame)
+    return frame
 
 
 def has_large_line(data: bytes) -> bool:

@@ -16,6 +16,8 @@ from found_streams import LONG, chunk, sse
 from test_written_calls import play_with
 
 ARGUMENTS = '{"command": "ls \\"src\\"", "list": [1, {"a": [true, null]}], "timeout": 5}'
+#: A text of which more comes than is kept to be compared.
+ALIKE = "".join(f"{number}. Row, row your boat, gently down the stream of verse {number}.\n" for number in range(1, 6))
 
 
 def cut(text: str, places: list[int]) -> list[str]:
@@ -37,6 +39,15 @@ def test_all_of_a_text_again_in_one_piece_counts_once(places: list[int], at: int
     before = "".join(pieces[:at])
     if len(pieces) > 3 and len(before) > 24:
         assert said([*pieces[:at], before + more, *pieces[at:]]) == before + more + "".join(pieces[at:])
+
+
+@given(PLACES, st.integers(130, len(ALIKE) - 1), st.text("xyz .", min_size=200, max_size=300))
+def test_a_piece_that_begins_as_a_long_text_did_and_says_something_else_is_whole(
+    places: list[int], at: int, other: str
+):
+    pieces, again = cut(ALIKE[:at], places), ALIKE[:129] + other
+    if len(pieces) > 3:
+        assert said([*pieces, again]) == ALIKE[:at] + again
 
 
 @given(st.lists(st.sampled_from(["a", "ab", "Row, row, ", "your boat.\n", "6", "ha "]), min_size=1, max_size=30))

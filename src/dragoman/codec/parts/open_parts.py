@@ -31,13 +31,17 @@ def keep_beginning(kept: list[str], texts: list[str], said: int) -> int:
 
 def unsaid(text: str, said: int, beginning: list[str]) -> str:
     """A piece of text without all the text before it, where it begins with that: many small pieces, then one that is as
-    long as they together.
+    long as they together. Of a long text only the beginning is compared, so that there it must be exactly as long: a
+    longer piece may begin alike and say something else.
 
     Args:
         said: the characters of the text before it.
         beginning: the pieces of it, up to `_BEGINNING` characters.
     """
-    if len(text) < said or said <= SHORT or len(beginning) < _PIECES or not text.startswith("".join(beginning)):
+    if len(text) < said or said <= SHORT or len(beginning) < _PIECES:
+        return text
+    compared = "".join(beginning)
+    if not text.startswith(compared) or (len(compared) < said != len(text)):
         return text
     return text[said:] if len(set(text)) > _PIECES else text
 

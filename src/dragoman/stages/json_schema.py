@@ -27,6 +27,8 @@ _ANY: Final[Schema] = {}
 #: How the first item of a list in JSON begins, and one that is empty ends.
 _ITEM_BEGINS: Final = re.compile(r"\s*(?:[\"'{\[\]]|-?\d)")
 _DEEPEST: Final = 64
+#: Subschemas that are looked at for the types of a value, and how deep, in fours: optional ones have two.
+_MOST_CHOICES: Final = 12
 #: Looks at a value by a subschema that a call has, whatever its length; and how many more for each of its characters.
 _FREE_STEPS: Final = 600
 _STEPS_A_CHARACTER: Final = 3
@@ -40,13 +42,16 @@ _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "null", "ar
 
 @final
 class Shape(msgspec.Struct, frozen=True):
-    """What a schema says of one value at first sight. `types` None: any. `words`: texts among its choices."""
+    """What a schema says of one value at first sight. `types` None: any. `words`: texts among its choices. `kinds`: the
+    types that its subschemas leave, None: any. `is_listed`: its values are written down, here or in a subschema."""
 
     schema: Schema
     types: frozenset[str] | None
     is_decided: bool  # a keyword beside the type decides the value, so it is judged whole
     required: tuple[str, ...] = ()
     words: frozenset[str] = frozenset()
+    kinds: frozenset[str] | None = None
+    is_listed: bool = False
 
     def takes_live(self, kind: str) -> bool:
         """Whether a value of this JSON type may leave before it is whole."""
@@ -76,9 +81,25 @@ class ToolSchema:
             resolved = self._resolve(schema)
             is_decided = not _DECIDING.isdisjoint(resolved) or "$ref" in resolved
             required, words = (tuple(dict.fromkeys(_texts(resolved.get(key)))) for key in ("required", "enum"))
-            shape = Shape(resolved, _types(resolved), is_decided, required, frozenset(words))
+            kinds, is_listed = self._kinds(resolved)
+            shape = Shape(resolved, _types(resolved), is_decided, required, frozenset(words), kinds, is_listed)
             known = self._shapes[id(schema)] = (schema, shape)
         return known[1]
+
+    def _kinds(self, schema: Schema, depth: int = 0) -> tuple[frozenset[str] | None, bool]:
+        """The types that a schema and its subschemas leave, and whether its values are written down."""
+        kinds, is_listed = _types(schema), "enum" in schema or "const" in schema
+        for word in ("anyOf", "oneOf", "allOf") if depth < _MOST_CHOICES else ():
+            parts = schema.get(word)
+            if not isinstance(parts, list) or not 0 < len(parts) <= _MOST_CHOICES:
+                continue
+            found = [self._kinds(self._resolve(part), depth + 4) for part in parts]
+            is_listed = is_listed or any(each for _, each in found)
+            told = [each for each, _ in found if each is not None]
+            if told and (word == "allOf" or len(told) == len(found)):
+                left = frozenset.intersection(*told) if word == "allOf" else frozenset.union(*told)
+                kinds = left if kinds is None else kinds & left
+        return kinds, is_listed
 
     def member(self, shape: Shape, key: str) -> Shape:
         """The shape of an object's member."""
@@ -196,7 +217,7 @@ class Judge:
         if depth > _DEEPEST or self._left < 0:
             return True
         shape = self._schema.shape(schema)
-        if shape.types is not None and not _is_of(value, shape.types):
+        if shape.types is not None and not is_of(value, shape.types):
             return False
         if shape.is_decided and not self._is_chosen(value, shape, depth):
             return False
@@ -356,7 +377,8 @@ def _may_be(schema: Schema, kind: str) -> bool:
     return types is None or kind in types
 
 
-def _is_of(value: Any, types: frozenset[str]) -> bool:
+def is_of(value: Any, types: frozenset[str]) -> bool:
+    """Whether a value is of one of these JSON types."""
     kind = _KINDS.get(type(value), "object")
     if kind != "number" or kind in types:
         return kind in types

@@ -7,7 +7,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Malformed
-from dragoman.stages.json_schema import Shape
+from dragoman.stages.json_schema import Shape, is_of
 from dragoman.stages.rescue.cursor import MORE, Action, Cursor, NotACall, Piece, Tools
 from dragoman.stages.rescue.quoted import names_place
 
@@ -39,7 +39,7 @@ def value_until(
         text, stop = yield from cursor.until(*stops)
         if stop:
             text += "\n" if stop[0] == "\n" else ""
-            yield Piece(_as_json(text, trim, is_typed=shape.types is not None or shape.is_decided))
+            yield Piece(_as_json(_trimmed(text) if trim else text, shape))
         return stop
     return (yield from live_string(cursor, stops, trim=trim))
 
@@ -51,16 +51,22 @@ def leaf(text: str, shape: Shape) -> str:
         return _json.encode_text(text).decode()
     if types is not None and not text.strip() and not types.isdisjoint(("array", "object")):
         return "[]" if "array" in types else "{}"
-    return _as_json(text, False, is_typed=types is not None or shape.is_decided)
+    return _as_json(text, shape)
 
 
-def _as_json(text: str, trim: bool, *, is_typed: bool) -> str:
+def _as_json(text: str, shape: Shape) -> str:
+    """A text of tags as a value of JSON. Where the schema takes a text among others, another value is read only where
+    the schema takes its type too: `{"a": 1}` is the content of a file whose type is "text or null"."""
+    is_typed = shape.types is not None or shape.is_decided
     bare = text.strip()
-    if not isinstance(_json.decode(bare), Malformed) and (is_typed or bare[:1] in ("{", "[")):
+    value = _json.decode(bare)
+    if shape.kinds is not None and "string" in shape.kinds:
+        if type(value) not in (Malformed, str) and is_of(value, shape.kinds):
+            return bare
+        return _json.encode_text(bare if shape.is_listed else text).decode()
+    if not isinstance(value, Malformed) and (is_typed or bare[:1] in ("{", "[")):
         return bare
-    if is_typed:
-        return _json.encode_text(bare).decode()
-    return _json.encode_text(_trimmed(text) if trim else text).decode()
+    return _json.encode_text(bare if is_typed else text).decode()
 
 
 def _trimmed(text: str) -> str:
@@ -72,7 +78,8 @@ def json_until(cursor: Cursor, stops: tuple[str, ...]) -> Generator[Action, None
     text, stop = yield from cursor.until(*stops)
     if stop:
         bare = text.strip()
-        yield Piece(bare if bare[:1] in ("{", "[") else _as_json(text, False, is_typed=True))
+        is_json = bare[:1] in ("{", "[") or not isinstance(_json.decode(bare), Malformed)
+        yield Piece(bare if is_json else _json.encode_text(bare).decode())
     return stop
 
 

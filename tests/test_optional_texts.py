@@ -1,0 +1,61 @@
+"""A text between tags of a type that is written with subschemas, as `str | None` is by pydantic: it is told as it
+stands, whatever JSON it holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dragoman import _json
+from dragoman.types import Tool
+from rescue_forms import FORMS, Form
+from test_written_calls import delivered, exact, play_with
+
+TEXT: dict[str, Any] = {"type": "string"}
+NULL: dict[str, Any] = {"type": "null"}
+OPTIONAL: dict[str, dict[str, Any]] = {
+    "anyOf": {"anyOf": [TEXT, NULL], "default": None},
+    "oneOf": {"oneOf": [NULL, TEXT]},
+    "allOf": {"allOf": [TEXT]},
+    "a reference": {"anyOf": [{"$ref": "#/$defs/S"}, NULL]},
+    "one within another": {"anyOf": [{"oneOf": [TEXT, NULL]}, {"allOf": [{"$ref": "#/$defs/S"}]}]},
+    "types": {"type": ["string", "null"]},
+    "nullable": {"type": "string", "nullable": True},
+}
+VALUES = ('{"a": 1}', "[1]", '"q"', "5", "true", " x ", "    indented first", "line\n    indented", "a\r\nb", "-x\t")
+TAGGED = [form for form in FORMS if form.closes == "tag"]
+IDS = [f"{form.family}: {form.name}" for form in TAGGED]
+
+
+def tool(content: dict[str, Any]) -> Tool:
+    properties = {"path": TEXT, "content": content}
+    schema = {"type": "object", "$defs": {"S": TEXT}, "properties": properties, "required": ["path"]}
+    return Tool("put", "", _json.raw(schema))
+
+
+def read(form: Form, content: dict[str, Any], value: Any, size: int = 0) -> list[str]:
+    text = form.write([("put", {"path": "a", "content": value})]).text()
+    return exact(delivered(play_with((tool(content),), text, "stop", size or len(text))))
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=IDS)
+def test_an_optional_text_is_told_as_it_stands(form: Form):
+    for how, content in OPTIONAL.items():
+        for value in VALUES:
+            for size in (0, 7):
+                assert read(form, content, value, size) == exact([("put", {"path": "a", "content": value})]), how
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=IDS)
+@pytest.mark.parametrize("value", [["a", "b"], 5, " x ", "a: b\n"])
+def test_a_value_of_another_type_is_read_where_the_schema_takes_it(form: Form, value: Any):
+    content = {"anyOf": [TEXT, {"type": "array", "items": TEXT}, {"type": "integer"}]}
+    assert read(form, content, value) == exact([("put", {"path": "a", "content": value})])
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=IDS)
+def test_one_of_the_values_that_are_written_down_has_no_blanks_around_it(form: Form):
+    content = {"anyOf": [{"enum": ["fast", "5"], "type": "string"}, NULL]}
+    for value in ("fast", "5"):
+        assert read(form, content, value) == exact([("put", {"path": "a", "content": value})])

@@ -103,6 +103,36 @@ def test_thinking_and_text_that_are_said_again_in_turns_are_told_once(
 
 
 @given(
+    cuts=st.lists(st.integers(1, 50), min_size=4, max_size=8, unique=True),
+    others=st.lists(st.integers(1, 50), max_size=8, unique=True),
+    order=st.lists(st.booleans(), min_size=18, max_size=18),
+    twice=st.lists(st.booleans(), min_size=18, max_size=18),
+    size=st.sampled_from([1, 3, 100]),
+)
+def test_thinking_and_text_in_any_order_are_told_once(
+    cuts: list[int], others: list[int], order: list[bool], twice: list[bool], size: int
+) -> None:
+    """The proof of one is that of the other, and nothing overtakes what waited for it."""
+    thought, said = grown(THOUGHT, cuts), grown(SAID, others)
+    left = [(True, piece) for piece in thought], [(False, piece) for piece in said]
+    sent: list[tuple[bool, str]] = []
+    for is_text, is_twice in zip(order, twice, strict=True):
+        if from_one := left[is_text] or left[not is_text]:
+            sent += [from_one.pop(0)] * (1 + is_twice)
+    events: list[Event] = [Start(None, None)]
+    for at, (is_thinking, piece) in enumerate(sent):
+        if is_thinking:
+            events += [ThinkingStart(at), ThinkingDelta(at, piece), ThinkingEnd(at)]
+        else:
+            events += [TextStart(at), TextDelta(at, piece), TextEnd(at)]
+    told = passed([*events, Finish("stop")], size)
+    check([event for event in told if type(event) is not Deviation])
+    if len(thought[-2]) >= 16:
+        assert "".join(event.text for event in told if type(event) is ThinkingDelta) == THOUGHT
+        assert text_of(told) == SAID
+
+
+@given(
     cuts=st.lists(st.integers(1, len(SAID)), min_size=4, max_size=8, unique=True),
     twice=st.lists(st.booleans(), min_size=9, max_size=9),
 )

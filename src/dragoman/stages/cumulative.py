@@ -4,7 +4,8 @@ it): each piece then says what is new.
 Nothing but the pieces tells such a server. A piece that begins with all that came before it, and goes on, is rare in a
 text that grows; three in a row, the first ones of a text, are a text that no model writes, if what they say again is
 words. Until then the pieces wait. At the end of a text two are enough. Some of these servers send a piece twice, and
-those of thinking and text in turns, each time in parts of their own.
+those of thinking and text in turns, each time in parts of their own. A server that says thinking again does so with
+text, so that the proof of one is that of the other, and from then on nothing waits.
 https://www.alibabacloud.com/help/en/model-studio/stream (read 2026-11-26).
 """
 
@@ -56,7 +57,7 @@ class _Watch:
     """
 
     __slots__ = (
-        "_again", "_first", "_index", "_kind", "_new", "_old", "_size", "_total", "equal", "grown", "is_on",
+        "_again", "_first", "_index", "_is_told", "_kind", "_new", "_old", "_size", "_total", "equal", "grown", "is_on",
         "is_proven", "waits", "where",
     )  # fmt: skip
 
@@ -64,7 +65,8 @@ class _Watch:
         self._kind, self.where = kind, where
         self.is_on = True
         self.is_proven = self.waits = False
-        self._index = 0  # of the part that was proven
+        self._index = -1  # of the part that is read
+        self._is_told = False  # a deviation told of it
         self._old: list[_Delta] = []  # pieces of a text that is proven, which the next one tells from new words
         self._first = ""  # what left before anything waited
         self.grown = self.equal = 0
@@ -82,7 +84,7 @@ class _Watch:
         """Take the first piece; False where one came before."""
         if self._size:
             return False
-        self._first = delta.text
+        self._first, self._index = delta.text, delta.index
         self._say(delta.text)
         self.is_on = not delta.text.startswith("\n")  # lines that begin with their line end may grow by themselves
         return True
@@ -104,11 +106,12 @@ class _Watch:
         """Whether so many pieces have said words again."""
         return self.waits and self.grown >= wanted and _is_a_text(self._again)
 
-    def prove(self, index: int) -> str:
-        """Each piece says all again: so do those that wait. Gives what was seen of that."""
-        self.is_proven, self.waits, self._index = True, False, index
-        self._say(self._first)
-        return f"{self.grown + 1} pieces"
+    def prove(self, held: list[Event], *, is_told: bool) -> None:
+        """Each piece says all again. `held`: what is read again; a first piece that waits is in it, too."""
+        self.is_proven, self._is_told = self.is_on, is_told
+        pieces = sum(type(event) is self._kind for event in held)
+        self._say(self._first if pieces == self.grown + self.equal else "")
+        self.waits = False
 
     def turn_off(self) -> None:
         """The pieces are what they seem: they say what is new."""
@@ -119,24 +122,28 @@ class _Watch:
         self._total, self._size = text, len(text)
         self._new.clear()
 
-    def take_proven(self, delta: _Delta, out: list[Event]) -> bool:
-        """A piece of a text that is proven; False where a part begins anew, which is read as the first was."""
+    def take_proven(self, delta: _Delta, out: list[Event]) -> None:
+        """A piece of a text that is proven."""
         text = delta.text
         if len(text) >= self._size and text.startswith(self._total + self._new.text()):
             self._old = []  # said again, too
+            if self._size and not self._is_told:
+                self._is_told = True
+                out.append(Deviation("cumulative-text", self.where, "as of the other text"))
             if new := text[self._size :]:
                 out.append(self._kind(delta.index, new))
             self._index = delta.index
             self._say(text)
-        elif delta.index != self._index:
-            self.is_proven, self.grown, self.equal, self._size = False, 0, 0, 0
-            return False
+        elif delta.index != self._index:  # a part that begins anew
+            self.release(out)
+            out.append(delta)
+            self._index = delta.index
+            self._say(text)
         elif not self._new and self._total.startswith(text):
             self._old.append(delta)  # an old piece, or a new word that the text begins with: the next piece tells
         else:  # the end of a few streams says what is new alone
             self.release(out)
             self._add(delta, out)
-        return True
 
     def release(self, out: list[Event]) -> None:
         """Nothing tells old pieces from new words any more."""
@@ -251,11 +258,10 @@ class Cumulative:
 
     def _prove(self, proven: _Watch, out: list[Event]) -> None:
         held, self._held = self._held, []
-        index = next(event.index for event in held if isinstance(event, TextDelta | ThinkingDelta))
-        out.append(Deviation("cumulative-text", proven.where, proven.prove(index)))
+        out.append(Deviation("cumulative-text", proven.where, f"{proven.grown + 1} pieces"))
         for watch in (self._text, self._thinking):
-            if watch.waits:
-                watch.prove(index)
+            if not watch.is_proven:
+                watch.prove(held, is_told=watch is proven)
         for event in held:
             self._take_proven(event, out)
 
@@ -285,17 +291,14 @@ class Cumulative:
             out.append(event)
 
     def _take_piece(self, event: _Delta, out: list[Event]) -> None:
-        watch = self._watch(event)
-        if not watch.is_proven:
+        watch, said = self._watch(event), list[Event]()
+        if watch.is_proven:
+            watch.take_proven(event, said)
+        else:  # it was not like this
+            said.append(event)
+        if said:
             self._flush(out)
-            return self._take(event, out)
-        said: list[Event] = []
-        is_taken = watch.take_proven(event, said)
-        if said or not is_taken:
-            self._flush(out)
-        out += said
-        if not is_taken:
-            self._take(event, out)
+            out += said
 
     def _watch_of_end(self, event: TextEnd | ThinkingEnd) -> _Watch:
         return self._text if isinstance(event, TextEnd) else self._thinking

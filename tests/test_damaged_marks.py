@@ -182,3 +182,27 @@ def test_a_schema_is_a_value_where_any_object_is() -> None:
         if form.family != "minimax-m3":  # it tells no types
             text = form.write([call]).text()
             assert delivered(play_with((tool,), text, "stop", len(text))) == [call], text
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"anyOf": [{"required": ["path"]}, {"properties": {"paths": TEXT}, "required": ["paths"]}]},
+        {"allOf": [{"$ref": "#/$defs/More"}]},
+        {"if": {"required": ["path"]}, "then": {}, "else": {"properties": {"paths": TEXT}}},
+        {"patternProperties": {"^p": TEXT}},
+    ],
+    ids=["anyOf", "allOf", "else", "patternProperties"],
+)
+def test_keys_that_a_part_of_the_schema_declares_are_known(more: dict[str, Any]) -> None:
+    schema = {
+        "type": "object",
+        "$defs": {"More": {"properties": {"paths": TEXT}}},
+        "properties": {"path": TEXT},
+        **more,
+    }
+    for form in FORMS:
+        calls: Calls = [("search", {"paths": "src"})]
+        text = form.write(calls).text()
+        told = play_with((Tool("search", "", _json.raw(schema)),), text, "stop", len(text))
+        assert exact(delivered(told)) == exact(calls), form

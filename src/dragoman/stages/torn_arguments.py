@@ -47,11 +47,11 @@ _LONGEST_KEY: Final = 64
 def key_problem(value: dict[str, Json], schema: ToolSchema) -> str:
     """Why the keys of arguments may not be those that were meant; "" where nothing shows that."""
     for part, shape in _objects(value, schema):
-        known = shape.schema.get("properties")
-        if not isinstance(known, Mapping) or not known or shape.schema.get("additionalProperties", False) is not False:
+        known = _known_keys(shape, schema)
+        if not known or shape.schema.get("additionalProperties", False) is not False:
             continue
-        others = part.keys() - known.keys()
-        absent = known.keys() - part.keys()
+        others = part.keys() - known
+        absent = known - part.keys()
         if others and any(key not in part and key in known for key in shape.required):
             return OTHER_KEY
         for key in others:
@@ -60,6 +60,18 @@ def key_problem(value: dict[str, Json], schema: ToolSchema) -> str:
             if part is not value and schema.has_member(key) and key not in value:
                 return MOVED_KEY
     return ""
+
+
+def _known_keys(shape: Shape, schema: ToolSchema) -> set[str]:
+    """The keys that an object may have by its schema; none where a pattern tells them."""
+    if "patternProperties" in shape.schema:
+        return set()
+    parts = [shape.schema, *(shape.schema[word] for word in ("then", "else") if word in shape.schema)]
+    for word in ("anyOf", "oneOf", "allOf"):
+        listed = shape.schema.get(word)
+        parts += listed if isinstance(listed, list) else []
+    told = (schema.shape(part).schema.get("properties") for part in parts)
+    return {key for properties in told if isinstance(properties, Mapping) for key in properties}
 
 
 def _objects(value: dict[str, Json], schema: ToolSchema) -> Iterator[tuple[dict[str, Json], Shape]]:

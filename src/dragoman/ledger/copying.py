@@ -1,8 +1,8 @@
-"""One ledger into another one: from the files of a laptop into a PostgreSQL, and back.
+"""Copy one ledger into another: from the files of one machine into PostgreSQL, and back.
 
-Nothing is moved and nothing is overwritten: attempts are delivered as a shipper delivers them, corrections and entries
-of the audit keep their ids and times. So it may be done twice, while both are written: the second time brings what came
-since. A key or a quota is taken over where the other ledger knows no change of it that this one does not.
+The copy moves nothing and overwrites nothing. It delivers attempts as a shipper does, and keeps the ids and times of
+corrections and audit entries. So you may run it again, and while both ledgers are written: the second run brings what
+is new. It takes a key or a quota over only if the other ledger has no change of it that this one lacks.
 """
 
 from __future__ import annotations
@@ -47,11 +47,13 @@ _KINDS: Final = ("key", "quota")
 
 @final
 class Copied(msgspec.Struct):
-    """What was done. `problems`: what could not be taken over, and stays as it is.
+    """The result of a copy.
 
     Attributes:
-        attempts: that the source has. `corrections`, `changes`: corrections, and entries of the audit that were new.
-        keys, quotas: that were taken over.
+        attempts: attempts that the source has.
+        corrections, changes: corrections and audit entries that were new to the target.
+        keys, quotas: keys and quotas that were taken over.
+        problems: what the target refused, one sentence each.
     """
 
     attempts: int = 0
@@ -63,10 +65,10 @@ class Copied(msgspec.Struct):
 
 
 def copy_ledger(source: LedgerFolder, target: LedgerFolder) -> Copied:
-    """Bring into `target` what `source` has and `target` has not.
+    """Copy into `target` what `source` has and `target` lacks.
 
     Raises:
-        StoreAway: one of them cannot be read or written; what was brought so far stands, and it may be done again.
+        StoreAway: one of the two cannot be read or written. What was copied so far stands; run it again.
     """
     found = Copied()
     for month in months_in(source.root) if source.store is None else ():
@@ -91,7 +93,7 @@ def _snapshots(reading: StoreReading) -> list[PriceSnapshot]:
 
 
 def _copy_rows(reading: StoreReading, store: Store, target: LedgerFolder, found: Copied) -> list[Correction]:
-    """All attempts, and sums of months that have none any more; gives the corrections."""
+    """Copy all attempts, and the sums of months whose attempts were dropped. Return the corrections."""
     corrections: list[Correction] = []
     gone = set(reading.dropped())
     with open_reading(target) as there:
@@ -118,7 +120,7 @@ def _copy_rows(reading: StoreReading, store: Store, target: LedgerFolder, found:
 
 
 def _sums(reading: StoreReading, month: str) -> tuple[list[Any], list[Any]]:
-    """Of a month: by hour, and by account."""
+    """Return a month's sums by hour and by account."""
     if month in reading.dropped():
         return sorted(reading.dropped_sums(month, _USAGE)), sorted(reading.dropped_sums(month, _SPEND))
     return sorted(reading.select(month, _USAGE)), sorted(reading.select(month, _SPEND))
@@ -144,7 +146,7 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def _deliver(store: Store, rows: Sequence[Row], found: Copied) -> None:
-    """What is refused is halved until who is refused is found, as a shipper does."""
+    """Deliver rows; halve a refused batch until the refused row is found, as a shipper does."""
     for turn in range(_TURNS):
         try:
             return store.deliver(rows)
@@ -180,7 +182,10 @@ def _take_corrections(store: Store, entries: Sequence[Correction], found: Copied
 
 
 def _copy_managed(reading: StoreReading, target: LedgerFolder, found: Copied) -> None:
-    """In one transaction. The audit is read before what it tells of: what is changed meanwhile comes once more."""
+    """Copy keys, quotas and the audit in one transaction.
+
+    The audit is read first: a change that is made in between is then copied again by the next run.
+    """
     noted: list[Noted] = list(reading.select(None, _NOTED))
     if not noted and not any(True for _ in reading.select(None, _ASIDE)):
         return
@@ -202,7 +207,7 @@ def _copy_managed(reading: StoreReading, target: LedgerFolder, found: Copied) ->
 
 
 def _unknown(entries: Sequence[Noted], known: Counter[Noted]) -> list[Noted]:
-    """Those that are not among the known ones, in their order."""
+    """Return the entries that are not known yet, in their order."""
     left = Counter(known)
     new = []
     for entry in entries:
@@ -214,7 +219,7 @@ def _unknown(entries: Sequence[Noted], known: Counter[Noted]) -> list[Noted]:
 
 
 def _subject(entry: Noted) -> tuple[str, str] | None:
-    """The key or the quota that an entry changed; None: neither."""
+    """Return the kind and name of the key or quota that an entry changed, or None for another entry."""
     kind = entry[2].partition(" ")[0]
     return (kind, entry[3]) if kind in _KINDS else None
 

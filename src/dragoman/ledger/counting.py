@@ -1,4 +1,4 @@
-"""The counters of a ledger's folder, put together with what the ledger has."""
+"""Open and maintain the counters of a ledger's folder."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ MUCH_PATIENCE: Final = 5.0
 
 
 def open_counters(folder: LedgerFolder, *, has_time: bool = False) -> SqliteCounters | RemoteCounters:
-    """Those that all workers of the folder share, or of all machines of its store. Nothing happens before the first
-    call. `has_time`: no requests wait meanwhile."""
+    """Return the counters that all workers of the folder share, or all machines of its store.
+
+    Nothing is opened before the first call. `has_time`: no request waits for these calls, so they may take longer.
+    """
     if folder.store is not None:
         return _open_remote(folder, has_time=has_time)[0]
     return SqliteCounters(
@@ -43,7 +45,7 @@ def open_counters(folder: LedgerFolder, *, has_time: bool = False) -> SqliteCoun
 
 
 def _open_remote(folder: LedgerFolder, *, has_time: bool) -> tuple[RemoteCounters, SharedRoster]:
-    """Raises MissingExtra."""
+    """Return the counters of several machines and their roster. Raises MissingExtra."""
     from dragoman.ledger.counters import apart, postgresql, postgresql_schema, roster
 
     assert folder.store is not None
@@ -59,10 +61,12 @@ def _open_remote(folder: LedgerFolder, *, has_time: bool) -> tuple[RemoteCounter
 
 
 def correct_counters(folder: LedgerFolder, accounts: Iterable[Account]) -> None:
-    """What was spent of accounts was corrected: workers feel it at their next call. Nothing without counters.
+    """Tell the counters that corrections were made to these accounts, so that workers see them in their next call.
+
+    Does nothing if there are no counters.
 
     Raises:
-        CountersAway: not all of them are corrected; the next sweep does it.
+        CountersAway: not all accounts were corrected; the next sweep corrects the rest.
     """
     if not _has_counters(folder):
         return
@@ -76,11 +80,12 @@ def correct_counters(folder: LedgerFolder, accounts: Iterable[Account]) -> None:
 
 
 def fold_ended(folder: LedgerFolder) -> None:
-    """What the ended have leased becomes what they spent, and what the silent have, what they used. Nothing where there
-    are no counters. What several machines share waits for the next time while it cannot be asked.
+    """Fold the leases of holders that have ended into their spend, and expire those of silent holders.
+
+    Does nothing if there are no counters. Counters of several machines that cannot be reached wait for the next time.
 
     Raises:
-        CountersAway, StoreAway, OSError: not all is folded.
+        CountersAway, StoreAway, OSError: not everything is folded.
     """
     if folder.store is not None:
         counters, shared = _open_remote(folder, has_time=True)
@@ -100,7 +105,7 @@ def fold_ended(folder: LedgerFolder) -> None:
 
 
 def read_used(folder: LedgerFolder, accounts: Collection[Account]) -> dict[Account, int]:
-    """What the ledger has of accounts, in nano-dollars or tokens.
+    """Return what the ledger has of these accounts, in nano-dollars or tokens.
 
     Raises:
         StoreAway, CountersAway, OSError: it cannot be read.
@@ -115,7 +120,8 @@ def read_used(folder: LedgerFolder, accounts: Collection[Account]) -> dict[Accou
 
 
 def read_totals(folder: LedgerFolder, accounts: Collection[Account]) -> dict[Account, int]:
-    """What is leased and spent of accounts in all, by the counters; those that nobody asked for are missing.
+    """Return what is leased and spent of these accounts by the counters. Accounts that nobody has asked for are
+    missing.
 
     Raises:
         CountersAway: they cannot be read.

@@ -1,4 +1,4 @@
-"""Where the ledger of a gateway stands in its state folder."""
+"""The files of the ledger in a gateway's state folder."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from dragoman.secret import Secret
 
 
 def place_of(store: Secret) -> str:
-    """`postgresql://HOST:PORT/DATABASE`: what may be shown of an address."""
+    """Return a store's address without its secrets: `postgresql://HOST:PORT/DATABASE`."""
     parts = urlsplit(store.reveal())
     return f"postgresql://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 @final
 class LedgerFolder(msgspec.Struct, frozen=True):
-    """`root`: the store's files; `journals`: what the workers write. `store`: the address of a PostgreSQL that has the
-    rows in place of the files; `counters`: of a Valkey that counts limits in its place."""
+    """The place of a ledger.
+
+    Attributes:
+        root: the folder of the store's files and the journals.
+        store: the address of a PostgreSQL that keeps the rows in place of files.
+        counters: the address of a Valkey that counts limits in place of the store.
+    """
 
     root: Path
     store: Secret | None = None
@@ -28,25 +33,25 @@ class LedgerFolder(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, state: Path, store: Secret | None = None, counters: Secret | None = None) -> LedgerFolder:
-        """That of a gateway's state folder."""
+        """Return the ledger's place in a gateway's state folder."""
         return cls(state / "ledger", store, counters)
 
     @property
     def journals(self) -> Path:
-        """The workers' journals, and how far each is delivered."""
+        """The folder of the workers' journals and of how far each is delivered."""
         return self.root / "journals"
 
     @property
     def shipper_lock(self) -> Path:
-        """Who delivers has it."""
+        """The lock file that the running shipper holds."""
         return self.root / "shipper.lock"
 
     @property
     def bell(self) -> Path:
-        """A FIFO by which the shipper is woken."""
+        """The FIFO that wakes the shipper."""
         return self.root / "bell"
 
     @property
     def asleep(self) -> Path:
-        """One byte: 1 while the shipper sleeps."""
+        """A file of one byte: 1 while the shipper sleeps."""
         return self.root / "asleep"

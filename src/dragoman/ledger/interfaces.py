@@ -1,4 +1,4 @@
-"""What the ledger needs of a store, and what limits will need of counters. One suite of tests holds for every store."""
+"""The interfaces `Store` and `Counters`. One test suite holds for every implementation."""
 
 from __future__ import annotations
 
@@ -11,40 +11,39 @@ from dragoman.ledger.journal.records import PriceSnapshot, Row, Settlement
 
 
 class StoreAway(Exception):
-    """The store cannot be written now. Nothing of what was given stands in it; the same is given again later."""
+    """The store cannot be reached or written now. It took nothing of the call; the caller repeats it later."""
 
 
 class StoreDamaged(StoreAway):
-    """A part of the store was damaged and put aside: what journals still have is to be given anew."""
+    """A part of the store was damaged and put aside. The journals deliver again what they still have."""
 
 
 class Refused(Exception):
-    """The store takes what was given at no time: it breaks one of its rules."""
+    """The store can never take what it was given, because it breaks a rule."""
 
 
 class Missing(Refused):
-    """What was named is not there."""
+    """The named thing does not exist."""
 
 
 class Store(Protocol):
-    """The truth: rows of attempts, their sums, corrections.
+    """The truth of the ledger: rows of attempts, their sums, corrections.
 
-    Rows come again and in any order: a further row of an attempt that is final changes nothing, and where it differs
-    becomes an adjustment, whose id follows from the attempt's. Sums move with rows that changed state, in the same
-    transaction.
+    Rows may come repeatedly and in any order. A further row of a final attempt changes nothing; if it differs, it
+    becomes an adjustment whose id is derived from the attempt's. Sums change in the same transaction as the rows.
     """
 
     def deliver(self, rows: Sequence[Row], snapshots: Iterable[PriceSnapshot] = ()) -> None:
-        """Take rows; returns when they are durable.
+        """Take rows. Return when they are durable.
 
         Raises:
             StoreAway: nothing was taken; try again.
-            Refused: one of them can never be taken; nothing was.
+            Refused: one of the rows can never be taken; nothing was.
         """
         ...
 
     def settle(self, settlement: Settlement) -> bool:
-        """Settle a row whose intent was delivered before; False: there is none.
+        """Settle a row whose intent was delivered before. Return False if there is no such row.
 
         Raises:
             StoreAway, Refused: as `deliver`.
@@ -52,7 +51,7 @@ class Store(Protocol):
         ...
 
     def set_aside(self, name: str, reason: str, data: bytes) -> None:
-        """Keep a record that can never be a row, so that it is seen and counted. The same once more changes nothing.
+        """Keep a record that can never be a row, so that it is seen and counted. A repeated call changes nothing.
 
         Raises:
             StoreAway: it is not kept.
@@ -60,26 +59,29 @@ class Store(Protocol):
         ...
 
     def adjust(self, attempt: bytes, nano: int, *, reason: str, actor: str, token: str = "") -> bool:
-        """Correct what a final attempt cost by so many nano-dollars; whether it was not done before. `token`: tells it
-        from others of the same words; "": the same words are the same correction.
+        """Correct the cost of a final attempt by `nano` nano-dollars. Return False if this correction was made before.
+
+        Args:
+            token: distinguishes the correction from others of the same words; with "", the same words are the same
+                correction.
 
         Raises:
-            Refused: there is no such attempt, or it goes on; or the token was another correction's.
+            Refused: there is no such attempt, it is not final, or the token belongs to another correction.
             StoreAway: as `deliver`.
         """
         ...
 
     def take_corrections(self, entries: Sequence[tuple[bytes, bytes, int, int, str, str, int]]) -> None:
-        """Take corrections as they stand in another store: see `values.Correction`. The same once more changes nothing.
+        """Take corrections from another store as they are; see `values.Correction`. A repeated call changes nothing.
 
         Raises:
-            Refused: one is of no final attempt of this store.
+            Refused: one corrects an attempt that is not a final attempt of this store.
             StoreAway: as `deliver`.
         """
         ...
 
     def accounts_of(self, attempt: bytes) -> list[int]:
-        """The accounts that an attempt is charged to.
+        """Return the accounts that an attempt is charged to.
 
         Raises:
             StoreAway: the store cannot be read.
@@ -87,7 +89,7 @@ class Store(Protocol):
         ...
 
     def audit(self, actor: str, action: str, subject: str, change: dict[str, Any]) -> None:
-        """Write down who changed what. Each entry's digest covers the one before it.
+        """Append who changed what to the audit. Each entry's digest covers the previous entry.
 
         Raises:
             StoreAway: it is not written.
@@ -95,7 +97,7 @@ class Store(Protocol):
         ...
 
     def drop_before(self, day: str) -> list[str]:
-        """Drop the attempts of months that ended before a day (`2026-11-22`); their sums stay. Gives the months.
+        """Drop the attempts of months that ended before a day (`2026-11-22`). Their sums stay. Return the months.
 
         Raises:
             StoreAway: not all are dropped.
@@ -103,7 +105,7 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing more is given."""
+        """Release the store. No further call is made."""
         ...
 
 
@@ -115,8 +117,10 @@ Account: TypeAlias = int
 
 @final
 class Facts(msgspec.Struct, frozen=True):
-    """What a holder has done with an account over its life, absolutely: `spent`, and `reserved` for what is under way.
-    Nano-dollars, tokens or requests."""
+    """A holder's totals for one account over the holder's life: `spent`, and `reserved` for attempts under way.
+
+    The unit is the account's: nano-dollars, tokens or requests.
+    """
 
     spent: int = 0
     reserved: int = 0
@@ -124,17 +128,17 @@ class Facts(msgspec.Struct, frozen=True):
 
 @final
 class Lease(msgspec.Struct, frozen=True):
-    """What the counters answer.
+    """The counters' answer to a claim.
 
     Attributes:
-        outcome: `granted`; `refused`: the facts are recorded, and `least` beyond them did not fit; `stale`: a later
-            call was heard already, nothing changed; `lost`: the counters are another life of theirs (`epoch`) and want
-            every holder's facts anew; `settling`: this life is new, somebody may still use a lease of the one before,
-            and nothing is leased.
-        amount: what the holder may have used and reserved in all.
+        outcome: `granted`; `refused`: the facts are recorded, but `least` did not fit beyond them; `stale`: a later
+            call was recorded already, and nothing changed; `lost`: the counters have a new life (`epoch`) and want
+            every holder's facts again; `settling`: the life is new, another holder may still use a lease of the
+            previous one, and nothing is leased.
+        amount: what the holder may have spent and reserved in all.
         is_tight: the limit is near, so leases are exact.
-        epoch: of the counters.
-        others: what all others have of the account, and what is closed of it.
+        epoch: the counters' current epoch.
+        others: what all other holders have of the account, with what is closed.
         was_cold: the account was filled from the ledger for this call.
     """
 
@@ -148,14 +152,15 @@ class Lease(msgspec.Struct, frozen=True):
 
 @final
 class Claim(msgspec.Struct, frozen=True):
-    """What a holder calls the counters for.
+    """A holder's call of the counters for one account.
 
     Attributes:
-        number: grows with each call of this holder for this account; one that is not newer does nothing.
-        facts: are recorded always. `want`, `least`: beyond them.
+        number: grows with each call of this holder for this account; a call that is not newer does nothing.
+        facts: are always recorded.
+        want, least: what the holder would like and what it needs beyond its facts.
         limit, generation: of the quota; the counters keep the limit of the highest generation seen.
-        epoch: that the caller knows; another one is answered with `lost`.
-        until: Unix seconds of the period's end: what the account has may be forgotten some time after.
+        epoch: the one that the caller knows; another one is answered with `lost`.
+        until: the end of the period in Unix seconds; the account may be forgotten some time later.
     """
 
     account: Account
@@ -172,10 +177,14 @@ class Claim(msgspec.Struct, frozen=True):
 
 @final
 class Seed(msgspec.Struct, frozen=True):
-    """What the ledger has of an account, in nano-dollars or tokens. `by_holder`: of those whose journals are not at
-    their end, with what is set apart for attempts that go on; `closed`: of all others. `ended`: of these, who ended
-    not long ago, so that a late call of theirs is known as one. `adjusted`: what corrections add; it is in none of the
-    others."""
+    """The ledger's sums of an account, in nano-dollars or tokens.
+
+    Attributes:
+        by_holder: of holders whose journals are not read to their end, with what they have reserved.
+        closed: of all other holders.
+        ended: those of them that ended recently, so that a late call of theirs is recognised.
+        adjusted: the sum of corrections, which is in none of the others.
+    """
 
     closed: int = 0
     by_holder: Mapping[str, int] = {}
@@ -184,30 +193,33 @@ class Seed(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """The sum of all parts."""
         return self.closed + self.adjusted + sum(self.by_holder.values())
 
 
 class Counters(Protocol):
-    """How much of each account is leased to whom. They may lose their memory; the ledger never does."""
+    """How much of each account is leased to which holder. Counters may lose their memory; the ledger never does."""
 
     epoch: str
 
     @property
     def is_shared(self) -> bool:
-        """Whether other machines use them, so that what was used must be told in each life of theirs."""
+        """Whether other machines use these counters, so that each of their lives needs every holder's report."""
         ...
 
     def look(self) -> str:
-        """The epoch of the life that goes on. Raises CountersAway."""
+        """Return the epoch of the current life. Raises CountersAway."""
         ...
 
     def greet(self, holder: str, claims: Sequence[Claim] = ()) -> str:
-        """No lease of an earlier life is used, and what was is in the claims; gives the epoch. Raises CountersAway."""
+        """Report what a holder has used, and that it uses no lease of an earlier life. Return the epoch. Raises
+        CountersAway.
+        """
         ...
 
     def take(self, claim: Claim) -> Lease:
-        """Record the facts; then lease up to `want` as room allows. A cold account is seeded first, in one piece.
+        """Record the facts, then lease up to `want` as far as there is room. A cold account is seeded first, in one
+        step.
 
         Raises:
             CountersAway: nothing was recorded.
@@ -215,8 +227,10 @@ class Counters(Protocol):
         ...
 
     def fold(self, account: Account, holder: str, spent: int) -> None:
-        """A holder has ended: what it spent is the account's. Its name stays known, so that a late call of it does
-        nothing. Once more, or where the account is cold, changes nothing.
+        """Add what an ended holder spent to the account and end its lease.
+
+        The holder's name stays known, so that a late call of it does nothing. A repeated call changes nothing, nor does
+        one for a cold account.
 
         Raises:
             CountersAway: nothing changed.
@@ -224,7 +238,7 @@ class Counters(Protocol):
         ...
 
     def expire(self, account: Account, holder: str, used: int) -> None:
-        """A holder was silent for so long that it may use its lease no more: it has what it used, as its journal says.
+        """Reduce a silent holder's lease to what it has used by its journal. It may use the lease no more.
 
         Raises:
             CountersAway: nothing changed.
@@ -232,8 +246,9 @@ class Counters(Protocol):
         ...
 
     def correct(self, account: Account) -> None:
-        """What was spent was corrected: what all corrections add up to is read from the ledger anew. Once more, or
-        where the account is cold, changes nothing.
+        """Read the sum of an account's corrections from the ledger again.
+
+        A repeated call changes nothing, nor does one for a cold account.
 
         Raises:
             CountersAway: nothing changed.

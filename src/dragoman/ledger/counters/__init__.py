@@ -1,1 +1,1 @@
-"""How much of each account is leased to whom."""
+"""Counters: how much of each account is leased to which holder."""

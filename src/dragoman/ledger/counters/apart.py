@@ -1,4 +1,4 @@
-"""The PostgreSQL that counts, asked from a thread that has an event loop of its own."""
+"""A PostgreSQL connection for the counters, used from a thread with its own event loop."""
 
 from __future__ import annotations
 
@@ -19,12 +19,17 @@ _STATEMENT: Final = 2.0
 
 
 class Database:
-    """One connection to a PostgreSQL and the thread that uses it; see `Aside`."""
+    """One connection to PostgreSQL and the thread that uses it; see `Aside`."""
 
     __slots__ = ("_address", "_aside", "_connection", "_is_ready", "_tables")
 
     def __init__(self, address: Secret, tables: str, *, version: str, patience: float) -> None:
-        """`tables`: statements that make what is needed beside the store's tables; `version`: of them, a number."""
+        """Create it; the first call connects.
+
+        Args:
+            tables: statements that create what the counters need beside the store's tables.
+            version: the version number of these tables.
+        """
         self._address = address
         self._tables = (tables, version)
         self._aside = Aside(patience)
@@ -32,14 +37,14 @@ class Database:
         self._is_ready = False
 
     def set_patience(self, seconds: float) -> None:
-        """Who calls waits for so long from now on."""
+        """Set how many seconds each later call waits."""
         self._aside.patience = seconds
 
     def do(self, work: Callable[[Connection], _T]) -> _T:
-        """What `work` gives.
+        """Return the result of `work`.
 
         Raises:
-            CountersAway: it cannot be had now; perhaps it is done.
+            CountersAway: no answer came in time. The work may have been done nevertheless.
         """
         try:
             return self._aside.do(partial(self._work, work))
@@ -47,16 +52,16 @@ class Database:
             raise CountersAway(str(problem)) from None
 
     def close(self) -> None:
-        """The next call opens it anew."""
+        """Close the connection; the next call opens a new one."""
         self._aside.close(self._end)
 
     def fetch(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """All rows that a statement gives. Raises as `do`."""
+        """Return all rows of a statement. Raises as `do`."""
 
         return self._on_the_spot(Connection.fetch, Connection.fetch_at_once, statement, values)
 
     def ask(self, statement: str, *values: object) -> str:
-        """The one text that a statement gives which is asked often. Raises as `do`."""
+        """Return the single text of a statement that is run often. Raises as `do`."""
         return self._on_the_spot(Connection.ask, Connection.ask_at_once, statement, values)
 
     # ------------------------------------------------------------ inside

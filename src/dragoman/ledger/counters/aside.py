@@ -1,4 +1,4 @@
-"""Waiting for a server from a thread whose event loop stands still meanwhile, for no longer than is bearable there."""
+"""Wait for a server for a bounded time, from a thread whose event loop stands still meanwhile."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ AtOnce: TypeAlias = tuple[_T] | Callable[[], _T]
 
 
 class Aside:
-    """One thread for what may take its time. Who calls waits for `patience` seconds, also for others who called before;
-    what takes longer goes on there, and until it is done everybody else is told at once that the counters are away.
-    What is quick is done on the spot: to hand it over takes longer than most answers.
+    """One thread for work that may be slow.
+
+    A caller waits at most `patience` seconds, the wait for earlier callers included. Slow work goes on in the thread;
+    until it is done, every other caller gets CountersAway at once. Quick work runs in the caller's thread, because
+    handing it over takes longer than most answers.
 
     Safe for several threads.
     """
@@ -33,11 +35,14 @@ class Aside:
         self._pending: Future[Any] | None = None  # for which nobody waits any more
 
     def do(self, work: Callable[[], _T], *, at_once: Callable[[float], AtOnce[_T]] | None = None) -> _T:
-        """What `work` gives; whatever it raises. `at_once`: is called on the spot instead while nothing goes on in the
-        thread, with the seconds that it may take: it gives an answer, or what the thread does then.
+        """Return the result of `work`, or raise what it raises.
+
+        Args:
+            at_once: called in place of `work` in the caller's thread while the other thread is idle, with the seconds
+                that it may take. It returns an answer, or the work that the thread continues with.
 
         Raises:
-            CountersAway: it is not known in time.
+            CountersAway: no answer came in time.
         """
         until = time.monotonic() + self.patience
         with self._lock:
@@ -67,7 +72,7 @@ class Aside:
             raise CountersAway("there is no room for a thread") from None
 
     def close(self, last: Callable[[], object]) -> None:
-        """The thread ends with this, if there is one; the next call begins another."""
+        """End the thread, if there is one, with `last`; the next call starts another."""
         with self._lock:
             executor, self._executor = self._executor, None
             if executor is not None:

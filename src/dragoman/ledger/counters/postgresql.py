@@ -1,4 +1,7 @@
-"""Counters in the PostgreSQL that has the ledger: one function of it is one call. A life is one of the server."""
+"""Counters in the PostgreSQL that holds the ledger. Each call is one database function.
+
+A life of the counters is one life of the server process.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,11 @@ class PostgresqlPlace:
     __slots__ = ("_database", "_now")
 
     def __init__(self, database: Database, *, now: Callable[[], float] | None = None) -> None:
-        """`now`: seconds of a clock that all share, in place of the server's."""
+        """Create it over a database.
+
+        Args:
+            now: the seconds of a clock that all holders share, in place of the server's.
+        """
         self._database = database
         self._now = now
 
@@ -55,7 +62,7 @@ class PostgresqlPlace:
         self._ask("DELETE FROM counter_awaited WHERE holder = ANY($1::text[]) RETURNING 1", list(holders))
 
     def take(self, claim: Claim, *, announces: bool, filling: str | None = None) -> Lease:
-        """Fills an account of itself."""
+        """As `Place.take`; it fills a cold account by itself."""
         told = claim.facts.spent + claim.facts.reserved
         found = self._database.ask(
             _TAKE, claim.epoch, claim.account, claim.holder, claim.number, told, claim.want, claim.least, claim.limit,

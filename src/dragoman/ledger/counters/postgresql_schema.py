@@ -1,6 +1,7 @@
-"""The tables and functions of counters in PostgreSQL, and who holds leases. One call of the counters is one function.
+"""Tables and functions of the counters in PostgreSQL, and the list of holders. Each call of the counters is one
+function.
 
-The arithmetic is that of `leases.share`, written a second time; the suite of the counters compares them.
+The arithmetic is that of `leases.share`, written a second time in SQL. The counters' test suite compares the two.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Counters of several machines: what is the same wherever they stand. See `Counters` and `Place`.
+"""Counters that several machines share: what all servers have in common. See `Counters` and `Place`.
 
-A life of theirs is one life of the server that has them. Who hears of another one tells what it has used of every
-account (`greet`), and is then awaited no more; nothing is leased until all who may hold leases of the life before were
-heard, or these have ended. Then each account is filled from the ledger's rows, beside what was told: journals of other
-machines cannot be read from here.
+A life of the counters is one life of their server. When a holder learns of a new life, it reports what it has used of
+every account (`greet`). No lease is given until every holder that may have a lease of the previous life has reported or
+has ended. Then each account is filled from the ledger's rows and these reports, because the journals of other machines
+cannot be read from here.
 """
 
 from __future__ import annotations
@@ -25,8 +25,12 @@ Spent: TypeAlias = dict[Account, dict[str, int]]
 
 @final
 class Share(msgspec.Struct, frozen=True):
-    """What a holder has of an account. `seen`: seconds of the counters' clock, at its last call. `told`: what it had
-    used then."""
+    """A holder's part of an account.
+
+    Attributes:
+        seen: time of its last call, in seconds of the counters' clock.
+        told: what it reported as used in that call.
+    """
 
     account: Account
     holder: str
@@ -37,8 +41,9 @@ class Share(msgspec.Struct, frozen=True):
 
 @final
 class Listing(msgspec.Struct, frozen=True):
-    """All shares of those who have not ended, what corrections add to each account, the counters' clock, and who is
-    known to have ended, by account."""
+    """The shares of all holders that have not ended, the corrections of each account, the time by the counters' clock,
+    and the holders that are known to have ended, by account.
+    """
 
     shares: Sequence[Share]
     adjusted: Mapping[Account, int]
@@ -47,28 +52,30 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 class Place(Protocol):
-    """Where the counters stand. Each call is one step that nobody sees half of; any may raise CountersAway."""
+    """A server that keeps counters. Each call is one atomic step; each may raise CountersAway."""
 
     def epoch(self) -> str:
-        """Of the life that goes on; "" where the server's life has none yet."""
+        """Return the epoch of the current life, or "" if the server's life has none yet."""
         ...
 
     def begin(self, epoch: str, awaited: Collection[str]) -> str:
-        """Begin a life, where none goes on; gives the epoch of the one that does."""
+        """Begin a life if none is current. Return the epoch of the current one."""
         ...
 
     def awaited(self) -> set[str]:
-        """Who was not heard in this life, of those who may use leases of the one before."""
+        """Return the holders that may use leases of the previous life and have not reported in this one."""
         ...
 
     def heard(self, *holders: str) -> None:
-        """These are awaited no more."""
+        """Record that these holders have reported."""
         ...
 
     def take(self, claim: Claim, *, announces: bool, filling: str | None = None) -> Lease | None:
-        """As `Counters.take`; None: call again with what the account is filled with (see `Roster.filling`), where it is
-        not yet, in one piece: what was told stays, but of those who have ended by it. `announces`: what is told is kept
-        until then."""
+        """As `Counters.take`, but None if the account is cold: then call again with its filling (see `Roster.filling`).
+
+        The filling is applied in one step. Reports stay, except those of holders that have ended by it. `announces`
+        keeps what the claim reports until then.
+        """
         ...
 
     def fold(self, account: Account, holder: str, spent: int) -> None:
@@ -76,90 +83,99 @@ class Place(Protocol):
         ...
 
     def expire(self, account: Account, holder: str, used: int, since: float | None = None) -> None:
-        """As `Counters.expire`. `since`: nobody heard it after that, by the counters' clock; None: 90 seconds ago. Who
-        stood still between its look and this would else take what was leased since."""
+        """As `Counters.expire`.
+
+        Args:
+            since: expire the holder only if it was not heard after this time of the counters' clock; None: 90 seconds
+                ago. A caller that stood still between its look and this call would otherwise take a newer lease away.
+        """
         ...
 
     def correct(self, account: Account, adjusted: int) -> None:
-        """Corrections add so much."""
+        """Set the sum of an account's corrections."""
         ...
 
     def listing(self) -> Listing:
-        """See `Listing`."""
+        """Return all shares; see `Listing`."""
         ...
 
     def totals(self, accounts: Collection[Account]) -> dict[Account, int]:
-        """What is leased and spent of those accounts that are filled."""
+        """Return what is leased and spent of each account that is filled."""
         ...
 
     def tidy(self) -> None:
-        """Forget who ended a day ago, and accounts whose period ended some time ago."""
+        """Forget holders that ended a day ago, and accounts whose period ended some time ago."""
         ...
 
     def set_patience(self, seconds: float) -> None:
-        """A call waits for an answer for so long from now on."""
+        """Set how many seconds each later call waits for an answer."""
         ...
 
     def close(self) -> None:
-        """The next call opens it anew."""
+        """Close the connection; the next call opens a new one."""
         ...
 
 
 class Roster(Protocol):
-    """What the ledger of several machines says. Any may raise CountersAway."""
+    """What a ledger that several machines share knows of its holders. Each call may raise CountersAway."""
 
     def join(self, holder: str) -> None:
-        """This one may have leases from now on."""
+        """Record that this holder may have leases from now on."""
         ...
 
     def live(self) -> set[str]:
-        """All who joined and whose rows are not all in the store."""
+        """Return all holders that joined and whose rows are not all in the store."""
         ...
 
     def lost(self) -> set[str]:
-        """Of these, whose machine was not heard for some minutes."""
+        """Return those of `live` whose machine was not heard for some minutes."""
         ...
 
     def ended(self) -> set[str]:
-        """Who joined and has ended, as far as it is known yet."""
+        """Return the holders that joined and are known to have ended."""
         ...
 
     def divide(self, holder: str, wanted: int) -> int:
-        """How many of `PARTS` are this holder's from now on, which wants so many: what others have is theirs."""
+        """Give a holder up to `wanted` of the `PARTS` that no other holder has. Return how many it has from now on."""
         ...
 
     def release(self, holders: Collection[str]) -> None:
-        """These have ended, and the counters know all that they used: their parts are free, and they are forgotten some
-        time after."""
+        """Free the parts of these holders and forget them some time later.
+
+        Call it when they have ended and the counters know all that they used.
+        """
         ...
 
     def was_used(self, account: Account) -> bool:
-        """Whether there is a row of an account by somebody who has ended."""
+        """Return whether a holder that has ended has a row of this account."""
         ...
 
     def seeds(self, accounts: Collection[Account]) -> dict[Account, Seed]:
-        """What the rows say of accounts, one state of all."""
+        """Return the rows' sums for these accounts, all from one snapshot."""
         ...
 
     def filling(self, account: Account) -> str:
-        """What an account is filled with, a `Seed` in words with a blank between: what is closed, what corrections add,
-        how many holders have not ended, each of these with what it used, then who has ended."""
+        """Return a `Seed` as words with a space between them.
+
+        The words are: the closed sum, the sum of corrections, the number of holders that have not ended, each of these
+        with what it used, then the holders that have ended.
+        """
         ...
 
     def set_patience(self, seconds: float) -> None:
-        """A call waits for an answer for so long from now on."""
+        """Set how many seconds each later call waits for an answer."""
         ...
 
     def close(self) -> None:
-        """The next call opens it anew."""
+        """Close the connection; the next call opens a new one."""
         ...
 
 
 class RemoteCounters:
-    """See `Counters`.
+    """Counters that several machines share; see `Counters`.
 
     Attributes:
-        epoch: of this life of the counters, as far as is known; "" before the first call.
+        epoch: of the current life as far as this process knows; "" before the first call.
     """
 
     __slots__ = ("_cold_in", "_place", "_roster", "epoch")
@@ -199,10 +215,10 @@ class RemoteCounters:
             self._place.correct(account, self._roster.seeds((account,))[account].adjusted)
 
     def look(self) -> str:
-        """The epoch of the life that goes on; one is begun where none does.
+        """Return the epoch of the current life; begin a life if there is none.
 
         Raises:
-            CountersAway: it is not known.
+            CountersAway: the epoch is not known.
         """
         epoch = self._place.epoch()
         if not epoch:
@@ -211,19 +227,19 @@ class RemoteCounters:
         return epoch
 
     def meet(self) -> None:
-        """All that a first lease needs is in reach: what begins slowly has begun.
+        """Connect to everything that a first lease needs, so that the first request does not wait for slow connections.
 
         Raises:
-            CountersAway: it is not.
+            CountersAway: something cannot be reached.
         """
         self.look()
         self._roster.live()
 
     def greet(self, holder: str, claims: Sequence[Claim] = ()) -> str:
-        """A holder uses no lease of a life before this one, and has used what its claims say; gives the epoch.
+        """Report what a holder has used, and that it uses no lease of an earlier life. Return the epoch.
 
         Raises:
-            CountersAway: not all of it was heard.
+            CountersAway: not every claim was recorded.
         """
         epoch = self.look()
         for claim in claims:
@@ -234,18 +250,18 @@ class RemoteCounters:
         return epoch
 
     def join(self, holder: str) -> None:
-        """A holder may have leases from now on: a life that begins later waits for it.
+        """Record that a holder may have leases from now on, so that a later life waits for its report.
 
         Raises:
-            CountersAway: it may have none.
+            CountersAway: the holder may have none.
         """
         self._roster.join(holder)
 
     def sweep(self, spent: Callable[[Collection[Account]], Spent]) -> None:
-        """As `SqliteCounters.sweep`, by what the store says and what was told. It does not matter who does it.
+        """As `SqliteCounters.sweep`, from the store's rows and the holders' reports. Any machine may do it.
 
         Raises:
-            CountersAway, StoreAway, OSError: not all is folded.
+            CountersAway, StoreAway, OSError: not everything is folded.
         """
         self.look()
         listing, awaited = self._place.listing(), self._place.awaited()
@@ -281,14 +297,14 @@ class RemoteCounters:
         return self._roster.divide(holder, wanted)
 
     def was_used(self, account: Account) -> bool | None:
-        """As `Roster.was_used`; None: it is not known."""
+        """As `Roster.was_used`; None if it is not known."""
         try:
             return self._roster.was_used(account)
         except CountersAway:
             return None
 
     def totals(self, accounts: Collection[Account]) -> dict[Account, int]:
-        """What is leased and spent of accounts in all; those that nobody asked for are missing.
+        """Return what is leased and spent of these accounts. Accounts that nobody has asked for are missing.
 
         Raises:
             CountersAway: they cannot be read.
@@ -296,11 +312,11 @@ class RemoteCounters:
         return self._place.totals(accounts)
 
     def set_patience(self, seconds: float) -> None:
-        """A call waits for an answer for so long from now on."""
+        """Set how many seconds each later call waits for an answer."""
         self._place.set_patience(seconds)
         self._roster.set_patience(seconds)
 
     def close(self) -> None:
-        """The next call opens all anew."""
+        """Close all connections; the next call opens new ones."""
         self._place.close()
         self._roster.close()

@@ -1,4 +1,4 @@
-"""What a PostgreSQL says of a ledger that several machines share: who may have leases, and what was spent."""
+"""The holders and the spend of a ledger that several machines share, as PostgreSQL knows them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,11 @@ _SPENT: Final = (
 
 
 class SharedRoster:
-    """See `Roster`. `folder`: of this machine, where `ended` finds who lives."""
+    """The roster in PostgreSQL; see `Roster`.
+
+    Attributes:
+        folder: this machine's state folder, where `ended` sees which holders live.
+    """
 
     __slots__ = ("_database", "_folder")
 
@@ -134,17 +138,22 @@ class SharedRoster:
         return self._database.ask(_FILLING, account)
 
     def spent(self, accounts: Collection[Account]) -> Spent:
-        """What holders spent of accounts by the rows; what corrections add stands under `ADJUSTED`. Raises
-        CountersAway."""
+        """Return what each holder spent of these accounts by the rows. Corrections stand under `ADJUSTED`.
+
+        Raises:
+            CountersAway: it cannot be read.
+        """
         rows = self._database.fetch(_SPENT, list(accounts))
         return _by_account(accounts, rows)
 
     def tidy(self) -> None:
-        """Say that this machine lives, and who of it has ended; who was not heard of for a day has. They are forgotten
-        when the counters know what they used (`release`).
+        """Record that this machine lives and which of its holders have ended.
+
+        A holder that was not heard for a day has ended. It is forgotten when the counters know what it used
+        (`release`).
 
         Raises:
-            CountersAway, OSError: it is not said.
+            CountersAway, OSError: it is not recorded.
         """
         machine = machine_of(self._folder)
         # In this order: who joined has a journal, so who is read here and has none any more has ended.
@@ -173,10 +182,10 @@ class SharedRoster:
 
 
 def machine_of(folder: LedgerFolder) -> str:
-    """The name of a state folder, which is made when it has none.
+    """Return the machine name that a state folder keeps; create one if there is none.
 
     Raises:
-        OSError: it cannot be kept.
+        OSError: the name cannot be kept.
     """
     path = folder.root / _MACHINE_FILE
     folder.root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -184,7 +193,7 @@ def machine_of(folder: LedgerFolder) -> str:
 
 
 def _new_name(path: Path) -> str:
-    """One that outlives a power cut: without it this machine would be another one, or one of no name."""
+    """Write a new name so that it survives a power cut. Otherwise this machine would become another one."""
     lock = FileLock(path.with_name(f"{_MACHINE_FILE}.lock"))
     lock.take(waits=True)
     try:
@@ -204,7 +213,7 @@ def _new_name(path: Path) -> str:
 
 
 def _name_in(path: Path) -> str | None:
-    """None: there is none that is whole. Raises OSError."""
+    """Return the name in a file, or None if there is no whole one. Raises OSError."""
     try:
         name = path.read_text(encoding="ascii").strip()
     except (FileNotFoundError, UnicodeDecodeError):

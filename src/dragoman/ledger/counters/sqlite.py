@@ -1,7 +1,7 @@
-"""The counters of one machine: a SQLite file that all workers share, and that may be lost: the ledger fills it again.
+"""The counters of one machine: a SQLite file that all workers share. It may be lost; the ledger fills it again.
 
-Nothing of it is made durable: after the end of the machine it is another life of the counters, whose name (`epoch`)
-holds the system's boot. One call is one short transaction.
+Nothing in it is durable: after a restart of the machine the counters have a new life. Its name (`epoch`) contains the
+system's boot id. Each call is one short transaction.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ _Used: TypeAlias = list[tuple[Account, str, int]]
 
 
 class SqliteCounters:
-    """See `Counters`. For one thread at a time.
+    """Counters in a SQLite file; see `Counters`. For one thread at a time.
 
     Attributes:
-        epoch: of this life of the counters, as far as is known; "" before the first call.
+        epoch: of the current life as far as this process knows; "" before the first call.
     """
 
     __slots__ = (
@@ -78,9 +78,16 @@ class SqliteCounters:
         ended: Callable[[], set[str]] = lambda: set(),
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`seeds`: what the ledger has of accounts. `adjusted`: what corrections add to one. `live`: holders whose
-        journals are not at their end. `leasing`: of those, who lives and may hold leases. `ended`: whose journals
-        are at their end, and not yet gone. `now`: seconds of a clock that all processes of the machine share."""
+        """Create it; the first call opens the file.
+
+        Args:
+            seeds: reads from the ledger what accounts have.
+            adjusted: reads the sum of an account's corrections.
+            live: the holders whose journals are not read to their end.
+            leasing: those of `live` that run and may hold leases.
+            ended: the holders whose journals are read to their end and still kept.
+            now: the seconds of a clock that all processes of the machine share.
+        """
         self._file = file
         self._seeds = seeds
         self._adjusted = adjusted
@@ -129,19 +136,20 @@ class SqliteCounters:
             self._expire(connection, account, holder, used, self._now() - SILENT_SECONDS)
 
     def join(self, holder: str) -> None:
-        """A holder's journal says that it may have leases."""
+        """Do nothing: a holder's journal already says that it may have leases."""
 
     def look(self) -> str:
-        """The epoch of the life that goes on. Raises CountersAway."""
+        """Return the epoch of the current life. Raises CountersAway."""
         with self._changing():
             return self.epoch
 
     def greet(self, holder: str, claims: Sequence[Claim] = ()) -> str:
-        """A holder uses no lease of a life before this one; gives the epoch. What it has used (`claims`) its journal
-        says.
+        """Record that a holder uses no lease of an earlier life. Return the epoch.
+
+        What it has used (`claims`) stands in its journal.
 
         Raises:
-            CountersAway: nothing was heard.
+            CountersAway: nothing was recorded.
         """
         with self._changing() as connection:
             connection.execute("DELETE FROM awaited WHERE holder = ?", (holder,))
@@ -156,12 +164,13 @@ class SqliteCounters:
                 connection.execute("UPDATE account SET adjusted = ? WHERE id = ?", values)
 
     def sweep(self, spent: Callable[[Collection[Account]], _Spent]) -> None:
-        """Fold all who have ended, and expire who was silent for too long, by what the ledger says (`spent`: by account
-        and holder, with corrections under their own name). What stands in no row is folded at its lease. The ledger is
-        read while others may call.
+        """Fold all holders that have ended, and expire those that were silent for too long.
+
+        `spent` reads the ledger by account and holder, with corrections under their own name. Others may call the
+        counters meanwhile. What stands in no row is folded at its lease.
 
         Raises:
-            CountersAway, StoreAway, OSError: not all is folded.
+            CountersAway, StoreAway, OSError: not everything is folded.
         """
         with self._changing() as connection:
             shares = connection.execute("SELECT account, holder, amount, seen FROM share").fetchall()
@@ -191,7 +200,9 @@ class SqliteCounters:
                 self.correct(account)
 
     def _close(self, epoch: str, ended: _Used, used: _Used, silent_since: float) -> None:
-        """In pieces, each of which may come again. What was read belongs to this life of the counters."""
+        """Fold and expire in pieces, each of which may be repeated, if the life in which the ledger was read still goes
+        on.
+        """
         for first in range(0, max(len(ended), len(used), 1), _AT_ONCE):
             with self._changing() as connection:
                 if self.epoch != epoch:
@@ -207,7 +218,7 @@ class SqliteCounters:
             connection.execute("DELETE FROM share WHERE account NOT IN (SELECT id FROM account)")
 
     def totals(self, accounts: Collection[Account]) -> dict[Account, int]:
-        """What is leased and spent of accounts in all; those that nobody asked for are missing.
+        """Return what is leased and spent of these accounts. Accounts that nobody has asked for are missing.
 
         Raises:
             CountersAway: they cannot be read.
@@ -225,7 +236,7 @@ class SqliteCounters:
         return found
 
     def close(self) -> None:
-        """The next call opens the file anew."""
+        """Close the file; the next call opens it again."""
         with self._lock:
             if self._connection is not None:
                 connection, self._connection = self._connection, None
@@ -234,7 +245,7 @@ class SqliteCounters:
     # ------------------------------------------------------------ inside
 
     def _account(self, connection: sqlite3.Connection, claim: Claim) -> int:
-        """The limit that holds; the account is seeded when it is cold."""
+        """Return the limit that applies. Seed the account if it is cold."""
         found = connection.execute("SELECT quota, generation FROM account WHERE id = ?", (claim.account,)).fetchone()
         if found is None:
             seed = self._seeds((claim.account,))[claim.account] if is_recorded(claim.account) else Seed()
@@ -257,7 +268,7 @@ class SqliteCounters:
         return int(found[0])
 
     def _is_settling(self, connection: sqlite3.Connection, holder: str) -> bool:
-        """Whether somebody may still use a lease of the life before."""
+        """Return whether another holder may still use a lease of the previous life."""
         if connection.execute("SELECT 1 FROM awaited LIMIT 1").fetchone() is None:
             return False
         connection.execute("DELETE FROM awaited WHERE holder = ?", (holder,))
@@ -294,7 +305,7 @@ class SqliteCounters:
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction, of one thread at a time. Raises CountersAway: nothing changed."""
+        """Run one transaction, of one thread at a time. Raises CountersAway if nothing changed."""
         with self._lock:
             try:
                 connection = self._opened()
@@ -317,7 +328,7 @@ class SqliteCounters:
                 raise CountersAway(f"{self._file.name}: {problem}") from None
 
     def _opened(self) -> sqlite3.Connection:
-        """Raises OSError, sqlite3.Error."""
+        """Return the connection. Raises OSError, sqlite3.Error."""
         if self._connection is not None and serial_of(self._file) == self._serial:
             return self._connection
         self.close()  # somebody removed the file
@@ -359,8 +370,10 @@ class SqliteCounters:
         return True
 
     def _begin_life(self, connection: sqlite3.Connection) -> None:
-        """A file that is new, or of before the machine's start, is another life: what was leased is known no more. What
-        stands in no row stays as it was last told."""
+        """Begin a new life if the file is new or older than the machine's boot.
+
+        Leases of the previous life are forgotten. Accounts that stand in no row stay as they were last reported.
+        """
         boot = read_boot()
         if connection.execute("SELECT 1 FROM life WHERE boot = ?", (boot,)).fetchone() is not None:
             return
@@ -380,7 +393,7 @@ class SqliteCounters:
 
 
 def _of_ended(account: Account, holder: str, amount: int, known: _Spent) -> int:
-    """What a share becomes whose holder has ended: by its rows; nothing goes on; what stands in no row stays."""
+    """Return the share of a holder that has ended, by its rows. What stands in no row stays."""
     if is_recorded(account):
         return known[account].get(holder, 0)
     return 0 if is_concurrent(account) else amount

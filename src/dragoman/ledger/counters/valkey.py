@@ -1,8 +1,8 @@
-"""Counters in a Valkey, or a Redis of version 7 or newer. Only this file imports the driver.
+"""Counters in Valkey, or in Redis 7 or newer. Only this file imports the driver.
 
-Nothing of it need be kept: a server that starts again, empty or with a snapshot, and a replica that takes over are
-another life, known by the server's run (`run_id`), which each connection reads when it begins. Accounts stand in 64
-buckets, and what a call needs has one hash tag, `{bNN}`.
+The server need not persist anything. A restarted server, empty or from a snapshot, and a promoted replica are a new
+life of the counters. A connection recognises it by the server's `run_id`, which it reads when it opens. Accounts are
+spread over 64 buckets; all keys of one call share a hash tag, `{bNN}`.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _WITH_TLS: Final = ("valkeys:", "rediss:")
 
 
 class _Line(NamedTuple):
-    """A client of the driver, and the only connection that it has."""
+    """A driver's client with its single connection."""
 
     client: Any
     connection: Any
 
     def set_patience(self, seconds: float) -> None:
-        """An answer is waited for so long from now on."""
+        """Set how many seconds each later call waits for an answer."""
         connection = self.connection
         connection.socket_timeout = seconds
         if connection._sock is not None:
@@ -67,7 +67,7 @@ class _Line(NamedTuple):
 
 
 class ValkeyPlace:
-    """See `Place`. Safe for several threads."""
+    """Counters in Valkey; see `Place`. Safe for several threads."""
 
     __slots__ = (
         "_aside", "_away_until", "_begun", "_epoch", "_line", "_lives", "_lock", "_now", "_password", "_patience",
@@ -75,8 +75,13 @@ class ValkeyPlace:
     )  # fmt: skip
 
     def __init__(self, address: Secret, *, patience: float, now: Callable[[], float] | None = None) -> None:
-        """`address`: `valkey://USER:PASSWORD@HOST:PORT/NUMBER`, `valkeys://` with TLS. `patience`: seconds for an
-        answer. `now`: seconds of a clock that all share, in place of the server's."""
+        """Create it; the first call connects.
+
+        Args:
+            address: `valkey://USER:PASSWORD@HOST:PORT/NUMBER`; `valkeys://` uses TLS.
+            patience: seconds to wait for an answer.
+            now: the seconds of a clock that all holders share, in place of the server's.
+        """
         parts = urlsplit(address.reveal())
         words = [word for word in parts.query.split("&") if word and word != _NO_TLS]
         self._url = Secret(parts._replace(query="&".join(words)).geturl())
@@ -94,8 +99,9 @@ class ValkeyPlace:
         self._away_until, self._pause = 0.0, _PAUSE
 
     def do(self, work: Callable[[Any], Any]) -> Any:
-        """What else stands in the same server: `work` is given the driver's client, and may run twice. Raises
-        CountersAway."""
+        """Run `work` with the driver's client, for other data in the same server. It may run twice. Raises
+        CountersAway.
+        """
         return self._do(work)
 
     def epoch(self) -> str:
@@ -195,14 +201,16 @@ class ValkeyPlace:
     # ------------------------------------------------------------ inside
 
     def _know(self, lives: list[str]) -> str:
-        """Buckets of one server live and die together; those of several have an epoch of all."""
+        """Return the epoch of these lives: the buckets of one server share a life, those of several servers a joint
+        epoch.
+        """
         self._lives = lives
         together = hashlib.sha256("\n".join(lives).encode()).hexdigest()[:16]
         self._epoch = lives[0] if len(set(lives)) == 1 else together
         return self._epoch
 
     def _run(self, script: str, bucket: int, account: Account | None, words: str, *, known: str = "") -> Any:
-        """What a script gives. `words`: what it is given, with a blank between."""
+        """Return the result of a script. `words` are its arguments, with a space between them."""
         now = _NONE if self._now is None else self._now()
         key = _keys(bucket, account)[2]
 
@@ -226,7 +234,7 @@ class ValkeyPlace:
         return cast(list[Any], self._do(run))
 
     def _accounts(self) -> list[tuple[Account, dict[str, str]]]:
-        """All that are filled; names of those that the server has forgotten go."""
+        """Return all filled accounts; remove the names of accounts that the server has forgotten."""
         listed = self._for_all(lambda pipeline, keys: pipeline.smembers(keys[3]))
         names = sorted(int(name) for names in listed for name in names)
         found = self._read(names)
@@ -263,11 +271,11 @@ class ValkeyPlace:
         return seconds + micros / 1_000_000
 
     def _do(self, work: Callable[[Any], Any]) -> Any:
-        """What the driver's client is asked. Raises as `_on`."""
+        """Return the result of `work`, which is given the driver's client. Raises as `_on`."""
         return self._on(lambda line: work(line.client))
 
     def _on(self, work: Callable[[_Line], Any]) -> Any:
-        """Raises CountersAway: it is not known whether it was done."""
+        """Run `work` on a connection. Raises CountersAway if it is not known whether it was done."""
         with self._lock:
             if time.monotonic() < self._away_until:
                 raise CountersAway(f"{self.name}: it did not answer")
@@ -283,7 +291,7 @@ class ValkeyPlace:
                 self._fail(problem)
 
     def _done(self, work: Callable[[_Line], Any]) -> Any:
-        """Once more where the connection had ended meanwhile: each call may come twice."""
+        """Run `work`, and once more if the connection had closed meanwhile: each call may be repeated."""
         if self._line is not None:
             try:
                 return work(self._line)
@@ -299,7 +307,9 @@ class ValkeyPlace:
         return work(line)
 
     def _begin_line(self) -> None:
-        """In a thread of its own: a connection to a busy machine may take longer to begin than anybody waits."""
+        """Open a connection in its own thread, because connecting to a busy machine may take longer than a caller
+        waits.
+        """
         # The driver would take any host's certificate.
         tls = {"ssl_check_hostname": True} if self.name.startswith(_WITH_TLS) else {}
         client = valkey.Valkey.from_url(
@@ -322,8 +332,12 @@ class ValkeyPlace:
             line.client.close()
 
     def _meet(self, connection: Any) -> None:
-        """Whose life this connection reaches. One that drops accounts when it is full cannot count. The driver may not
-        begin a connection anew by itself: behind it may be another life than the one that a call was made for."""
+        """Read the life of the server that this connection reaches, and refuse a server that evicts keys when it is
+        full.
+
+        The driver must not reconnect by itself: the new connection may reach another life than the one that a call is
+        for.
+        """
         if self._line is not None and connection is self._line.connection:
             raise valkey.ConnectionError("the connection has ended")
         connection.on_connect()
@@ -344,11 +358,13 @@ class ValkeyPlace:
 
 
 def _asked(connection: Any, beginning: str, key: str, given: str) -> Any:
-    """What a script answers. The driver takes four times as long to put the words of a call together, and three times
-    to read one answer, beside which none is awaited.
+    """Return the answer of a script.
+
+    This does the driver's work by hand: the driver takes four times as long to encode a call, and three times as long
+    to read a single answer.
 
     Raises:
-        ConnectionError, TimeoutError, ResponseError: the driver's; after the first two the connection has ended.
+        ConnectionError, TimeoutError, ResponseError: as the driver does; after the first two the connection is closed.
     """
     text = f"{beginning}${len(key)}\r\n{key}\r\n${len(given)}\r\n{given}\r\n"
     line, answer = connection._sock, b""
@@ -374,8 +390,11 @@ def _asked(connection: Any, beginning: str, key: str, given: str) -> Any:
 
 
 def _size_of(answer: bytes) -> int:
-    """Bytes of a text, a number or an error, with their ends; -1: its first line is not there yet, or not all of it.
-    Raises ValueError: it is none of these."""
+    """Return the bytes of a text, number or error reply with its line ends, or -1 if it is not complete yet.
+
+    Raises:
+        ValueError: it is another kind of reply.
+    """
     end = answer.find(_END)
     if answer and answer[:1] not in _KINDS:
         raise ValueError("expected a text, a number or an error")
@@ -387,7 +406,7 @@ def _size_of(answer: bytes) -> int:
 
 @cache
 def _beginning(script: str, bucket: int, *, is_known: bool) -> str:
-    """Of the words of a call, up to the key of its account. `is_known`: the server has run the script before."""
+    """Return the words of a call up to its account's key. `is_known`: the server has run the script before."""
     digest = hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
     life, awaited, _, listed = _keys(bucket)
     words = (
@@ -401,13 +420,15 @@ def _bucket(account: Account) -> int:
 
 
 def _keys(bucket: int, account: Account | None = None) -> list[str]:
-    """Of a bucket's life, who is awaited, an account, and the names of all: in one slot of a cluster."""
+    """Return the keys of a call, all in one cluster slot: the bucket's life, the awaited holders, the account, the
+    names of all accounts.
+    """
     tag = f"dragoman:{{b{bucket:02}}}"
     return [f"{tag}:life", f"{tag}:awaited", f"{tag}:account:{account}", f"{tag}:accounts"]
 
 
 def _shares(fields: dict[str, str]) -> dict[str, tuple[int | None, float, int]]:
-    """By holder: what it has (None: it has ended), when it was seen, what it told."""
+    """Return each holder's amount (None: it has ended), the time of its last call and what it reported."""
     found = {}
     for name, text in fields.items():
         if name.startswith("h:"):

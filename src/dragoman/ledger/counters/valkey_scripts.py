@@ -1,8 +1,9 @@
-"""What the counters ask of a Valkey, as scripts: one call is one script, of which nobody sees half.
+"""The counters' Lua scripts for Valkey. Each call is one script, so it is atomic.
 
-The arithmetic is that of `leases.share`, written once more; the suite of the counters compares them. A share is a field
-`h:HOLDER` of its account's hash: amount (`x` of who has ended), number, seen, told. What a script is given is one text,
-words with a blank between, `-` for none: each value of its own takes the caller and the server as long as ten words.
+The arithmetic is that of `leases.share`, written once more in Lua. The counters' test suite compares the two. A share
+is a field `h:HOLDER` of its account's hash: amount (`x` if the holder has ended), number, time seen, spend reported. A
+script's arguments are one text, words with a space between them and `-` for none: each further argument costs the
+caller and the server as much as ten words.
 """
 
 from __future__ import annotations

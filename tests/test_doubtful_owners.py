@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -96,3 +97,45 @@ def test_two_hundred_calls_at_once_are_delivered(has_index: bool, has_id: bool, 
             calls.append({**labels, "function": {"arguments": arguments}})
     body = wires.body_of("openai-chat", wires.chat_stream(*calls))
     assert read("openai-chat", body) == [("add", json.loads(arguments))] * 200
+
+
+# ---------------------------------------------------------------- an opening that never came
+
+#: Pieces of two calls; a blank of one is as good as a word in the other.
+OF_ONE, OF_OTHER = ['{"city": "', "New", " ", "York", '"}'], ["a", " ", '", "n": "', "  ", "b"]
+
+
+def interleavings(first: list[str], second: list[str]) -> Iterator[list[tuple[str, int]]]:
+    for places in itertools.combinations(range(len(first) + len(second)), len(second)):
+        own, other = iter(first), iter(second)
+        yield [(next(other), 1) if at in places else (next(own), 0) for at in range(len(first) + len(second))]
+
+
+@pytest.mark.parametrize("opening", ["never sent", "unreadable"])
+@pytest.mark.parametrize("is_last_known", [False, True])
+def test_pieces_at_an_index_that_nobody_opened_reach_no_call_that_goes_on_at_its_own(opening: str, is_last_known: bool):
+    """`is_last_known`: each piece brings the id of its call."""
+    tried = 0
+    for count in range(1, len(OF_OTHER) + 1):
+        for told in interleavings(OF_ONE, OF_OTHER[:count]):
+            if told[-1][1]:
+                continue  # nothing tells them from a call whose index counts its pieces
+            pieces = [wires.chat_piece(text, at) for text, at in told]
+            if is_last_known:
+                pieces = [piece | ({"id": "call_0"} if not piece["index"] else {}) for piece in pieces]
+            frames = [json.dumps(frame) for frame in wires.chat_stream(wires.chat_call("find", id="call_0"), *pieces)]
+            if opening == "unreadable":
+                torn = json.dumps(wires.chat_chunk({"tool_calls": [wires.chat_call("add", at=1)]}))[:-8]
+                frames.insert(0, torn)
+            reply = decode(wires.body_of("openai-chat", frames), "openai-chat", tools=TOOLS)
+            assert reply.error is not None, told
+            for call in reply.tool_calls:
+                assert json.loads(call.arguments) == {"city": "New York"}, told
+            tried += 1
+    assert tried > 100
+
+
+def test_a_call_whose_index_counts_its_pieces_is_one():
+    pieces = [wires.chat_piece(text, at) for at, text in enumerate(OF_ONE)]
+    body = wires.body_of("openai-chat", wires.chat_stream(wires.chat_call("find"), *pieces))
+    assert read("openai-chat", body) == [("find", {"city": "New York"})]

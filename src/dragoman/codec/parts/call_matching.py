@@ -28,13 +28,18 @@ _NOTHING: Final = ("null", "None", "undefined", "nil")
 class CallSlots:
     """Finds the call of each fragment of one response and lets it grow. `by_index`: the last call at each index."""
 
-    __slots__ = ("_assembly", "_doubted", "_doubts", "_last", "_replaced", "_shared", "_unmatched", "by_index")
+    __slots__ = (
+        "_assembly", "_doubted", "_doubts", "_index_of", "_last", "_left", "_replaced", "_shared", "_unmatched",
+        "by_index",
+    )  # fmt: skip
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
         self.by_index: dict[int, OpenCall] = {}
         self._doubts: Doubts | None = None  # once a fragment came
         self._last: OpenCall | None = None
+        self._index_of: dict[int, int] = {}  # on the wire, of the last fragment of each part
+        self._left: dict[int, OpenCall] = {}  # calls that went on at an index which nobody opened, by their own
         self._unmatched: list[OpenCall] = []  # calls that a final message may repeat
         self._doubted: list[tuple[OpenCall, list[OpenCall]]] = []  # calls of it that those may be, told otherwise
         # calls at whose index another one began, and whether its name may be theirs, told as far as it is known
@@ -88,6 +93,8 @@ class CallSlots:
         named = at_index if not id else known
         if named is not None and named.state == "failed":
             return named  # its own still, and lost
+        if index in self._left and not name and known in (None, self._left[index]):
+            return self._come_back(self._left[index], id, arguments)
         if known is None and (lost := self._lost(at_index, index, id, name, arguments)) is not None:
             return lost
         call = self._find(at_index, index, id, name, arguments, where)
@@ -98,6 +105,7 @@ class CallSlots:
             self._join_name(call, name, where)
         if index is not None:
             self.by_index[index] = call
+            self._index_of[call.index] = index
         self._doubt().see(call, index)
         self._last = call
         if id and call.id and id != call.id and call.repeats is None and call.is_open():
@@ -187,7 +195,7 @@ class CallSlots:
     ) -> OpenCall | None:
         """The call that stands for what a fragment without a known id is lost of; None when it is not lost."""
         is_own = at_index is not None and id in ("", at_index.id)
-        if not (name or is_own) and arguments.strip() and self._assembly.ending.is_torn:
+        if arguments and not (name or is_own) and self._assembly.ending.is_torn:
             return self._doubt().orphan(index, id)
         if at_index is None and (id or name or index is not None):
             return self._doubt().judge(index, id, name, arguments, self._last)
@@ -216,7 +224,18 @@ class CallSlots:
         if not last.text.is_started() and arguments.lstrip()[:1] == "{":
             return None
         self._assembly.deviate("odd-index", where)
+        own = self._index_of.get(last.index)
+        if own is not None and self.by_index.get(own) is last:
+            del self.by_index[own]
+            self._left[own] = last
         return last
+
+    def _come_back(self, call: OpenCall, id: str, arguments: str) -> OpenCall:
+        """A call went on at an index that nobody opened, and a fragment comes at its own again: the pieces at the other
+        one may be those of a call whose beginning is lost."""
+        if arguments:
+            self._doubt().share(call, id)
+        return call
 
     def _continues(self, call: OpenCall, name: str, arguments: str) -> bool:
         """Whether a fragment without a new id goes on with this call."""

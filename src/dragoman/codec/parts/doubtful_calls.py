@@ -86,13 +86,17 @@ class Doubts:
             self._lost_indices.add(index)
         return self._lose([self._assembly.open_call(None, "", wait=True)], id)
 
+    def share(self, call: OpenCall, id: str) -> None:
+        """Fragments of another call may have gone to this one."""
+        self._lose([call], id)
+
     def judge(self, index: int | None, id: str, name: str, arguments: str, last: OpenCall | None) -> OpenCall | None:
         """Whether a fragment without a known id or index is lost: then a call that it may belong to.
 
         Args:
             last: the call of the fragment before.
         """
-        if not (name or arguments.strip()):
+        if not (name or arguments):  # a blank too may be some of a text
             return None
         is_sure = name and id and index is not None and not (self._lost or self._lost_indices or self._without_id)
         if last is None or is_sure:

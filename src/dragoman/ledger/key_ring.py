@@ -1,8 +1,8 @@
-"""Who shows a key: found by the SHA-256 of what is shown.
+"""Find virtual keys by the SHA-256 of the secret that a client sends.
 
-Keys stand in the configuration's file, in the store, and beside a PostgreSQL in the file of this machine, too; a name
-of an earlier one of these stands over the same one of a later one. Of a PostgreSQL's keys this machine has a copy. When
-the store was not heard for too long nobody can say which of them still hold: they let nobody in until it is.
+Keys stand in the configuration file, in the store and, beside PostgreSQL, in this machine's own file. A name in an
+earlier of these places hides the same name in a later one. This machine keeps a copy of PostgreSQL's keys. When the
+store was not reached for too long, the copy may be out of date, and its keys admit no one until the store is reached.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def _do_nothing() -> None:
 
 
 class KeyRing:
-    """Finds keys by their digest. For one thread; the store is looked at again a quarter of a second after a look.
+    """Finds keys by their digest. For one thread. It looks at the store at most every quarter of a second.
 
     Attributes:
-        learned: is called when a key was read from the store, before it lets anybody in: what was set for it stands
-            there too, and must hold.
+        learned: called when a key was read from the store, before it admits a client. Its quotas stand in the store too
+            and must apply from the first request.
     """
 
     __slots__ = (
@@ -57,8 +57,13 @@ class KeyRing:
         now: Callable[[], float] = time.time,
         moment: Callable[[], Moment] = moment_now,
     ) -> None:
-        """`folder` None: there is no store. `of_file`: by digest. `max_age`: seconds without a word of a PostgreSQL
-        after which its keys are refused."""
+        """Create it.
+
+        Args:
+            folder: the ledger's place; None: there is no store.
+            of_file: the configuration's keys by digest.
+            max_age: seconds without contact to PostgreSQL after which its keys are refused.
+        """
         self._now = now
         self._max_age = max_age
         self._looked = 0.0
@@ -71,13 +76,13 @@ class KeyRing:
         self.take(of_file)
 
     def take(self, of_file: Mapping[bytes, VirtualKey]) -> None:
-        """Go by these keys of the configuration's file from now on."""
+        """Use these keys of the configuration file from now on."""
         self._of_file = dict(of_file)
         self._names = {key.name for key in of_file.values()}
 
     @property
     def has_any(self) -> bool:
-        """Whether there is a key at all, so that clients need one."""
+        """Whether there is any key, so that clients need one."""
         if self._of_file:
             return True
         self._look()
@@ -85,12 +90,12 @@ class KeyRing:
 
     @property
     def is_too_old(self) -> bool:
-        """Whether the store was not heard for so long that nobody can say who is let in by a key of it."""
+        """Whether the store was not reached for so long that its keys are refused."""
         self._look()
         return self._too_old
 
     def find(self, digest: bytes) -> VirtualKey | None:
-        """The key with this SHA-256; None: none of ours, expired or disabled."""
+        """Return the key with this SHA-256, or None if there is none, or it has expired or is disabled."""
         key = self._of_file.get(digest)
         if key is None:
             self._look()
@@ -98,12 +103,15 @@ class KeyRing:
         return key if key is not None and key.holds_at(self._now()) else None
 
     def seconds(self) -> float | None:
-        """How long ago the store was heard, infinite: never; None where there is none of several machines."""
+        """Return the seconds since the last contact to a shared store.
+
+        The result is infinite if there was none, and None if the store is not shared.
+        """
         self._look()
         return None if self._replica is None else self._replica.seconds()
 
     def close(self) -> None:
-        """The next look opens the store anew."""
+        """Close the store; the next look opens it again."""
         for place in (self._store, self._machine):
             if place is not None:
                 place.close()
@@ -117,7 +125,7 @@ class KeyRing:
         return key
 
     def _look(self) -> None:
-        """See whether the store's keys have changed."""
+        """Check whether the store's keys have changed."""
         now = time.monotonic()
         if now - self._looked < _LOOK:
             return
@@ -136,7 +144,7 @@ class _Keys:
     """The keys of one file.
 
     Attributes:
-        has_any: whether it has a key, or may have one.
+        has_any: it has a key, or may have one.
     """
 
     __slots__ = ("_is_known", "_remembered", "_watched", "has_any")
@@ -147,7 +155,7 @@ class _Keys:
         self.has_any = self._is_known = False
 
     def look(self) -> None:
-        """See whether it has others now."""
+        """Check whether the keys have changed."""
         try:
             if not self._watched.has_changed():
                 return
@@ -161,7 +169,7 @@ class _Keys:
                 self.has_any = True  # whether there are keys nobody can say until the file can be read
 
     def find(self, digest: bytes, learned: Callable[[], None]) -> VirtualKey | None:
-        """The key with this SHA-256, whether it holds or not. `learned`: as in `KeyRing`."""
+        """Return the key with this SHA-256, valid or not. `learned` is that of `KeyRing`."""
         connection = self._watched.connection
         if not self.has_any or connection is None:
             return None
@@ -178,7 +186,7 @@ class _Keys:
         return found
 
     def has(self, name: str) -> bool:
-        """Whether there is a key of this name, or nobody can say."""
+        """Return whether there is a key of this name. True if it cannot be read."""
         if self._watched.connection is None:
             return self.has_any
         try:
@@ -188,7 +196,7 @@ class _Keys:
         return found is not None
 
     def close(self) -> None:
-        """The next look opens it anew."""
+        """Close the file; the next look opens it again."""
         self._remembered.clear()
         self._watched.close()
 

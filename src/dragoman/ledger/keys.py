@@ -1,6 +1,6 @@
-"""Virtual keys: what a client shows, who it belongs to, what it may ask. Known by the SHA-256 of 256 random bits.
+"""Virtual keys: their owner and what they may ask for. A key is known by the SHA-256 of its 256 random bits.
 
-Keys stand in the configuration's file or in the store; a name of the file stands over the same one of the store.
+Keys stand in the configuration file or in the store. A name in the file hides the same name in the store.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ class VirtualKey(msgspec.Struct, frozen=True, kw_only=True):
     """A client's key.
 
     Attributes:
-        name: of the key, unique; rows of the ledger have it.
-        owner, team, labels: who it belongs to.
-        models: patterns (`*` is any text) of `provider/model` that it may ask for; `routes`: of names of routes.
-        expires, disabled: Unix seconds from which the key is refused; None: it does not expire, it is not disabled.
-        created: Unix seconds; 0 for one of the file.
+        name: the key's unique name, which the ledger's rows carry.
+        owner, team, labels: of the key.
+        models: patterns of `provider/model` that it may ask for (`*` is any text).
+        routes: patterns of names of routes that it may ask for.
+        expires, disabled: Unix seconds from which the key is refused, or None.
+        created: Unix seconds; 0 for a key of the file.
     """
 
     name: str
@@ -58,20 +59,20 @@ class VirtualKey(msgspec.Struct, frozen=True, kw_only=True):
     created: int = 0
 
     def holds_at(self, now: float) -> bool:
-        """Whether it lets its client in."""
+        """Return whether the key admits its client at this time."""
         return (self.expires is None or now < self.expires) and (self.disabled is None or now < self.disabled)
 
     def permits(self, name: str) -> bool:
-        """Whether it may ask for a route or for `provider/model`."""
+        """Return whether the key may ask for a route or for `provider/model`."""
         patterns = self.models if "/" in name else self.routes
         return any(pattern == "*" or fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def check_key(key: VirtualKey) -> VirtualKey:
-    """A key that may be made.
+    """Return the key if it may be created.
 
     Raises:
-        ValueError: a field has the wrong form; it names the field and what was expected.
+        ValueError: a field has the wrong form; the message names the field and what was expected.
     """
     check_name(key.name)
     for name in (key.owner, key.team):
@@ -98,16 +99,16 @@ def check_key(key: VirtualKey) -> VirtualKey:
 
 
 def new_secret() -> tuple[str, bytes]:
-    """A new key's secret, to be shown once, and the SHA-256 that it is known by."""
+    """Return a new key's secret, which is shown once, and its SHA-256."""
     secret = _PREFIX + secrets.token_urlsafe(_BYTES)
     return secret, hashlib.sha256(secret.encode()).digest()
 
 
 def check_name(name: str) -> str:
-    """A name for a key, an owner or a team.
+    """Return the text if it can name a key, an owner or a team.
 
     Raises:
-        ValueError: the text is not a key.
+        ValueError: it cannot.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"expected a name of letters, digits and . _ @ -, 64 at most, got {name[:80]!r}")
@@ -115,10 +116,10 @@ def check_name(name: str) -> str:
 
 
 class KeyBook:
-    """The store's keys, for those who manage them. The audit has every change.
+    """Manages the store's keys. Every change stands in the audit.
 
-    Beside a PostgreSQL there may be keys of this machine alone, made while its ledger stood in files: they go on here,
-    and are changed here, until the store has one of their name.
+    Beside PostgreSQL there may be keys of this machine alone, created while its ledger was in files. They stay valid
+    and are changed here until the store has a key of their name.
     """
 
     __slots__ = ("_actor", "_machine", "_may", "_now", "_store")
@@ -131,8 +132,12 @@ class KeyBook:
         may: Callable[[VirtualKey], None] = lambda key: None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`actor`: who changes, for the audit. `may`: raises for a key that it may not change; it is asked in the
-        transaction of the change."""
+        """Create it.
+
+        Args:
+            actor: who makes the changes, for the audit.
+            may: raises if the actor may not change a key; called inside the transaction.
+        """
         self._may = may
         self._store = open_managed(folder, now=now)
         self._machine = None if folder.store is None else open_managed(LedgerFolder(folder.root), now=now)
@@ -140,10 +145,10 @@ class KeyBook:
         self._now = now
 
     def add(self, key: VirtualKey, digest: bytes) -> None:
-        """A new key.
+        """Add a key.
 
         Raises:
-            Refused: there is one of this name.
+            Refused: the name is taken.
             StoreAway: the store cannot be written.
         """
         if self._machine is not None and self._machine.select(_ONE, key.name):
@@ -157,7 +162,7 @@ class KeyBook:
             change.note(self._actor, "key new", key.name, {"key": msgspec.to_builtins(key)})
 
     def list(self) -> list[VirtualKey]:
-        """The store's, by name.
+        """Return the store's keys by name.
 
         Raises:
             StoreAway: the store cannot be read.
@@ -165,18 +170,19 @@ class KeyBook:
         return [read_key(row) for row in self._store.select(_ALL)]
 
     def of_machine(self) -> Sequence[VirtualKey]:
-        """Those of this machine alone, beside the store's, by name. Raises as `list`."""
+        """Return the keys of this machine alone by name. Raises as `list`."""
         if self._machine is None:
             return []
         names = {key.name for key in self.list()}
         return [key for row in self._machine.select(_ALL) if (key := read_key(row)).name not in names]
 
     def alter(self, name: str, edit: Callable[[VirtualKey], VirtualKey]) -> VirtualKey:
-        """Make of a key what `edit` makes of it, in one transaction: nobody's change is lost. Its name and its day of
-        creation stay. Gives the key as it is now.
+        """Change a key with `edit`, in one transaction, so that no concurrent change is lost. Return the changed key.
+
+        Its name and creation time stay.
 
         Raises:
-            Refused, StoreAway: as `disable`; and whatever `edit` raises: then nothing has changed.
+            Refused, StoreAway: as `disable`. An exception of `edit` is raised too, and nothing has changed then.
         """
         with self._changing(name) as (change, before):
             key = msgspec.structs.replace(edit(before), name=before.name, created=before.created)
@@ -189,10 +195,10 @@ class KeyBook:
         return key
 
     def disable(self, name: str, *, at: int | None) -> None:
-        """Disable a key from now on, or enable it (`at` None).
+        """Disable a key from a time on, or enable it (`at` None).
 
         Raises:
-            Refused: there is none of this name, or `may` refuses it.
+            Refused: there is no such key, or `may` refuses it.
             StoreAway: the store cannot be written.
         """
         with self._changing(name) as (change, _):
@@ -200,7 +206,7 @@ class KeyBook:
             change.note(self._actor, "key enable" if at is None else "key disable", name, {"disabled": at})
 
     def rotate(self, name: str, digest: bytes, *, keep_seconds: int) -> None:
-        """Give a key another secret; the ones before hold for so many seconds more.
+        """Give a key another secret. Earlier secrets stay valid for `keep_seconds`.
 
         Raises:
             Refused, StoreAway: as `disable`.
@@ -212,14 +218,14 @@ class KeyBook:
             change.note(self._actor, "key rotate", name, {"before_until": until})
 
     def close(self) -> None:
-        """Nothing more is changed."""
+        """Close the store. No further change is made."""
         self._store.close()
         if self._machine is not None:
             self._machine.close()
 
     @contextmanager
     def _changing(self, name: str) -> Iterator[tuple[Change, VirtualKey]]:
-        """Where the key stands, and what it is. Raises Refused, StoreAway."""
+        """Yield the store's transaction and the key. Raises Refused, StoreAway."""
         with self._store.changing() as change:
             if found := change.select(_ONE, name):
                 self._may(key := read_key(found[0]))
@@ -233,7 +239,7 @@ class KeyBook:
 
 
 def read_key(row: Sequence[Any]) -> VirtualKey:
-    """A row of `KEY_FIELDS`."""
+    """Return the key of a row of `KEY_FIELDS`."""
     name, owner, team, labels, models, routes, expires, disabled, created = row
     return VirtualKey(
         name=name,
@@ -249,7 +255,7 @@ def read_key(row: Sequence[Any]) -> VirtualKey:
 
 
 def _values(key: VirtualKey) -> tuple[object, ...]:
-    """In the order of `KEY_FIELDS`, without the name."""
+    """Return a key's values in the order of `KEY_FIELDS`, without the name."""
     texts = (_text(key.labels), _text(key.models), _text(key.routes))
     return key.owner, key.team, *texts, key.expires, key.disabled, key.created
 

@@ -1,4 +1,4 @@
-"""Locks on files, which the system takes back when their holder dies. On Windows by `msvcrt`."""
+"""File locks that the system releases when their holder dies. On Windows they use `msvcrt`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ else:
 
 
 class FileLock:
-    """An exclusive lock on a file of this path, which is made. No child process inherits it: take it after a fork."""
+    """An exclusive lock on a file, which is created. Child processes do not inherit it: take it after a fork."""
 
     __slots__ = ("_descriptor", "path")
 
@@ -22,10 +22,10 @@ class FileLock:
         self._descriptor: int | None = None
 
     def take(self, *, waits: bool = False) -> bool:
-        """Take it; whether it is ours now. `waits`: until it can be taken.
+        """Take the lock. Return whether it is held now. `waits`: wait until it is free.
 
         Raises:
-            OSError: the file cannot be made.
+            OSError: the file cannot be created.
         """
         if self._descriptor is not None:
             return True
@@ -42,14 +42,14 @@ class FileLock:
         return True
 
     def give_back(self) -> None:
-        """Nothing when it is not ours."""
+        """Release the lock, if it is held."""
         if self._descriptor is not None:
             descriptor, self._descriptor = self._descriptor, None
             os.close(descriptor)
 
 
 def _lock(descriptor: int, *, waits: bool) -> None:
-    """Raises BlockingIOError: another has it."""
+    """Lock a descriptor. Raises BlockingIOError if another process holds the lock."""
     if sys.platform == "win32":  # pragma: no cover
         try:
             msvcrt.locking(descriptor, msvcrt.LK_LOCK if waits else msvcrt.LK_NBLCK, 1)

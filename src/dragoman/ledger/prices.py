@@ -1,4 +1,4 @@
-"""Price snapshots: the prices that an attempt was counted by, named by what they say. No I/O."""
+"""Price snapshots: the prices by which an attempt was counted, named by their content. No I/O."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_priced(
     cache_read: Decimal | None = None,
     cache_write: Decimal | None = None,
 ) -> Priced | None:
-    """A snapshot of prices in US dollars a token; None when there are none. The same prices have the same id."""
+    """Return a snapshot of prices in US dollars per token, or None if there are none. Equal prices have equal ids."""
     rates = make_rates(input, output, cache_read, cache_write)
     if rates is None:
         return None
@@ -48,7 +48,7 @@ def make_priced(
 
 
 def read_rates(body: str) -> Rates | None:
-    """The rates of a snapshot's body; None when the body is not a snapshot."""
+    """Return the rates of a snapshot's body, or None if it is not a snapshot."""
     fields = _json.decode(body.encode())
     if not isinstance(fields, dict):
         return None

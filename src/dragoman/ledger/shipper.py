@@ -1,7 +1,8 @@
-"""The shipper: reads all journals, puts their rows into the store, closes what the dead left open.
+"""The shipper: read all journals, deliver their rows to the store, close what dead writers left open.
 
-One a state folder, also for several gateways: who has `shipper.lock`. It sleeps while nothing is written. What the
-store refuses is set aside, and the rest goes on; while the store is away the journals wait.
+There is one for each state folder, also for several gateways: the process that holds `shipper.lock`. It sleeps while
+nothing is written. A record that the store refuses is set aside and the others go on. While the store is away, the
+journals wait.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 
 @final
 class Shipped(msgspec.Struct):
-    """What a shipper has done. `problem`: why nothing can be delivered now; "" when it can."""
+    """What a shipper has done. `problem` says why nothing can be delivered now; "" if it can."""
 
     rows: int = 0
     set_aside: int = 0
@@ -51,7 +52,7 @@ class Shipped(msgspec.Struct):
 
 @final
 class _Part(msgspec.Struct, frozen=True):
-    """What was read of a journal, and is to be given. `is_last`: its writer is dead, and nothing follows."""
+    """A part of a journal that is to be delivered. `is_last`: its writer is dead, and nothing follows."""
 
     reader: JournalReader
     look: Look
@@ -59,7 +60,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class Shipper:
-    """Delivers. `round` is one pass over all journals; `run` goes on until it is told to stop.
+    """Delivers journals. `round` is one pass over all of them; `run` repeats it until it is stopped.
 
     Attributes:
         shipped: what it has done so far.
@@ -96,9 +97,15 @@ class Shipper:
         tell: Callable[[Shipped], None] = lambda shipped: None,
         fold: Callable[[], None] = lambda: None,
     ) -> None:
-        """`batch`: rows that are given to the store at once. `keep_days`: how long attempts are kept. `tell`: is called
-        after each round that did something. `fold`: is called when writers have ended and all of theirs is delivered,
-        and now and then; while it raises `CountersAway` it is called again."""
+        """Create it.
+
+        Args:
+            batch: the number of rows per delivery.
+            keep_days: how long attempts are kept.
+            tell: called after each round that did something.
+            fold: called when writers have ended and all their rows are delivered, and periodically. It is repeated
+                while it raises `CountersAway`.
+        """
         self._folder = folder
         self._store = store
         self._batch = batch
@@ -120,12 +127,14 @@ class Shipper:
 
     @property
     def has_begun(self) -> bool:
-        """Whether it has the lock: who has it delivers for all."""
+        """Whether this process holds the lock and so delivers for all."""
         return self._sleeper is not None
 
     def run(self, *, parent: int | None = None) -> None:
-        """Deliver until `stop`, or until the descriptor `parent` reads as ended and no writer lives. While the folder
-        cannot be written it is tried again."""
+        """Deliver until `stop`, or until the descriptor `parent` reads as closed and no writer lives.
+
+        While the folder cannot be written, try again.
+        """
         while not self._is_ending.is_set():
             try:
                 self._run(parent)
@@ -154,7 +163,7 @@ class Shipper:
             self._lock.give_back()
 
     def stop(self) -> None:
-        """Make a last round, and end. From another thread."""
+        """Make a last round and end. Call it from another thread."""
         self._is_ending.set()
         if (sleeper := self._sleeper) is not None:
             sleeper.ring()
@@ -183,7 +192,7 @@ class Shipper:
             sleeper.wakes()
 
     def _tried_round(self) -> int | None:
-        """A round; None when not all could be delivered."""
+        """Make a round. Return None if not everything could be delivered."""
         try:
             return self.round()
         except (StoreAway, OSError) as problem:
@@ -196,15 +205,16 @@ class Shipper:
         return any(not reader.is_finished for reader in self._readers.values())
 
     def _has_living(self) -> bool:
-        """Whether somebody writes still, also where the store was away from the beginning. Raises OSError."""
+        """Return whether a writer lives, even if the store was away from the beginning. Raises OSError."""
         for holder in self._journals():
             if holder not in self._readers:
                 self._readers[holder] = JournalReader(self._folder.journals, holder)
         return any(not reader.is_finished and not reader.is_dead() for reader in self._readers.values())
 
     def _due_in(self) -> float | None:
-        """Seconds until an attempt that goes on is to be shown, or leases of other machines are to be looked at; None:
-        for ever."""
+        """Return the seconds until an open attempt is due to be shown or leases are due to be checked, or None if
+        neither is.
+        """
         due = [
             first / 1_000_000 + _SHOWN_AFTER - self._now()
             for reader in self._readers.values()
@@ -217,10 +227,10 @@ class Shipper:
     # ------------------------------------------------------------ one pass
 
     def round(self) -> int:
-        """Deliver what all journals have; gives how many records came.
+        """Deliver everything that the journals have. Return the number of records read.
 
         Raises:
-            StoreAway, OSError: not all is delivered; the next round goes on where this one stopped.
+            StoreAway, OSError: not everything is delivered; the next round continues where this one stopped.
         """
         oldest = time.strftime("%Y-%m-%d", time.gmtime(self._now() - self._keep_days * 86_400))
         if oldest != self._dropped_on:
@@ -257,8 +267,11 @@ class Shipper:
             return {}
 
     def _ship(self, journals: dict[str, list[int]]) -> int:
-        """Deliver what the journals have, that of several in one batch, since each waits for the disk. Whatever goes
-        wrong: what was read and is not in the store is read again."""
+        """Deliver what the journals have. Rows of several journals share a batch, because each batch waits for the
+        disk.
+
+        If it fails, whatever was read and is not in the store is read again.
+        """
         count = size = 0
         parts: list[_Part] = []
         for holder in journals.keys() - self._readers.keys():
@@ -294,7 +307,7 @@ class Shipper:
         reader.close()
 
     def _parts(self, reader: JournalReader, numbers: list[int]) -> Iterator[_Part]:
-        """What one journal has; each part is to be given before the next."""
+        """Yield the parts of one journal. Deliver each before the next."""
         is_dead = reader.is_dead()
         if is_dead:  # then no segment can come any more
             numbers = self._journals().get(reader.holder, numbers)
@@ -340,7 +353,7 @@ class Shipper:
             self._set_aside(each.name, each.reason, each.data)
 
     def _give_batch(self, rows: Sequence[Row], snapshots: Sequence[PriceSnapshot]) -> None:
-        """Give rows; a batch that is refused is halved until who is refused is found."""
+        """Deliver rows; halve a refused batch until the refused row is found."""
         try:
             self._store.deliver(rows, snapshots)
             self.shipped.rows += len(rows)

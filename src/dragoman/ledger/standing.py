@@ -1,4 +1,4 @@
-"""How quotas stand: what is used and set apart of each account now, by the ledger and the counters."""
+"""The standing of quotas: what is spent and reserved of each account now, by the ledger and the counters."""
 
 from __future__ import annotations
 
@@ -19,8 +19,12 @@ from dragoman.money import render_usd
 
 @final
 class Standing(msgspec.Struct, frozen=True):
-    """One account. `used`: spent and set apart, in nano-dollars, tokens or requests; what stands in no row counts with
-    what workers hold ahead of it. None: it cannot be told now."""
+    """The standing of one account.
+
+    Attributes:
+        used: spent and reserved, in nano-dollars, tokens or requests; None if it cannot be told now. For accounts that
+            stand in no row it includes what workers have leased ahead.
+    """
 
     charge: Charge
     used: int | None
@@ -32,11 +36,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 def read_standings(folder: LedgerFolder, quotas: Iterable[Quota], scopes: Scopes, *, now: float) -> list[Standing]:
-    """Of all quotas that hold for these scopes.
-
-    Raises:
-        StoreAway, OSError: the ledger cannot be read.
-    """
+    """Return the standings of all quotas that apply to these scopes."""
     charges = Accounts(quotas).charges(scopes, now)
     counted = [charge.account for charge in charges if not charge.quota.is_recorded]
     try:

@@ -1,4 +1,4 @@
-"""Moments as people write them: a span before now, or a day."""
+"""Parse times as people write them: a span before now, or a day."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def read_span(word: str) -> int | None:
-    """`90d`, `12h`, `30m`, `10s` → seconds; None for what is no span."""
+    """Return the seconds of `90d`, `12h`, `30m` or `10s`, or None if the word is not a span."""
     found = _SPAN.fullmatch(word)
     return int(found[1]) * _SECONDS[found[2]] if found else None
 
 
 def read_day(word: str) -> float:
-    """`2026-11-01` → Unix seconds of its beginning in UTC.
+    """Return the Unix seconds at which a day such as `2026-11-01` begins in UTC.
 
     Raises:
-        ValueError: it is no day.
+        ValueError: the word is not a day.
     """
     try:
         return datetime.strptime(word, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
@@ -29,10 +29,10 @@ def read_day(word: str) -> float:
 
 
 def read_moment(word: str, now: float) -> float:
-    """A span before now, or a day (UTC) → Unix seconds.
+    """Return the Unix seconds of a span before now, or of a day (UTC).
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the word is neither.
     """
     span = read_span(word)
     return now - span if span is not None else read_day(word)

@@ -1,8 +1,8 @@
-"""How the shipper sleeps while nothing happens, and is woken by the first record after.
+"""Let the shipper sleep while nothing happens, and wake it with the next record.
 
-A byte in a file that all map says whether it sleeps, so that a worker that writes while it is awake does not ring. It
-is set before the shipper looks a last time, and read after a record is written: either it sees the record, or the
-worker sees the byte. Where the system has no FIFO the shipper looks twice a second instead.
+A byte in a memory-mapped file says whether the shipper sleeps, so that workers do not ring while it is awake. It is set
+before the shipper looks a last time, and read after a record is written: either the shipper sees the record, or the
+worker sees the byte. On a system without FIFOs the shipper looks twice a second instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HAS_FIFO: Final = hasattr(os, "mkfifo")
 
 
 class Ringer:
-    """A worker's side. Costs a look at a byte while the shipper is awake."""
+    """A worker's side. It costs a look at one byte while the shipper is awake."""
 
     __slots__ = ("_descriptor", "_flag", "_folder")
 
@@ -34,7 +34,7 @@ class Ringer:
         self._descriptor = -1
 
     def ring(self) -> None:
-        """Wake the shipper, if it sleeps. Where there is none, the next one finds what was written."""
+        """Wake the shipper if it sleeps. If there is none, the next one finds the record."""
         if self._flag is not None and self._flag[0] != _ASLEEP:
             return
         try:
@@ -52,7 +52,7 @@ class Ringer:
                 self.close()
 
     def close(self) -> None:
-        """Forget what was opened; the next ring opens it anew."""
+        """Close the files; the next ring opens them again."""
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
             os.close(descriptor)
@@ -67,7 +67,7 @@ class Sleeper:
     __slots__ = ("_bell", "_flag", "_lock", "_told")
 
     def __init__(self, folder: LedgerFolder) -> None:
-        """Raises OSError: the folder cannot be written."""
+        """Create it. Raises OSError if the folder cannot be written."""
         folder.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._flag = _mapped(folder)
         self._flag[0] = 0
@@ -82,16 +82,17 @@ class Sleeper:
                 self._bell = os.open(folder.bell, os.O_RDWR | os.O_NONBLOCK)
 
     def will_sleep(self) -> None:
-        """From now on workers ring. Look once more before `sleep`."""
+        """Ask workers to ring from now on. Look once more before `sleep`."""
         self._flag[0] = _ASLEEP
 
     def wakes(self) -> None:
-        """From now on they need not."""
+        """Let workers write without ringing from now on."""
         self._flag[0] = 0
 
     def sleep(self, seconds: float | None, *also: int) -> bool:
-        """Until somebody rings, or for so many seconds (None: for ever); whether one of the descriptors `also` is
-        ready."""
+        """Sleep until a ring, or for `seconds` (None: without limit). Return whether a descriptor of `also` is
+        ready.
+        """
         if self._bell < 0:
             self._told.wait(_POLL if seconds is None else min(seconds, _POLL))
             return bool(also and select.select(also, (), (), 0)[0])
@@ -102,7 +103,7 @@ class Sleeper:
         return any(descriptor in ready for descriptor in also)
 
     def ring(self) -> None:
-        """Wake it from another thread."""
+        """Wake the sleeper from another thread."""
         self._told.set()
         with self._lock:
             if self._bell >= 0:
@@ -110,7 +111,7 @@ class Sleeper:
                     os.write(self._bell, b".")
 
     def close(self) -> None:
-        """From now on workers ring, for the next shipper."""
+        """Ask workers to ring from now on, for the next shipper."""
         self._flag[0] = _ASLEEP
         self._flag.close()
         with self._lock:

@@ -1,1 +1,1 @@
-"""A worker's journal: its records, written before anything is sent, and read by the shipper."""
+"""A worker's journal: records that are written before anything is sent, and that the shipper reads."""

@@ -1,8 +1,9 @@
-"""Records in a segment of a journal: each with its size and checksum, so that half a one is never taken for a whole.
+"""The frames of a journal's segment. Each carries its size and checksum, so that half a record never passes for a whole
+one.
 
-A segment begins with `HEADER`, frames follow, and zeros fill it up: it has its full size from the beginning, so that a
-full disk is met there. A frame is two marking bytes, the size of its record (2 bytes), the CRC-32 of size and record
-(4 bytes), all little-endian, then the record.
+A segment begins with `HEADER`; frames follow; zeros fill the rest. It has its full size from the beginning, so a full
+disk is noticed then. A frame is two marker bytes, the size of its record (2 bytes), the CRC-32 of size and record (4
+bytes), all little-endian, then the record.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ OVERHEAD: Final = _HEAD.size
 
 
 def frame(record: bytes) -> bytes:
-    """A record as it is written.
+    """Return a record as a frame.
 
     Raises:
-        ValueError: it is larger than `LARGEST`.
+        ValueError: the record is larger than `LARGEST`.
     """
     size = len(record)
     if size > LARGEST:
@@ -41,12 +42,12 @@ def frame(record: bytes) -> bytes:
 
 @final
 class Found(msgspec.Struct, frozen=True):
-    """What was read of a segment.
+    """The result of reading a segment.
 
     Attributes:
-        records: each with the place of its frame's first byte.
-        end: up to where all was read.
-        damaged: bytes before `end` that are no frame and no filling.
+        records: each record with the offset of its frame.
+        end: the offset up to which everything was read.
+        damaged: the number of bytes before `end` that are neither frame nor filling.
         is_more: there are more records than were asked for.
     """
 
@@ -57,11 +58,12 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def read_frames(data: Bytes, start: int = 0, *, is_closed: bool = False, most: int = 1 << 30) -> Found:
-    """The whole frames of a segment from `start` on.
+    """Return the whole frames of a segment from `start` on.
 
     Args:
-        is_closed: nobody writes it any more: what is no frame is damage, and reading goes on at the next one.
-        most: records that are read at once.
+        is_closed: the segment has no writer any more, so bytes that are no frame are damage, and reading continues at
+            the next frame.
+        most: the number of records to read at most.
     """
     records: list[tuple[int, bytes]] = []
     place, damaged = start, 0
@@ -78,7 +80,9 @@ def read_frames(data: Bytes, start: int = 0, *, is_closed: bool = False, most: i
 
 
 def _read_on(data: Bytes, place: int, records: list[tuple[int, bytes]], most: int) -> int:
-    """The frames from `place` on that follow each other; gives where the next would be. As `_frame_at`, for many."""
+    """Read consecutive frames from `place` on. Return the offset behind them. Equal to repeated `_frame_at`, but
+    faster.
+    """
     unpack, checksum_of, last = _HEAD.unpack_from, zlib.crc32, len(data) - OVERHEAD
     while place <= last and len(records) < most:
         mark, size, checksum = unpack(data, place)

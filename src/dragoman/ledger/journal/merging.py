@@ -1,7 +1,7 @@
-"""The records of one journal → rows: an intent and its settlement are one row. No I/O.
+"""Merge a journal's records into rows: an intent and its settlement become one row. No I/O.
 
-A row leaves when it is final. What is still open holds the place back from which the journal is read again after a
-restart, so that nothing is delivered by halves; what is read again gives the same rows.
+A row leaves when it is final. The oldest open attempt determines where reading resumes after a restart, so nothing is
+half delivered. Reading the same records again gives the same rows.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Place: TypeAlias = tuple[int, int]
 
 @final
 class Merging:
-    """Of one holder.
+    """The state of merging one holder's journal.
 
     Attributes:
-        holder: its name.
-        is_at: up to where all was taken.
-        snapshots: prices that came since they were last taken away.
-        orphans: settlements without an intent: their intent was damaged.
+        holder: the holder's name.
+        is_at: the place up to which all records were taken.
+        snapshots: price snapshots that came since they were last taken away.
+        orphans: the number of settlements without an intent, because the intent was damaged.
     """
 
     __slots__ = ("_open", "_told", "holder", "is_at", "orphans", "snapshots")
@@ -36,7 +36,7 @@ class Merging:
         self._told: set[bytes] = set()  # of these, those that were delivered as open
 
     def take(self, place: Place, record: Record) -> Row | None:
-        """The next record; gives the row that is final now."""
+        """Take the next record. Return the row that it makes final, if any."""
         if type(record) is Intent:
             self._open[record.id] = (place, record)
         elif type(record) is Settlement:
@@ -51,19 +51,19 @@ class Merging:
 
     @property
     def open_attempts(self) -> int:
-        """Intents without a settlement."""
+        """The number of intents without a settlement."""
         return len(self._open)
 
     def oldest(self) -> Place:
-        """From where the journal must be read again after a restart."""
+        """The place from which the journal must be read again after a restart."""
         return next(iter(self._open.values()))[0] if self._open else self.is_at
 
     def first_due(self) -> int | None:
-        """When the oldest attempt that goes on, and was not delivered as such, began; None without one."""
+        """The start of the oldest open attempt that was not delivered as open yet, or None."""
         return next((intent.started for id, (_, intent) in self._open.items() if id not in self._told), None)
 
     def going_on(self, before: int) -> list[Row]:
-        """Attempts that began before this time and go on, each once."""
+        """Return the open attempts that began before a time. Each is returned once."""
         rows = [
             Row(self.holder, intent)
             for id, (_, intent) in self._open.items()
@@ -73,8 +73,10 @@ class Merging:
         return rows
 
     def interrupted(self, now: int) -> list[Row]:
-        """All that is open, for the writer is dead: each costs what was expected of it, and the tokens that were set
-        apart, if anything was."""
+        """Close all open attempts, because their writer is dead.
+
+        Each costs what was expected of it, and the tokens that were reserved for it, if there were any.
+        """
         rows = [
             Row(
                 self.holder,

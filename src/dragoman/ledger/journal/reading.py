@@ -1,4 +1,4 @@
-"""One holder's journal as the shipper reads it: segment after segment, and up to where it was delivered."""
+"""Read one holder's journal, segment by segment, and remember up to where it was delivered."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WRITE_EVERY: Final = 1.0
 
 @final
 class Odd(msgspec.Struct, frozen=True):
-    """What stands in a journal and is no record. `name`: of the journal, the segment and the place."""
+    """Bytes in a journal that are not a record. `name` gives the journal, the segment and the offset."""
 
     name: str
     reason: str
@@ -36,7 +36,7 @@ class Odd(msgspec.Struct, frozen=True):
 
 @final
 class Look(msgspec.Struct):
-    """What one look found. `is_more`: another look now finds more."""
+    """The result of one look. `is_more`: another look now finds more."""
 
     rows: list[Row] = []
     odd: list[Odd] = []
@@ -46,11 +46,11 @@ class Look(msgspec.Struct):
 
 @final
 class JournalReader:
-    """Reads one journal from where it was delivered.
+    """Reads one journal from the place up to which it was delivered.
 
     Attributes:
-        merging: what is open.
-        is_finished: its writer is dead, and all of it is delivered.
+        merging: the open attempts.
+        is_finished: the writer is dead, and everything is delivered.
     """
 
     __slots__ = (
@@ -69,7 +69,8 @@ class JournalReader:
         self.merging = Merging(holder, place)
 
     def is_dead(self) -> bool:
-        """Whether nobody writes it any more; then nobody can from now on. Ask before reading to the end.
+        """Return whether the journal has no writer. Then it cannot get one any more. Ask this before reading to the
+        end.
 
         Raises:
             OSError: the lock cannot be looked at.
@@ -81,8 +82,11 @@ class JournalReader:
         return True
 
     def look(self, numbers: list[int], *, is_dead: bool) -> Look:
-        """Read on. `numbers`: of its segments, as they were listed before; while there is a later one nobody writes
-        an earlier one.
+        """Read on.
+
+        Args:
+            numbers: the journal's segments, listed before this call. A segment that has a later one is not written any
+                more.
 
         Raises:
             OSError: a segment cannot be read.
@@ -124,8 +128,11 @@ class JournalReader:
     # ------------------------------------------------------------ how far it is delivered
 
     def delivered(self, *, is_finished: bool = False) -> None:
-        """All rows that were given so far are in the store. It is written down every second while there are more, and
-        when there are none: losing it costs a second delivery, which changes nothing."""
+        """Record that all rows returned so far are in the store.
+
+        The position is written every second while there are more rows, and when there are none. Losing it costs a
+        second delivery, which changes nothing.
+        """
         self.is_finished = is_finished
         state = (self.merging.is_at if is_finished else self.merging.oldest()), is_finished
         goes_on, self._reached = state != self._reached, state
@@ -135,7 +142,7 @@ class JournalReader:
         self._delivered, self._write_at = state, time.monotonic() + _WRITE_EVERY
 
     def forget(self) -> None:
-        """The store lost what it had: all that is kept is to be read again."""
+        """Read everything that is kept again, because the store lost what it had."""
         with contextlib.suppress(OSError):
             self._position_file.unlink(missing_ok=True)
         self._delivered = self._reached = ((0, 0), False)
@@ -143,7 +150,7 @@ class JournalReader:
         self.merging = Merging(self.holder)
 
     def tidy(self, numbers: list[int], keep_seconds: float) -> bool:
-        """Drop segments that were delivered so long ago; whether nothing is left of the journal."""
+        """Drop segments that were delivered `keep_seconds` ago. Return whether nothing is left of the journal."""
         (oldest, _), is_finished = self._delivered
         before = time.time() - keep_seconds
         left = []
@@ -161,13 +168,13 @@ class JournalReader:
         return True
 
     def close(self) -> None:
-        """Give the lock back, if it is ours."""
+        """Release the lock if this reader holds it."""
         self._lock.give_back()
 
 
 @contextmanager
 def _mapped(path: Path) -> Iterator[Bytes]:
-    """Raises OSError."""
+    """Map a file into memory. Raises OSError."""
     with open(path, "rb") as file:
         if not os.fstat(file.fileno()).st_size:
             yield b""
@@ -184,7 +191,7 @@ def _is_older(path: Path, before: float) -> bool:
 
 
 def _write_position(path: Path, place: Place, is_finished: bool) -> None:
-    """Raises OSError."""
+    """Write the position file atomically. Raises OSError."""
     new = path.with_suffix(".new")
     new.write_text(f"{place[0]} {place[1]} {'finished' if is_finished else 'open'}\n", encoding="ascii")
     os.replace(new, path)

@@ -1,7 +1,7 @@
-"""What stands in a journal: the intent to ask a provider, and how that ended. Values only.
+"""The records of a journal: the intent to ask a provider, and how the attempt ended. Values only.
 
-A record has no place for a prompt, an argument, a key or a provider's words: `reason` is a code of a closed list.
-Times are microseconds since 1970 by the wall clock, money is nano-dollars, None is unknown and never 0.
+A record has no field for a prompt, an argument, a key or a provider's message: `reason` is a code of a closed list.
+Times are microseconds since 1970 by the wall clock. Money is nano-dollars. None is unknown and never 0.
 """
 
 from __future__ import annotations
@@ -35,18 +35,21 @@ _HALVES: Final = struct.Struct(">QQ")
 
 @final
 class Intent(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
-    """Bytes are about to be sent to a provider.
+    """A request is about to be sent to a provider.
 
     Attributes:
-        id: of the attempt: a UUID of version 7, 16 bytes; its date is the partition.
-        request: the client's request; `ordinal`: which of its attempts this is, from 0.
-        key: the virtual key's name, `#` and 8 digits of its digest where it has none, "" without a key.
-        owner, team: the key's. `route`: the name that the client asked for. `target`: `provider/model`.
-        size: bytes of the body that is sent.
-        reserved, expected: what it may cost at most and will likely cost, where a quota asks for it.
-        accounts: those that it is charged to.
-        client_request: the client's own id of its request, "" without one.
-        reserved_tokens: that are set apart for it, where a quota counts tokens.
+        id: the attempt's id, a UUID of version 7 in 16 bytes; its date determines the partition.
+        request: the id of the client's request.
+        ordinal: the number of this attempt within the request, from 0.
+        key: the virtual key's name; `#` and 8 digits of its digest if it has none; "" without a key.
+        owner, team: of the key.
+        route: the name that the client asked for.
+        target: `provider/model`.
+        size: bytes of the body.
+        reserved, expected: the most and the likely cost, if a quota needs them.
+        accounts: the accounts that the attempt is charged to.
+        client_request: the client's own id of its request, or "".
+        reserved_tokens: the tokens reserved for it, if a quota counts tokens.
     """
 
     id: bytes
@@ -68,9 +71,13 @@ class Intent(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
 
 @final
 class Settlement(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
-    """How an attempt ended. `reported`: the tokens are the provider's word. `price`: the snapshot by which `nano` was
-    counted, None when the provider said it or nobody knows. `charged_tokens`: that accounts of tokens are charged with,
-    None: input and output together."""
+    """The end of an attempt.
+
+    Attributes:
+        reported: the provider reported the tokens.
+        price: the snapshot by which `nano` was computed; None if the provider reported the cost or it is unknown.
+        charged_tokens: what token accounts are charged; None: input and output together.
+    """
 
     id: bytes
     ended: int
@@ -90,13 +97,13 @@ class Settlement(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
 
     @property
     def tokens(self) -> int:
-        """What accounts of tokens are charged with."""
+        """The tokens that token accounts are charged."""
         return (self.input or 0) + (self.output or 0) if self.charged_tokens is None else self.charged_tokens
 
 
 @final
 class PriceSnapshot(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """Prices that attempts were counted by, named by their content. `body`: JSON of the rates."""
+    """Prices by which attempts were counted, named by their content. `body` is the JSON of the rates."""
 
     id: int
     target: str
@@ -109,7 +116,7 @@ Record: TypeAlias = Intent | Settlement | PriceSnapshot
 
 @final
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """An attempt as it stands in the store; `settlement` None while it goes on. `holder`: whose journal it was in."""
+    """An attempt as the store keeps it. `settlement` is None while it is open. `holder` names its journal."""
 
     holder: str
     intent: Intent
@@ -117,7 +124,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def state(self) -> State:
-        """`reserved` until it has ended."""
+        """The attempt's state; `reserved` until it has ended."""
         return "reserved" if self.settlement is None else self.settlement.state
 
 
@@ -127,7 +134,7 @@ encode_record: Final = _encoder.encode
 
 
 def decode_record(data: bytes | memoryview) -> Record | None:
-    """A record of a journal; None when a later dragoman wrote it, or nobody did."""
+    """Return a journal's record, or None if a later dragoman wrote it or it is damaged."""
     try:
         return _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -135,7 +142,7 @@ def decode_record(data: bytes | memoryview) -> Record | None:
 
 
 def decode_records(found: Sequence[tuple[int, bytes]]) -> Sequence[Record | None]:
-    """The records behind their places, each as `decode_record` gives it."""
+    """Decode the records of many places, each as `decode_record` does."""
     decode = _decoder.decode
     try:
         return [decode(data) for _, data in found]
@@ -144,13 +151,15 @@ def decode_records(found: Sequence[tuple[int, bytes]]) -> Sequence[Record | None
 
 
 def clip_name(text: str) -> str:
-    """A name that somebody else gave, fit for a record: of one line, not longer than it has room for."""
+    """Return a foreign name cut to one line and to the length that a record has room for."""
     return fit_name(text[:LONGEST_NAME])
 
 
 @lru_cache(maxsize=256)
 def fit_name(short: str) -> str:
-    """As `clip_name`, of `LONGEST_NAME` characters at most: most requests tell of the same few."""
+    """As `clip_name`, for texts of at most `LONGEST_NAME` characters. Cached, because most requests name the same
+    few.
+    """
     return short if short.isascii() and short.isprintable() else "".join([_fit(letter) for letter in short])
 
 
@@ -159,13 +168,13 @@ def _fit(letter: str) -> str:
 
 
 def clip_id(text: str) -> str:
-    """An id that somebody else gave; "" where the text is not an id."""
+    """Return a foreign id, or "" if the text is not an id."""
     return text if _ID.fullmatch(text) else ""
 
 
 @final
 class AttemptIds:
-    """Ids of one holder: they grow, and nobody else makes the same. No chance is asked for a request.
+    """Generates one holder's ids: increasing, and unique across holders. A request needs no random number.
 
     The form is RFC 9562's version 7: 48 bits of milliseconds, then a counter and the holder's own bits.
     """
@@ -173,13 +182,15 @@ class AttemptIds:
     __slots__ = ("_count", "_last", "_same")
 
     def __init__(self, holder: int) -> None:
-        """`holder`: 46 bits of chance, or more, of which 46 are taken."""
+        """Create it with at least 46 random bits that identify the holder; 46 are used."""
         self._same = 2 << 62 | holder & ((1 << _HOLDER_BITS) - 1)
         self._count = 0
         self._last = 0
 
     def next(self, started: int) -> bytes:
-        """An id. `started`: microseconds; a clock that goes back makes it as old as the one before."""
+        """Return an id for an attempt that starts at `started` (microseconds). A clock that goes back repeats the last
+        time.
+        """
         milliseconds = started // 1_000
         if milliseconds > self._last:
             self._last = milliseconds
@@ -189,13 +200,15 @@ class AttemptIds:
 
 
 def first_id(month: str) -> bytes:
-    """The lowest id of a month (`2026-11`), which begins with its first millisecond in UTC; of one before 1970 the
-    lowest of all."""
+    """Return the lowest id of a month (`2026-11`), which begins with its first millisecond in UTC.
+
+    For a month before 1970 it is the lowest id of all.
+    """
     start = datetime(int(month[:4]), int(month[5:]), 1, tzinfo=UTC)
     milliseconds = max(0, int(start.timestamp())) * 1_000
     return milliseconds.to_bytes(6, "big") + bytes(10)
 
 
 def started_of(id: bytes) -> int:
-    """The microseconds of an id's date."""
+    """Return the time in an id, in microseconds."""
     return int.from_bytes(id[:6], "big") * 1_000

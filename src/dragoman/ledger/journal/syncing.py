@@ -1,4 +1,4 @@
-"""One sync of the disk for all who wait for it: the next begins when it ends, for all who came meanwhile."""
+"""Group commit: one sync of the disk serves all who wait. The next sync begins when it ends."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from collections.abc import Callable
 
 
 class GroupSync:
-    """Of one worker's journal. For one event loop, which goes on while the disk works."""
+    """The syncs of one worker's journal. For one event loop, which continues while the disk works."""
 
     __slots__ = ("_next", "_task", "_to_sync")
 
     def __init__(self, to_sync: Callable[[], Callable[[], None]]) -> None:
-        """`to_sync`: gives what puts all that is written so far on the disk, to be called in a thread."""
+        """Create it with a function that returns the sync of everything written so far. The sync is called in a
+        thread.
+        """
         self._to_sync = to_sync
         self._next: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def wait(self) -> None:
-        """Until all that is written now is on the disk.
+        """Wait until everything that is written now is on the disk.
 
         Raises:
-            OSError: it is not.
+            OSError: the sync failed.
         """
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()

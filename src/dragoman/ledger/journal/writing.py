@@ -1,8 +1,9 @@
-"""A worker's journal: what it is about to ask and with what result, written inline before anything is sent.
+"""Write a worker's journal: intents and settlements, written inline before anything is sent.
 
-A journal belongs to one holder, which is one life of one worker, and is locked by it: a lock that can be taken means
-that its writer is dead. It is a row of segments `HOLDER.NUMBER.journal` in one folder, beside `HOLDER.lock`. `write(2)`
-returns when the system has the bytes, so they survive the end of this process, however it comes, and not a power cut.
+A journal belongs to one holder, which is one life of one worker. The holder keeps it locked: a lock that can be taken
+means that the writer is dead. The journal is a sequence of segments `HOLDER.NUMBER.journal` in one folder, beside
+`HOLDER.lock`. `write(2)` returns when the system has the bytes, so they survive any end of this process, but not a
+power cut.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ _READY: Final = 16 * (LARGEST + SETTLEMENT_SIZE)
 
 
 class JournalFailed(Exception):
-    """Nothing can be recorded now: the disk is full, the folder cannot be written. Nothing was written."""
+    """Nothing can be recorded now: the disk is full or the folder cannot be written. Nothing was written."""
 
 
 class Journal:
-    """Writes. For one thread of one process.
+    """Writes a journal. For one thread of one process.
 
     Attributes:
         holder: 16 hexadecimal digits.
-        open_attempts: intents without a settlement so far.
-        problem: why nothing could be recorded last time; "" when it could.
+        open_attempts: the number of intents without a settlement.
+        problem: why the last record failed; "" if it did not.
     """
 
     __slots__ = (
@@ -62,8 +63,12 @@ class Journal:
         most: int | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`folder`: made when the first record comes; nothing happens before. `syncs`: who sends waits until an intent
-        is on the disk (`to_sync`). `most`: bytes of journals that may wait for the store, of all writers."""
+        """Create it; the first record creates the folder and the first segment.
+
+        Args:
+            syncs: senders wait until an intent is on the disk (`to_sync`).
+            most: the bytes of journals that may wait for the store, over all writers.
+        """
         self.holder = secrets.token_hex(_HOLDER_BYTES)
         self.ids = AttemptIds(int(self.holder, 16))
         self.open_attempts = 0
@@ -83,7 +88,7 @@ class Journal:
         self._snapshots: set[int] = set()  # that stand in this segment
 
     def intend(self, intent: Intent) -> None:
-        """Record an intent. Its settlement has room from then on.
+        """Record an intent. From then on there is room for its settlement.
 
         Raises:
             JournalFailed: it is not recorded, so nothing may be sent.
@@ -101,16 +106,16 @@ class Journal:
         self.open_attempts = opened
 
     def make_ready(self) -> None:
-        """Make sure that some intents have room.
+        """Ensure that there is room for some intents.
 
         Raises:
-            JournalFailed: they have none.
+            JournalFailed: there is none.
         """
         if self._left < _READY + self.open_attempts * SETTLEMENT_SIZE or self._now() >= self._look_at:
             self._make_room(_READY + self.open_attempts * SETTLEMENT_SIZE)
 
     def settle(self, settlement: Settlement, snapshot: PriceSnapshot | None = None) -> None:
-        """Record how an attempt ended. `snapshot`: the prices by which it was counted.
+        """Record how an attempt ended. `snapshot` has the prices by which it was counted.
 
         Raises:
             JournalFailed: the disk failed; the attempt will be closed as `interrupted`.
@@ -125,10 +130,10 @@ class Journal:
         self._write(record)
 
     def say_leasing(self) -> None:
-        """Say beside the journal that its writer may have leases: if the counters forget them, they wait for it.
+        """Mark the journal's writer as one that may have leases, so that new counters wait for its report.
 
         Raises:
-            JournalFailed: the journal cannot be begun.
+            JournalFailed: the journal cannot be created.
         """
         self.make_ready()
         try:
@@ -137,7 +142,7 @@ class Journal:
             raise self._failed(problem) from None
 
     def close(self) -> None:
-        """Nothing more is written, and the shipper may take the lock."""
+        """Stop writing and release the lock to the shipper."""
         self._end_segment()
         self._lock.give_back()
 
@@ -162,7 +167,7 @@ class Journal:
         self._left -= written
 
     def to_sync(self) -> Callable[[], None]:
-        """What puts all that is recorded so far on the disk, in any thread; it raises OSError."""
+        """Return a function that syncs everything recorded so far. It may run in any thread and raises OSError."""
         if self._is_synced or self._descriptor < 0:
             return lambda: None
         self._is_synced = True
@@ -174,7 +179,7 @@ class Journal:
         return JournalFailed(self.problem)
 
     def _make_room(self, needed: int) -> None:
-        """Make sure that so many bytes have room in a segment that is still where the shipper looks for it."""
+        """Ensure that `needed` bytes fit into a segment that the shipper still finds by its name."""
         now = self._now()
         if self._descriptor >= 0 and needed <= self._left and os.fstat(self._descriptor).st_nlink:
             self._look_at = now + _PAUSE
@@ -195,7 +200,7 @@ class Journal:
         self.problem = ""
 
     def _sync_before_the_next(self) -> None:
-        """What stands in a segment that is closed can be put on the disk no more. Raises OSError."""
+        """Sync a full segment now, because a closed segment is not synced later. Raises OSError."""
         if self._syncs and not self._is_synced:
             sync = self.to_sync()
             self._is_synced = False
@@ -203,7 +208,7 @@ class Journal:
             self._is_synced = True
 
     def _made(self, size: int) -> tuple[int, Path]:
-        """The next segment, with all its bytes. The lock is taken before the first one has its name."""
+        """Create the next segment with all its bytes. The lock is taken before the first segment gets its name."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._most is not None and waiting_bytes(self._folder) + size > self._most:
             raise OSError(f"{self._most >> 20} MiB of journals wait for the store, which is all that may")
@@ -254,7 +259,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def segments_of(names: Iterable[str]) -> dict[str, list[int]]:
-    """The names of a folder → the numbers of each holder's segments, in order."""
+    """Return the segment numbers of each holder, in order, from the names of a folder."""
     found: dict[str, list[int]] = {}
     for name in names:
         if matched := _SEGMENT.fullmatch(name):
@@ -265,7 +270,7 @@ def segments_of(names: Iterable[str]) -> dict[str, list[int]]:
 
 
 def waiting_bytes(folder: Path) -> int:
-    """Bytes of all segments that are written to their end and not all in the store.
+    """Return the bytes of all segments that are full and not wholly in the store.
 
     Raises:
         OSError: the folder cannot be read.
@@ -282,7 +287,7 @@ def waiting_bytes(folder: Path) -> int:
 
 @final
 class Position(msgspec.Struct, frozen=True):
-    """Up to where a journal is delivered. `is_finished`: its writer is dead, and all of it is."""
+    """The place up to which a journal is delivered. `is_finished`: its writer is dead, and everything is delivered."""
 
     segment: int = 0
     place: int = 0
@@ -290,12 +295,12 @@ class Position(msgspec.Struct, frozen=True):
 
 
 def position_file(folder: Path, holder: str) -> Path:
-    """Where the position of a journal stands."""
+    """Return the path of a journal's position file."""
     return folder / f"{holder}.delivered"
 
 
 def read_position(folder: Path, holder: str) -> Position:
-    """The position of a journal; its beginning, where there is none that can be read."""
+    """Return a journal's position, or its beginning if the position cannot be read."""
     try:
         words = position_file(folder, holder).read_text(encoding="ascii").split()
         return Position(int(words[0]), int(words[1]), words[2] == "finished")
@@ -304,5 +309,5 @@ def read_position(folder: Path, holder: str) -> Position:
 
 
 def segment_path(folder: Path, holder: str, number: int) -> Path:
-    """Where a segment stands."""
+    """Return the path of a segment."""
     return folder / f"{holder}.{number:08d}.journal"

@@ -1,1 +1,1 @@
-"""What may be spent: quotas, their accounts, and the leases that workers hold of them."""
+"""Limits: quotas, their accounts, and the leases that workers hold."""

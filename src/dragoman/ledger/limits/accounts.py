@@ -1,4 +1,4 @@
-"""Quotas → accounts: one quota of one scope in one period is an account, and nothing is ever reset. No I/O."""
+"""Map quotas to accounts. One quota of one scope in one period is one account, and no account is ever reset. No I/O."""
 
 from __future__ import annotations
 
@@ -22,9 +22,14 @@ _MOST_KEPT: Final = 20_000
 
 @final
 class Charge(msgspec.Struct, frozen=True):
-    """A quota that holds for a request, and the account of now. `since`, `until`: Unix seconds of the period. `limit`,
-    `overdraft`: in nano-dollars, tokens or requests. `alerts`: what is so much of it that a line is written, the least
-    first. `is_usd`: it is one of US dollars."""
+    """A quota that applies to a request, with its current account.
+
+    Attributes:
+        since, until: the period in Unix seconds.
+        limit, overdraft: in nano-dollars, tokens or requests.
+        alerts: the amounts at which a line is logged, the smallest first.
+        is_usd: the quota counts US dollars.
+    """
 
     quota: Quota
     value: str
@@ -39,7 +44,9 @@ class Charge(msgspec.Struct, frozen=True):
 
 @final
 class Need(msgspec.Struct, frozen=True, gc=False):
-    """So much of an account is needed. `is_used`: whatever becomes of it, so it is spent as soon as it is admitted."""
+    """An amount that a request needs of an account. `is_used`: it is spent as soon as it is admitted, whatever
+    follows.
+    """
 
     charge: Charge
     amount: int
@@ -52,10 +59,17 @@ MOST_COST, LIKELY_COST, MOST_TOKENS, LIKELY_TOKENS = range(4)
 
 @final
 class Charges(msgspec.Struct, frozen=True):
-    """All quotas that hold for a request until one of their periods ends. `once`: what counts the client's request;
-    `costly`: each of its attempts, and what that sets apart; `parts`: which of the four that are, `has_usd` and
-    `has_tokens`: the most that it may cost or use; `expects`: what is likely. `recorded`: the accounts of those that
-    the ledger's rows tell. `since`, `until`: Unix seconds."""
+    """All quotas that apply to a request until the first of their periods ends.
+
+    Attributes:
+        once: charges for the client's request.
+        costly: charges for each attempt, and what it reserves.
+        parts: which of the four kinds there are.
+        has_usd, has_tokens: the request's bound of cost or tokens is needed.
+        expects: its likely cost is needed.
+        recorded: the accounts that the ledger's rows carry.
+        since, until: Unix seconds.
+    """
 
     once: tuple[Need, ...]
     costly: tuple[tuple[Charge, int], ...]
@@ -70,7 +84,7 @@ class Charges(msgspec.Struct, frozen=True):
 
 @final
 class Scopes(msgspec.Struct, frozen=True):
-    """What a request belongs to. `key`, `team`, `owner`, `route`: "" for none."""
+    """The scopes of a request. `key`, `team`, `owner` and `route` are "" if there is none."""
 
     key: str = ""
     owner: str = ""
@@ -80,7 +94,7 @@ class Scopes(msgspec.Struct, frozen=True):
     target: str = ""
 
     def values(self, quota: Quota) -> tuple[str, ...]:
-        """The values of a quota's scope that the request has: none, or one; a label is one whole `NAME=VALUE`."""
+        """Return the request's values of a quota's scope: none or one. A label is one whole `NAME=VALUE`."""
         match quota.scope:
             case "all":
                 return ("",)
@@ -102,12 +116,12 @@ class Scopes(msgspec.Struct, frozen=True):
 
 
 class Accounts:
-    """Finds the accounts of requests. Remembers them until their periods end."""
+    """Finds the accounts of requests. Caches them until their periods end."""
 
     __slots__ = ("_has_labels", "_known", "_named", "_of_requests", "quotas")
 
     def __init__(self, quotas: Iterable[Quota]) -> None:
-        """Of a value that has a quota of its own, that one holds in place of the one for each."""
+        """Create it. A quota for one value replaces the quota for each value of its scope."""
         self.quotas = tuple(quotas)
         self._named = {(quota.scope, quota.value, quota.unit, quota.per) for quota in self.quotas}
         self._known: dict[tuple[int, str], Charge] = {}
@@ -115,7 +129,7 @@ class Accounts:
         self._of_requests: dict[tuple[object, ...], Charges] = {}
 
     def of_request(self, scopes: Scopes, route: str, target: str, now: float) -> Charges:
-        """The same as `charges` of a request for a target, sorted out."""
+        """Return the charges of a request for a target, sorted by kind."""
         labels = tuple(scopes.labels.items()) if self._has_labels else ()
         known = (scopes.key, target, route, scopes.owner, scopes.team, labels)
         found = self._of_requests.get(known)
@@ -127,7 +141,7 @@ class Accounts:
         return found
 
     def charges(self, scopes: Scopes, now: float) -> list[Charge]:
-        """The quotas that hold for a request, in one order for all. `now`: Unix seconds."""
+        """Return the charges of a request, in one order for all. `now` is Unix seconds."""
         found = []
         for number, quota in enumerate(self.quotas):
             for value in scopes.values(quota):
@@ -167,7 +181,7 @@ def _part(quota: Quota) -> int:
 
 
 def charge_of(quota: Quota, value: str, now: float) -> Charge:
-    """A quota's account of one value and of the period of now."""
+    """Return the charge of a quota for one value and the current period."""
     start, until = period_of(quota.per, quota.zone, now)
     words = f"{quota.scope}\n{value}\n{quota.unit}\n{quota.per}\n{quota.zone}\n{int(start)}"
     number = int.from_bytes(hashlib.sha256(words.encode("utf-8", "replace")).digest()[:8], "big") >> 1
@@ -185,15 +199,15 @@ def _kind(quota: Quota) -> int:
 
 
 def is_recorded(account: Account) -> bool:
-    """Whether the ledger's rows say what was used of it."""
+    """Return whether the ledger's rows say what was used of an account."""
     return account & 3 in (_USD, TOKENS)
 
 
 def is_of_tokens(account: Account) -> bool:
-    """Whether it is one of tokens that rows tell."""
+    """Return whether an account counts tokens that rows carry."""
     return account & 3 == TOKENS
 
 
 def is_concurrent(account: Account) -> bool:
-    """Whether it counts what goes on at a time: of who has ended nothing does."""
+    """Return whether an account counts concurrent requests. A holder that has ended uses none of it."""
     return account & 3 == _CONCURRENT

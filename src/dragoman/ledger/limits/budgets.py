@@ -1,7 +1,7 @@
-"""What one worker may admit: its leases of all accounts, taken from the counters and given back.
+"""One worker's budgets: its leases of all accounts, which it takes from the counters and gives back.
 
-A request is admitted within the leases, without a call; where they do not cover it the counters are called once, on the
-spot: a transaction of a tenth of a millisecond, which a lease of ten seconds' need makes rare. For one thread.
+A request within the leases is admitted without a call. Otherwise the counters are called once, inline: a transaction of
+a tenth of a millisecond, and rare, because a lease covers ten seconds' need. For one thread.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Cause: TypeAlias = Literal["spent", "away", "settling"]
 
 @final
 class Refusal(msgspec.Struct, frozen=True):
-    """What was not admitted, and why."""
+    """A need that was not admitted, and the cause."""
 
     charge: Charge
     cause: Cause
@@ -49,13 +49,17 @@ class Refusal(msgspec.Struct, frozen=True):
 
 @final
 class _Line(msgspec.Struct):
-    """An account as this worker uses it. `asked`, `used`: when the counters were called last, and what was used then.
-    `others`, `told`: what all others had, and this worker had told, when they answered last. `part`: which part this
-    worker had then of what is served while nobody counts; None: they never answered. `leased`: what was used within
-    leases before something was set apart beyond them; None: nothing is since that answer. `alert_at`: what is so much
-    of it that a line is written.
-    `refused`, `refused_until`: what did not fit, and how long that holds. `is_idle`: nothing was admitted since the
-    last tick."""
+    """This worker's state of one account.
+
+    Attributes:
+        asked, used: the time of the last call of the counters, and what was used then.
+        others, told: what all other holders had, and what this worker had reported, at the last answer.
+        part: this worker's part of the overdraft at the last answer; None: the counters never answered.
+        leased: what was used within leases before an overdraft began; None: there was none since that answer.
+        alert_at: the amount at which the next alert is logged.
+        refused, refused_until: the amount that did not fit, and how long this refusal is reused.
+        is_idle: nothing was admitted since the last tick.
+    """
 
     charge: Charge
     balance: Balance
@@ -72,12 +76,12 @@ class _Line(msgspec.Struct):
 
 
 class Budgets:
-    """Of one holder.
+    """The budgets of one holder.
 
     Attributes:
-        exchanges: calls that were made so far.
-        reached: of what was admitted, that whose first alert is reached, until somebody takes it from here.
-        has_ended: for the others this worker is one that has ended, or soon will be: it uses no lease.
+        exchanges: the number of calls so far.
+        reached: charges whose next alert was reached; the caller removes them.
+        has_ended: other processes regard this worker as ended, or soon will, so it uses no lease.
     """
 
     __slots__ = (
@@ -97,9 +101,14 @@ class Budgets:
         was_used: Callable[[Account], bool | None] = lambda account: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`begin`: is called before the first lease. `holders`: who may have leases, as it was known last. `divide`:
-        gives how many of `PARTS` are this holder's, which wants so many; it raises CountersAway. `was_used`: whether
-        the ledger has anything of an account by who has ended; None: it cannot be read."""
+        """Create it.
+
+        Args:
+            begin: called before the first lease.
+            holders: returns the holders that may have leases, as last known.
+            divide: returns how many of `PARTS` this holder gets when it wants some; raises CountersAway.
+            was_used: returns whether a holder that has ended used an account; None if it cannot be read.
+        """
         self._counters = counters
         self._holder = holder
         self._begin = begin
@@ -121,13 +130,19 @@ class Budgets:
         self.reached: list[Charge] = []
 
     def admit(self, needs: Sequence[Need]) -> Refusal | None:
-        """Set all of it apart, or nothing. While the counters are away or begin anew, what a quota says is served then
-        is set apart beyond every lease, within this worker's part of the overdraft, and told later."""
+        """Reserve all needs, or none.
+
+        While the counters are away or begin a new life, a quota may allow an overdraft. Then the worker reserves beyond
+        its leases, within its part of the overdraft, and reports it later.
+        """
         return None if self._admits(needs) else self._ask_for(needs)
 
     def _admits(self, needs: Sequence[Need]) -> bool:
-        """Set all of it apart where it is within leases that are not tight, and no alert is near: the same as
-        `_ask_for`, which most requests need not. False: nothing was done."""
+        """Reserve all needs if they fit the leases, no lease is tight and no alert is near. Otherwise do nothing,
+        return False.
+
+        This is the short way of `_ask_for` for most requests.
+        """
         if self.has_ended:
             return False
         now, lines, done = self._now(), self._lines, 0
@@ -158,7 +173,7 @@ class Budgets:
         return False
 
     def _ask_for(self, needs: Sequence[Need]) -> Refusal | None:
-        """The same, whatever the leases are."""
+        """Reserve all needs, or none, whatever the leases are."""
         now, epoch = self._now(), self._epoch
         asked = []
         for need in needs:
@@ -183,11 +198,11 @@ class Budgets:
         return None
 
     def settle(self, need: Need, actual: int) -> None:
-        """What was set apart is over, and cost so much."""
+        """End a reservation that cost `actual`."""
         self.settle_all((need,), actual, actual)
 
     def settle_all(self, needs: Sequence[Need], nano: int, tokens: int) -> None:
-        """The same of several accounts. `nano`: what those of US dollars are charged, `tokens`: all others."""
+        """End reservations of several accounts. Dollar accounts are charged `nano`, all others `tokens`."""
         lines = self._lines
         for need in needs:
             charge = need.charge
@@ -203,8 +218,11 @@ class Budgets:
                 self._tell(line)
 
     def tick(self, wall: float) -> None:
-        """Once a second: what nobody needs goes back, what was used beyond a lease is told; others who wait for this
-        worker in a new life of the counters need not. `wall`: Unix seconds."""
+        """Give back unneeded leases and report what was used beyond a lease. Call it once a second.
+
+        It also reports to a new life of the counters, so that other holders need not wait for this worker. `wall` is
+        Unix seconds.
+        """
         if self._counters.is_shared and self._now() >= self._away_until:
             self._look()
         if self._counters.is_shared:
@@ -228,16 +246,16 @@ class Budgets:
 
     @property
     def has_begun(self) -> bool:
-        """Whether this worker may have leases, as the others know."""
+        """Whether other holders know that this worker may have leases."""
         return self._has_begun
 
     @property
     def is_away(self) -> bool:
-        """Whether the counters did not answer when they were asked last."""
+        """Whether the counters did not answer the last call."""
         return self._now() < self._away_until
 
     def greet(self) -> None:
-        """Say to the counters that this worker is there, and has nothing of a life of theirs before."""
+        """Tell the counters that this worker exists and has no lease of an earlier life."""
         self._epoch = ""
         try:
             self._make_ready()
@@ -245,17 +263,17 @@ class Budgets:
             self._away_until = self._now() + _AWAY_FOR
 
     def used(self, charge: Charge) -> tuple[int, int]:
-        """What this worker has spent of an account and set apart."""
+        """Return what this worker has spent of an account, and what it has reserved."""
         line = self._lines.get(charge.account)
         return (0, 0) if line is None else (line.balance.spent, line.balance.reserved)
 
     def total(self, charge: Charge) -> int:
-        """What all have used of an account, as far as this worker has heard."""
+        """Return what all holders have used of an account, as far as this worker knows."""
         line = self._lines.get(charge.account)
         return 0 if line is None else line.others + line.balance.spent + line.balance.reserved
 
     def close(self) -> None:
-        """Give back what is leased and was not used."""
+        """Give back what is leased and unused."""
         for line in self._lines.values():
             if line.leased is not None or not line.balance.is_exact:
                 self._tell(line)
@@ -267,7 +285,7 @@ class Budgets:
         return line if line is not None and line.charge is charge else self._line(charge)
 
     def _line(self, charge: Charge) -> _Line:
-        """Of an account, by its charge as it is now."""
+        """Return the state of a charge's account, with the charge as it is now."""
         line = self._lines.get(charge.account)
         if line is None:
             line = self._lines[charge.account] = _Line(charge, Balance(), 0.0)
@@ -277,10 +295,12 @@ class Budgets:
         return line
 
     def _may_overdraw(self, line: _Line, amount: int, now: float) -> bool:
-        """Whether so much is within this worker's part of what is served while nobody counts. Who was not among those
-        who may have leases when they were known last, since it began later, has none. All that is overspent already, as
-        far as this worker has heard, counts against its own part: whose part it was cannot be told. A greater part than
-        at the last answer is of somebody whose use that answer may miss."""
+        """Return whether an amount is within this worker's part of the overdraft.
+
+        A holder that was not among the last known holders began later and has no part. All overspending that this
+        worker knows of counts against its own part, because no one can tell whose part it was. A part that has grown
+        since the last answer came from a holder whose use that answer may miss.
+        """
         charge = line.charge
         if charge.quota.on_outage != "serve" or not self._has_begun:
             return False
@@ -300,8 +320,11 @@ class Budgets:
         return True
 
     def _look_who_leases(self, now: float) -> None:
-        """Each of those who may have leases has the same part. A smaller one holds at once, a greater one when it is
-        given. Nothing is given up of a part that is used: not before an account is within its limit with all of it."""
+        """Update this worker's part: all known holders have equal parts.
+
+        A smaller part applies at once, a greater one when it is granted. A part in use is not given up until an account
+        is within its limit with all of it.
+        """
         if not self._has_begun or 0 <= now - self._seen_at < _SEEN_FOR:
             return
         self._seen, self._seen_at = self._holders(), now
@@ -317,8 +340,10 @@ class Budgets:
             self._grown_at = time.time()
 
     def _is_unused(self, line: _Line, now: float) -> bool:
-        """Whether nobody who has ended used an account of which the counters never told this worker: its part may have
-        been of such a one. What those who live use of theirs is in their own parts."""
+        """Return whether no ended holder used an account about which the counters never answered.
+
+        Such a holder may have used this worker's part. Living holders use their own parts.
+        """
         charge = line.charge
         if charge.since < self._grown_at:
             if not charge.quota.is_recorded or now < self._unread_until:
@@ -332,7 +357,7 @@ class Budgets:
         return True
 
     def _call(self, line: _Line, amount: int, now: float) -> Cause | None:
-        """Lease what is needed and a little ahead; None when it fits now."""
+        """Lease what is needed and a little ahead. Return None if the amount fits now."""
         if now < line.refused_until and amount >= line.refused:
             return "spent"
         elapsed = max(now - line.asked, 0.1)
@@ -356,7 +381,7 @@ class Budgets:
         self._exchange(line, want=0, least=0)
 
     def _exchange(self, line: _Line, *, want: int, least: int) -> Lease | None:
-        """One call, once more where the counters are of another life; None: they are away."""
+        """Call the counters, and once more if they have a new life. Return None if they are away."""
         now = self._now()
         if now < self._away_until:
             return None
@@ -387,7 +412,9 @@ class Budgets:
         return lease
 
     def _claim(self, line: _Line, want: int, least: int) -> Claim:
-        """Nothing more is admitted until it is answered. What ended for less is others' from now on, perhaps."""
+        """Build a claim. Nothing more is admitted until it is answered: the counters may give the unused rest to
+        others.
+        """
         charge, balance = line.charge, line.balance
         number = balance.call()
         if line.leased is not None and line.leased > balance.held:
@@ -414,7 +441,7 @@ class Budgets:
             self._away_until = self._now() + _AWAY_FOR
 
     def _make_ready(self) -> None:
-        """Before the first lease. Raises CountersAway."""
+        """Do what a first lease needs. Raises CountersAway."""
         if not self._epoch:
             self._meet()
         if not self._has_begun:
@@ -423,7 +450,7 @@ class Budgets:
             self._has_begun = True
 
     def _meet(self) -> None:
-        """The counters are of another life, perhaps: nothing is held of one before. Raises CountersAway."""
+        """Drop all leases of an earlier life if the counters have a new one. Raises CountersAway."""
         self._epoch = ""  # until all is told
         for line in self._lines.values():
             line.balance.call()

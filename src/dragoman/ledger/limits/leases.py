@@ -1,8 +1,8 @@
-"""The arithmetic of leases: what one account's counters answer a holder, and what a holder may do with the answer.
+"""The arithmetic of leases: the counters' answer to a holder, and what the holder may do with it.
 
-An account is one quota in one period. Who admits requests, a *holder*, leases an absolute part of it, and uses it
-without asking. All numbers are absolute, so that a call that comes twice or late changes nothing. No I/O, no clock:
-times are seconds of a clock that only goes forward.
+An account is one quota in one period. A *holder* leases an absolute part of it and uses this part without asking. All
+numbers are absolute, so a repeated or late call changes nothing. No I/O and no clock: times are seconds of a monotonic
+clock.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ PARTS: Final = 5_354_228_880
 
 @final
 class Share(msgspec.Struct, frozen=True):
-    """What the counters decide: how much the holder may have used and reserved in all, whether what it asked for at
-    least did not fit, and whether the limit is near."""
+    """The counters' decision: what the holder may have spent and reserved in all, whether its least demand did not fit,
+    and whether the limit is near.
+    """
 
     amount: int
     is_refused: bool
@@ -38,16 +39,17 @@ class Share(msgspec.Struct, frozen=True):
 
 
 def share(others: int, facts: Facts, *, want: int, least: int, limit: int, neighbours: int = 0) -> Share:
-    """A holder's part of an account.
+    """Return a holder's part of an account.
 
-    What it has used is its own whatever the limit says: it is done. Beyond that it gets `want` as room allows, and only
-    `least` where little is left. What it gets beyond `least` leaves its neighbours enough: all of them together hold no
-    more than half of what is left.
+    A holder keeps what it has used, whatever the limit is. Beyond that it gets `want` as far as there is room, and only
+    `least` when little is left. What it gets beyond `least` leaves room for its neighbours: all of them together hold
+    no more than half of what is left.
 
     Args:
-        others: what all other holders have, and what is closed.
-        facts: of the holder. `want`, `least`: beyond them.
-        neighbours: how many other holders there are.
+        others: what all other holders have, with what is closed.
+        facts: the holder's own.
+        want, least: the amounts beyond its facts that the holder would like and that it needs.
+        neighbours: the number of other holders.
     """
     told = facts.spent + facts.reserved
     room = limit - others
@@ -62,8 +64,14 @@ def share(others: int, facts: Facts, *, want: int, least: int, limit: int, neigh
 def unasked(
     known: Mapping[Account, Mapping[str, int]], shares: Collection[tuple[Account, str]], ended: Collection[str]
 ) -> list[tuple[Account, str, int]]:
-    """What the ended used of accounts without ever asking for them, which were filled before they began: it was served
-    while nobody counted. `known`: by the rows; `shares`: who has one, or had."""
+    """Return what ended holders used of accounts without ever asking for a lease: their overdraft.
+
+    These accounts were filled before the holders began.
+
+    Args:
+        known: each account's use by holder, from the rows.
+        shares: the accounts and holders that have, or had, a share.
+    """
     return [
         (account, holder, amount)
         for account, by_holder in known.items()
@@ -75,14 +83,15 @@ def unasked(
 class Balance:
     """A holder's side of one account. For one thread.
 
-    While a call is under way, and after one of which no answer came, nothing is admitted but what the smallest answer
-    allows: the counters may have given the rest to others.
+    During a call, and after a call without an answer, the holder admits only what the smallest possible answer allows:
+    the counters may have given the rest to others.
 
     Attributes:
-        reserved: of attempts that are under way. `spent`: of those that ended.
-        held: what may be used and reserved in all.
-        until: when the lease may be used no more.
-        is_tight: the limit is near: what is not needed goes back at once.
+        reserved: for attempts under way.
+        spent: by attempts that have ended.
+        held: what may be spent and reserved in all.
+        until: when the lease ends.
+        is_tight: the limit is near, so unneeded leases are given back at once.
         number: of the last call.
     """
 
@@ -95,40 +104,40 @@ class Balance:
 
     @property
     def facts(self) -> Facts:
-        """What the counters are to know."""
+        """The totals that the counters must know."""
         return Facts(self.spent, self.reserved)
 
     @property
     def used(self) -> int:
-        """Spent and reserved."""
+        """Spent and reserved together."""
         return self.spent + self.reserved
 
     @property
     def is_exact(self) -> bool:
-        """Whether the lease is what was used: there is nothing to tell."""
+        """Whether the lease equals what was used, so that there is nothing to report."""
         return self.held == self.spent + self.reserved
 
     def fits(self, amount: int, now: float) -> bool:
-        """Whether so much more is within the lease."""
+        """Return whether a further amount is within the lease."""
         return now < self.until and self.spent + self.reserved + amount <= self.held
 
     def reserve(self, amount: int) -> None:
-        """Set so much apart."""
+        """Reserve an amount."""
         self.reserved += amount
 
     def settle(self, reserved: int, actual: int) -> None:
-        """What was set apart is over, and cost so much; more than was set apart stands too."""
+        """End a reservation that cost `actual`. A cost above the reservation counts in full."""
         self.reserved -= reserved
         self.spent += actual
 
     def call(self) -> int:
-        """A call is made now; gives its number."""
+        """Begin a call. Return its number."""
         self.number += 1
         self.held = self.used
         return self.number
 
     def hear(self, lease: Lease, *, number: int, made: float) -> None:
-        """An answer. `made`: when the call was; one to an earlier call than the last says nothing."""
+        """Take an answer to the call `number`, made at time `made`. Ignore answers to earlier calls than the last."""
         if number != self.number or lease.outcome in ("stale", "lost", "settling"):
             return
         self.held = lease.amount

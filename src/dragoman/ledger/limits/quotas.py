@@ -1,4 +1,6 @@
-"""Quotas that stand in the ledger's store, beside those of the configuration's file, which stand over the same ones."""
+"""Quotas in the ledger's store. A quota of the configuration file replaces the store's quota of the same scope and
+period.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +25,23 @@ _SET: Final = "INSERT INTO quota VALUES(?,?) ON CONFLICT(name) DO UPDATE SET bod
 
 
 class QuotaBook:
-    """The store's quotas, for those who manage them. Every change stands in the audit.
+    """Manages the store's quotas. Every change stands in the audit.
 
-    Beside a PostgreSQL there may be quotas of this machine alone, made while its ledger stood in files: they hold here
-    until they are removed here, where the store has none of their name.
+    Beside PostgreSQL there may be quotas of this machine alone, created while its ledger was in files. Where the store
+    has none of their name, they apply until they are removed here.
     """
 
     __slots__ = ("_actor", "_machine", "_now", "_store")
 
     def __init__(self, folder: LedgerFolder, *, actor: str, now: Callable[[], float] = time.time) -> None:
-        """`actor`: who changes, for the audit."""
+        """Create it. `actor` is who makes the changes, for the audit."""
         self._store = open_managed(folder, now=now)
         self._machine = None if folder.store is None else open_managed(LedgerFolder(folder.root), now=now)
         self._actor = actor
         self._now = now
 
     def set(self, quota: Quota) -> Quota | None:
-        """Set a quota, in place of the one of its name, which is given.
+        """Set a quota. Return the previous one of its name.
 
         Raises:
             StoreAway: the store cannot be written.
@@ -58,7 +60,7 @@ class QuotaBook:
         return before
 
     def remove(self, quota: Quota) -> None:
-        """Take a quota away, of the store and of this machine. What was spent stands.
+        """Remove a quota from the store and from this machine. Its spend stays.
 
         Raises:
             Refused: there is none of its name.
@@ -76,7 +78,7 @@ class QuotaBook:
             raise Missing(f"there is no quota for {quota.name}")
 
     def list(self) -> list[Quota]:
-        """All of the store.
+        """Return all quotas of the store.
 
         Raises:
             StoreAway: the store cannot be read.
@@ -84,21 +86,21 @@ class QuotaBook:
         return read_bodies(self._store.select(ALL_QUOTAS))
 
     def of_machine(self) -> Sequence[Quota]:
-        """Those of this machine alone that hold beside the store's. Raises as `list`."""
+        """Return the quotas of this machine alone that apply beside the store's. Raises as `list`."""
         if self._machine is None:
             return []
         stored = self.list()
         return merged(stored, read_bodies(self._machine.select(ALL_QUOTAS)))[len(stored) :]
 
     def close(self) -> None:
-        """Nothing more is changed."""
+        """Close the store. No further change is made."""
         self._store.close()
         if self._machine is not None:
             self._machine.close()
 
 
 def read_stored(folder: LedgerFolder) -> list[Quota]:
-    """The store's quotas, and those of this machine beside them; of a PostgreSQL as this machine's copy has them.
+    """Return the quotas of the store and of this machine. Those of PostgreSQL come from this machine's copy.
 
     Raises:
         StoreAway: they cannot be read.
@@ -111,7 +113,7 @@ def read_stored(folder: LedgerFolder) -> list[Quota]:
 
 
 def merged(*places: Iterable[Quota]) -> tuple[Quota, ...]:
-    """Those of the first place, and of each other one those that no place before it has."""
+    """Return the quotas of the first place, and of each further place those that no earlier place has."""
     found: dict[str, Quota] = {}
     for place in places:
         for quota in place:
@@ -120,10 +122,11 @@ def merged(*places: Iterable[Quota]) -> tuple[Quota, ...]:
 
 
 class QuotaWatch:
-    """Sees whether the store's quotas have changed. For one thread.
+    """Watches the store's quotas for changes. For one thread.
 
     Attributes:
-        quotas: as they were read last. `are_known`: they could be read, or there is no store.
+        quotas: as they were read last.
+        are_known: they could be read, or there is no store.
     """
 
     __slots__ = ("_found", "_watched", "are_known", "quotas")
@@ -138,7 +141,7 @@ class QuotaWatch:
         self.are_known = False
 
     def has_changed(self) -> bool:
-        """Look; whether `quotas` are others now. What cannot be read stays as it was known."""
+        """Look again. Return whether `quotas` have changed. Quotas that cannot be read stay as they were."""
         before = self.quotas
         try:
             self.quotas = self.read()
@@ -148,10 +151,10 @@ class QuotaWatch:
         return self.quotas != before
 
     def read(self) -> list[Quota]:
-        """Those of all places that hold beside each other.
+        """Return the quotas of all places.
 
         Raises:
-            StoreAway: one of the places cannot be read.
+            StoreAway: a place cannot be read.
         """
         for place, watched in enumerate(self._watched):
             if watched.has_changed():
@@ -159,13 +162,13 @@ class QuotaWatch:
         return list(merged(*self._found))
 
     def close(self) -> None:
-        """The next look opens the store anew."""
+        """Close the store; the next look opens it again."""
         for watched in self._watched:
             watched.close()
 
 
 def _all(watched: WatchedFile | ReplicaWatch) -> list[Quota]:
-    """Raises StoreAway; then the next look reads them again."""
+    """Return a place's quotas. Raises StoreAway; then the next look reads them again."""
     try:
         return [] if watched.connection is None else read_bodies(watched.connection.execute(ALL_QUOTAS))
     except sqlite3.Error as problem:
@@ -176,12 +179,12 @@ def _all(watched: WatchedFile | ReplicaWatch) -> list[Quota]:
 
 
 def read_bodies(rows: Iterable[Sequence[Any]]) -> list[Quota]:
-    """Of rows of `ALL_QUOTAS`, without those that a later dragoman wrote."""
+    """Return the quotas of rows of `ALL_QUOTAS`, without those that a later dragoman wrote."""
     return [quota for (body,) in rows if (quota := read_body(body)) is not None]
 
 
 def read_body(body: str) -> Quota | None:
-    """A quota as it is kept; None: a later dragoman wrote it."""
+    """Return a stored quota, or None if a later dragoman wrote it."""
     try:
         return msgspec.convert(_json.decode(body.encode()), Quota)
     except msgspec.ValidationError:

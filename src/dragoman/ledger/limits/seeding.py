@@ -1,6 +1,6 @@
-"""What the ledger has of accounts: from this the counters are filled when they lost their memory.
+"""Read the ledger's sums of accounts, from which counters that lost their memory are filled.
 
-Rows that are in the store, those that wait in journals, and what is set apart for attempts that go on, each once.
+The sums cover the rows in the store, the rows that wait in journals, and the reservations of open attempts, each once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FINAL: Final = "SELECT state <> 'reserved' FROM attempt WHERE id = ?"
 
 
 def read_seeds(folder: LedgerFolder, accounts: Collection[Account]) -> dict[Account, Seed]:
-    """All of some accounts, in one pass over the journals and the files.
+    """Return the sums of these accounts, in one pass over the journals and the files.
 
     Raises:
         StoreAway, OSError: a file cannot be read.
@@ -64,7 +64,7 @@ def read_seeds(folder: LedgerFolder, accounts: Collection[Account]) -> dict[Acco
 
 
 def read_spent(folder: LedgerFolder, accounts: Collection[Account]) -> Spent:
-    """What holders have spent of accounts by the store's rows; what corrections add stands under `ADJUSTED`.
+    """Return what holders have spent of these accounts by the store's rows. Corrections stand under `ADJUSTED`.
 
     Raises:
         StoreAway: a file cannot be read.
@@ -73,7 +73,7 @@ def read_spent(folder: LedgerFolder, accounts: Collection[Account]) -> Spent:
 
 
 def read_adjusted(folder: LedgerFolder, account: Account) -> int:
-    """What corrections add to an account, in nano-dollars.
+    """Return the sum of an account's corrections in nano-dollars.
 
     Raises:
         StoreAway: a file cannot be read.
@@ -82,12 +82,12 @@ def read_adjusted(folder: LedgerFolder, account: Account) -> int:
 
 
 def live_holders(folder: LedgerFolder) -> set[str]:
-    """Those whose journals somebody writes, or whose rows are not all in the store."""
+    """Return the holders whose journals have a writer or rows that are not in the store."""
     return {holder for holder in _journals(folder) if not JournalReader(folder.journals, holder).is_finished}
 
 
 def leasing_holders(folder: LedgerFolder) -> set[str]:
-    """Those that live and may have leases of an account."""
+    """Return the holders that live and may have leases."""
     found = set()
     for path in folder.journals.glob("*.lock"):
         lock = FileLock(path)
@@ -99,7 +99,7 @@ def leasing_holders(folder: LedgerFolder) -> set[str]:
 
 
 def sharing_holders(folder: LedgerFolder) -> set[str]:
-    """Those that may have leases, and those that had, until all of their rows are in the store."""
+    """Return the holders that may have leases, and those that had, until all of their rows are in the store."""
     found = leasing_holders(folder)
     for holder in live_holders(folder) - found:
         lock = FileLock(folder.journals / f"{holder}.lock")
@@ -111,12 +111,12 @@ def sharing_holders(folder: LedgerFolder) -> set[str]:
 
 
 def ended_holders(folder: LedgerFolder) -> set[str]:
-    """Those whose rows are all in the store, while their journals are still there."""
+    """Return the holders whose rows are all in the store and whose journals still exist."""
     return {holder for holder in _journals(folder) if JournalReader(folder.journals, holder).is_finished}
 
 
 def was_used(folder: LedgerFolder, account: Account) -> bool | None:
-    """Whether somebody who has ended used an account; None: it cannot be told."""
+    """Return whether a holder that has ended used an account, or None if it cannot be told."""
     try:
         return read_seeds(folder, (account,))[account].closed > 0
     except (StoreAway, OSError):
@@ -131,7 +131,7 @@ def _journals(folder: LedgerFolder) -> dict[str, list[int]]:
 
 
 def _read(reader: JournalReader, numbers: list[int]) -> list[Row]:
-    """All that was not delivered, and what goes on."""
+    """Return a journal's rows that were not delivered, and its open attempts."""
     rows: list[Row] = []
     is_more = True
     while is_more:
@@ -142,7 +142,7 @@ def _read(reader: JournalReader, numbers: list[int]) -> list[Row]:
 
 
 def _spent(folder: LedgerFolder, accounts: Collection[Account], waiting: dict[bytes, Row]) -> Spent:
-    """What all files have of accounts; those of the waiting attempts that are final in one no longer wait."""
+    """Return the sums of all files. Waiting attempts that are final in a file are removed from `waiting`."""
     by_month: dict[str, list[bytes]] = {}
     for id in waiting:
         by_month.setdefault(month_of(id), []).append(id)
@@ -174,7 +174,7 @@ def _add(spent: Spent, part: Spent) -> None:
 
 
 def _stored(file: sqlite3.Connection, accounts: Iterable[Account], *, table: str = "spend") -> Spent:
-    """What a file has of accounts."""
+    """Return a file's sums of accounts."""
     has_any = file.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is not None
     statement = _SPENT.format(table)
     return {
@@ -187,7 +187,7 @@ def _stored(file: sqlite3.Connection, accounts: Iterable[Account], *, table: str
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection | None]:
-    """One state of a file, None where there is none. Raises StoreAway."""
+    """Yield a read-only snapshot of a file, or None if it does not exist. Raises StoreAway."""
     try:
         file = read_file(path)
         if file is None:

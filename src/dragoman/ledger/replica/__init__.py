@@ -1,1 +1,1 @@
-"""This machine's copy of the keys and quotas that stand in a PostgreSQL, so that requests wait for no database."""
+"""This machine's copy of PostgreSQL's keys and quotas, so that no request waits for the database."""

@@ -1,4 +1,4 @@
-"""How long ago something was, whatever the clock on the wall was set to since. Where that cannot be told: for ever."""
+"""Elapsed time that does not depend on changes of the wall clock. If it cannot be told, it is infinite."""
 
 from __future__ import annotations
 
@@ -17,8 +17,13 @@ _YOUNG: Final = 10.0
 
 @final
 class Moment(msgspec.Struct, frozen=True):
-    """Now. `boot`: names a life of the machine, "" where it cannot be told; `ticks`: seconds of a clock that goes
-    forward alone, also while the machine sleeps, in one such life; `wall`: Unix seconds."""
+    """A point in time.
+
+    Attributes:
+        boot: identifies the system's boot; "" if it is unknown.
+        ticks: seconds of a clock that runs on while the machine sleeps, valid within one boot.
+        wall: Unix seconds.
+    """
 
     boot: str
     ticks: float
@@ -26,13 +31,13 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 def now() -> Moment:
-    """This moment."""
+    """Return the current moment."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return Moment(read_boot(), time.monotonic() if clock is None else time.clock_gettime(clock), time.time())
 
 
 def seconds_between(then: Moment, later: Moment) -> float:
-    """How long it took from one moment to the other; infinite where a clock went back and no other one tells."""
+    """Return the seconds from one moment to a later one; infinite if a clock went back and no other clock tells."""
     if then.boot and then.boot == later.boot:
         return max(0.0, later.ticks - then.ticks)
     passed = later.wall - then.wall
@@ -40,7 +45,7 @@ def seconds_between(then: Moment, later: Moment) -> float:
 
 
 def replica_words(seconds: float, *, is_too_old: bool) -> str:
-    """What is to be said of a copy of this age; "" while it is young."""
+    """Return a message about a copy of this age, or "" while it is fresh."""
     if seconds < _YOUNG and not is_too_old:
         return ""
     then = "its keys let nobody in" if is_too_old else "its keys and quotas hold as they were"
@@ -48,7 +53,7 @@ def replica_words(seconds: float, *, is_too_old: bool) -> str:
 
 
 def age_words(seconds: float) -> str:
-    """When the store was heard."""
+    """Return a phrase that says when the store was last reached."""
     return "not heard yet" if seconds == float("inf") else f"heard {_span(seconds)} ago"
 
 
@@ -60,7 +65,7 @@ def _span(seconds: float) -> str:
 
 
 def read_boot() -> str:
-    """The name of the system's life, "" where it has none."""
+    """Return the system's boot id, or "" if it has none."""
     try:
         return _BOOT.read_text(encoding="ascii").strip()
     except OSError:

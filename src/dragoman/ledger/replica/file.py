@@ -1,4 +1,4 @@
-"""The copy: a SQLite file in the ledger's folder. Whatever is wrong with it, it is made anew from the store."""
+"""The copy: a SQLite file in the ledger's folder. A damaged file is replaced from the store."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MARKS: Final = ",".join("?" * 9)
 
 @final
 class Heard(msgspec.Struct, frozen=True):
-    """What the copy knows of the store, and when it was heard. See `_SCHEMA`."""
+    """The copy's knowledge of the store, and when it was obtained. See `_SCHEMA`."""
 
     number: int
     digest: bytes
@@ -43,15 +43,15 @@ class Heard(msgspec.Struct, frozen=True):
     at: Moment
 
     def seconds(self, moment: Moment) -> float:
-        """How long ago the store was heard."""
+        """Return the seconds since the store was last reached."""
         return self.age + seconds_between(self.at, moment)
 
 
 class ReplicaWatch:
-    """A worker's look at the copy. For one thread.
+    """A worker's view of the copy. For one thread.
 
     Attributes:
-        heard: as it was read last; None: the store was never heard here.
+        heard: as it was read last; None: this machine never reached the store.
     """
 
     __slots__ = ("_file", "_moment", "heard")
@@ -67,10 +67,10 @@ class ReplicaWatch:
         return self._file.connection
 
     def has_changed(self) -> bool:
-        """Look; whether keys or quotas are others now, perhaps.
+        """Look again. Return whether keys or quotas may have changed.
 
         Raises:
-            StoreAway: it cannot be read; what was known stays.
+            StoreAway: the copy cannot be read; the previous state stays.
         """
         if not self._file.has_changed():
             return False
@@ -85,22 +85,22 @@ class ReplicaWatch:
         return (before.number, before.digest) != (self.heard.number, self.heard.digest)
 
     def seconds(self) -> float:
-        """How long ago the store was heard; infinite: never, as far as can be told."""
+        """Return the seconds since the store was last reached; infinite if it never was or it cannot be told."""
         return float("inf") if self.heard is None else self.heard.seconds(self._moment())
 
     def holders(self) -> tuple[str, ...]:
-        """Who could lease when the store was heard last."""
+        """Return the holders that could lease when the store was last reached."""
         with contextlib.suppress(StoreAway):  # then as they were known
             self.has_changed()
         return () if self.heard is None else self.heard.holders
 
     def close(self) -> None:
-        """The next look opens it anew."""
+        """Close the copy; the next look opens it again."""
         self._file.close()
 
 
 def read_age(folder: LedgerFolder) -> float:
-    """How long ago this machine heard the store; infinite: never, as far as can be told."""
+    """Return the seconds since this machine last reached the store; infinite if it never did or it cannot be told."""
     watch = ReplicaWatch(folder)
     try:
         with contextlib.suppress(StoreAway):
@@ -122,10 +122,10 @@ class Replica:
         self._serial = (0, 0)  # of the file that is open
 
     def heard(self) -> Heard | None:
-        """What it knows of the store; None: nothing yet.
+        """Return what the copy knows of the store, or None.
 
         Raises:
-            StoreAway: it cannot be written.
+            StoreAway: the copy cannot be written.
         """
         with self._using() as connection:
             return _read_heard(connection)
@@ -140,9 +140,14 @@ class Replica:
         quotas: Iterable[Sequence[Any]] | None = None,
         is_whole: bool = False,
     ) -> None:
-        """Write what changed, in one step; nothing where another process has written since. `since`: what it knew.
-        `keys`: rows of `KEY_FIELDS`; `digests`: all of these keys; `quotas`: all, None: as they are. `is_whole`: keys
-        that are not given are gone.
+        """Write what changed, atomically. Does nothing if another process has written since.
+
+        Args:
+            since: the copy's state that the change is based on.
+            keys: rows of `KEY_FIELDS`.
+            digests: all digests of these keys.
+            quotas: all quotas, or None to leave them.
+            is_whole: keys that are not given are removed.
 
         Raises:
             StoreAway: nothing was written.
@@ -163,7 +168,7 @@ class Replica:
             connection.execute("COMMIT")
 
     def grow_old(self) -> None:
-        """Note how old it is, so that it is known after the machine was off, too. Raises StoreAway."""
+        """Write the copy's age down, so that it is known after the machine was off. Raises StoreAway."""
         with self._using() as connection:
             connection.execute("BEGIN IMMEDIATE")
             heard, moment = _read_heard(connection), self._moment()
@@ -172,7 +177,7 @@ class Replica:
             connection.execute("COMMIT")
 
     def close(self) -> None:
-        """The next call opens it anew."""
+        """Close the copy; the next call opens it again."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
             connection.close()
@@ -193,7 +198,7 @@ class Replica:
 
 
 def _opened(file: Path) -> sqlite3.Connection:
-    """Raises StoreAway, sqlite3.Error."""
+    """Open the copy. Raises StoreAway, sqlite3.Error."""
     try:
         connection = _sound(file)
     except (sqlite3.DatabaseError, StoreAway):  # it is damaged, or a later dragoman's: the store has all of it

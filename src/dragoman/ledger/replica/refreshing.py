@@ -1,7 +1,7 @@
-"""Keeps this machine's copy like the store: looks twice a second which entries its audit got, and copies those keys.
+"""Keep this machine's copy up to date: look twice a second for new audit entries, and copy the keys they name.
 
-The audit names every change and each entry's digest covers the one before it, so a store that is another one, or that
-was put back to an earlier state, is known by the digest of the last entry that the copy knows: then all is copied anew.
+The audit names every change, and each entry's digest covers the previous entry. So another store, or a store restored
+to an earlier state, is recognised by the digest of the last entry that the copy knows. Then everything is copied again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SINCE: Final = f"SELECT action, subject FROM audit WHERE id > $1 ORDER BY id LI
 
 
 class ReplicaKeeper:
-    """For one thread."""
+    """Keeps the copy up to date. For one thread."""
 
     __slots__ = ("_connection", "_is_ready", "_moment", "_noted", "_replica")
 
@@ -45,7 +45,7 @@ class ReplicaKeeper:
         self._noted = 0.0
 
     def run(self, stop: threading.Event) -> None:
-        """Until it is told to stop. While the store or the folder cannot be had, it is tried again."""
+        """Run until `stop` is set. While the store or the folder cannot be reached, try again."""
         while not stop.is_set():
             with contextlib.suppress(StoreAway, Refused, OSError):
                 self.refresh()
@@ -53,14 +53,14 @@ class ReplicaKeeper:
         self.close()
 
     def has_heard(self) -> bool:
-        """Whether this machine has a copy. Raises StoreAway: it cannot be written."""
+        """Return whether this machine has a copy. Raises StoreAway if it cannot be written."""
         return self._replica.heard() is not None
 
     def refresh(self) -> None:
-        """Make the copy like the store.
+        """Bring the copy up to date.
 
         Raises:
-            StoreAway, Refused, OSError: it cannot be; its age is noted.
+            StoreAway, Refused, OSError: this failed; the copy's age is written down.
         """
         try:
             self._refresh()
@@ -72,7 +72,7 @@ class ReplicaKeeper:
             raise
 
     def close(self) -> None:
-        """The next look opens all anew."""
+        """Close everything; the next look opens it again."""
         self._connection.close()
         self._replica.close()
 
@@ -108,7 +108,7 @@ class ReplicaKeeper:
             self._replica.write(heard, since=before, keys=keys, digests=digests, quotas=quotas)
 
     def _changed(self, before: Heard | None) -> tuple[list[str] | None, bool]:
-        """The keys that changed since, None: perhaps all; and whether quotas did."""
+        """Return the keys that changed (None: perhaps all), and whether quotas did."""
         if before is None:
             return None, True
         connection = self._connection
@@ -129,7 +129,7 @@ class ReplicaKeeper:
         return (None if len(entries) > _MOST_CHANGES else sorted(names)), has_quotas
 
     def _holders(self) -> tuple[str, ...]:
-        """Who may have leases."""
+        """Return the holders that may have leases."""
         if self._connection.fetch("SELECT to_regclass('holder') IS NULL")[0][0]:
             return ()
         return tuple(id for (id,) in self._connection.fetch("SELECT id FROM holder WHERE ended IS NULL ORDER BY id"))

@@ -1,1 +1,1 @@
-"""What a ledger tells: sums, rows, files for other programs, and whether all of it agrees."""
+"""Reports of a ledger: sums, rows, exports, and a consistency check."""

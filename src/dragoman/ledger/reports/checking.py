@@ -1,4 +1,4 @@
-"""Checks a ledger: whether rows, sums and audit agree, and what is set aside, open or waiting."""
+"""Check a ledger: whether rows, sums and audit agree, and what is set aside, open or waiting."""
 
 from __future__ import annotations
 
@@ -41,13 +41,15 @@ WHERE price IS NOT NULL AND nano IS NOT NULL AND state IN ('settled', 'estimated
 
 @final
 class Checked(msgspec.Struct):
-    """What a check found. `differences`: what contradicts itself; the others are facts.
+    """The result of a check. `differences` are contradictions; the other fields are facts.
 
     Attributes:
-        attempts, nano: final ones, and their cost with all adjustments. `unpriced`: of these, those without a cost.
-        going_on: attempts that are open in the store.
-        set_aside: records that the store refused. `damaged`: files that were put aside.
-        waiting: attempts in journals that are not in the store yet.
+        attempts, nano: the number of final attempts, and their cost with all adjustments.
+        unpriced: the number of final attempts without a cost.
+        going_on: the number of open attempts in the store.
+        set_aside: the number of records that the store refused.
+        damaged: files that were put aside.
+        waiting: the number of attempts in journals that are not in the store yet.
     """
 
     attempts: int = 0
@@ -62,17 +64,17 @@ class Checked(msgspec.Struct):
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing contradicts itself and nothing was set aside."""
+        """Whether there is no contradiction and nothing was set aside."""
         return not (self.differences or self.set_aside or self.damaged)
 
     def differ(self, text: str) -> None:
-        """Note a contradiction."""
+        """Record a contradiction."""
         if len(self.differences) < _MOST_TOLD:
             self.differences.append(text)
 
 
 def check(folder: LedgerFolder) -> Checked:
-    """Look at all of the store. Changes nothing.
+    """Check all of the store. Changes nothing.
 
     Raises:
         StoreAway: the store cannot be read.
@@ -119,7 +121,7 @@ def _check_month(
 
 
 def _check_spend(reading: StoreReading, month: str, found: Checked) -> None:
-    """Whether what was charged to accounts is what their rows and corrections make."""
+    """Compare what was charged to accounts with the sums of their rows and corrections."""
     kept = {row[:2]: row[2:] for row in reading.select(month, "SELECT account, holder, nano, tokens FROM :spend")}
     for row in reading.charges(month):
         charged = kept.pop(row[:2], None)
@@ -130,7 +132,7 @@ def _check_spend(reading: StoreReading, month: str, found: Checked) -> None:
 
 
 def _check_audit(reading: StoreReading, found: Checked) -> set[str]:
-    """The chain of the audit; gives the ids of the adjustments that stand in it."""
+    """Check the audit's chain. Return the ids of the adjustments in it."""
     previous = bytes(32)
     ids: set[str] = set()
     for number, entry in enumerate(reading.select(None, _AUDIT), 1):
@@ -147,8 +149,13 @@ def _check_audit(reading: StoreReading, found: Checked) -> set[str]:
 
 @final
 class JournalState(msgspec.Struct, frozen=True):
-    """A journal. `waiting`: attempts in it that are not in the store; `going_on`: of these, those that have not ended.
-    `size`: bytes that it takes."""
+    """The state of a journal.
+
+    Attributes:
+        waiting: the number of attempts that are not in the store.
+        going_on: the number of those that have not ended.
+        size: bytes on the disk.
+    """
 
     holder: str
     is_live: bool
@@ -158,7 +165,7 @@ class JournalState(msgspec.Struct, frozen=True):
 
 
 def list_journals(folder: LedgerFolder) -> list[JournalState]:
-    """All journals of a folder. Changes nothing."""
+    """Return all journals of a folder. Changes nothing."""
     try:
         names = os.listdir(folder.journals)
     except OSError:

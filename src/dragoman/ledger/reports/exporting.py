@@ -1,4 +1,4 @@
-"""Attempts as CSV, with what was corrected of each."""
+"""Export attempts as CSV, with each attempt's corrections."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ _ROWS: Final = f"SELECT {', '.join(COLUMNS)}, {ADJUSTED_NANO} FROM :attempt WHER
 
 
 def export_csv(folder: LedgerFolder, *, since: float = 0.0) -> Iterator[str]:
-    """Lines of CSV (RFC 4180): a head, then an attempt a line. Times are microseconds since 1970, money nano-dollars,
-    `adjusted` what corrections add to `nano`; unknown is empty.
+    """Yield lines of CSV (RFC 4180): a header, then one attempt per line.
+
+    Times are microseconds since 1970, money is nano-dollars, `adjusted` is the sum of corrections of `nano`. Unknown
+    values are empty.
 
     Args:
         since: Unix seconds.
@@ -34,14 +36,14 @@ def export_csv(folder: LedgerFolder, *, since: float = 0.0) -> Iterator[str]:
 
 
 def export_rows(folder: LedgerFolder, *, since: float = 0.0) -> Iterator[tuple[Any, ...]]:
-    """The same, as values. Raises StoreAway."""
+    """Yield the same as values. Raises StoreAway."""
     with open_reading(folder) as reading:
         for month in reading.months():
             yield from reading.select(month, _ROWS, int(since * 1_000_000))
 
 
 def csv_line(values: Iterable[object]) -> str:
-    """A line of CSV, in which no spreadsheet finds a formula."""
+    """Return a line of CSV that contains no spreadsheet formula."""
     out = io.StringIO()
     csv.writer(out).writerow([_cell(value) for value in values])
     return out.getvalue()

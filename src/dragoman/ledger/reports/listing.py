@@ -1,4 +1,4 @@
-"""Rows as they are asked for, a page at a time, the newest first: attempts, and the audit of what was changed."""
+"""Pages of rows, the newest first: attempts, and the audit of changes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ def list_attempts(
     limit: int,
     patience: float,
 ) -> list[dict[str, Any]]:
-    """Attempts by the columns of `schema.COLUMNS`, with `adjusted`: what corrections add, in nano-dollars. Ids are
-    hexadecimal.
+    """Return attempts by the columns of `schema.COLUMNS`, with the sum of corrections as `adjusted` in nano-dollars.
+
+    Ids are hexadecimal.
 
     Args:
-        picked: values of `PICKED_BY`.
-        since, until: Unix seconds at which they began.
-        before: only older ones than the attempt of this id.
-        patience: seconds that a store may take to answer.
+        picked: values of `PICKED_BY` to filter by.
+        since, until: the range of start times in Unix seconds.
+        before: return only attempts older than this id.
+        patience: seconds that the store may take to answer.
 
     Raises:
         StoreAway: the store cannot be read.
@@ -57,7 +58,7 @@ def list_attempts(
 def list_audit(
     folder: LedgerFolder, *, before: int | None = None, limit: int, patience: float
 ) -> list[tuple[int, int, str, str, str, str]]:
-    """Entries of the audit: number, microseconds since 1970, actor, action, subject, change as JSON text.
+    """Return audit entries: number, microseconds since 1970, actor, action, subject, change as JSON text.
 
     Raises:
         StoreAway: the store cannot be read.
@@ -68,7 +69,7 @@ def list_audit(
 
 
 def team_of(folder: LedgerFolder, attempt: bytes, *, patience: float) -> str | None:
-    """The team of an attempt; None: there is no such attempt.
+    """Return the team of an attempt, or None if there is no such attempt.
 
     Raises:
         StoreAway: the store cannot be read.

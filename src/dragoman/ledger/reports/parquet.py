@@ -1,6 +1,6 @@
-"""Attempts as Parquet, by DuckDB in this process: it reads lines of JSON and writes the file.
+"""Export attempts as Parquet with DuckDB in this process: it reads JSON lines and writes the file.
 
-Only this file imports it. It asks no network: what it does not have built in is neither loaded nor fetched.
+Only this file imports DuckDB. It uses no network: extensions that are not built in are neither loaded nor fetched.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ _COLUMNS: Final = ", ".join(
 
 
 def export_parquet(folder: LedgerFolder, file: Path, *, since: float = 0.0) -> int:
-    """Write a file of Parquet with the columns of `export_csv`, texts as they are; gives how many rows. What stood at
-    its path is replaced when all is written.
+    """Write a Parquet file with the columns of `export_csv`. Return the number of rows.
+
+    An existing file is replaced when all is written. Texts are written as they are.
 
     Args:
         since: Unix seconds.

@@ -1,4 +1,4 @@
-"""What was spent, summed by whatever groups: from the sums by hour, also of months whose attempts were dropped."""
+"""Sum up spend by groups, from the hourly sums, which cover months whose attempts were dropped too."""
 
 from __future__ import annotations
 
@@ -31,8 +31,12 @@ _LAST_DAY: Final = 2_932_896
 
 @final
 class Used(msgspec.Struct):
-    """The sum of a group. `group`: the values of what was summed by. `unpriced`: attempts whose cost nobody knows; they
-    are not in `nano`."""
+    """The sum of a group.
+
+    Attributes:
+        group: the values by which the sum is grouped.
+        unpriced: the number of attempts of unknown cost, which `nano` does not include.
+    """
 
     group: tuple[str, ...]
     nano: int = 0
@@ -54,11 +58,11 @@ def read_usage(
     key: str | None = None,
     team: str | None = None,
 ) -> list[Used]:
-    """Sums by groups of `GROUPINGS`, sorted by them.
+    """Return sums by groups of `GROUPINGS`, sorted by group.
 
     Args:
-        since, until: Unix seconds; the hours that they stand in count.
-        key, team: of this one alone.
+        since, until: Unix seconds; the hours that contain them count.
+        key, team: count only this one.
 
     Raises:
         StoreAway: the store cannot be read.
@@ -87,7 +91,7 @@ def _add(found: dict[tuple[str, ...], Used], by: Sequence[str], row: tuple[int |
 
 
 def _label(name: str, value: int | str) -> str:
-    """The value of a group as it is shown."""
+    """Return a group's value as it is shown."""
     if name not in _DATES:
         return str(value)
     return time.strftime(_DATES[name], time.gmtime(min(int(value), _LAST_DAY) * _SECONDS_OF_DAY))

@@ -1,1 +1,1 @@
-"""Where the truth is kept."""
+"""The stores: where the ledger keeps its rows."""

@@ -1,4 +1,4 @@
-"""SQLite files of the ledger's folder: opened, prepared, put aside when damaged."""
+"""The SQLite files of the ledger's folder: opening, preparing, setting damaged ones aside."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def month_of(id: bytes) -> str:
-    """The partition of an attempt: `2026-11`, in UTC."""
+    """Return the partition of an attempt: `2026-11`, in UTC."""
     return _month_of_day(min(started_of(id) // 86_400_000_000, _LAST_DAY))
 
 
@@ -51,12 +51,12 @@ def _month_of_day(day: int) -> str:
 
 
 def month_file(folder: Path, month: str) -> Path:
-    """Where a month's attempts stand."""
+    """Return the path of a month's file."""
     return folder / f"attempts-{month}.sqlite"
 
 
 def months_in(folder: Path) -> list[str]:
-    """The months of a folder that have a file, in order; none where there is no folder."""
+    """Return the months that have a file, in order. Empty if the folder does not exist."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -65,7 +65,7 @@ def months_in(folder: Path) -> list[str]:
 
 
 def serial_of(file: Path) -> Serial:
-    """Which file stands there now: another one may have taken its place. (0, 0): none."""
+    """Return the identity of a file, which changes when another file takes its place. (0, 0): there is none."""
     try:
         found = file.stat()
     except OSError:
@@ -74,7 +74,7 @@ def serial_of(file: Path) -> Serial:
 
 
 def open_file(file: Path, schema: str) -> sqlite3.Connection:
-    """A file of the ledger to write, made when there is none. `schema`: `MAIN` or `MONTH`.
+    """Open a file of the ledger for writing; create it if there is none. `schema` is `MAIN` or `MONTH`.
 
     Raises:
         StoreAway: it cannot be written, or a later dragoman wrote it.
@@ -107,7 +107,7 @@ def open_file(file: Path, schema: str) -> sqlite3.Connection:
 
 
 def is_busy(problem: sqlite3.Error) -> bool:
-    """Whether another process has the file."""
+    """Return whether the error means that another process has the file locked."""
     return getattr(problem, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
@@ -127,7 +127,7 @@ def _prepare(connection: sqlite3.Connection, schema: str, file: Path) -> None:
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """Of a file's tables; 0 where there are none yet."""
+    """Return the version of a file's tables; 0 if it has none yet."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 
@@ -147,7 +147,7 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def renew_month(file: Path) -> None:
-    """Give a month's file of an earlier dragoman the tables of now.
+    """Bring a month's file of an earlier dragoman up to the current tables.
 
     Raises:
         StoreAway, sqlite3.DatabaseError: as `open_file`.
@@ -161,10 +161,11 @@ def renew_month(file: Path) -> None:
 
 
 def read_file(file: Path) -> sqlite3.Connection | None:
-    """A file of the ledger to read; None when there is none, or it is just being made.
+    """Open a file of the ledger for reading. Return None if there is none, or it is being created.
 
     Raises:
-        StoreAway: it cannot be read; `StoreDamaged`: it is not what SQLite wrote.
+        StoreAway: it cannot be read.
+        StoreDamaged: it is not a valid SQLite file.
     """
     if not file.exists():
         return None
@@ -187,13 +188,13 @@ def read_file(file: Path) -> sqlite3.Connection | None:
 
 
 def is_damage(problem: sqlite3.Error) -> bool:
-    """Whether the file is not what SQLite wrote."""
+    """Return whether the error means that the file is damaged."""
     code: int = getattr(problem, "sqlite_errorcode", 0)
     return code & 0xFF in _DAMAGE
 
 
 def damaged_in(folder: Path) -> list[str]:
-    """The names of files that were put aside."""
+    """Return the names of files that were set aside."""
     try:
         return sorted(
             name for name in os.listdir(folder) if ".sqlite.damaged-" in name and not name.endswith(("m", "l"))

@@ -1,7 +1,7 @@
-"""What a store has beside attempts, for those who manage it: keys and quotas. Every change stands in the audit.
+"""The managed data of a store: keys and quotas. Every change stands in the audit.
 
-Statements are of the SQL that all stores know; `?` stands for a value. The number of a change's audit entry says which
-of two changes is the later one.
+Statements use the SQL that all stores share; `?` stands for a value. The number of its audit entry orders a change
+among others.
 """
 
 from __future__ import annotations
@@ -27,32 +27,36 @@ class Change(Protocol):
     """One transaction: all of it is done, or nothing."""
 
     def select(self, statement: str, *values: object) -> list[Found]:
-        """Rows."""
+        """Return rows."""
         ...
 
     def execute(self, statement: str, *values: object) -> int:
-        """Do; gives to how many rows it was done."""
+        """Run a statement. Return the number of rows that it changed."""
         ...
 
     def note(self, actor: str, action: str, subject: str, change: dict[str, Any]) -> None:
-        """Write into the audit what is changed."""
+        """Append a change to the audit."""
         ...
 
     def note_all(self, entries: Iterable[Noted]) -> None:
-        """Write into the audit what was changed elsewhere, as it stands there."""
+        """Append audit entries of another store as they are."""
         ...
 
     def keep_sums(self, month: str, at: int, usage: Iterable[Found], spend: Iterable[Found]) -> None:
-        """A month's attempts are not here, and these are their sums. `usage`: of `GROUPS` and `SUMS`; `spend`: account,
-        holder, nano-dollars, tokens."""
+        """Keep the sums of a month whose attempts are not in this store.
+
+        Args:
+            usage: rows of `GROUPS` and `SUMS`.
+            spend: account, holder, nano-dollars, tokens.
+        """
         ...
 
 
 class Managed(Protocol):
-    """Keys and quotas of one store. For one thread."""
+    """The keys and quotas of one store. For one thread."""
 
     def changing(self) -> AbstractContextManager[Change]:
-        """See `Change`.
+        """Open a `Change`.
 
         Raises:
             StoreAway, Refused: as `Store.deliver`; nothing was changed.
@@ -60,7 +64,7 @@ class Managed(Protocol):
         ...
 
     def select(self, statement: str, *values: object) -> list[Found]:
-        """Rows; none where nothing was written yet.
+        """Return rows. Empty if nothing was written yet.
 
         Raises:
             StoreAway: the store cannot be read.
@@ -68,12 +72,12 @@ class Managed(Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing more is changed."""
+        """Close the store. No further change is made."""
         ...
 
 
 def open_managed(folder: LedgerFolder, *, now: Callable[[], float] = time.time) -> Managed:
-    """Those of the folder's store. Nothing happens before the first call.
+    """Return the keys and quotas of the folder's store. Nothing is opened before the first call.
 
     Raises:
         MissingExtra: the store's driver is not installed.
@@ -87,7 +91,7 @@ def open_managed(folder: LedgerFolder, *, now: Callable[[], float] = time.time) 
 
 @final
 class _ManagedFile:
-    """See `Managed`."""
+    """`Managed` over the SQLite store."""
 
     __slots__ = ("_file", "_now", "_store")
 
@@ -119,7 +123,7 @@ class _ManagedFile:
 
 @final
 class _FileChange:
-    """See `Change`."""
+    """`Change` over the SQLite store."""
 
     __slots__ = ("_main", "_now")
 

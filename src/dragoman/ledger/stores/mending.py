@@ -1,7 +1,7 @@
-"""A damaged file of the ledger is kept under another name, and one with all that can be read of it takes its place.
+"""Repair a damaged file of the ledger: keep it under another name, and replace it with one that has all readable rows.
 
-It does so in one step: a gateway that found no file would find no keys and no quotas, and would let everybody in. What
-is not of one month (keys, quotas, sums of dropped months) has a copy beside it, made at each change and once a day.
+The replacement is atomic: a gateway that found no file would find no keys and no quotas, and would admit everyone. The
+data that belongs to no month (keys, quotas, sums of dropped months) has a copy, made at each change and once a day.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _DERIVED: Final = ("usage_hour", "spend", "summing")
 
 
 def mend(file: Path, serial: Serial) -> str:
-    """Put a new file in the place of a damaged one; gives the name of that, "" when another process has done it.
+    """Replace a damaged file. Return the new name of the damaged one, or "" if another process has replaced it.
 
     Args:
-        serial: of the file that was found damaged.
+        serial: the identity of the file that was found damaged.
 
     Raises:
-        OSError, sqlite3.Error, StoreAway: all is as it was.
+        OSError, sqlite3.Error, StoreAway: nothing has changed.
     """
     with _alone(file.parent):
         if serial_of(file) != serial:
@@ -60,10 +60,10 @@ def _replaced(file: Path) -> str:
 
 
 def keep_copy(main: sqlite3.Connection, folder: Path) -> None:
-    """Copy what is not of one month. A damaged page is in no copy: then the one of before stays.
+    """Copy the data that belongs to no month. A damaged page is never copied; then the previous copy stays.
 
     Raises:
-        OSError, sqlite3.Error: it stays too.
+        OSError, sqlite3.Error: the previous copy stays.
     """
     with _alone(folder):
         new = folder / f"{COPY_FILE}.new"
@@ -85,7 +85,9 @@ def _alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _nobody_writing(file: Path) -> Iterator[None]:
-    """Who writes waits, and finds the new file then: what stands in the old one alone would be lost."""
+    """Keep writers out of the file, so that no row is written to the old file only. They find the new file
+    afterwards.
+    """
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as connection:
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -96,7 +98,7 @@ def _nobody_writing(file: Path) -> Iterator[None]:
 
 
 def _kept(file: Path) -> Path:
-    """The same file under another name too."""
+    """Give the file a second name and return it."""
     aside = file.with_name(f"{file.name}.damaged-{time.time_ns() // 1_000}")
     for suffix in ("", *BESIDE):
         source, target = f"{file}{suffix}", f"{aside}{suffix}"

@@ -1,7 +1,7 @@
-"""Tables of an earlier dragoman are brought up to those of this one, step by step, each once.
+"""Migrate the tables of an earlier dragoman, step by step.
 
-Steps add and never change what is there, so that a gateway of the version before goes on with what it has open; it
-opens no newer store. Who brings tables up has the store's lock. It happens at the first record, too.
+Steps add and never change what is there, so a gateway of the previous version goes on with the files that it has open;
+it does not open a newer store. A migration holds the store's lock. The first record migrates too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dragoman.ledger.stores.schema import MAIN, MONTH, VERSION
 
 @final
 class Migrated(msgspec.Struct, frozen=True):
-    """`name`: of what; `before`: its version, 0 where there were no tables; `now`: the one that it has."""
+    """A migration of `name` from version `before` (0: there were no tables) to `now`."""
 
     name: str
     before: int
@@ -28,10 +28,10 @@ class Migrated(msgspec.Struct, frozen=True):
 
 
 def migrate(folder: LedgerFolder) -> list[Migrated]:
-    """Bring up the folder's store, and make its tables where there are none.
+    """Migrate the folder's store; create its tables if there are none.
 
     Raises:
-        StoreAway: a later dragoman has made them, or they cannot be written.
+        StoreAway: a later dragoman created the tables, or they cannot be written.
     """
     if folder.store is not None:
         from dragoman.ledger.stores.postgresql import migrate_postgresql

@@ -1,4 +1,4 @@
-"""Which store a ledger has: SQLite files in its folder, or the PostgreSQL that its configuration names."""
+"""Open the store of a ledger: the SQLite files of its folder, or the PostgreSQL that the configuration names."""
 
 from __future__ import annotations
 
@@ -25,15 +25,18 @@ _OF_MONTH: Final = ("attempt", "adjustment", "usage_hour", "spend")
 
 
 class StoreReading(Protocol):
-    """A store that is read. Statements are of the SQL that all stores know; `?` stands for a value, and `:attempt`,
-    `:adjustment`, `:usage_hour`, `:spend` for the table of the month that is asked."""
+    """A store opened for reading.
+
+    Statements use the SQL that all stores share; `?` stands for a value, and `:attempt`, `:adjustment`, `:usage_hour`,
+    `:spend` for the tables of the selected month.
+    """
 
     def months(self) -> list[str]:
-        """The months that have attempts of their own, in order."""
+        """Return the months that have attempts, in order."""
         ...
 
     def select(self, month: str | None, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        """Rows of a month, None: of what is of no one month; none where nothing was written yet.
+        """Yield rows of a month, or of the data that belongs to no month (None). Empty if nothing was written yet.
 
         Raises:
             StoreAway: it cannot be read.
@@ -41,29 +44,30 @@ class StoreReading(Protocol):
         ...
 
     def sums(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        """Rows of all sums (`:usage_hour`, `:spend`), also of months whose attempts were dropped; a group may come more
-        than once."""
+        """Yield rows of all sums (`:usage_hour`, `:spend`), those of dropped months too. A group may come more than
+        once.
+        """
         ...
 
     def dropped(self) -> list[str]:
-        """The months of which only sums are there, in order; "" for what an earlier dragoman made of several."""
+        """Return the months of which only sums are left, in order; "" for months that an earlier dragoman merged."""
         ...
 
     def dropped_sums(self, month: str, statement: str) -> Iterator[tuple[Any, ...]]:
-        """Rows of the sums (`:usage_hour` or `:spend`) of a month of these."""
+        """Yield rows of the sums (`:usage_hour` or `:spend`) of a dropped month."""
         ...
 
     def charges(self, month: str) -> Iterator[tuple[Any, ...]]:
-        """What `:spend` must be by a month's rows and corrections: account, holder, nano-dollars, tokens."""
+        """Yield what `:spend` must contain by a month's rows and corrections: account, holder, nano-dollars, tokens."""
         ...
 
     def sizes(self) -> dict[str, int]:
-        """The bytes that each month takes."""
+        """Return the bytes of each month."""
         ...
 
 
 def open_store(folder: LedgerFolder) -> Store:
-    """To write. Nothing happens before the first call."""
+    """Return the store for writing. Nothing is opened before the first call."""
     if folder.store is None:
         return SqliteStore(folder.root)
     from dragoman.ledger.stores.postgresql import PostgresqlStore
@@ -73,7 +77,7 @@ def open_store(folder: LedgerFolder) -> Store:
 
 @contextmanager
 def open_reading(folder: LedgerFolder, *, patience: float = _PATIENCE) -> Iterator[StoreReading]:
-    """To read, one state of each month. `patience`: seconds that a server may take to answer.
+    """Open the store for reading, each month as one snapshot. `patience`: seconds that a server may take to answer.
 
     Raises:
         StoreAway: it cannot be read.
@@ -99,7 +103,7 @@ def _of_dropped(statement: str) -> str:
 
 @final
 class _Files:
-    """See `StoreReading`. One file of a month is open at a time."""
+    """`StoreReading` over SQLite files. One month's file is open at a time."""
 
     __slots__ = ("_folder", "_main", "_month", "_name")
 
@@ -140,7 +144,7 @@ class _Files:
             yield from self.select(None, f"{_of_dropped(statement)} WHERE month = ?", month)
 
     def _keeps_months(self) -> bool:
-        """Whether it knows of which month a sum is. Of an earlier dragoman it does not."""
+        """Return whether the sums of dropped months are kept by month. An earlier dragoman merged them."""
         found = self.select(None, "SELECT 1 FROM sqlite_master WHERE name = 'dropped_usage'")
         return next(found, None) is not None
 
@@ -151,7 +155,7 @@ class _Files:
         return {month: month_file(self._folder.root, month).stat().st_size for month in self.months()}
 
     def close(self) -> None:
-        """Nothing more is read."""
+        """Close the files."""
         for connection in (self._main, self._month):
             if connection is not None:
                 connection.close()

@@ -1,4 +1,4 @@
-"""The store of several machines: a PostgreSQL, written by their shippers and by commands."""
+"""The store of several machines: a PostgreSQL database, written by their shippers and by commands."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ _AHEAD: Final = 2
 
 
 class PostgresqlStore:
-    """See `Store`. For one thread at a time. Makes its tables where there are none."""
+    """A `Store` in PostgreSQL. For one thread at a time. It creates its tables if there are none."""
 
     __slots__ = ("_connection", "_is_ready", "_months", "_now")
 
     def __init__(self, address: Secret, *, now: Callable[[], float] = time.time) -> None:
-        """`address`: as `Connection`. `now`: Unix seconds."""
+        """Create it. `address` is that of `Connection`; `now` returns Unix seconds."""
         self._connection = Connection(address)
         self._now = now
         self._is_ready = False
@@ -166,13 +166,13 @@ class PostgresqlStore:
 
     @contextmanager
     def changing(self) -> Iterator[PostgresqlChange]:
-        """See `Managed`."""
+        """As `Managed.changing`."""
         with self._writing() as connection:
             connection.execute(_LOCKED)  # first of all, so that changes end in the order of their audit entries
             yield PostgresqlChange(connection, self._now)
 
     def select(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """See `Managed`."""
+        """As `Managed.select`."""
         with self._writing() as connection:
             return connection.fetch(numbered(statement), *values)
 
@@ -204,7 +204,7 @@ class PostgresqlStore:
                 self._adjust_late(connection, [row.settlement for row in rows if row.settlement is not None])
 
     def _adjust_late(self, connection: Connection, given: Sequence[Settlement]) -> None:
-        """Further rows of attempts that were closed already: one entry each with the difference."""
+        """Turn further rows of closed attempts into corrections, each with the difference."""
         known = [each for each in given if each.nano is not None and each.state != "interrupted"]
         stored = dict(connection.fetch(_INTERRUPTED, [each.id for each in known])) if known else {}
         entries: dict[bytes, tuple[object, ...]] = {}
@@ -226,7 +226,7 @@ class PostgresqlStore:
             connection.execute_many(_ADJUST, [entries[attempt] for attempt in sorted(entries)])
 
     def _make_partitions(self, months: set[str]) -> None:
-        """Raises Refused: one of these months was dropped."""
+        """Create the partitions of months. Raises Refused if one of them was dropped."""
         if months <= self._months and self._is_ready:
             return
         with self._writing() as connection:
@@ -242,7 +242,7 @@ class PostgresqlStore:
 
     @contextmanager
     def _writing(self) -> Iterator[Connection]:
-        """One transaction, in tables that are there. Raises StoreAway, Refused."""
+        """Run one transaction; create the tables first if necessary. Raises StoreAway, Refused."""
         if not (self._is_ready and self._connection.is_open):
             with self._connection.transaction():
                 prepare(self._connection, self._now())
@@ -256,7 +256,7 @@ class PostgresqlStore:
 
 @final
 class PostgresqlChange:
-    """See `Change`."""
+    """`Change` over PostgreSQL."""
 
     __slots__ = ("_connection", "_now")
 
@@ -294,10 +294,11 @@ class PostgresqlChange:
 
 
 def prepare(connection: Connection, now: float | None = None) -> None:
-    """Make the tables where there are none, and the partitions of this month and the next ones; in a transaction.
+    """Create the tables if there are none, and the partitions of this month and the next ones. Call it in a
+    transaction.
 
     Raises:
-        StoreAway: a later dragoman has made them.
+        StoreAway: a later dragoman created the tables.
     """
     month = time.strftime("%Y-%m", time.gmtime(now))
     connection.execute(_LOCKED)
@@ -315,10 +316,10 @@ def prepare(connection: Connection, now: float | None = None) -> None:
 
 
 def migrate_postgresql(address: Secret) -> tuple[int, int]:
-    """Bring the tables up to this dragoman's version; gives the version before, 0 where there were none, and now.
+    """Migrate the tables. Return the previous version, 0 if there were none, and the current one.
 
     Raises:
-        StoreAway: a later dragoman has made them, or they cannot be changed.
+        StoreAway: a later dragoman created the tables, or they cannot be changed.
     """
     connection = Connection(address)
     try:
@@ -332,10 +333,10 @@ def migrate_postgresql(address: Secret) -> tuple[int, int]:
 
 
 def read_version(connection: Connection) -> int | None:
-    """Of the tables; None where there are none yet.
+    """Return the version of the tables, or None if there are none yet.
 
     Raises:
-        StoreAway: a later dragoman has made them.
+        StoreAway: a later dragoman created them.
     """
     if connection.fetch("SELECT to_regclass('meta') IS NULL")[0][0]:
         return None
@@ -346,12 +347,12 @@ def read_version(connection: Connection) -> int | None:
 
 
 def months_of(connection: Connection) -> list[str]:
-    """The months that have partitions, in order."""
+    """Return the months that have partitions, in order."""
     return [name.replace("_", "-") for (name,) in connection.fetch(_MONTHS)]
 
 
 def _distinct(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """The rows in turns: none has an id twice, and what comes again comes in a later one."""
+    """Yield batches of rows without repeated ids. A row that repeats an id comes in a later batch."""
     turn = list(rows)
     while turn:
         first: dict[bytes, Row] = {}

@@ -1,7 +1,7 @@
-"""A prepared statement of PostgreSQL that gives one text, asked over the wire itself (protocol 3.0, extended query).
+"""Run a prepared statement that returns one text, over the wire protocol itself (3.0, extended query).
 
-For what is asked within a request: the driver takes three times as long to ask it. Values and the answer are texts.
-What is not plain, an error among it, is only told apart: then the driver asks.
+It serves the calls that a request waits for: the driver takes three times as long. Values and the answer are texts. An
+answer that is not plain, such as an error, is only recognised; then the driver repeats the call.
 
 https://www.postgresql.org/docs/17/protocol-message-formats.html (read 2026-11-26)
 """
@@ -23,7 +23,7 @@ _NULL: Final = b"\xff\xff\xff\xff"
 
 
 def render_question(name: str, values: Sequence[object]) -> bytes:
-    """Bind, Execute and Sync of a prepared statement."""
+    """Return the messages Bind, Execute and Sync of a prepared statement."""
     parts = [b"\x00", name.encode(), b"\x00\x00\x00", len(values).to_bytes(2, "big")]
     for value in values:
         if value is None:
@@ -37,11 +37,11 @@ def render_question(name: str, values: Sequence[object]) -> bytes:
 
 
 class Answer:
-    """What comes back, in as many pieces as it likes.
+    """Parses an answer that arrives in pieces.
 
     Attributes:
-        text: of the row; None while there is none.
-        is_plain: nothing but one row of one text has come.
+        text: the row's text, or None so far.
+        is_plain: nothing but one row with one text has come.
     """
 
     __slots__ = ("_at", "_data", "is_plain", "text")
@@ -53,10 +53,10 @@ class Answer:
         self.is_plain = True
 
     def take(self, piece: bytes) -> bool:
-        """Whether that was the end of it.
+        """Take a piece. Return whether the answer is complete.
 
         Raises:
-            ValueError: it is nothing that a PostgreSQL says.
+            ValueError: this is not PostgreSQL's protocol.
         """
         data = self._data = self._data + piece if self._data else piece
         while len(data) - self._at >= _TYPE_AND_SIZE:
@@ -79,7 +79,7 @@ class Answer:
         return False
 
     def _take_row(self, row: bytes) -> None:
-        """Of one column, which is not NULL."""
+        """Read a row of one column that is not NULL."""
         if self.text is not None or row[:2] != b"\x00\x01" or int.from_bytes(row[2:6], "big") != len(row) - 6:
             self.is_plain = False
         else:

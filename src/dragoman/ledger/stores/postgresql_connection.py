@@ -1,8 +1,7 @@
-"""PostgreSQL by asyncpg: one connection for one thread that waits. Only this file imports the driver.
+"""PostgreSQL over asyncpg: one blocking connection for one thread. Only this file imports the driver.
 
-Whatever goes wrong becomes one of the interface's exceptions, in words without a value of a row and without the
-password. A connection that gave no answer in time is dropped: what it was asked may have happened, so it is asked
-again.
+Every error becomes one of the interface's exceptions, whose message contains neither a row's value nor the password. A
+connection that gave no answer in time is dropped. Its statement may have taken effect, so the caller repeats it.
 """
 
 from __future__ import annotations
@@ -59,11 +58,11 @@ Fetched: TypeAlias = tuple[list[tuple[Any, ...]]]
 
 
 class StoreCollided(StoreAway):
-    """Another's transaction and this one waited for each other; this one was ended, and may be tried at once."""
+    """A deadlock ended this transaction. The caller may repeat it at once."""
 
 
 class _Prepared(NamedTuple):
-    """A statement that the server has ready. `kept`: the driver's own, which ends it when nobody has it any more."""
+    """A prepared statement. `kept` is the driver's object; the driver closes the statement when the object is freed."""
 
     name: str
     descriptor: int
@@ -71,7 +70,7 @@ class _Prepared(NamedTuple):
     kept: Any
 
     def hear(self, answer: Answer, seconds: float) -> bool:
-        """Whether all of an answer came in time. Raises OSError, ValueError: it does not come any more."""
+        """Return whether all of an answer came in time. Raises OSError, ValueError if the connection is lost."""
         until = time.monotonic() + seconds
         while self.poll.poll(seconds * 1_000):
             piece = os.read(self.descriptor, _READ_SIZE)
@@ -84,12 +83,17 @@ class _Prepared(NamedTuple):
 
 
 class Connection:
-    """Opened when it is needed, and again after it was lost."""
+    """A connection that is opened when it is needed, and again after it was lost."""
 
     __slots__ = ("_address", "_connection", "_loop", "_password", "_patience", "_prepared", "name")
 
     def __init__(self, address: Secret, *, patience: float = STATEMENT_SECONDS) -> None:
-        """`address`: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`. `patience`: seconds for a statement."""
+        """Create it.
+
+        Args:
+            address: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`.
+            patience: seconds for a statement.
+        """
         self._patience = patience
         parts = urlsplit(address.reveal())
         self.name = place_of(address)
@@ -101,11 +105,11 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is one that may answer."""
+        """Whether there is an open connection."""
         return self._connection is not None and not self._connection.is_closed()
 
     def execute(self, statement: str, *values: object) -> int:
-        """Do; gives how many rows it was done to. Without values it may be several statements.
+        """Run a statement, or several if there are no values. Return the number of rows that it changed.
 
         Raises:
             StoreAway, Refused: as `Store.deliver`.
@@ -115,18 +119,21 @@ class Connection:
         return int(count) if count.isdigit() else 0
 
     def execute_many(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-        """Do with each of these. Raises as `execute`."""
+        """Run a statement once for each row of values. Raises as `execute`."""
         self._do(self._opened().executemany(statement, rows))
 
     def fetch(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        """All rows that it gives. Raises as `execute`."""
+        """Return all rows. Raises as `execute`."""
         return [tuple(row) for row in self._do(self._opened().fetch(statement, *values))]
 
     def fetch_at_once(
         self, seconds: float, statement: str, *values: object
     ) -> Fetched | Callable[[], list[tuple[Any, ...]]]:
-        """As `fetch`, of an open connection, in a thread whose event loop stands still meanwhile: none runs. What is
-        not there within some seconds, and what failed, is to be called in another thread."""
+        """As `fetch` for an open connection, from a thread whose event loop stands still meanwhile.
+
+        If the answer does not come within `seconds`, or is an error, return a function that gets it. Call that in
+        another thread.
+        """
         connection = self._opened()
         transport, protocol = connection._transport, connection._protocol
         if not isinstance(self._loop, asyncio.SelectorEventLoop) or transport.get_extra_info("sslcontext") is not None:
@@ -148,12 +155,12 @@ class Connection:
             return partial(self._fail, problem)
 
     def ask(self, statement: str, *values: object) -> str:
-        """The one text that it gives. Raises as `execute`."""
+        """Return the single text of a statement. Raises as `execute`."""
         [(text,)] = self.fetch(statement, *values)
         return str(text)
 
     def ask_at_once(self, seconds: float, statement: str, *values: object) -> tuple[str] | Callable[[], str]:
-        """As `ask`, where `fetch_at_once` may be called, for what is asked often: the driver has no part in it."""
+        """As `ask`, under the conditions of `fetch_at_once`, without the driver. For statements that are run often."""
         if (prepared := self._prepared.get(statement)) is None:
             return partial(self._ask_first, statement, values)
         question, answer = render_question(prepared.name, values), Answer()
@@ -167,17 +174,17 @@ class Connection:
         return (answer.text,) if answer.is_plain and answer.text is not None else partial(self.ask, statement, *values)
 
     def fetch_each(self, statement: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        """Its rows, one by one, inside a transaction. Raises as `execute`."""
+        """Yield rows one by one, inside a transaction. Raises as `execute`."""
         cursor = self._do(self._opened().cursor(statement, *values))
         while rows := self._do(cursor.fetch(_AT_ONCE)):
             yield from map(tuple, rows)
 
     @contextmanager
     def transaction(self, *, is_reading: bool = False) -> Iterator[None]:
-        """What is done inside is done whole, or not at all. `is_reading`: all of it sees one state.
+        """Run a transaction. `is_reading`: all statements see one snapshot.
 
         Raises:
-            StoreAway, Refused: as `Store.deliver`; nothing was done, or it is not known whether it was.
+            StoreAway, Refused: as `Store.deliver`; nothing was done, or it is unknown whether it was.
         """
         self.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if is_reading else "BEGIN")
         try:
@@ -191,7 +198,7 @@ class Connection:
             raise
 
     def close(self) -> None:
-        """The next call opens it anew."""
+        """Close the connection; the next call opens a new one."""
         connection, self._connection = self._connection, None
         loop, self._loop = self._loop, None
         self._prepared.clear()
@@ -237,7 +244,7 @@ class Connection:
             self._fail(problem)
 
     async def _in_time(self, work: Any) -> Any:
-        """Drops the connection of what takes too long, so that nothing is asked of it any more, not even to stop."""
+        """Await work within the patience. Drop the connection if it takes longer, without sending a cancel request."""
         task = asyncio.get_running_loop().create_task(_awaited(work))
         await asyncio.wait((task,), timeout=self._patience + _GRACE)
         if not task.done():
@@ -249,7 +256,7 @@ class Connection:
         return task.result()
 
     def _finish(self, work: Any, waiter: asyncio.Future[Any]) -> list[tuple[Any, ...]]:
-        """The rest of what was begun at once. Raises as `execute`."""
+        """Await the rest of what `fetch_at_once` began. Raises as `execute`."""
         return [tuple(row) for row in self._do(_resumed(work, waiter))]
 
     def _ask_first(self, statement: str, values: tuple[object, ...]) -> str:
@@ -265,7 +272,7 @@ class Connection:
         return self.ask(statement, *values)
 
     def _hear_on(self, prepared: _Prepared, answer: Answer, statement: str, values: tuple[object, ...]) -> str:
-        """The rest of what was asked at once."""
+        """Wait for the rest of what `ask_at_once` began."""
         try:
             if not prepared.hear(answer, self._patience + _GRACE):
                 raise TimeoutError
@@ -274,13 +281,13 @@ class Connection:
         return answer.text if answer.is_plain and answer.text is not None else self.ask(statement, *values)
 
     def _lose(self, problem: Exception) -> NoReturn:
-        """Nobody knows what comes next over this connection. Raises StoreAway."""
+        """Drop the connection, because its state is unknown. Raises StoreAway."""
         if self._connection is not None:
             self._connection.terminate()
         self._fail(problem)
 
     def _fail(self, problem: Exception) -> NoReturn:
-        """Raises StoreAway, Refused."""
+        """Translate an exception. Raises StoreAway, Refused."""
         state = getattr(problem, "sqlstate", None) or ""
         if isinstance(problem, asyncpg.PostgresError):
             if state[:2] == _RULE:
@@ -305,13 +312,13 @@ class Connection:
 
 
 def numbered(statement: str) -> str:
-    """A statement with `$1`, `$2` in place of each `?`."""
+    """Return the statement with `$1`, `$2` in place of each `?`."""
     first, *rest = statement.split("?")
     return first + "".join([f"${place}{text}" for place, text in enumerate(rest, 1)])
 
 
 async def _awaited(work: Any) -> Any:
-    """The driver's cursors can be awaited, and are no coroutines."""
+    """Await one of the driver's awaitables that is not a coroutine."""
     return await work
 
 
@@ -331,7 +338,7 @@ def _is_readable(descriptor: int, seconds: float) -> bool:
 
 
 def _encode_id(id: bytes) -> bytes:
-    """Raises ValueError, of which the driver makes one of its own."""
+    """Encode an id. The driver turns a ValueError into its own exception."""
     if len(id) != _ID_SIZE:
         raise ValueError("expected 16 bytes")
     return id

@@ -1,4 +1,4 @@
-"""The PostgreSQL store, read: one state of all of it."""
+"""Read the PostgreSQL store, all of it as one snapshot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SUMS: Final = ("usage_hour", "spend")
 
 @contextmanager
 def open_postgresql(address: Secret, *, patience: float) -> Iterator[PostgresqlReading]:
-    """Raises StoreAway: it cannot be read."""
+    """Open the store for reading. Raises StoreAway if it cannot be read."""
     connection = Connection(address, patience=patience)
     try:
         with connection.transaction(is_reading=True):
@@ -28,7 +28,7 @@ def open_postgresql(address: Secret, *, patience: float) -> Iterator[PostgresqlR
 
 @final
 class PostgresqlReading:
-    """See `StoreReading`."""
+    """`StoreReading` over PostgreSQL."""
 
     __slots__ = ("_connection", "_is_empty")
 

@@ -1,8 +1,8 @@
 """The tables of the PostgreSQL store: those of the SQLite files (`schema`), in one schema of one database.
 
-Attempts and their corrections are partitioned by the month of the attempt's id, so that retention drops partitions and
-deletes no row. The sums by hour are moved by triggers of the tables themselves, once a statement, in one order for all,
-so that two who deliver at once wait for each other and do not lock each other up.
+Attempts and their corrections are partitioned by the month of the attempt's id, so retention drops partitions and
+deletes no rows. Triggers of the tables update the hourly sums, once per statement and in one order for all, so that two
+concurrent deliveries wait for each other and do not deadlock.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ GROUP BY account, holder
 
 
 def render_partitions(month: str) -> str:
-    """The statements that make a month's (`2026-11`) partitions, where they are none yet."""
+    """Return the statements that create a month's (`2026-11`) partitions if they do not exist."""
     bounds = f"FROM ('{first_id(month).hex()}') TO ({_end(month)})"
     return ";\n".join(
         f"CREATE TABLE IF NOT EXISTS {partition_of(table, month)} PARTITION OF {table} FOR VALUES {bounds}"
@@ -141,12 +141,12 @@ def render_partitions(month: str) -> str:
 
 
 def partition_of(table: str, month: str) -> str:
-    """The name of a month's part of a table."""
+    """Return the name of a month's partition of a table."""
     return f"{table}_{month.replace('-', '_')}"
 
 
 def next_month(month: str) -> str:
-    """The month after one; that of the calendar's last is itself."""
+    """Return the next month. The calendar's last month returns itself."""
     if month >= _LAST_MONTH:
         return _LAST_MONTH
     year, number = int(month[:4]), int(month[5:])

@@ -1,7 +1,7 @@
-"""What can be read of a damaged SQLite file, taken over into a new one: a damaged page costs the rows that stand on it.
+"""Copy the readable rows of a damaged SQLite file into a new one: a damaged page costs only the rows that stand on it.
 
-A table's rows are read by their numbers, past each place that cannot be read; a table without row numbers is read from
-both ends. Indexes are made anew by inserting. What is damaged within a text nobody can see.
+A table's rows are read by row id, skipping unreadable places; a table without row ids is read from both ends. Inserting
+rebuilds the indexes. Damage inside a text cannot be detected.
 """
 
 from __future__ import annotations
@@ -25,8 +25,12 @@ class _Table(NamedTuple):
 
 
 def salvage(damaged: Path, into: sqlite3.Connection, *, without: Collection[str] = ()) -> int:
-    """Copy the rows of all tables that both files have, in the columns that both have; gives how many. Nothing when its
-    schema cannot be read. A row whose key is taken stays out. `without`: tables that are left out.
+    """Copy the rows of all tables and columns that both files have. Return the number of rows.
+
+    Does nothing if the damaged schema cannot be read. A row whose key exists already is left out.
+
+    Args:
+        without: tables to leave out.
 
     Raises:
         sqlite3.Error: the new file has no room.
@@ -57,8 +61,7 @@ def _opened(file: Path) -> sqlite3.Connection:
 
 
 def _tables(connection: sqlite3.Connection, source: sqlite3.Connection) -> list[_Table]:
-    """Those that `source` has too, in the order in which they were made: a table stands behind those that its rows
-    refer to."""
+    """Return the tables that `source` has too, in order of creation, so that each follows the tables it refers to."""
     found = connection.execute(
         "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
     ).fetchall()
@@ -92,11 +95,11 @@ def _rows(source: sqlite3.Connection, table: _Table) -> Iterator[tuple[Any, ...]
 
 
 def _numbered(source: sqlite3.Connection, table: _Table) -> Iterator[tuple[Any, ...]]:
-    """All rows that can be read, by their numbers."""
+    """Yield all readable rows by row id."""
     query = f"SELECT rowid, {', '.join(table.columns)} FROM {table.name} NOT INDEXED WHERE rowid >= ? ORDER BY rowid"
 
     def read(first: int, most: int) -> list[tuple[Any, ...]] | None:
-        """Rows from a number on; None when they cannot be read."""
+        """Return rows from a row id on, or None if they cannot be read."""
         try:
             return source.execute(f"{query} LIMIT {most}", (first,)).fetchall()
         except sqlite3.DatabaseError:
@@ -122,7 +125,7 @@ def _numbered(source: sqlite3.Connection, table: _Table) -> Iterator[tuple[Any, 
 
 
 def _next_readable(damaged: int, can_read: Any) -> int | None:
-    """The next number from which on rows can be read; None when there is none. Steps double, then halve again."""
+    """Return the next row id from which rows can be read, or None. Steps double, then halve again."""
     low, step = max(damaged, 0), 1
     while not can_read(low + step):
         low, step = low + step, step * 2

@@ -1,8 +1,9 @@
-"""The tables of the SQLite store. Attempts stand in a file a month, so that retention drops files and deletes no row.
+"""The tables of the SQLite store. Each month has its own file of attempts, so retention drops files and deletes no
+rows.
 
-A row that is final is frozen by a trigger, and triggers move the sums by hour: a sum that differs from its rows cannot
-come to be by any order or repetition of deliveries. Those of a batch that is new the store moves at once (`summing`).
-Money is nano-dollars; NULL is unknown, which sums count in `unpriced`.
+A trigger freezes final rows, and triggers update the hourly sums: no order and no repetition of deliveries makes a sum
+differ from its rows. The store itself updates the sums of a batch of new rows (`summing`). Money is nano-dollars; NULL
+is unknown, which sums count in `unpriced`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ VERSION: Final = 4
 
 
 def listed(words: tuple[str, ...]) -> str:
-    """Words as SQL lists them."""
+    """Return words as a list in SQL."""
     return ",".join(f"'{word}'" for word in words)
 
 
 def _one_of(name: str, words: tuple[str, ...]) -> str:
-    """A check of a column. The first word is compared alone: nearly all rows have it, and looking in the list costs a
-    row a microsecond."""
+    """Return a check of a column. The first word is compared by itself, because nearly all rows have it and a look into
+    the list costs a microsecond per row.
+    """
     return f"CHECK ({name} = '{words[0]}' OR {name} IN ({listed(words)}))"
 
 
@@ -67,7 +69,7 @@ CHARGED: Final = (
 
 
 def tokens_of(of: str) -> str:
-    """What an attempt is charged in tokens, in SQL. `of`: the prefix of its columns."""
+    """Return the SQL of what an attempt is charged in tokens. `of` is the prefix of its columns."""
     return f"coalesce({of}charged_tokens, coalesce({of}input, 0) + coalesce({of}output, 0))"
 
 

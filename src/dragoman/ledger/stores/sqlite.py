@@ -94,12 +94,12 @@ _LOOKED_AT: Final = (
 
 
 class SqliteStore:
-    """See `Store`. For one thread at a time."""
+    """A `Store` in SQLite files. For one thread at a time."""
 
     __slots__ = ("_folder", "_main", "_months", "_now", "_serials")
 
     def __init__(self, folder: Path, *, now: Callable[[], float] = time.time) -> None:
-        """`folder`: made when something is written. `now`: Unix seconds."""
+        """Create it. The first write creates `folder`; `now` returns Unix seconds."""
         self._folder = folder
         self._now = now
         self._main: sqlite3.Connection | None = None
@@ -198,10 +198,11 @@ class SqliteStore:
         return old
 
     def look(self) -> None:
-        """Read what stands nowhere else, keys and quotas among it.
+        """Read the data that stands in no journal, such as keys and quotas.
 
         Raises:
-            StoreAway: it cannot be read; `StoreDamaged`: it was damaged, and is mended.
+            StoreAway: it cannot be read.
+            StoreDamaged: it was damaged, and is repaired.
         """
         if self._path(None).exists():
             with self._writing(None) as main:
@@ -211,7 +212,7 @@ class SqliteStore:
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction of what is not of one month: keys and their audit.
+        """Run one transaction on the data that belongs to no month, such as keys and the audit.
 
         Raises:
             StoreAway, Refused: as `deliver`; nothing was changed.
@@ -230,7 +231,7 @@ class SqliteStore:
     # ------------------------------------------------------------ inside
 
     def _has_month(self, attempt: bytes) -> bool:
-        """Whether there is, or was, a month in which an attempt would stand: an id that is none makes none."""
+        """Return whether the attempt's month exists, or existed. An id that is not an attempt's must not create one."""
         month = month_of(attempt)
         return self._path(month).exists() or self._is_dropped(month)
 
@@ -242,7 +243,7 @@ class SqliteStore:
                         self._adjust_late(connection, row.settlement)
 
     def _adjust_late(self, connection: sqlite3.Connection, given: Settlement) -> None:
-        """A further row of an attempt that was closed already: one entry with the difference."""
+        """Turn a further row of a closed attempt into a correction with the difference."""
         stored = connection.execute("SELECT nano, state FROM attempt WHERE id = ?", (given.id,)).fetchone()
         if given.nano is None or given.state == "interrupted" or stored[1] != "interrupted":
             return
@@ -261,7 +262,7 @@ class SqliteStore:
 
     @contextmanager
     def _writing(self, month: str | None) -> Iterator[sqlite3.Connection]:
-        """One transaction. What SQLite says becomes one of the interface's exceptions."""
+        """Run one transaction. SQLite's errors become the interface's exceptions."""
         connection: sqlite3.Connection | None = None
         path = self._path(month)
         serial = serial_of(path)
@@ -312,7 +313,7 @@ class SqliteStore:
             return main.execute("SELECT 1 FROM dropped WHERE month = ?", (month,)).fetchone() is not None
 
     def _copy(self) -> None:
-        """Copy what is not of one month, where it has what stands nowhere else, or had."""
+        """Copy the data that belongs to no month, if there is any that stands nowhere else, or was."""
         main = self._main
         with contextlib.suppress(OSError, sqlite3.Error):  # the one of before stays
             if main is not None and ((self._folder / COPY_FILE).exists() or _has_any(main)):
@@ -326,7 +327,7 @@ class SqliteStore:
 
 
 def _by_month(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
-    """Rows by the month of their ids; mostly that is one, as the oldest and the newest id tell."""
+    """Group rows by the month of their ids. Usually there is one, as the oldest and the newest id show."""
     ids = [row.intent.id for row in rows]
     if ids and (month := month_of(min(ids))) == month_of(max(ids)):
         return {month: rows}
@@ -337,7 +338,7 @@ def _by_month(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """In as many as one statement takes."""
+    """Yield the rows in batches of the size of one statement."""
     first = 0
     while first < len(rows):
         size = next(size for size in _SIZES if size <= len(rows) - first)
@@ -346,7 +347,9 @@ def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
 
 
 def _insert(connection: sqlite3.Connection, rows: Sequence[Row], statements: Mapping[int, str]) -> int:
-    """Insert, or settle what is open; gives how many rows that did something to. `statements`: by their rows."""
+    """Insert rows, or settle open ones. Return the number of rows that changed something. `statements` are by batch
+    size.
+    """
     given: list[Any] = []
     for row in rows:
         end = row.settlement
@@ -360,8 +363,10 @@ def _insert(connection: sqlite3.Connection, rows: Sequence[Row], statements: Map
 
 
 def _take_new(connection: sqlite3.Connection, rows: Sequence[Row]) -> bool:
-    """Take rows of which each changes something, and their sums at once; False: one does not, or tells of an intent
-    otherwise than it stands, and nothing was done."""
+    """Insert rows that all change something, with their sums.
+
+    Return False, with nothing done, if one changes nothing or contradicts the intent in the store.
+    """
     connection.execute("SAVEPOINT batch")
     begin_summing(connection)
     for some in _parts(rows):
@@ -374,7 +379,7 @@ def _take_new(connection: sqlite3.Connection, rows: Sequence[Row]) -> bool:
 
 
 def _mend(path: Path, serial: Serial) -> None:
-    """Raises StoreDamaged: it is mended; StoreAway: it is not, or somebody else does it."""
+    """Repair a file. Raises StoreDamaged if it is repaired, StoreAway if it is not or another process repairs it."""
     try:
         name = mend(path, serial)
     except (OSError, sqlite3.Error) as problem:
@@ -384,12 +389,12 @@ def _mend(path: Path, serial: Serial) -> None:
 
 
 def _has_any(main: sqlite3.Connection) -> bool:
-    """Whether something stands there that stands nowhere else."""
+    """Return whether there is data that stands nowhere else."""
     return any(main.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None for table in _LOOKED_AT)
 
 
 def _sums_of(file: Path) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
-    """The sums by hour of a month's file, and what was charged to accounts. Raises StoreAway."""
+    """Return a month's hourly sums, and what was charged to accounts. Raises StoreAway."""
     connection = read_file(file)
     if connection is None:
         return [], []
@@ -404,12 +409,12 @@ def _sums_of(file: Path) -> tuple[list[tuple[object, ...]], list[tuple[object, .
 def write_audit(
     main: sqlite3.Connection, at: int, actor: str, action: str, subject: str, change: dict[str, Any]
 ) -> None:
-    """Add an entry to the chain, inside a transaction."""
+    """Append an entry to the chain, inside a transaction."""
     write_entries(main, [(at, actor, action, subject, _json.encode(change).decode())])
 
 
 def write_entries(main: sqlite3.Connection, entries: Iterable[Noted]) -> None:
-    """Add entries to the chain, inside a transaction."""
+    """Append entries to the chain, inside a transaction."""
     last = main.execute("SELECT id, digest FROM audit ORDER BY id DESC LIMIT 1").fetchone() or (0, bytes(32))
     main.executemany("INSERT INTO audit VALUES(?,?,?,?,?,?,?,?)", chained(last, entries))
 
@@ -421,7 +426,7 @@ def keep_sums(
     usage: Iterable[tuple[object, ...]],
     spend: Iterable[tuple[object, ...]],
 ) -> None:
-    """A month's attempts are dropped and these are their sums, inside a transaction."""
+    """Keep the sums of a month whose attempts are dropped, inside a transaction."""
     main.executemany(_KEEP_USAGE, [(month, *row) for row in usage])
     main.executemany(_KEEP_SPEND, [(month, *row) for row in spend])
     main.execute("INSERT OR IGNORE INTO dropped VALUES(?,?)", (month, at))

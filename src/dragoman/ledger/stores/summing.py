@@ -1,4 +1,4 @@
-"""The sums of a batch of rows that are all new, moved once: a trigger for each row costs as much as the row itself."""
+"""Update the sums once for a batch of new rows: a trigger for each row costs as much as the row itself."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _READY: Final = (
 
 
 def can_sum(connection: sqlite3.Connection) -> bool:
-    """Whether the triggers of a month's file leave the sums to who says so."""
+    """Return whether the triggers of a month's file let the store update the sums."""
     found: tuple[int] = connection.execute(_READY).fetchone()
     return bool(found[0])
 
 
 def begin_summing(connection: sqlite3.Connection) -> None:
-    """From here on, until `end_summing` or a rollback, no trigger moves a sum."""
+    """Suspend the triggers that update sums, until `end_summing` or a rollback."""
     connection.execute("INSERT INTO summing VALUES(1)")
 
 
 def end_summing(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
-    """Move the sums by these rows: those that are final became so since `begin_summing`."""
+    """Update the sums by these rows. Those that are final became final since `begin_summing`."""
     used, charged = _added_up(rows)
     connection.executemany(_ADD, used)
     connection.executemany(_CHARGE, charged)
@@ -41,7 +41,9 @@ def end_summing(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
 
 
 def _added_up(rows: Iterable[Row]) -> tuple[Sequence[tuple[object, ...]], Sequence[tuple[object, ...]]]:
-    """By group, and by account and holder: what belongs together first, then each column of it at once."""
+    """Return the sums by group, and by account and holder. Rows are grouped first; then each column is added at
+    once.
+    """
     used: dict[tuple[object, ...], list[Settlement]] = {}
     charged: dict[tuple[tuple[int, ...], str], list[Settlement]] = {}
     for row in rows:
@@ -68,7 +70,7 @@ def _added_up(rows: Iterable[Row]) -> tuple[Sequence[tuple[object, ...]], Sequen
 
 
 def _sums(ends: Sequence[Settlement]) -> tuple[int, ...]:
-    """In the order of `SUMS`."""
+    """Return the sums in the order of `SUMS`."""
     return (
         sum([end.nano or 0 for end in ends]),
         sum([end.nano is None for end in ends]),

@@ -1,4 +1,4 @@
-"""What every store writes of a row and of a correction, in the order of its columns."""
+"""The column values that every store writes for a row and a correction."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Correction: TypeAlias = tuple[bytes, bytes, int, int, str, str, int]
 
 
 def audit_digest(previous: bytes, entry: tuple[int, int, str, str, str, str]) -> bytes:
-    """The digest of an entry: SHA-256 of the one before it and of its own fields."""
+    """Return the digest of an audit entry: SHA-256 over the previous digest and the entry's fields."""
     return hashlib.sha256(previous + _json.encode(list(entry))).digest()
 
 
 def chained(last: tuple[int, bytes], entries: Iterable[Noted]) -> list[tuple[object, ...]]:
-    """Rows of the audit that follow its last one, `(id, digest)`."""
+    """Return the audit rows that follow the last one, `(id, digest)`."""
     rows: list[tuple[object, ...]] = []
     number, previous = last
     for at, actor, action, subject, text in entries:
@@ -39,31 +39,32 @@ def chained(last: tuple[int, bytes], entries: Iterable[Noted]) -> list[tuple[obj
 
 
 def derived_id(attempt: bytes, what: str) -> bytes:
-    """An id that follows from the attempt's and from what is said of it, so that saying it again is the same."""
+    """Return an id derived from the attempt's id and a text, so that repeating the same gives the same id."""
     return hashlib.sha256(attempt + what.encode("utf-8", "replace")).digest()[:16]
 
 
 def adjustment_id(attempt: bytes, nano: int, *, reason: str, actor: str, token: str) -> bytes:
-    """The id of a correction: the same said again is one, by its token or, without one, by all of it."""
+    """Return a correction's id. A repeated correction has the same id: by its token or, without one, by all its
+    fields.
+    """
     return derived_id(attempt, f"token {actor} {token}" if token else f"{nano} {actor} {reason}")
 
 
 def check_repeated(stored: tuple[int, str], nano: int, reason: str) -> None:
-    """Whether a correction that stands there already, `(nano, reason)`, is the one that is said.
+    """Check that a correction is the same as the stored one, `(nano, reason)`.
 
     Raises:
-        Refused: it is another one, under the same token.
+        Refused: it is another one with the same token.
     """
     if stored != (nano, reason):
         raise Refused("expected an idempotency key of its own: another correction of this attempt has it")
 
 
 def check_credit(cost: int, nano: int) -> None:
-    """Whether a correction leaves an attempt, which costs so much with all others, a cost: a credit of more would be
-    budget that nobody granted.
+    """Check that a correction does not make an attempt's cost negative: that would be budget that no one granted.
 
     Raises:
-        Refused: it does not.
+        Refused: it does.
     """
     if nano < 0 and cost + nano < 0:
         raise Refused(f"the attempt cost {render_usd(cost)} US dollars: expected a credit of no more")
@@ -71,12 +72,12 @@ def check_credit(cost: int, nano: int) -> None:
 
 @lru_cache(maxsize=1_024)
 def joined(accounts: tuple[int, ...]) -> str:
-    """Accounts as a column holds them; most attempts have the same ones."""
+    """Return accounts as a column's text. Cached, because most attempts have the same accounts."""
     return ",".join(map(str, accounts))
 
 
 def row_values(row: Row) -> tuple[object, ...]:
-    """An attempt, in the order of `schema.COLUMNS`."""
+    """Return an attempt's values in the order of `schema.COLUMNS`."""
     intent = row.intent
     accounts = joined(intent.accounts)
     head = (
@@ -88,7 +89,7 @@ def row_values(row: Row) -> tuple[object, ...]:
 
 
 def read_row(values: Sequence[Any]) -> Row:
-    """The attempt that `row_values` writes so."""
+    """Return the attempt that `row_values` wrote."""
     id, request, ordinal, holder, started, key, owner, team, route, target, size, accounts = values[:12]
     reserved, expected, client_request, reserved_tokens = values[12:16]
     charged = tuple([int(account) for account in accounts.split(",")]) if accounts else ()
@@ -108,5 +109,5 @@ OPEN_VALUES: Final = (None, "reserved", None, None, None, None, None, None, None
 
 
 def ending_values(end: Settlement) -> tuple[Any, ...]:
-    """What a settlement sets, in the order of `schema.SETTLED`, which is that of its fields behind its id."""
+    """Return what a settlement sets, in the order of `schema.SETTLED`: its fields behind the id."""
     return astuple(end)[1:]

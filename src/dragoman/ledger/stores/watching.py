@@ -1,4 +1,4 @@
-"""A file of SQLite that others write: opened when it is there, and looked at for changes without reading it."""
+"""Watch a SQLite file that other processes write, without reading it to notice a change."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dragoman.ledger.stores.files import read_file, serial_of
 
 
 class WatchedFile:
-    """For one thread.
+    """A watched file. For one thread.
 
     Attributes:
-        connection: to read with; None: there is no file.
+        connection: for reading; None: there is no file.
     """
 
     __slots__ = ("_file", "_serial", "_version", "connection")
@@ -25,10 +25,10 @@ class WatchedFile:
         self._version = -1
 
     def has_changed(self) -> bool:
-        """Look; whether it may hold something else than at the last look that gave no error. True while there is none.
+        """Look. Return whether the file may have changed since the last successful look. True while there is none.
 
         Raises:
-            StoreAway: it cannot be read; the next look opens it anew.
+            StoreAway: it cannot be read; the next look opens it again.
         """
         try:
             if self.connection is None or serial_of(self._file) != self._serial:
@@ -45,7 +45,7 @@ class WatchedFile:
         return bool(before != version)
 
     def close(self) -> None:
-        """The next look opens it anew."""
+        """Close the file; the next look opens it again."""
         if self.connection is not None:
             connection, self.connection = self.connection, None
             connection.close()

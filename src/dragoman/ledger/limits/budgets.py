@@ -1,7 +1,7 @@
 """One worker's budgets: its leases of all accounts, which it takes from the counters and gives back.
 
-A request within the leases is admitted without a call. Otherwise the counters are called once, inline: a transaction of
-a tenth of a millisecond, and rare, because a lease covers ten seconds' need. For one thread.
+A request within the leases is admitted without a call. Otherwise the counters are called once, inline (0.1 ms); that is
+rare, because a lease covers ten seconds' need. For one thread.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Line(msgspec.Struct):
 
     Attributes:
         asked, used: the time of the last call of the counters, and what was used then.
-        others, told: what all other holders had, and what this worker had reported, at the last answer.
+        others, told: at the last answer, what all other holders had and what this worker had reported.
         part: this worker's part of the overdraft at the last answer; None: the counters never answered.
         leased: what was used within leases before an overdraft began; None: there was none since that answer.
         alert_at: the amount at which the next alert is logged.
@@ -132,17 +132,13 @@ class Budgets:
     def admit(self, needs: Sequence[Need]) -> Refusal | None:
         """Reserve all needs, or none.
 
-        While the counters are away or begin a new life, a quota may allow an overdraft. Then the worker reserves beyond
-        its leases, within its part of the overdraft, and reports it later.
+        While the counters are away or begin a new life, the worker reserves beyond its leases, within its part of what
+        the quota allows as overdraft, and reports it later.
         """
         return None if self._admits(needs) else self._ask_for(needs)
 
     def _admits(self, needs: Sequence[Need]) -> bool:
-        """Reserve all needs if they fit the leases, no lease is tight and no alert is near. Otherwise do nothing,
-        return False.
-
-        This is the short way of `_ask_for` for most requests.
-        """
+        """Reserve all needs if they fit leases that are not tight and no alert is near: the short way of `_ask_for`."""
         if self.has_ended:
             return False
         now, lines, done = self._now(), self._lines, 0
@@ -218,10 +214,8 @@ class Budgets:
                 self._tell(line)
 
     def tick(self, wall: float) -> None:
-        """Give back unneeded leases and report what was used beyond a lease. Call it once a second.
-
-        It also reports to a new life of the counters, so that other holders need not wait for this worker. `wall` is
-        Unix seconds.
+        """Give back unneeded leases, report overdrafts, greet a new life of the
+        counters.
         """
         if self._counters.is_shared and self._now() >= self._away_until:
             self._look()
@@ -297,9 +291,9 @@ class Budgets:
     def _may_overdraw(self, line: _Line, amount: int, now: float) -> bool:
         """Return whether an amount is within this worker's part of the overdraft.
 
-        A holder that was not among the last known holders began later and has no part. All overspending that this
-        worker knows of counts against its own part, because no one can tell whose part it was. A part that has grown
-        since the last answer came from a holder whose use that answer may miss.
+        A holder that began after the last known list has no part. All overspending that this worker knows of counts
+        against its own part, because its origin is unknown. A part that has grown since the last answer came from a
+        holder whose use that answer may miss.
         """
         charge = line.charge
         if charge.quota.on_outage != "serve" or not self._has_begun:
@@ -320,10 +314,9 @@ class Budgets:
         return True
 
     def _look_who_leases(self, now: float) -> None:
-        """Update this worker's part: all known holders have equal parts.
+        """Update this worker's part: all known holders have equal parts. A greater part applies when it is granted.
 
-        A smaller part applies at once, a greater one when it is granted. A part in use is not given up until an account
-        is within its limit with all of it.
+        A part in use is not given up until an account is within its limit with all of it.
         """
         if not self._has_begun or 0 <= now - self._seen_at < _SEEN_FOR:
             return
@@ -340,9 +333,8 @@ class Budgets:
             self._grown_at = time.time()
 
     def _is_unused(self, line: _Line, now: float) -> bool:
-        """Return whether no ended holder used an account about which the counters never answered.
-
-        Such a holder may have used this worker's part. Living holders use their own parts.
+        """Return whether no ended holder used an account about which the counters never answered. It may have used this
+        part.
         """
         charge = line.charge
         if charge.since < self._grown_at:

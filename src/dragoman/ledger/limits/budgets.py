@@ -214,9 +214,7 @@ class Budgets:
                 self._tell(line)
 
     def tick(self, wall: float) -> None:
-        """Give back unneeded leases, report overdrafts, greet a new life of the
-        counters.
-        """
+        """Do what is due every second: return leases, report overdrafts, greet new counters. `wall`: Unix seconds."""
         if self._counters.is_shared and self._now() >= self._away_until:
             self._look()
         if self._counters.is_shared:

@@ -27,7 +27,8 @@ CLOSED = [form for form in FORMS if form.closes == "body"]
 FOUND = [form for form in CLOSED if form.where != "message"]
 IDS = [f"{form.family}: {form.name}" for form in CLOSED]
 #: What stands between an early end and the rest.
-JOINTS = ("", " ", ", ", ",", "\n", ",\n", "; ", "{", "\n\n", " so ", "\nDone.\n", "\nIt is done, I think.\n\n", "</b>")
+JOINTS = ("", " ", ", ", ",", "\n", ",\n", "; ", "{", "\n\n", " so ", "\nDone.\n", "\nIt is done, I think.\n\n", "</b>",
+          '"', '" ', '\n"', '", ')  # fmt: skip
 #: Words behind a call, and what stands between them.
 WORDS = (
     "Done", "It is done.", '"Done"', '"It is done"', ":)", ":-)", "=>", "->", "[1] source", "[Here](x)", "- one",

@@ -113,3 +113,25 @@ def test_a_place_for_arguments_makes_no_call(form: Form):
 def test_a_text_about_a_call_is_none(text: str):
     assert_text(text.replace("NAME", NEXT[0]))
     assert_text(f"So:\n{text.replace('NAME', NEXT[0])}\nThat is it.")
+
+
+#: Words that end with a brace, as keys and values are written.
+BRACED = (
+    '\nNote: "x" }', "\nThat is {a}", ' so "b": 1}', "\nIt ends with }", " and more}", '\n"Note": "this" }',
+    "\nx = {1: 2}}", '\nfoo: "bar"}', "\n// c\n}", '\n"a"}', "\n# note\n}", "\nNote: 5}", "\nnote: true }",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form.closes == "body"], ids=lambda form: form.family)
+def test_words_do_not_become_arguments_where_the_own_brace_is_missing(form: Form):
+    for call in (
+        CALL,
+        ("run_command", {"command": "ls", "timeout": 5}),
+        ("write_file", {"path": "a", "content": "x", "options": {"a": 1}}),
+    ):
+        (body, closing), *_ = (written := form.write([call])).calls
+        for words in BRACED if body[-1] in ")}" else ():
+            for behind in (words, words + closing + written.tail, closing + written.tail + words):
+                text = written.lead + body[:-1] + behind
+                reply = play(text, "stop", len(text))
+                assert reply.error or exact(delivered(reply)) in ([], exact([call])), text

@@ -16,6 +16,7 @@ from dragoman.stages.json_schema import Shape, ToolSchema
 
 #: Why a call is refused.
 OTHER_KEY: Final = "a key of it is none of its tool's, and is like one that it has not, or holds markup"
+JOINED: Final = "a comma is missing, and a key is none of its tool's: words behind it may be read as an argument"
 MOVED_KEY: Final = "an argument of its tool stands inside of another one, which has none of that name"
 TORN_VALUE: Final = "a value of it holds a piece of the tags around it"
 NO_VALUE: Final = "a value of it is none of its type, and holds brackets, quotation marks or tags"
@@ -44,10 +45,13 @@ _DEEPEST: Final = 32
 _LONGEST_KEY: Final = 64
 
 
-def key_problem(value: dict[str, Json], schema: ToolSchema) -> str:
-    """Why the keys of arguments may not be those that were meant; "" where nothing shows that."""
+def key_problem(value: dict[str, Json], schema: ToolSchema, *, is_joined: bool = False) -> str:
+    """Why the keys of arguments may not be those that were meant; "" where nothing shows that. `is_joined`: a comma was
+    missing, so that words behind them may be read as a member."""
     for part, shape in _objects(value, schema):
         known = _known_keys(shape, schema)
+        if is_joined and known and not known.issuperset(part):
+            return JOINED
         if not known or shape.schema.get("additionalProperties", False) is not False:
             continue
         others = part.keys() - known

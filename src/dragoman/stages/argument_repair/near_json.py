@@ -49,6 +49,8 @@ _MOST_OTHERS: Final = 9  # quotes in a comment behind a string, of which each ma
 _MOST_INNER: Final = 8_192  # quotes in one string that do not close it; each is looked at for what follows it
 _MOST_COMMENTS: Final = 8_192  # of which it is remembered where each ends
 _ANYTHING: Final = ToolSchema({})
+#: How it is told that one was written where none stood.
+MISSING_COMMA: Final = "missing comma"
 #: What is wrong with text that only ends too early.
 NOT_CLOSED: Final = "the arguments end before they are closed"
 
@@ -245,7 +247,7 @@ class NearJson:
             raise Unreadable("expected a comma or the end of the list")
         if self._last == ",":
             raise Unreadable("a comma is missing behind a text that ends with one")
-        self._writer.note("repaired-arguments", "missing comma")
+        self._writer.note("repaired-arguments", MISSING_COMMA)
         self._writer.gap.insert(0, ",")
         return goes_on, place
 

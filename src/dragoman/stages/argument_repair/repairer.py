@@ -21,9 +21,10 @@ import re
 from typing import Final, Literal, TypeAlias
 
 from dragoman import _json
+from dragoman._json import Json
 from dragoman.gathered import GatheredText
 from dragoman.stages.argument_repair.argument_writer import ArgumentWriter
-from dragoman.stages.argument_repair.near_json import NOT_CLOSED, NearJson, read_inner
+from dragoman.stages.argument_repair.near_json import MISSING_COMMA, NOT_CLOSED, NearJson, read_inner
 from dragoman.stages.argument_repair.near_json import State as WholeState
 from dragoman.stages.argument_repair.string_text import PLAIN, StringText, Unreadable, unescaped
 from dragoman.stages.json_schema import ToolSchema
@@ -359,3 +360,14 @@ class Repairer:
     def _end_string(self) -> None:
         self._writer.end_string()
         self._state = "after"
+
+
+def read_object(schema: ToolSchema, arguments: str) -> tuple[dict[str, Json] | None, bool]:
+    """Whole argument text, out of the JSON string that it may stand in, repaired and coerced: its value, None when it
+    is no object; and whether a comma was missing in it."""
+    inner = _json.decode(arguments.strip()) if arguments.lstrip()[:1] == '"' else arguments
+    repairer = Repairer(schema)
+    text = repairer.feed(inner.strip() if isinstance(inner, str) else arguments.strip())
+    end = repairer.close()
+    value = _json.decode_exact(text + end) if end is not None and not repairer.rest.strip() else None
+    return (value if isinstance(value, dict) else None), any(done == MISSING_COMMA for *_, done in repairer.codes)

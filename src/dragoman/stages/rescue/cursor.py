@@ -12,10 +12,9 @@ from typing import Final, Literal, TypeAlias, final
 
 import msgspec
 
-from dragoman import _json
 from dragoman._json import Json
 from dragoman.gathered import GatheredText
-from dragoman.stages.argument_repair.repairer import Repairer
+from dragoman.stages.argument_repair.repairer import read_object
 from dragoman.stages.json_schema import Judge, Shape, ToolSchema
 from dragoman.stages.known_schemas import schema_of
 from dragoman.stages.rescue.quoted import Begun, first_of, is_shown
@@ -138,17 +137,7 @@ class Tools:
 
     def read(self, name: str, arguments: str) -> dict[str, Json] | None:
         """Argument text of an offered tool, repaired and coerced; None when it is no object."""
-        repairer = Repairer(self.schema(name))
-        text = repairer.feed(_unwrapped(arguments.strip()))
-        end = repairer.close()
-        value = _json.decode_exact(text + end) if end is not None and not repairer.rest.strip() else None
-        return value if isinstance(value, dict) else None
-
-
-def _unwrapped(arguments: str) -> str:
-    """Argument text out of the JSON string that it may stand in."""
-    inner = _json.decode(arguments) if arguments[:1] == '"' else arguments
-    return inner.strip() if isinstance(inner, str) else arguments
+        return read_object(self.schema(name), arguments)[0]
 
 
 class Cursor:

@@ -9,6 +9,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
+from dragoman.stages.argument_repair.repairer import read_object
 from dragoman.stages.rescue.behind.brackets import WRITTEN
 from dragoman.stages.rescue.cursor import Close, Family, Tools
 from dragoman.stages.rescue.json_calls import BRACED, IS_CALL, closes_before_its_end, is_call
@@ -45,13 +46,13 @@ def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, famili
     if arguments is not None and is_call(arguments, call.name, tools):
         return IS_CALL
     written = call.text.raw() if arguments is None else arguments  # a defect is mended later on
-    value = tools.read(call.name, written)
+    schema = tools.schema(call.name)
+    value, is_joined = read_object(schema, written)
     if value is None:
         return ""
-    schema = tools.schema(call.name)
     if is_template(value, schema):
         return TEMPLATE
-    if problem := key_problem(value, schema):
+    if problem := key_problem(value, schema, is_joined=is_joined):
         return problem
     ends = value_ends(families, call.family)
     texts = _json.decode(written) if call.in_tags else None

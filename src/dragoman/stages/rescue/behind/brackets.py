@@ -49,6 +49,7 @@ class Brackets:
         "_closes",
         "_tags",
         "_in_line",
+        "_is_begin",
         "_is_loose",
         "_kept",
         "_marks",
@@ -71,6 +72,7 @@ class Brackets:
         self._kept = ""  # what came last: the marks from `_start` on were not read
         self._start = 0
         self._in_line = True  # the call's line has not ended
+        self._is_begin = True  # no mark came
         self._is_loose = False  # the last mark was a bracket that nothing opened and that ends no value
         self.goes_on = self.is_over = False
 
@@ -104,6 +106,9 @@ class Brackets:
             if mark == "'" and before[-1:].isalnum() and after.isalnum():
                 return place + 1  # an apostrophe
             closed = [reading.closes(mark) for reading in self._readings]  # each reads on
+            if self._is_begin and mark == '"' and not before.strip(_BETWEEN):
+                self._readings.append(_Reading(self._closes, ""))  # this one is a stray, beside the brackets
+            self._is_begin = False
             is_code = text[place - 1 : place] == after == "`"  # of which no body ends
             if any(closed) and not is_code:
                 is_last = is_end and not text[place + 1 :].strip(_BETWEEN)

@@ -43,8 +43,11 @@ _DEEPEST: Final = 64
 _TAIL: Final = 256
 #: What would be another member, in a text that nothing closed.
 _MEMBER: Final = re.compile(r",\s*[^\s:,]+\s*:")
-#: In a value without quotation marks: what shows that it is none, or two, the comma between them missing.
-_NO_VALUE: Final = re.compile(r"\A[:=]|\A\Z|[\"“”>|]|\d[^\w\s%]\Z|(?<!\w)'|'(?!\w)|[A-Za-z_]\w{0,80}\s{0,8}[:=](?!//)")
+#: In a value without quotation marks: what shows that it is none, or two, the comma between them missing, or that words
+#: stand behind it.
+_NO_VALUE: Final = re.compile(
+    r"\A(?:-?\d[\d.]*+|true|false|null)\s+[A-Za-z]|\A[:=]|\A\Z|[\"“”>|]|\d[^\w\s%]\Z|(?<!\w)'|'(?!\w)|[A-Za-z_]\w{0,80}\s{0,8}[:=](?!//)"
+)
 _SLIP: Final = "a single quotation mark and no tag behind the call: it may end elsewhere"
 
 

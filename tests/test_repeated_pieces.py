@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+import wires
 from dragoman import decode
 from dragoman.codec.parts.argument_text import ArgumentText
 from found_answers import LS, MISTRAL, TOOLS, hermes, qwen
@@ -80,3 +82,47 @@ def test_white_space_around_calls_and_thinking_does_not_depend_on_cuts(parts: li
     whole, cut_up = play_with(TOOLS, text, "stop", len(text)), play_with(TOOLS, text, "stop", size)
     assert (whole.text, whole.thinking) == (cut_up.text, cut_up.thinking)
     assert [call.arguments for call in whole.tool_calls] == [call.arguments for call in cut_up.tool_calls]
+
+
+def messages(start: str, pieces: list[str], kind: str) -> str:
+    key = kind.removesuffix("_delta")
+    block = [wires.block_start({"type": key, key: start})]
+    block += [wires.block_delta({"type": kind, key: piece}) for piece in pieces]
+    frames = wires.messages_stream(*block, wires.block_stop(), reason="end_turn")
+    reply = decode(wires.body_of("anthropic-messages", frames), "anthropic-messages")
+    assert reply.error is None
+    return reply.text if key == "text" else reply.thinking
+
+
+@given(PLACES, st.sampled_from(["", " And more."]), st.integers(25, len(LONG)), st.sampled_from(["text", "thinking"]))
+def test_the_text_of_a_start_that_its_deltas_say_again_counts_once(places: list[int], more: str, size: int, key: str):
+    assert messages(LONG[:size], cut(LONG + more, places), f"{key}_delta") == LONG + more
+
+
+@given(PLACES, st.integers(25, len(LONG)), st.integers(0, 80), st.sampled_from(["", "!", " It goes on."]))
+def test_deltas_that_begin_as_the_start_of_their_text_and_go_on_otherwise_are_new(
+    places: list[int], size: int, again: int, other: str
+):
+    said = LONG[: min(again, size - 1)] + other
+    if said and not LONG[:size].startswith(said):
+        assert messages(LONG[:size], cut(said, places), "text_delta") == LONG[:size] + said
+    assert messages(LONG[:size], [LONG[:10]], "text_delta") == LONG[:size] + LONG[:10]  # its end comes before the rest
+
+
+@given(PLACES, st.integers(0, 12), st.randoms(use_true_random=False))
+def test_deltas_behind_the_end_of_their_text_count_once_in_any_order(places: list[int], at: int, chance: random.Random):
+    pieces = [(number, piece) for number, piece in enumerate(cut(LONG, places))]
+    at = at % len(pieces)
+    late = pieces[at:]
+    chance.shuffle(late)
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    deltas = [{"type": "response.output_text.delta", **place, "delta": piece} for _, piece in (*pieces[:at], *late)]
+    item = {"id": "msg_1", "type": "message", "role": "assistant", "content": []}
+    done = {"type": "response.output_text.done", **place}
+    frames = [wires.item_added(item), *deltas[:at], {**done, "text": LONG}, *deltas[at:]]
+    whole = {**item, "content": [{"type": "output_text", "text": LONG}], "status": "completed"}
+    reply = decode(
+        wires.body_of("openai-responses", wires.responses_stream(*frames, wires.item_done(whole), output=[whole])),
+        "openai-responses",
+    )
+    assert reply.text == LONG and reply.error is None

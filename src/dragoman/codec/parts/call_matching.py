@@ -74,12 +74,7 @@ class CallSlots:
         kind: CallKind = "function",
         where: str = "tool_calls",
     ) -> OpenCall:
-        """Take one fragment.
-
-        Args:
-            index: as the wire says; None when it says none.
-            id, name, arguments: "" when the fragment has none.
-        """
+        """Take one fragment. `index`: None when the wire says none; `id`, `name`, `arguments`: "" likewise."""
         name = self._assembly.calls.without_blanks(name, self._assembly)
         id, name = self._without_nothing(id, name, where) if name in _NOTHING or id in _NOTHING else (id, name)
         if index is None and not (id or name) and (lost := self._doubt().judge(index, id, name, arguments, self._last)):

@@ -13,7 +13,7 @@ from dragoman._json import Malformed, Raw
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_shapes import CALL_TYPES
 from dragoman.codec.parts.open_calls import MOST_WAITING
-from dragoman.codec.parts.open_parts import SHORT, OpenCall
+from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same, told_once
 from dragoman.codec.parts.unread_arguments import (
     lose_unread,
@@ -205,6 +205,7 @@ class Blocks:
         block.part.redacted = read_text(fields.get("data")) or None
         if text := read_text(fields.get(key)):
             self._assembly.add(block.part, self._assembly.lenient_text(text))
+            block.takes, block.opening = "", text
         return block
 
     def _open_call(self, fields: dict[str, Raw]) -> Block:
@@ -265,6 +266,7 @@ class Blocks:
         block.takes = ""
         self.open_calls.pop(id(block), None)
         if block.part is not None:
+            self._assembly.add(block.part, block.opening[: block.again])  # that was no repetition
             if block.citations:
                 block.part.native = Native(NAME, {"citations": _json.raw(block.citations)})
             self._assembly.end_part(block.part)
@@ -274,7 +276,7 @@ class Blocks:
         elif block.call is not None:
             self._end_call(block, block.call)
         else:
-            self._end_opaque(block)
+            self._assembly.whole_part(Opaque(NAME, _json.raw(block.joined())))
 
     def _end_call(self, block: Block, call: OpenCall) -> None:
         is_blank = call.text.is_blank()
@@ -297,21 +299,6 @@ class Blocks:
         if block.told and is_placeholder(call.text.raw()):
             self._assembly.add_arguments(call, block.told)
         block.told = ""
-
-    def _end_opaque(self, block: Block) -> None:
-        """Join what the deltas said to what the start said: strings grow, lists gain, the rest is set."""
-        for key, gains in block.gains.items():
-            known = read(block.fields.get(key))
-            if all(isinstance(gain, str) for gain in gains):
-                text = "".join([known if isinstance(known, str) else "", *gains])
-                is_json = key == "input" and not isinstance(_json.decode(text), Malformed)
-                block.fields[key] = _json.embed(text) if is_json else _json.raw(text)
-            elif all(isinstance(gain, list) for gain in gains):
-                lists = [known, *gains] if isinstance(known, list) else gains
-                block.fields[key] = _json.raw([item for gain in lists for item in gain])
-            else:
-                block.fields[key] = _json.raw(gains[-1])
-        self._assembly.whole_part(Opaque(NAME, _json.raw(block.fields)))
 
     def finish(self, *, is_good: bool) -> None:
         """The response ends: what was not stopped. A start's arguments count at a good end only: deltas may be lost."""
@@ -394,11 +381,13 @@ class Blocks:
             block = self.by_index[index] = Block(kind)
             block.part = self._assembly.open_part(TextStart if kind == "text" else ThinkingStart)
         if block.kind == kind and block.part is not None:
-            if len(block.opening) > SHORT and text.startswith(block.opening):
-                # quirk: text-in-start-and-again
-                self._assembly.deviate("duplicate-final", f"content_block {index}", "the text of its start")
-                text = text[len(block.opening) :]
-            block.unread, block.opening = "", ""
+            if block.opening:
+                text, is_again = block.beyond_opening(text)
+                if is_again:  # quirk: text-in-start-and-again
+                    self._assembly.deviate("duplicate-final", f"content_block {index}", "the text of its start")
+                if block.opening:
+                    return
+            block.unread = ""
             block.takes = "" if self._assembly.calls.may_lack() else TAKES[kind]  # "": a delta may have what one lacks
             return self._assembly.add(block.part, text)
         self._assembly.deviate("wrong-type", f"content_block {index}", f"{kind}_delta")

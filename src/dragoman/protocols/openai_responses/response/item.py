@@ -19,6 +19,7 @@ Key: TypeAlias = tuple[str, int]
 THINKING_GROUPS: Final = ("summary", "reasoning")
 NOWHERE: Final[Key] = ("", -1)
 ARGUMENTS: Final[Key] = ("arguments", 0)
+_MOST_LOOKS: Final = 64  # for deltas out of their order
 
 
 class Echo:
@@ -87,6 +88,32 @@ class Echo:
         return True
 
 
+class Late:
+    """What an end told before its deltas came: those that still come say it again, in whatever order."""
+
+    __slots__ = ("_at", "_left", "_looks", "_said", "_told")
+
+    def __init__(self, told: str, said: int) -> None:
+        """`told`: a whole text, of which so many characters were `said`."""
+        self._told, self._said, self._left = told, said, len(told) - said
+        self._at = said
+        self._looks = _MOST_LOOKS
+
+    def takes(self, text: str) -> bool:
+        """Whether a delta is one of these: it goes on where the last one stopped, or stands elsewhere in the text, of
+        which so much is left."""
+        if len(text) > self._left:
+            return False
+        if self._told.startswith(text, self._at):
+            self._at += len(text)
+        elif self._looks and self._told.find(text, self._said) >= 0:
+            self._looks -= 1
+        else:
+            return False
+        self._left -= len(text)
+        return True
+
+
 class Item:
     """One output item.
 
@@ -98,7 +125,7 @@ class Item:
         extras: native fields of its open part that came after the part's start.
         told: what events of their own told of its texts, for their ends.
         ends: the texts whose ends came.
-        late: what an end told before its deltas came, and how much of that they have said since.
+        late: what an end told before its deltas came.
         echo: thinking that may say again what other thinking of it said; None until there is any.
         prefill: whole arguments that came when the item opened; they count when nothing else comes.
         call_id: the id of its call as the wire told it first.
@@ -128,7 +155,7 @@ class Item:
         self.pieces = GatheredText()
         self.extras: dict[str, Raw] = {}
         self.told: ToldApart | None = None
-        self.late: dict[Key, tuple[str, int]] = {}
+        self.late: dict[Key, Late] = {}
         self.ends: set[Key] = set()
         self.echo: Echo | None = None
         self.prefill = ""
@@ -144,9 +171,8 @@ class Item:
 
     def is_late(self, key: Key, text: str, deviate: Deviate) -> bool:
         """Whether a delta says what an end has told before it, from where the last such delta stopped."""
-        told, at = self.late.get(key, ("", 0))
-        if text and told.startswith(text, at):
-            self.late[key] = told, at + len(text)
+        late = self.late.get(key)
+        if text and late is not None and late.takes(text):
             deviate("after-end", f"output[{self.index}]", "a delta behind its end")
             return True
         if text and key in self.ends:

@@ -19,7 +19,7 @@ from dragoman.codec.parts.unread_arguments import note_unread, note_words, tell_
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.gathered import GatheredText
 from dragoman.protocols.openai_responses.request.namespaces import offered_name
-from dragoman.protocols.openai_responses.response.item import ARGUMENTS, NOWHERE, THINKING_GROUPS, Echo, Item, Key
+from dragoman.protocols.openai_responses.response.item import ARGUMENTS, NOWHERE, THINKING_GROUPS, Echo, Item, Key, Late
 from dragoman.protocols.openai_responses.response.item_places import Places
 from dragoman.protocols.openai_responses.response.unmodelled import note_whole
 from dragoman.protocols.openai_responses.wire import (
@@ -190,7 +190,7 @@ class Items:
         self._assembly.begin_text()
         item.part = self._assembly.open_part(kind, native=make_native(fields))
         item.key = key
-        item.text_index = key[1] if key[0] == "text" and not self._assembly.calls.may_lack() else -1
+        item.text_index = -1 if key[0] != "text" or key in item.ends or self._assembly.calls.may_lack() else key[1]
         item.pieces = item.said.setdefault(key, GatheredText())
         return item.part
 
@@ -219,7 +219,7 @@ class Items:
             return self._say(item, *parts)
         if text.startswith(said):
             self._say(item, key, text[len(said) :])
-            item.late |= {key: (text, len(said))} if len(text) > len(said) else {}
+            item.late |= {key: Late(text, len(said))} if len(text) > len(said) else {}
         elif text:
             self._assembly.deviate("final-differs", f"output[{item.index}]")
 
@@ -311,7 +311,7 @@ class Items:
         if text and item.call is not None:
             item.is_doubtful = False
             if text.startswith(said := item.call.text.raw()):
-                item.late[ARGUMENTS] = text, len(said)
+                item.late[ARGUMENTS] = Late(text, len(said))
             tell_whole(item.call, text, f"output[{item.index}].arguments", self._assembly)
 
     def again(self, item: Item, fields: dict[str, Json], place: Place) -> None:

@@ -1,4 +1,4 @@
-"""Response bodies on the command line: where they come from, which tools were offered, how events are written."""
+"""Read response bodies and offered tools from the command line, and print events."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def add_tools(parser: argparse.ArgumentParser) -> None:
 
 
 def add_protocol(parser: argparse.ArgumentParser, option: str, *, is_output: bool = False) -> None:
-    """Declare an option that names a protocol; that of the input may be left out."""
+    """Declare an option that names a protocol. For the input it is optional."""
     told = "" if is_output else " (default: told from its bytes)"
     parser.add_argument(
         option,
@@ -55,7 +55,7 @@ def add_protocol(parser: argparse.ArgumentParser, option: str, *, is_output: boo
 
 
 def read_protocol(word: str) -> ProtocolName:
-    """A protocol by its name or short name. Raises ArgumentTypeError."""
+    """Return a protocol by its name or short name. Raises ArgumentTypeError."""
     for name in SHORT_NAMES.values():
         if word in (name, *(short for short, long in SHORT_NAMES.items() if long == name)):
             return name
@@ -63,10 +63,10 @@ def read_protocol(word: str) -> ProtocolName:
 
 
 def open_body(file: str, named: ProtocolName | None) -> tuple[Protocol, Iterator[bytes]]:
-    """The protocol of a body and its bytes; where no protocol is named the whole body is read first.
+    """Return the protocol of a body and its bytes. Without a named protocol the whole body is read to detect it.
 
     Raises:
-        UsageError: the bytes do not tell it.
+        UsageError: the bytes do not tell the protocol.
     """
     if named is not None:
         return PROTOCOLS[named], read_chunks(file)
@@ -79,7 +79,7 @@ def open_body(file: str, named: ProtocolName | None) -> tuple[Protocol, Iterator
 
 
 def explain_protocol(reply: Reply, body: bytes, protocol: Protocol) -> str:
-    """What to add to a failure of a body that is another protocol's, or of none; "" when there is nothing to add."""
+    """Return what to add to a failure if the body belongs to another protocol, or to none; else ""."""
     if reply.error is None or reply.error.kind != "wire":
         return ""
     found = recognize(body)
@@ -87,7 +87,7 @@ def explain_protocol(reply: Reply, body: bytes, protocol: Protocol) -> str:
 
 
 def read_chunks(file: str) -> Iterator[bytes]:
-    """The body's bytes as they come; `-` is standard input.
+    """Yield the body's bytes as they come; `-` is standard input.
 
     Raises:
         UsageError: the file cannot be read.
@@ -103,7 +103,7 @@ def read_chunks(file: str) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def reading(file: str | Path, option: str = "") -> Iterator[None]:
-    """Around reading a file that the command line names; a file that cannot be read is wrong usage.
+    """Turn an error in reading a file of the command line into wrong usage.
 
     Raises:
         UsageError: it cannot be read; the message names `option`, if there is one, and the file.
@@ -117,12 +117,12 @@ def reading(file: str | Path, option: str = "") -> Iterator[None]:
 
 
 def load_tools(path: Path | None) -> tuple[Tool, ...]:
-    """The tools in a file; none without one.
+    """Return the tools in a file; none without a file.
 
-    A tool may also stand in the form of a request: `{"type": "function", "function": {…}}`, or with `input_schema`.
+    A tool may also have the form of a request: `{"type": "function", "function": {…}}`, or with `input_schema`.
 
     Raises:
-        UsageError: the file is not such an array; says where.
+        UsageError: the file is not such an array; the message says where.
     """
     if path is None:
         return ()
@@ -135,7 +135,7 @@ def load_tools(path: Path | None) -> tuple[Tool, ...]:
 
 
 def read_option_file(path: Path, option: str) -> bytes:
-    """The bytes of a file that an option names.
+    """Return the bytes of a file that an option names.
 
     Raises:
         UsageError: it cannot be read.
@@ -145,7 +145,7 @@ def read_option_file(path: Path, option: str) -> bytes:
 
 
 def check_folder(file: str, option: str) -> None:
-    """Refuse a file to write whose folder is not there, before any work is done for it. `-` is standard output.
+    """Check, before any work is done, that the folder of an output file exists. `-` is standard output.
 
     Raises:
         UsageError: there is no such folder.
@@ -172,19 +172,19 @@ def _read_tool(item: Any, where: str) -> Tool:
 
 
 def write(data: bytes) -> None:
-    """Put bytes on standard output at once; JSON on a terminal so that it does not steer it."""
+    """Write bytes to standard output at once. JSON on a terminal cannot steer the terminal."""
     if data:
         sys.stdout.buffer.write(harmless_json(data) if sys.stdout.isatty() else data)
         sys.stdout.buffer.flush()
 
 
 def write_json(value: object) -> None:
-    """Put a value on standard output as a line of JSON."""
+    """Write a value to standard output as a line of JSON."""
     write(_json.encode(value) + b"\n")
 
 
 def render_events(events: list[Event]) -> bytes:
-    """JSON lines, one event each."""
+    """Return JSON lines, one event each."""
     return b"".join(_json.encode(_plain(event)) + b"\n" for event in events)
 
 
@@ -196,7 +196,7 @@ def _plain(event: Event) -> dict[str, Any]:
 
 
 def render_result(reply: Reply) -> bytes:
-    """The sum of a response as one JSON object, in the form that `dragoman decode --result` prints."""
+    """Return the sum of a response as one JSON object, in the form that `dragoman decode --result` prints."""
     usage = reply.usage
     return _json.encode(
         {
@@ -222,7 +222,7 @@ def render_result(reply: Reply) -> bytes:
 
 
 def error_object(error: Failure | ToolCallFailed | None) -> dict[str, Any] | None:
-    """An error as plain values; a failed call is of kind `tool_call`."""
+    """Return an error as plain values; a failed call is of kind `tool_call`."""
     if error is None:
         return None
     if isinstance(error, ToolCallFailed):
@@ -231,9 +231,10 @@ def error_object(error: Failure | ToolCallFailed | None) -> dict[str, Any] | Non
 
 
 def _call_object(call: ToolCall) -> dict[str, Any]:
-    """Arguments are always an object, in their own text, so 1.0 and big integers stay what they are.
+    """Return a call as plain values.
 
-    The free text of a custom tool stands under `input`, as its wire has it.
+    Arguments are always an object in their own text, so 1.0 and big integers stay what they are. The free text of a
+    custom tool stands under `input`, as on the wire.
     """
     arguments: Any = Raw(call.arguments.encode()) if call.kind == "function" else {"input": call.arguments}
     return {"id": call.id, "name": call.name, "arguments": arguments}

@@ -1,4 +1,4 @@
-"""What `dragoman call` asks: the prompt with its images and tools, and the conversation that it goes on with."""
+"""The question of `dragoman call`: the prompt with images and tools, and the conversation that it continues."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WEBP: Final = (b"RIFF", b"WEBP")
 
 @final
 class Question(msgspec.Struct, frozen=True):
-    """What is asked. `target`: the model of the conversation that goes on, None for a new one."""
+    """A question. `target` is the model of the continued conversation, None for a new one."""
 
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...]
@@ -47,10 +47,10 @@ _read_last_call: Final = _json.typed_decoder(_LastCall)
 
 
 def read_question(options: argparse.Namespace, last_call: Path) -> Question:
-    """The question that the command line asks. `last_call`: where the last conversation is kept.
+    """Return the question of the command line. `last_call` is the file of the last conversation.
 
     Raises:
-        UsageError: a file cannot be read, the tool that must be called is not offered, or nothing goes on.
+        UsageError: a file cannot be read, the forced tool is not offered, or there is no conversation to continue.
     """
     tools = load_tools(options.tools)
     prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
@@ -71,13 +71,15 @@ def read_question(options: argparse.Namespace, last_call: Path) -> Question:
 
 
 def last_call_file() -> Path:
-    """Where the conversation of the last call is kept."""
+    """Return the file of the last call's conversation."""
     return state_folder(environ=os.environ, home=Path.home()) / "last-call.json"
 
 
 def keep_call(path: Path, target: str, messages: tuple[Message, ...]) -> None:
-    """Keep the conversation for `-c`, readable by its user alone, in place of the one before. A folder that cannot be
-    written is no reason for the call to fail."""
+    """Keep the conversation for `-c` in place of the previous one, readable by its user alone.
+
+    A folder that cannot be written does not make the call fail.
+    """
     data = _json.encode(_LastCall(target, tuple(map(record_of, messages))))
     part = path.with_name(f"{path.name}.{os.getpid()}")
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What may stand where the cursor is, for the completion of shells: told from the commands' own parsers, offline."""
+"""Complete a command line for shells, from the commands' own parsers, offline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OTHER_WORDS: Final = (("help", "tell more about a command"), ("--help", ""), ("
 
 
 def complete(words: Sequence[str]) -> list[Candidate]:
-    """The words that fit the last one of a command line without its program; none where files may stand.
+    """Return the candidates for the last word of a command line without its program; none where files may stand.
 
     Args:
         words: all words up to the cursor, the last one unfinished or "".
@@ -63,7 +63,7 @@ def _complete_options(parser: argparse.ArgumentParser, before: list[str], curren
 
 
 def _values(action: argparse.Action, current: str) -> list[Candidate]:
-    """What may stand as the value of an option or a place."""
+    """Return the candidates for the value of an option or a positional argument."""
     if action.choices is not None:
         return _fitting(current, ((str(choice), "") for choice in action.choices))
     metavar = action.metavar if isinstance(action.metavar, str) else ""
@@ -81,7 +81,9 @@ def _settings() -> Config:
 
 
 def _targets() -> Iterable[Candidate]:
-    """Routes, models of the configuration, and the catalogue's of providers whose key is set. Nothing is asked."""
+    """Yield routes, models of the configuration, and catalogued models of providers whose key is set. No server is
+    asked.
+    """
     config = _settings()
     yield from ((name, "route") for name in config.routes if name != "*")
     yield from ((name, "") for name in config.models if "*" not in name)

@@ -1,4 +1,4 @@
-"""Three streams that real servers send and that programs stumble over: what came in, what dragoman makes of it."""
+"""Three streams that real servers send and that programs fail on: the bytes, and what dragoman makes of them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class BrokenStream(msgspec.Struct, frozen=True):
     trusting: str
 
     def body(self) -> bytes:
-        """The bytes."""
+        """Return the bytes."""
         return (_FOLDER / self.file).read_bytes()
 
     def decoded(self) -> Reply:
-        """What dragoman makes of them."""
+        """Return what dragoman makes of them."""
         decoder = PROTOCOLS[self.protocol].decoder(new_id=new_id)
         return fold([*decoder.feed(self.body()), *decoder.close()])
 
@@ -68,7 +68,7 @@ BROKEN_STREAMS: Final = (
 
 
 def render_mended(stream: BrokenStream, paint: Paint, *, width: int) -> str:
-    """A stream in a few lines: what is broken, what came in, what it is taken for, and the calls that it holds."""
+    """Render a stream in a few lines: what is broken, the bytes, what it is taken for, and its calls."""
     reply = stream.decoded()
     line = next(line for line in stream.body().decode().splitlines() if stream.telling in line)
     codes = ", ".join(deviation.code for deviation in reply.deviations)
@@ -85,7 +85,7 @@ def render_mended(stream: BrokenStream, paint: Paint, *, width: int) -> str:
 
 
 def render_broken(stream: BrokenStream, paint: Paint, *, width: int) -> str:
-    """All bytes of a stream and its mending, for a terminal of that many columns."""
+    """Render all bytes of a stream and its mending, for a terminal of that many columns."""
     lines = [f"{paint('bold', stream.title)} {paint('dim', f'({stream.protocol})')}", paint("dim", "  what came in")]
     for line in stream.body().decode().splitlines():
         if line:
@@ -103,7 +103,7 @@ def render_broken(stream: BrokenStream, paint: Paint, *, width: int) -> str:
 
 
 def excerpt(line: str, width: int, *, marks: Sequence[str] = WIRE_MARKS) -> str:
-    """A line of a wire cut to `width`: from its beginning, or from where it becomes interesting."""
+    """Return a line of a wire cut to `width`: from its beginning, or from where it becomes interesting."""
     if len(line) <= width:
         return clip(line, width)
     start = next((found for mark in marks if (found := line.find(mark)) > 0), 0)

@@ -76,7 +76,7 @@ TOOLS: Final = {tool.tool.name: tool for tool in (tool_of(add), tool_of(get_weat
 
 @final
 class Leg(msgspec.Struct, frozen=True):
-    """What is asked in which protocol."""
+    """A question and the protocol in which it is asked."""
 
     protocol: ProtocolName
     prompt: str
@@ -90,7 +90,7 @@ LEGS: Final = (
 
 
 def target_of(server: EmbeddedServer, protocol: ProtocolName) -> Target:
-    """The embedded server as a target in one of its protocols."""
+    """Return the embedded server as a target in one of its protocols."""
     provider = Provider(
         name="embedded", protocol=protocol, base_url=server.url + _BASE_PATH[protocol], local=True, body=_STOP[protocol]
     )
@@ -99,7 +99,7 @@ def target_of(server: EmbeddedServer, protocol: ProtocolName) -> Target:
 
 @final
 class GrowingCall:
-    """Writes a tool call while it comes, on one line of at most so many columns."""
+    """Prints a tool call while it comes, on one line of limited width."""
 
     __slots__ = ("_paint", "_width", "_column")
 
@@ -109,7 +109,7 @@ class GrowingCall:
         self._column = 0  # 0: nothing stands on the line
 
     def show(self, seconds: float, data: bytes, events: Sequence[Event]) -> None:
-        """Write what these events add."""
+        """Print what these events add."""
         for event in events:
             match event:
                 case ToolCallStart(name=name):
@@ -130,7 +130,7 @@ class GrowingCall:
         self._column += len(text)
 
     def end_line(self) -> None:
-        """Go to the next line, when something stands on this one."""
+        """Go to the next line if this one is not empty."""
         if self._column:
             say("\n")
         self._column = 0
@@ -138,7 +138,7 @@ class GrowingCall:
 
 @final
 class BytesBesideEvents:
-    """Writes every data line as it arrives, and beside it the events that it became."""
+    """Prints every data line as it arrives, and beside it the events that it became."""
 
     __slots__ = ("_paint", "_width")
 
@@ -148,11 +148,11 @@ class BytesBesideEvents:
         say(paint("dim", f"{'arrived':>9} {'bytes, by data line':{_left(width)}}  events") + "\n")
 
     def show(self, seconds: float, data: bytes, events: Sequence[Event]) -> None:
-        """Write a step."""
+        """Print a step."""
         say(render_step(seconds, data, events, self._paint, width=self._width))
 
     def end_line(self) -> None:
-        """Nothing: each step ends its lines."""
+        """Do nothing: each step ends its lines."""
 
 
 async def play(
@@ -161,12 +161,12 @@ async def play(
     """Ask, show the call while it comes, run the tool, show its result and the model's answer.
 
     Args:
-        leg: What is asked.
-        target: Who is asked.
-        transport: The way there.
-        paint: The colours.
-        width: Columns.
-        with_bytes: Show every byte and event, too.
+        leg: the question.
+        target: the model.
+        transport: the HTTP transport.
+        paint: the colours.
+        width: columns.
+        with_bytes: show every byte and event too.
 
     Returns:
         Whether the model called a tool, and the call came whole.
@@ -205,7 +205,7 @@ async def play(
 
 
 def _run(tool: FunctionTool | None, call: ToolCall) -> ToolResult:
-    """A tool's result; what goes wrong is told to the model."""
+    """Return a tool's result. An error goes to the model."""
     try:
         if tool is None:
             raise ValueError(f"there is no tool {call.name[:80]!r}")
@@ -217,7 +217,7 @@ def _run(tool: FunctionTool | None, call: ToolCall) -> ToolResult:
 async def _stream(
     target: Target, request: Request, transport: Transport, show: Callable[[float, bytes, Sequence[Event]], None] | None
 ) -> Reply:
-    """One response; `show` is given its bytes and events as they come, after so many seconds."""
+    """Return one response. `show` gets its bytes and events as they come, with the seconds since the request."""
     exchange = Exchange(target, request, new_id=new_id)
     folded, start = Fold(), time.monotonic()
 
@@ -242,7 +242,7 @@ async def _stream(
 
 
 def render_step(seconds: float, data: bytes, events: Sequence[Event], paint: Paint, *, width: int) -> str:
-    """Bytes that arrived together, beside the events decoded from them."""
+    """Render bytes that arrived together beside the events decoded from them."""
     left = _left(width)
     # An `event:` line only repeats the type that its data names.
     lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip() and line[:6] != "event:"]
@@ -261,7 +261,7 @@ def render_step(seconds: float, data: bytes, events: Sequence[Event], paint: Pai
 
 
 def _left(width: int) -> int:
-    """Columns for the bytes."""
+    """Return the columns for the bytes."""
     return max(width * 11 // 20 - 10, 20)
 
 

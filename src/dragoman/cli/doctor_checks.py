@@ -1,4 +1,4 @@
-"""What `dragoman doctor` looks at: the configuration, the servers of this machine, the providers that have a key."""
+"""The checks of `dragoman doctor`: the configuration, the servers of this machine, the providers that have a key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SMALL_CONTEXT: Final = 8_192
 
 @final
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that was looked at. `bad` ones have a fix; a `note` may have one."""
+    """The result of one check. `bad` ones have a fix; a `note` may have one."""
 
     level: Level
     subject: str
@@ -42,7 +42,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 async def examine(config: Config, *, only_local: bool = False) -> list[Finding]:
-    """Look at everything, at once."""
+    """Run all checks concurrently."""
     asked = [
         provider
         for provider in config.catalog.providers.values()
@@ -104,7 +104,7 @@ def _on_unread_keys(config: Config) -> list[Finding]:
 
 
 def _on_sandbox(config: Config) -> Finding:
-    """What commands of the agent run in here; without a sandbox chat works, so it is no fault."""
+    """Report what sandbox the agent's commands run in. Chat works without one, so its absence is no fault."""
     is_wanted = config.agent.sandbox
     path = find_bubblewrap() if is_wanted else None
     fence = probe_fence(path) if path is not None else None
@@ -114,7 +114,7 @@ def _on_sandbox(config: Config) -> Finding:
 
 
 def _on_ledger(config: Config) -> list[Finding]:
-    """Whether requests can be recorded, and whether what was recorded is sound as far as a look tells."""
+    """Report whether requests can be recorded, and whether the records are sound as far as a quick look tells."""
     if not config.ledger.enabled or config.server.state is None:
         return [Finding("note", "ledger", "requests are not recorded: [ledger] enabled is false")]
     folder = LedgerFolder.of(config.server.state, config.ledger.store)
@@ -128,7 +128,7 @@ def _on_ledger(config: Config) -> list[Finding]:
 
 
 def _on_store(folder: LedgerFolder, store: Secret) -> Finding:
-    """Whether PostgreSQL answers. While it does not, requests go on and their records wait."""
+    """Report whether PostgreSQL answers. While it does not, requests go on and their records wait."""
     try:
         with open_reading(folder):
             return Finding("good", "ledger", place_of(store))
@@ -168,7 +168,7 @@ def _on_local(found: Found, config: Config) -> list[Finding]:
 
 
 def _on_silent(provider: Provider, failure: Failure, config: Config) -> Finding:
-    """A local server that gives no list: only the user's own, or one that does answer, is a fault."""
+    """Report a local server that gives no list. It is a fault only if it is the user's own, or does answer."""
     is_there = failure.status is not None
     if provider.name in config.providers or (is_there and failure.kind == "auth"):
         return Finding("bad", provider.name, failure.message, fix_for(failure, provider, config))
@@ -178,7 +178,7 @@ def _on_silent(provider: Provider, failure: Failure, config: Config) -> Finding:
 
 
 def _advice(provider: Provider) -> tuple[str, str, str]:
-    """How to get a model, one with tools, and a longer context."""
+    """Return how to get a model, one with tools, and a longer context."""
     return _ADVICE.get(provider.protocol, _ADVICE["openai-chat"])
 
 
@@ -211,7 +211,7 @@ def _on_far(found: Found, config: Config) -> list[Finding]:
 
 
 def fix_for(failure: Failure, provider: Provider, config: Config) -> str:
-    """What to do about a server that cannot be used."""
+    """Return what to do about a server that cannot be used."""
     if failure.kind in ("auth", "permission"):
         return f"set a valid key: {_key_name(provider, config)}"
     if failure.kind == "quota":
@@ -230,7 +230,7 @@ def fix_for(failure: Failure, provider: Provider, config: Config) -> str:
 
 
 def _key_name(provider: Provider, config: Config) -> str:
-    """Where the provider's key comes from, or where it is looked for."""
+    """Return where the provider's key comes from, or where it is looked for."""
     mine = config.providers.get(provider.name)
     if mine is not None and mine.api_key is not None:
         return mine.api_key

@@ -1,4 +1,4 @@
-"""An answer as it grows, for a terminal: text, thinking folded, tool calls with their arguments as they come."""
+"""Draw an answer as it grows on a terminal: text, folded thinking, tool calls with their arguments as they come."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ _DOT_EVERY: Final = 200  # characters of folded thinking
 
 @final
 class Drawing:
-    """Events → what to append to the terminal. One part is open at a time (`dragoman.response_stages.Sequencer`)."""
+    """Turns events into terminal output. One part is open at a time (`dragoman.response_stages.Sequencer`)."""
 
     __slots__ = ("_line_open", "_paint", "_thinking", "_unfold")
 
     def __init__(self, paint: Paint, *, unfold: bool = False) -> None:
-        """`unfold`: show thinking as text."""
+        """Create it. `unfold` shows thinking as text."""
         self._paint = paint
         self._unfold = unfold
         self._thinking = 0  # characters of the open thinking part
         self._line_open = False
 
     def draw(self, events: Sequence[Event]) -> str:
-        """What these events add."""
+        """Return what these events add."""
         return "".join(map(self._draw, events))
 
     def _draw(self, event: Event) -> str:
@@ -104,8 +104,10 @@ class Drawing:
 
 
 def render_summary(reply: Reply) -> str:
-    """The end of an answer in one line: why it stopped, tokens, cost, what was odd, which targets failed before. ""
-    when all there is to say is that it failed."""
+    """Render the end of an answer in one line: why it stopped, tokens, cost, deviations, targets that failed before.
+
+    Return "" if there is nothing to say but that it failed.
+    """
     usage = reply.usage
     words: list[str] = [] if reply.stop_reason == "error" else [reply.stop_reason]
     if usage.input is not None or usage.output is not None:

@@ -1,4 +1,4 @@
-"""What the commands of the ledger have in common: where it stands, and how times are given."""
+"""What the ledger's commands share: where the ledger stands, and how times are given."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.secret import Secret
 
 
 def ledger_folder(options: argparse.Namespace) -> LedgerFolder:
-    """That of the configuration's state folder.
+    """Return the ledger of the configuration's state folder.
 
     Raises:
         ConfigError: the configuration has none.
@@ -30,10 +30,10 @@ def ledger_folder(options: argparse.Namespace) -> LedgerFolder:
 
 
 def other_ledger(folder: LedgerFolder, word: str, option: str) -> LedgerFolder:
-    """The ledger of the same state folder in another store. `word`: as `ledger.store` in the configuration.
+    """Return the ledger of the same state folder in another store. `word` is as `ledger.store` in the configuration.
 
     Raises:
-        UsageError: the text is not a time.
+        UsageError: the word does not name a store.
         ConfigError: a variable or file that it names cannot be read.
     """
     if word == "sqlite":
@@ -49,10 +49,10 @@ def other_ledger(folder: LedgerFolder, word: str, option: str) -> LedgerFolder:
 
 
 def read_since(word: str | None) -> float:
-    """A span before now, or a day (UTC) → Unix seconds; 0.0 without one.
+    """Return the Unix seconds of a span before now, or of a day (UTC); 0.0 without one.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: the word is neither.
     """
     if word is None:
         return 0.0
@@ -63,7 +63,7 @@ def read_since(word: str | None) -> float:
 
 
 def actor() -> str:
-    """Who runs the command, for the audit."""
+    """Return who runs the command, for the audit."""
     try:
         return f"{getpass.getuser()} (command)"
     except (OSError, KeyError, ImportError):

@@ -1,4 +1,4 @@
-"""What there is to serve when nobody configured anything: servers on this machine, keys in the environment."""
+"""Find what can be served without a configuration: servers on this machine, keys in the environment."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ HOW_TO_BEGIN: Final = (
 
 
 async def find_all(config: Config, look: Look) -> tuple[dict[str, list[Model]], list[str]]:
-    """By provider, the models of the servers that answer, on this machine or configured; and the providers whose key is
-    set."""
+    """Return the models of the servers that answer, on this machine or configured, and the providers whose key is
+    set.
+    """
     asked = [
         provider
         for provider in config.catalog.providers.values()
@@ -47,7 +48,7 @@ async def find_all(config: Config, look: Look) -> tuple[dict[str, list[Model]], 
 def render_found(
     found: Mapping[str, list[Model]], keyed: Iterable[str], config: Config, environ: Mapping[str, str]
 ) -> str:
-    """What was found, and how to ask for it; else how to begin."""
+    """Describe what was found and how to ask for it, or how to begin if nothing was."""
     lines, keyed = [], list(keyed)
     for name, models in found.items():
         names = ", ".join(f"{name}/{model.id}" for model in models[:_SHOWN])

@@ -1,4 +1,4 @@
-"""A request of the gateway as one line for people: who asked whom, with what result, what was mended."""
+"""Render a request of the gateway as one line for people: client, target, result, what was mended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COLOURS: Final[dict[str, Colour]] = {"done": "green", "cancelled": "yellow", "r
 
 
 def render_line(entry: Mapping[str, Json], paint: Paint) -> str:
-    """One entry of the gateway's log, with its line end. What it says is made harmless before it is coloured."""
+    """Render an entry of the gateway's log, with its line end. Control characters are removed before it is coloured."""
     kind = entry.get("kind")
     if kind == "request":
         words = _request(entry, paint)

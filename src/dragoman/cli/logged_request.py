@@ -1,4 +1,4 @@
-"""What the gateway's log has of one request, by its id: where it went, and what of it was not passed on."""
+"""Explain a logged request by its id: where it went, and what of it was not passed on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST: Final = 1 << 20  # bytes of a line; the gateway's own are far shorter
 
 
 def explain_logged(id: str, log: str, *, as_json: bool) -> int:
-    """Print what the log has of a request. `log`: a file, or "-".
+    """Print what the log has of a request. `log` is a file, or "-". Return the exit status.
 
     Raises:
         UsageError: there is no log to read, or no such request in it.
@@ -46,8 +46,10 @@ def explain_logged(id: str, log: str, *, as_json: bool) -> int:
 
 
 def find_request(id: str, lines: Iterable[bytes]) -> Mapping[str, Json] | None:
-    """The last request of a log with this id; other lines, and what is no JSON, are passed over. One whose id we made
-    comes before those whose clients or providers chose the same."""
+    """Return the last request of a log with this id. Other lines and invalid JSON are skipped.
+
+    A request whose id dragoman made takes precedence over those whose clients or providers chose the same id.
+    """
     found: Mapping[str, Json] | None = None
     sought = id.encode("utf-8", "replace")  # an argument may be no UTF-8
     for line in lines:

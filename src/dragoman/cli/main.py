@@ -1,4 +1,4 @@
-"""`dragoman COMMAND …`: pick the command, run it, and turn what goes wrong into one line and an exit status."""
+"""Run `dragoman COMMAND …`: pick the command, run it, turn an error into one line and an exit status."""
 
 from __future__ import annotations
 
@@ -67,8 +67,9 @@ INTERRUPTED: Final = 130  # what shells expect of a program that Ctrl-C ended
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Writes an option's value once, as Python 3.13 does by itself. Knows its width: argparse would load `shutil` for
-    it, and what that loads, whenever an option is declared."""
+    """Prints an option's value once, as Python 3.13 does. It knows its width: argparse would otherwise import `shutil`
+    whenever an option is declared.
+    """
 
     def __init__(self, prog: str) -> None:
         said = os.environ.get("COLUMNS", "")
@@ -84,7 +85,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 class Command(Protocol):
-    """What a command's module offers. Its docstring is the description of its help, `EXAMPLE` the end."""
+    """The interface of a command's module. Its docstring is the description of its help, `EXAMPLE` the end."""
 
     EXAMPLE: str
     __doc__: str | None
@@ -94,12 +95,12 @@ class Command(Protocol):
         ...
 
     def run(self, options: argparse.Namespace) -> int:
-        """Do it; gives the exit status."""
+        """Run the command. Return the exit status."""
         ...
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line; gives the exit status: 0 done, 1 the work failed, 2 wrong usage."""
+    """Run one command line. Return the exit status: 0 done, 1 the work failed, 2 wrong usage."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     name = words[0] if words and words[0] in COMMANDS else None
     for stream in (sys.stdout, sys.stderr):
@@ -125,13 +126,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def load_command(name: str) -> Command:
-    """The module of a command in `COMMANDS`."""
+    """Import the module of a command in `COMMANDS`."""
     command: Command = importlib.import_module(f"dragoman.cli.commands.{name}")
     return command
 
 
 def make_parser(name: str, command: Command) -> argparse.ArgumentParser:
-    """The parser of one command."""
+    """Return the parser of one command."""
     parser = argparse.ArgumentParser(
         prog=f"dragoman {name}",
         description=command.__doc__,
@@ -144,7 +145,7 @@ def make_parser(name: str, command: Command) -> argparse.ArgumentParser:
 
 
 def complain(message: str) -> int:
-    """Say in one line on standard error what failed; gives the exit status for that."""
+    """Print in one line on standard error what failed. Return the exit status for that."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -156,7 +157,7 @@ def complain(message: str) -> int:
 
 
 def _explain(error: OSError) -> str:
-    """What a system call met, in words: `notes.txt: there is no such file`."""
+    """Describe a system error in words: `notes.txt: there is no such file`."""
     if error.errno == errno.ENOSPC and error.filename is None:
         return "cannot write the output: no space is left there"
     if error.filename is None:
@@ -166,13 +167,13 @@ def _explain(error: OSError) -> str:
 
 
 def _silence(stream: IO[str]) -> None:
-    """Nothing more can be written there; what Python would still flush at exit must not complain."""
+    """Redirect a closed stream, so that Python's flush at exit does not complain."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run_without_command(words: list[str]) -> int:
-    """`--help`, `--version`, `help`, nothing, or a command that there is not."""
+    """Handle `--help`, `--version`, `help`, no word, or an unknown command."""
     if words and words[0] == "help":
         return _help(words[1:])
     parser = _main_parser()
@@ -189,7 +190,7 @@ def _run_without_command(words: list[str]) -> int:
 
 
 def _help(words: list[str]) -> int:
-    """`help [COMMAND]`."""
+    """Run `help [COMMAND]`."""
     if not words:
         _main_parser().print_help()
         return DONE
@@ -206,7 +207,7 @@ def _refuse(parser: argparse.ArgumentParser, name: str) -> NoReturn:
 
 
 def _row(name: str, summary: str, width: int) -> str:
-    """A command and its sentence, wrapped to the terminal's columns, 80 at most."""
+    """Render a command and its sentence, wrapped to the terminal's columns, 80 at most."""
     import shutil
     import textwrap
 

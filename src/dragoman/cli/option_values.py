@@ -1,4 +1,4 @@
-"""Values of options: a reader takes the word of the command line. It raises ArgumentTypeError where that is wrong."""
+"""Readers of option values. Each takes the word of the command line and raises ArgumentTypeError if it is wrong."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _MOST_DIGITS: Final = 12
 
 
 def read_port(word: str) -> int:
-    """A port's number."""
+    """Return a port number."""
     if not word.isascii() or not word.isdigit() or len(word) > 5 or int(word) > _LAST_PORT:
         raise ArgumentTypeError(f"expected a port from 0 to {_LAST_PORT}, got {word[:40]!r}")
     return int(word)
 
 
 def read_count(word: str) -> int:
-    """A whole number, 1 or more."""
+    """Return a whole number, 1 or more."""
     is_number = word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS
     if not is_number or int(word) < 1:
         raise ArgumentTypeError(f"expected a whole number, at least 1, got {word[:40]!r}")
@@ -27,14 +27,14 @@ def read_count(word: str) -> int:
 
 
 def read_url(word: str) -> str:
-    """The address of a gateway."""
+    """Return the address of a gateway."""
     if split_url(word) is None:
         raise ArgumentTypeError(f"expected an address like http://127.0.0.1:4141, got {word[:80]!r}{scheme_hint(word)}")
     return word
 
 
 def read_host(word: str) -> str:
-    """The name or address of an interface of this machine."""
+    """Return the name or address of an interface of this machine."""
     if "://" in word or "]:" in word or word.count(":") == 1:
         raise ArgumentTypeError(f"expected a host, and its port as --port, got {word[:80]!r}")
     return word

@@ -1,4 +1,4 @@
-"""Clients that people use, as data (`apps.toml`): where each looks for a server, and what points it at the gateway."""
+"""Known clients as data (`apps.toml`): where each looks for a server, and what points it at the gateway."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_presets() -> dict[str, Preset]:
-    """All of them, by name."""
+    """Return all of them by name."""
     import tomllib
     from importlib.resources import files
 
@@ -42,7 +42,7 @@ def load_presets() -> dict[str, Preset]:
 
 
 def find_preset(name: str) -> Preset:
-    """The preset of that name.
+    """Return the preset of that name.
 
     Raises:
         UsageError: there is none; names the nearest.
@@ -54,19 +54,19 @@ def find_preset(name: str) -> Preset:
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """A template with its placeholders replaced; other braces stay."""
+    """Return a template with its placeholders replaced; other braces stay."""
     for name, value in values.items():
         template = template.replace(f"{{{name}}}", value)
     return template
 
 
 def values_for(config: Config, *, url: str, model: str | None = None) -> dict[str, str]:
-    """What stands for the placeholders: `model`, else the first that the configuration has for clients."""
+    """Return the values of the placeholders. Without `model` the first one that the configuration offers is used."""
     return {"url": url, "v1": f"{url}/v1", "model": model or _first_model(config) or NO_MODEL, "key": shown_key(config)}
 
 
 def shown_key(config: Config) -> str:
-    """What stands for a client's key, where the configuration or the ledger has any."""
+    """Return the placeholder for a client's key if the configuration or the ledger has keys."""
     from dragoman.ledger.folder import LedgerFolder
     from dragoman.ledger.key_ring import KeyRing
 
@@ -82,7 +82,7 @@ def shown_key(config: Config) -> str:
 
 
 def render_preset(preset: Preset, values: Mapping[str, str]) -> str:
-    """What to do, as lines: files, then shell, then steps. Comments are marked as a shell has them."""
+    """Render what to do: files, then shell, then steps. Comments are marked as a shell has them."""
     lines: list[str] = []
     if preset.file:
         lines += [f"# into {preset.file}:", fill(preset.text.strip("\n"), values)]

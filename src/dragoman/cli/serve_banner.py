@@ -1,4 +1,4 @@
-"""What `dragoman serve` shows somebody at a terminal when it is ready: addresses, models, the lines for a client."""
+"""The banner of `dragoman serve` on a terminal: addresses, models, the lines for a client."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_rows() -> dict[str, Row]:
-    """All of them, by protocol."""
+    """Return all of them by protocol."""
     import tomllib
     from importlib.resources import files
 
@@ -38,7 +38,7 @@ def load_rows() -> dict[str, Row]:
 def render_banner(
     url: str, protocols: Sequence[ProtocolName], config: Config, models: Sequence[str], paint: Paint
 ) -> str:
-    """Base URLs with the variables that point a vendor's clients there, what clients may ask for, and what comes next.
+    """Render base URLs with the variables that point a vendor's clients there, the models, and what comes next.
 
     Args:
         models: targets that were found.
@@ -59,5 +59,5 @@ def render_banner(
 
 
 def _names(config: Config, models: Sequence[str]) -> list[str]:
-    """The names that clients may ask for."""
+    """Return the names that clients may ask for."""
     return [*("any name" if name == "*" else name for name in config.routes), *models]

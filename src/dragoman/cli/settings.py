@@ -16,16 +16,16 @@ def add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_file(options: argparse.Namespace) -> Path:
-    """Where the configuration stands, or would."""
+    """Return where the configuration stands, or would."""
     named = options.config or os.environ.get(PATH_VARIABLE)
     return Path(named) if named else default_path(environ=os.environ, home=Path.home())
 
 
 def load_settings(options: argparse.Namespace) -> Config:
-    """The configuration that --config, the environment or the user's folder has.
+    """Return the configuration that --config, the environment or the user's folder has.
 
     Raises:
-        UsageError: --config names a file that there is not.
+        UsageError: --config names a file that does not exist.
         ConfigError: something in the configuration is wrong.
     """
     if options.config is not None and not options.config.exists():

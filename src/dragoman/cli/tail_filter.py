@@ -1,4 +1,4 @@
-"""Which of the gateway's requests `dragoman tail` shows, and their sums."""
+"""Filter the requests that `dragoman tail` shows, and sum them up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 6  # codes of deviations
 
 @final
 class Filter(msgspec.Struct, frozen=True):
-    """What is shown; without any condition all of it is."""
+    """The conditions of what is shown; without any, everything is."""
 
     model: str | None = None
     client: str | None = None
@@ -33,7 +33,9 @@ class Filter(msgspec.Struct, frozen=True):
         return self != Filter()
 
     def takes(self, entry: Mapping[str, Json]) -> bool:
-        """Whether an entry of the log fits all conditions. One that is no request fits only without any condition."""
+        """Return whether a log entry meets all conditions. An entry that is no request does only if there is no
+        condition.
+        """
         if not self.is_set:
             return True
         if entry.get("kind") != "request":
@@ -61,12 +63,12 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
 
 
 def read_filter(options: argparse.Namespace) -> Filter:
-    """The filter that the options say."""
+    """Return the filter of the options."""
     return Filter(options.model, options.client, options.failed, options.mended, options.slower)
 
 
 def read_seconds(word: str) -> float:
-    """Seconds, 0 or more. Raises ArgumentTypeError."""
+    """Return seconds, 0 or more. Raises ArgumentTypeError."""
     try:
         seconds = float(word)
     except ValueError:
@@ -77,7 +79,7 @@ def read_seconds(word: str) -> float:
 
 
 def is_failed(entry: Mapping[str, Json]) -> bool:
-    """Whether a request did not end well."""
+    """Return whether a request did not end well."""
     return entry.get("outcome") != "done"
 
 
@@ -91,7 +93,7 @@ class Totals:
         self._codes: Counter[str] = Counter()
 
     def add(self, entry: Mapping[str, Json]) -> None:
-        """One entry of the log; what is no request counts nothing."""
+        """Add a log entry; an entry that is no request counts nothing."""
         if entry.get("kind") != "request":
             return
         self._requests += 1
@@ -109,7 +111,7 @@ class Totals:
             self._dollars += Decimal(str(entry.get("cost_usd") or 0))
 
     def render(self) -> str:
-        """The sums in one line or two; "" when nothing was shown."""
+        """Render the sums in one line or two; "" if nothing was shown."""
         if not self._requests:
             return ""
         words = [

@@ -1,4 +1,4 @@
-"""What a terminal is shown: colours where they are wanted, text that cannot steer it, tables."""
+"""Terminal output: colours where they are wanted, text that cannot steer the terminal, tables."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ class Paint:
         self.colourful = colourful
 
     def __call__(self, colour: Colour, text: str) -> str:
-        """The text in that colour."""
+        """Return the text in that colour."""
         return f"\033[{_CODES[colour]}m{text}\033[0m" if self.colourful and text else text
 
 
 def is_colourful(stream: IO[str], environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether to colour what goes there: `NO_COLOR` says no, `FORCE_COLOR` yes, else terminals are."""
+    """Return whether to colour output: `NO_COLOR` says no, `FORCE_COLOR` yes, else terminals are coloured."""
     if environ.get("NO_COLOR") or environ.get("TERM") == "dumb":
         return False
     return bool(environ.get("FORCE_COLOR")) or stream.isatty()
 
 
 def paint_for(stream: IO[str]) -> Paint:
-    """The colours for a stream."""
+    """Return the colours for a stream."""
     return Paint(colourful=is_colourful(stream))
 
 
 def columns_of(stream: IO[str], *, most: int = 120) -> int:
-    """How wide a line there may be: the terminal's columns; `most` at most, and where it is no terminal."""
+    """Return the width of lines: the terminal's columns, at most `most`; `most` for what is no terminal."""
     try:
         return min(os.get_terminal_size(stream.fileno()).columns or most, most)
     except (OSError, ValueError):
@@ -58,26 +58,28 @@ def columns_of(stream: IO[str], *, most: int = 120) -> int:
 
 
 def harmless(text: str) -> str:
-    """Text that moves no cursor, sets no title, and hides or turns nothing; line feed and tab stay. Each character is
-    judged by itself, so that a text may be shown in pieces."""
+    """Return text that moves no cursor, sets no title, and hides or turns nothing; line feed and tab stay.
+
+    Each character is judged by itself, so a text may be shown in pieces.
+    """
     return text if text.isascii() and text.isprintable() else shown(text)
 
 
 def harmless_json(data: bytes) -> bytes:
-    """JSON with the values unchanged, in which no character can steer a terminal or turn its text."""
+    """Return JSON with the same values, in which no character can steer a terminal or turn its text."""
     if data.isascii() and b"\x7f" not in data:
         return data
     return data.decode("utf-8", "surrogateescape").translate(_AS_JSON).encode("utf-8", "surrogateescape")
 
 
 def clip(text: str, width: int) -> str:
-    """The text on one line of at most `width` characters."""
+    """Return the text on one line of at most `width` characters."""
     text = " ".join(harmless(text).split())
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def render_table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of equal length as aligned columns; "" at the end of a row costs nothing."""
+    """Render rows of equal length as aligned columns; "" at the end of a row takes no space."""
     rows = [[shown(cell).translate(_CELL) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
@@ -85,13 +87,13 @@ def render_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def say(text: str) -> None:
-    """Write to standard output at once."""
+    """Print to standard output at once."""
     sys.stdout.write(text)
     sys.stdout.flush()
 
 
 def hint(text: str) -> None:
-    """Write to standard error at once: what is no data."""
+    """Print to standard error at once: for what is not data."""
     sys.stdout.flush()
     sys.stderr.write(text)
     sys.stderr.flush()

@@ -1,1 +1,1 @@
-"""Which target is asked, and what comes next when it fails: decisions without I/O."""
+"""Decide which target is asked, and which one follows when it fails. No I/O."""

@@ -1,4 +1,4 @@
-"""One request's way along a chain: which target is asked, with what result, and what comes next. No I/O, no clock."""
+"""One request's way along a chain: which target is asked, with what result, and which one is next. No I/O, no clock."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Attempts(msgspec.Struct, eq=False):
     """The state of one request.
 
     Attributes:
-        attempts: the results of the targets so far, without the one that is being asked.
-        target: the one to ask.
+        attempts: the results of the targets so far, without the one being asked.
+        target: the target to ask.
         log: called with each decision, as one line.
-        meter: notes every request that is sent; None: nobody does.
+        meter: records every request that is sent, or None.
     """
 
     __repr__ = name_alone
@@ -59,10 +59,10 @@ class Attempts(msgspec.Struct, eq=False):
         return self._chain.targets[self._position]
 
     def before_send(self, outgoing: Outgoing) -> Callable[[Outgoing], Awaitable[None] | None] | None:
-        """What is told before this request is written.
+        """Return the callback to call before this request is written, if there is one.
 
         Raises:
-            TransportFailed: it must not be sent.
+            TransportFailed: the request must not be sent.
         """
         meter = self.meter
         if meter is None:
@@ -83,7 +83,7 @@ class Attempts(msgspec.Struct, eq=False):
             self._go(pick_first(self._candidates), says="")
 
     def sent(self, now: float) -> None:
-        """A request to the target is on its way; nothing new when it is the same one in another form."""
+        """Record that a request to the target was sent. The same request in another form counts once."""
         if self._is_under_way:
             return
         target = self._chain.targets[self._position]
@@ -99,12 +99,14 @@ class Attempts(msgspec.Struct, eq=False):
             self.meter.begin(target)
 
     def refused_form(self, failure: Failure) -> None:
-        """The target refused the form of the request, and is asked in another; that is the same try."""
+        """Record that the target refused the request's form and will be asked in another. This counts as the same
+        try.
+        """
         if self.meter is not None:
             self.meter.end("failed", failure)
 
     def unusable(self, reason: str, now: float) -> bool:
-        """The target cannot be asked at all; whether there is another one to ask."""
+        """Record that the target cannot be asked at all. Return whether there is another one."""
         self._skip(self.target.name, reason)
         if self._position + 1 == len(self._chain.targets):
             return False
@@ -120,17 +122,17 @@ class Attempts(msgspec.Struct, eq=False):
     def failed(
         self, failure: Failure, *, now: float, random: float, most_wait: float, should_retry: bool | None = None
     ) -> float | None:
-        """The request failed before anything of its answer was given out.
+        """Record that the request failed before any of its answer was passed on.
 
         Args:
             failure: the last event of its answer.
             now: seconds.
             random: from 0 to 1.
-            most_wait: seconds that are left of the request's time.
-            should_retry: the provider's own word.
+            most_wait: the seconds left of the request's time.
+            should_retry: the provider's own advice.
 
         Returns:
-            The seconds to wait before `target` is asked, which may be another one now; None: the failure stands.
+            The seconds to wait before `target`, which may have changed, is asked, or None if the failure stands.
         """
         self._settle("failed", failure, now)
         self._look(now)
@@ -160,7 +162,7 @@ class Attempts(msgspec.Struct, eq=False):
         return None
 
     def ended(self, end: Event, now: float) -> None:
-        """The answer, of which something was given out, ended so. A second word changes nothing."""
+        """Record the end of an answer of which something was passed on. A second call changes nothing."""
         if not self._is_under_way:
             return
         if type(end) is Finish:
@@ -170,7 +172,7 @@ class Attempts(msgspec.Struct, eq=False):
             self._note(f"{end.kind} stands: something of the answer was given out")
 
     def abandoned(self, now: float) -> None:
-        """Nobody waits for the answer any more."""
+        """Record that the caller no longer waits for the answer."""
         if self._is_under_way and self._standing is not None:
             self._standing.breaker.abandoned(begun=self._begun)
             self._is_under_way = False
@@ -181,7 +183,7 @@ class Attempts(msgspec.Struct, eq=False):
     # ------------------------------------------------------------ inside
 
     def _settle(self, outcome: Outcome, end: Finish | Failure, now: float) -> None:
-        """The request that is under way is over."""
+        """End the current request."""
         standing, meter, begun, self._is_under_way = self._standing, self.meter, self._begun, False
         assert standing is not None
         failure = end if type(end) is Failure else None
@@ -201,7 +203,7 @@ class Attempts(msgspec.Struct, eq=False):
         self.attempts.append(Attempt(name, outcome, reason, kind, status, now - begun, end.usage, end.cost))
 
     def _look(self, now: float) -> None:
-        """How the chain's targets stand now."""
+        """Return the chain's targets with their current health."""
         self._candidates = [
             Candidate(
                 target.name,
@@ -232,8 +234,10 @@ class Attempts(msgspec.Struct, eq=False):
 
 
 def before_the_answer(attempts: Sequence[Attempt]) -> str:
-    """What came before the attempt that answered, in words: `lab/m failed (connection); ollama/granite4 answered`; ""
-    where the first one answered, or none did."""
+    """Describe the attempts before the one that answered: `lab/m failed (connection); ollama/granite4 answered`.
+
+    Return "" if the first one answered, or none did.
+    """
     if len(attempts) < 2 or attempts[-1].outcome != "answered":
         return ""
     told = (f"{one.target} {one.outcome}{f' ({one.kind})' if one.kind else ''}" for one in attempts[:-1])

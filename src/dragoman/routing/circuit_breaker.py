@@ -1,10 +1,10 @@
-"""A circuit breaker for one target. Pure: times come in as numbers.
+"""A circuit breaker for one target. Pure: times are arguments.
 
-Failures count that say something of the target's health: also those in the middle of an answer, never those that a
-client's request brought upon itself. It opens after some in a row, or when too many of the last seconds' answers
-failed. While it is open the target is passed over, if there is another; then one request is let through as a probe,
-and its end decides. Of another machine's breaker it may be told; that opens this one, and no word closes it or keeps it
-open. A target that asks for a pause (429 with a time) is passed over for that long, and it is no fault.
+It counts failures that concern the target's health, those in the middle of an answer too, but not those that a client's
+request caused. It opens after several failures in a row, or when too many of the last seconds' answers failed. While it
+is open, the target is skipped if there is another. Later one request is let through as a probe, and its result decides.
+Another machine's breaker may report that it opened; that opens this one, but no report closes it or keeps it open. A
+target that asks for a pause (429 with a time) is skipped for that time, which does not count as a failure.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Change: TypeAlias = Literal["opened", "healed"]
 class CircuitBreaker:
     """The health of one target.
 
-    Every request to it is announced by `begin` and settled by one of `succeeded`, `failed`, `abandoned`.
+    `begin` announces every request to it; one of `succeeded`, `failed`, `abandoned` settles the request.
 
     Attributes:
-        openings: how often it has opened by what was seen here.
-        is_told: it is open by somebody's word, which nothing here has borne out.
+        openings: how often it has opened by its own observations.
+        is_told: it is open by another machine's report only.
     """
 
     __slots__ = (
@@ -65,22 +65,22 @@ class CircuitBreaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether it opened and did not heal yet."""
+        """Whether it has opened and not closed yet."""
         return self._opened is not None
 
     def admits(self, now: float) -> bool:
-        """Whether a request may go to the target: always, as a probe, or not now."""
+        """Return whether a request may go to the target now, as an ordinary one or as a probe."""
         if now < self._rests_until:
             return False
         return self._opened is None or (now >= self._open_until and self._probe is None)
 
     def begin(self, now: float) -> None:
-        """A request goes to the target, admitted or not: the last one of a chain is always asked."""
+        """Record a request, admitted or not: the last target of a chain is always asked."""
         if self._opened is not None and now >= self._open_until and self._probe is None:
             self._probe = now
 
     def succeeded(self, now: float, *, begun: float) -> Change | None:
-        """A request that began at `begun` was answered to its end, or refused for what it is."""
+        """Record that a request begun at `begun` was answered completely, or refused for what it contains."""
         if self._probe is not None:
             self._settle(begun)
         self._in_a_row = 0
@@ -98,7 +98,7 @@ class CircuitBreaker:
         return "healed"
 
     def failed(self, failure: Failure, now: float, *, begun: float) -> Change | None:
-        """A request that began at `begun` failed, before its answer or in it."""
+        """Record that a request begun at `begun` failed, before or during its answer."""
         if failure.kind == "rate" and failure.retry_after is not None:
             self._rests_until = max(self._rests_until, now + min(failure.retry_after, LONGEST_WAIT))
         if failure.kind not in COUNTED:
@@ -121,10 +121,9 @@ class CircuitBreaker:
         return "opened"
 
     def told_open(self, now: float, *, age: float) -> bool:
-        """Another machine's breaker of this target opened so many seconds ago; whether this one opens, too.
+        """Take another machine's report that its breaker opened `age` seconds ago. Return whether this one opens too.
 
-        Then a probe decides, as if it had opened by itself. Where an answer came since, or words were wrong lately, it
-        does not open.
+        Then a probe decides, as usual. It does not open if an answer came since, or if reports proved wrong lately.
         """
         if self._opened is not None or now < self._believes_from:
             return False
@@ -136,7 +135,7 @@ class CircuitBreaker:
         return True
 
     def abandoned(self, *, begun: float) -> None:
-        """A request that began at `begun` was given up by its caller: it says nothing."""
+        """Record that the caller gave up a request begun at `begun`, which says nothing about the target."""
         self._settle(begun)
 
     def _settle(self, begun: float) -> None:
@@ -151,7 +150,7 @@ class CircuitBreaker:
         self._failures[self._second % _WINDOW] += failed
 
     def _go_on(self, second: int) -> None:
-        """Forget the seconds that are over."""
+        """Forget the seconds that have passed."""
         for passed in range(self._second + 1, min(second, self._second + _WINDOW) + 1):
             self._answers[passed % _WINDOW] = self._failures[passed % _WINDOW] = 0
         if second > self._second + _WINDOW:

@@ -1,7 +1,7 @@
-"""What happened so far → ask the next target, ask this one again, or let the failure stand. Pure decisions.
+"""Decide after a failure: ask the next target, ask this one again, or let the failure stand. Pure.
 
-Only failures before anything of the answer was given out come here: after that a failure stands, for a second model's
-words must never be spliced onto the first's.
+Only failures before the first event of an answer come here. After that a failure stands, because a second model's words
+must never be joined to the first's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOVES: Final[frozenset[FailureKind]] = frozenset(
 
 @final
 class Candidate(msgspec.Struct, frozen=True):
-    """A target of a chain as a decision sees it. `context` in tokens; `is_admitted`: its circuit breaker lets it."""
+    """A target of a chain. `context` is in tokens; `is_admitted`: its circuit breaker admits a request."""
 
     name: str
     context: int | None = None
@@ -35,7 +35,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 @final
 class Move(msgspec.Struct, frozen=True):
-    """Ask the candidate at `position`; those at `skipped` are passed over."""
+    """Ask the candidate at `position`; skip those at `skipped`."""
 
     position: int
     skipped: tuple[int, ...]
@@ -44,7 +44,7 @@ class Move(msgspec.Struct, frozen=True):
 
 @final
 class Wait(msgspec.Struct, frozen=True):
-    """Ask the same one again after so many seconds."""
+    """Ask the same target again after some seconds."""
 
     seconds: float
     reason: str
@@ -52,7 +52,7 @@ class Wait(msgspec.Struct, frozen=True):
 
 @final
 class Stop(msgspec.Struct, frozen=True):
-    """The failure stands."""
+    """Let the failure stand."""
 
     reason: str
 
@@ -61,7 +61,7 @@ Decision: TypeAlias = Move | Wait | Stop
 
 
 def pick_first(candidates: Sequence[Candidate]) -> Move:
-    """The first candidate that is admitted; the last one always is."""
+    """Return the first candidate that is admitted. The last one always is."""
     position = next((number for number, one in enumerate(candidates) if one.is_admitted), len(candidates) - 1)
     return Move(position, tuple(range(position)), "first that is admitted" if position else "first")
 
@@ -77,16 +77,16 @@ def decide(
     random: float,
     should_retry: bool | None = None,
 ) -> Decision:
-    """What to do about a failure before the first event of an answer.
+    """Decide what follows a failure before the first event of an answer.
 
     Args:
         candidates: the chain, in the order in which it is asked.
-        position: of the one that failed.
-        attempts: requests that were sent so far, to any of them.
-        tries: those that were sent to this one in a row.
-        retries: how often one may be asked again at most.
+        position: the candidate that failed.
+        attempts: the requests sent so far, to all candidates.
+        tries: the requests sent to this candidate in a row.
+        retries: the most retries of one candidate.
         random: from 0 to 1.
-        should_retry: the provider's own word.
+        should_retry: the provider's own advice.
     """
     after = _next(failure, candidates, position)
     if isinstance(after, Move):
@@ -101,7 +101,7 @@ def decide(
 
 
 def _next(failure: Failure, candidates: Sequence[Candidate], position: int) -> Move | str:
-    """The next candidate, or why there is none."""
+    """Return the next candidate, or why there is none."""
     rest = range(position + 1, len(candidates))
     if not rest:
         return "no target is left"
@@ -124,12 +124,15 @@ def _picked(candidates: Sequence[Candidate], numbers: Sequence[int], position: i
 
 
 def _tokens_needed(failure: Failure, failed: Candidate) -> int | None:
-    """More than so many tokens must fit: those that the request has, where the failure says so, else the limit."""
+    """Return the number of tokens that the next candidate's context must exceed.
+
+    It is the request's size if the failure reports it, else the failed candidate's limit.
+    """
     overflow = read_overflow(failure.message)
     figures = [figure for figure in (overflow.asked, overflow.limit or failed.context) if figure is not None]
     return max(figures, default=None)
 
 
 def _is_of_the_target(failure: Failure) -> bool:
-    """A bad request that would be a good one elsewhere: its server knows no tools, or is no longer there."""
+    """Return whether another target may accept the request: this server supports no tools, or no longer exists."""
     return refuses_tools(failure) or (failure.status is not None and 300 <= failure.status < 400)

@@ -1,7 +1,7 @@
-"""Meters: they note each physical request to a provider, before its first byte and at its end.
+"""Meters record each physical request to a provider, before its first byte and at its end.
 
-A request of a client makes one `Meter`, which goes along with its `Attempts`. Without one nothing is told, and nothing
-is done for it. A model is asked in one attempt after the other, so a meter has one attempt under way at most.
+A client's request has one `Meter`, which accompanies its `Attempts`. Without one nothing is recorded, at no cost.
+Attempts follow each other, so a meter has at most one under way.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from dragoman.types import Outcome, Usage
 
 
 class Meter(Protocol):
-    """What a meter notes of one client's request.
+    """Records the attempts of one client's request.
 
     Attributes:
-        grown: characters of the answer so far, in the current attempt; the reader of the answer counts them.
-        usage: what the provider has reported of it so far, None when nothing. The last word stands at its end.
-        uncounted: events that came behind all that `grown` and `usage` tell of: the last ones, since most attempts end
-            so that nobody asks how much came.
-        headers: of the answer, names in lower case.
-        is_limited: something is to be set apart before a request is sent: `admit` is to be called.
-        has_refused: what was asked last was not sent, for a reason of our own: it says nothing of the target.
+        grown: characters of the current attempt's answer so far; the reader of the answer counts them.
+        usage: the usage that the provider has reported so far, or None. The last report is final.
+        uncounted: the last events, not yet counted in `grown` and `usage`, because most attempts end so that the count
+            is not needed.
+        headers: the answer's headers, names in lower case.
+        is_limited: a quota applies, so `admit` must be called before a request is sent.
+        has_refused: the last request was not sent for a reason of our own, which says nothing about the target.
     """
 
     is_limited: bool
@@ -36,42 +36,47 @@ class Meter(Protocol):
     headers: Mapping[str, str]
 
     def begin(self, target: Target) -> None:
-        """This target is asked next."""
+        """Record the next target."""
         ...
 
     def admit(self, outgoing: Outgoing) -> None:
-        """A connection for this request is about to be looked for: set apart what it may cost. `send` does it where
-        nobody called this.
+        """Reserve what a request may cost, before a connection is looked for. If it is not called, `send` does it.
 
         Raises:
-            TransportFailed: it must not be sent.
+            TransportFailed: the request must not be sent.
         """
         ...
 
     def send(self, outgoing: Outgoing) -> Awaitable[None] | None:
-        """Its first byte is about to be written: for a pool again where a kept connection died. Has the form of
-        `BeforeSend`: when it, or what it gives, raises `TransportFailed` nothing is written."""
+        """Record that a request's first byte is about to be written, also when a pool sends it again on a new
+        connection.
+
+        It has the form of `BeforeSend`: if it, or the awaitable that it returns, raises `TransportFailed`, nothing is
+        written.
+        """
         ...
 
     def close(self) -> None:
-        """The client's request is over, however it ended."""
+        """End the client's request, whatever its outcome."""
         ...
 
     def end(self, outcome: Outcome, told: Finish | Failure | None) -> None:
-        """What was sent has ended so; `told`: the last event of its answer. Nothing when nothing was sent."""
+        """Record the outcome of the attempt under way, if there is one. `told` is the last event of its answer."""
         ...
 
 
 class Counted(Protocol):
-    """What counts events."""
+    """The part of a meter that counts events."""
 
     grown: int
     usage: Usage | None
 
 
 def count_text(meter: Counted, events: Sequence[Event]) -> None:
-    """Tell a meter how much the model wrote in these events, and what it is said to have used. In the midst of an
-    answer all of them have a text, which costs a step of a comprehension each."""
+    """Add the length of the text in these events, and the usage they report, to a meter.
+
+    In the middle of an answer all events have a text; then each costs one step of a comprehension.
+    """
     try:
         meter.grown += len("".join([event.text for event in events]))  # type: ignore[union-attr]
         return

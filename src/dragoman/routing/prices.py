@@ -1,4 +1,6 @@
-"""What a response costs: the provider's own report (it comes in the stream), the user's prices, the price catalogue."""
+"""Compute what a response costs: by the provider's own report (in the stream), the user's prices, the price
+catalogue.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _PROBE: Final = 1_000  # tokens: below all steps of prices
 
 
 class Prices:
-    """Looks prices up. The catalogue is the extra `prices` (`genai-prices`); without it only the user's prices hold."""
+    """Looks prices up. The catalogue is the extra `prices` (`genai-prices`); without it only the user's prices
+    apply.
+    """
 
     __slots__ = ("_calculate", "_config", "_unpriced")
 
@@ -29,7 +33,7 @@ class Prices:
         self._calculate: Callable[..., Any] | bool | None = False  # False: not looked for yet
 
     def cost(self, target: str, usage: Usage) -> Cost | None:
-        """US dollars for a usage; None when no price is known or the tokens were not reported."""
+        """Return the US dollars of a usage, or None if no price is known or the tokens were not reported."""
         if usage.input is None or usage.output is None:
             return None
         price = self._config.prices.get(target)
@@ -38,12 +42,14 @@ class Prices:
         return self._from_catalogue(target, usage)
 
     def load(self) -> None:
-        """Load the catalogue, where it is not yet: it takes half a second."""
+        """Load the catalogue if it is not loaded yet. This takes half a second."""
         if self._calculate is False:
             self._calculate = _load()
 
     def per_million(self, target: str) -> tuple[Decimal, Decimal] | None:
-        """US dollars for a million tokens of input, and of output, of a short request; None when no price is known."""
+        """Return the US dollars per million tokens of input and output for a short request, or None if no price is
+        known.
+        """
         read = self.cost(target, Usage(input=_PROBE, output=0))
         written = self.cost(target, Usage(input=0, output=_PROBE))
         if read is None or written is None:
@@ -51,8 +57,10 @@ class Prices:
         return read.usd * _MILLION / _PROBE, written.usd * _MILLION / _PROBE
 
     def may_know(self, target: str) -> bool:
-        """Whether the catalogue could know a target: it has no servers of one's own, but for those that a catalogued
-        provider's requests go through."""
+        """Return whether the catalogue could know a target.
+
+        It has no self-hosted servers, except those through which a catalogued provider's requests go.
+        """
         name, _ = split_target(target)
         provider = self._config.catalog.providers.get(name)
         if provider is None or provider.local:
@@ -85,14 +93,16 @@ class Prices:
 
 
 def _addresses(provider: Provider) -> list[str]:
-    """Where the price catalogue may know a provider: at its address, else at the one that a provider of its name has
-    by itself, because an address of the user's is most often a proxy before it."""
+    """Return the addresses under which the catalogue may know a provider.
+
+    These are its own, then the standard one of a provider of its name, because a user's address is usually a proxy.
+    """
     named = load_catalog().providers.get(provider.name)
     return list(dict.fromkeys(one.base_url for one in (provider, named) if one is not None and one.base_url))
 
 
 def _is_public(url: str) -> bool:
-    """Whether an address may belong to a server that others use too: `localhost` and `10.0.0.5` do not."""
+    """Return whether an address may belong to a public server; `localhost` and `10.0.0.5` do not."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_global

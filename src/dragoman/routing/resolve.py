@@ -1,4 +1,4 @@
-"""A target's name, or a route's, → its `Chain` of targets."""
+"""Resolve the name of a target or a route into its `Chain` of targets."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def resolve_chain(
     tools: ToolsMode | None = None,
     retries: int | None = None,
 ) -> Chain:
-    """All that answers to a name: `provider/model`, or a route.
+    """Return the targets that answer to a name: `provider/model`, or a route.
 
     Args:
-        name: as the caller has it, a route's alias too; the route `"*"` answers to every name without "/" that no
-            other route has. Several: in the order in which they are tried.
+        name: as the caller has it; may be a route's alias. The route `"*"` answers to every name without "/" that no
+            other route has. Several names are tried in their order.
         strict: whether the first deviation fails; None uses the configuration's setting.
-        tools: the way to ask for tools; None uses the configuration's setting.
+        tools: how tools are requested; None uses the configuration's setting.
         retries: how often a target is asked again; None uses the configuration's setting.
 
     Raises:
         UsageError: no such provider or route; names the nearest.
-        ConfigError: the key of its target cannot be read, or those of all.
+        ConfigError: the key of its target, or the keys of all its targets, cannot be read.
     """
     if isinstance(name, tuple):
         route = RouteConfig(targets=tuple(target for one in name for target in _targets_of(one, config)))
@@ -72,10 +72,10 @@ def resolve_chain(
 def _targets(
     route: RouteConfig, config: Config, *, strict: Strictness | None, tools: ToolsMode | None
 ) -> tuple[tuple[Target, ...], tuple[tuple[str, str], ...]]:
-    """The targets of a route that can be asked, and of the others the name and the reason.
+    """Return the usable targets of a route, and the name and reason of each other one.
 
     Raises:
-        ConfigError: none can be.
+        ConfigError: none is usable.
     """
     targets: list[Target] = []
     problems: list[ConfigError] = []
@@ -92,7 +92,7 @@ def _targets(
 
 
 def _named(name: str, config: Config) -> str:
-    """A name as the caller has it → a route's, or `provider/model`; of one server alone it is the model's."""
+    """Return the route or `provider/model` that a name stands for. With a single server it may be a model's name."""
     if config.only_provider and not name.startswith(f"{config.only_provider}/"):
         return f"{config.only_provider}/{name}"
     return config.aliases.get(name, name)
@@ -106,7 +106,7 @@ def _route(name: str, config: Config) -> RouteConfig:
 
 
 def refuse_name(name: str, config: Config) -> NoReturn:
-    """Refuse a name that is neither a target's nor a route's. Raises UsageError: names the nearest."""
+    """Raise UsageError for a name that is neither a target's nor a route's. It names the nearest."""
     refuse_address(name)
     near = nearest(name, (*config.routes, *config.catalog.providers))
     raise UsageError(f"expected provider/model or the name of a route, got {name[:80]!r}{near}")
@@ -118,14 +118,14 @@ def _targets_of(name: str, config: Config) -> tuple[str, ...]:
 
 
 def resolve(name: str, config: Config, *, strict: Strictness | None = None, tools: ToolsMode | None = None) -> Target:
-    """The target of that name, or the first of a route's that can be asked. Arguments and errors as `resolve_chain`."""
+    """Return the target of that name, or the first usable one of a route. Arguments and errors as `resolve_chain`."""
     return resolve_chain(name, config, strict=strict, tools=tools).targets[0]
 
 
 def _target(
     name: str, route: RouteConfig, config: Config, *, strict: Strictness | None, tools: ToolsMode | None
 ) -> Target:
-    """A target as a route asks it."""
+    """Return a target with the settings of a route."""
     provider_name, model_id = split_target(name)
     provider = config.catalog.provider(provider_name)
     model = config.model(name) or _NO_MODEL_CONFIG
@@ -161,7 +161,7 @@ def _target(
 
 
 def with_defaults(request: Request, target: Target) -> Request:
-    """A request with the target's options where it names none of its own."""
+    """Return the request with the target's options where it sets none of its own."""
     params = request.params
     changes = {name: option for name, option in target.options.items() if getattr(params, name) in _UNSET}
     if changes:
@@ -170,6 +170,6 @@ def with_defaults(request: Request, target: Target) -> Request:
 
 
 def at_address(target: Target, base_url: str, key: Secret | None) -> Target:
-    """The same target at a server that was started for it."""
+    """Return the target at the address of a server that was started for it."""
     provider: Provider = msgspec.structs.replace(target.provider, base_url=base_url)
     return msgspec.structs.replace(target, provider=provider, key=key)

@@ -1,9 +1,9 @@
-"""Whether and when the same target is asked again. Pure: times and randomness come in as numbers.
+"""Decide whether and when the same target is asked again. Pure: times and randomness are arguments.
 
-A failure that another try may mend is tried again after the wait that the provider names, else after an exponential
-one with jitter. A wait of more than a minute is nobody's to sit through here: the failure goes to the caller at once,
-with the wait in it. What may not be retried at all: a wrong request, a missing key, a spent quota, a prompt that is too
-long. And a `Budget` bounds the load that retries add, so that a provider in trouble is not buried by them.
+A failure that another try may mend is retried after the wait that the provider names, else after an exponential wait
+with jitter. A wait above one minute is not waited for: the failure goes to the caller at once and contains the wait.
+Not retried are a wrong request, a missing key, a spent quota and a prompt that is too long. A `Budget` bounds the load
+that retries add, so that they do not bury a provider in trouble.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ RETRY_FLOOR: Final = 3
 def pick_delay(
     failure: Failure, *, tries: int, random: float, is_local: bool = False, should_retry: bool | None = None
 ) -> float | str:
-    """The seconds to wait before the same target is asked again, or why it is not.
+    """Return the seconds to wait before the same target is asked again, or why it is not.
 
     Args:
         failure: of the last try.
         tries: how often the target was asked, 1 or more.
         random: from 0 to 1, for the jitter.
-        is_local: a server on this machine that refuses connections does not run.
-        should_retry: the provider's own word (`x-should-retry`); None when it has none.
+        is_local: a server on this machine; if it refuses connections it is not running.
+        should_retry: the provider's own advice (`x-should-retry`), or None.
     """
     if should_retry is False:
         return "the provider says not to try again"
@@ -59,7 +59,7 @@ def pick_delay(
 
 
 def refuses_retry(failure: Failure, *, is_local: bool = False) -> str:
-    """Why no second try would mend this; "" when one may."""
+    """Return why a second try cannot mend this failure, or "" if it may."""
     if failure.kind not in RETRYABLE:
         return f"another try does not mend {failure.kind}"
     if failure.code in _SETTLED_CODES or (failure.code == "refused" and is_local):
@@ -72,7 +72,7 @@ def refuses_retry(failure: Failure, *, is_local: bool = False) -> str:
 
 
 class Budget:
-    """Requests and retries of one target, second by second. Both sums err to the safe side by up to a second."""
+    """Counts requests and retries of one target per second. Both sums err on the safe side by up to a second."""
 
     __slots__ = ("_requests", "_retries", "_second")
 
@@ -82,13 +82,13 @@ class Budget:
         self._second = 0
 
     def note_request(self, now: float) -> None:
-        """A request is sent that is no retry; `now` in seconds of any clock that only goes forward."""
+        """Record a request that is not a retry. `now` is seconds of a monotonic clock."""
         if int(now) != self._second:
             self._advance(now)
         self._requests[self._second % (WINDOW + 1)] += 1
 
     def take(self, now: float) -> bool:
-        """Whether a retry may be sent; it is counted then."""
+        """Return whether a retry may be sent; if so, count it."""
         self._advance(now)
         oldest = (self._second + 1) % (WINDOW + 1)
         requests = sum(self._requests) - self._requests[oldest]

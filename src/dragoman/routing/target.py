@@ -1,4 +1,4 @@
-"""`provider/model` → all that is needed to ask it."""
+"""The target of a request: everything that is needed to ask `provider/model`."""
 
 from __future__ import annotations
 
@@ -23,15 +23,20 @@ _THE_CLIENTS: Final = frozenset({"cache"})
 class Target(msgspec.Struct, frozen=True):
     """A provider, a model and a key.
 
-    `dialect` is the provider's, with the model's own differences over it. `policy` is how answers are treated, from
-    the route, the provider's table and the model's. `options`: parameters, by their names in `Params`, where a request
-    names none of its own.
-    `tools`: the way to ask for them; `tools_required` False: rather no tools than no answer; `refuses_tools`: they
-    are known to be refused natively. `thinking`: what of the thinking of earlier answers it gets. `client_login`: a
-    client of its protocol may bring its own login in place of `key`. `tool_policy`: what becomes of tools that it does
-    not know. `digest` names the weights, where the server has told; a proof of other weights does not count. `bounds`:
-    of its answers. `name` (`provider/model`) and `keeps_bytes` follow from the others: nothing of a request in its
-    protocol, or of an answer, need be changed.
+    Attributes:
+        dialect: the provider's, overridden by the model's own differences.
+        policy: how answers are treated, from the route, the provider's table and the model's.
+        options: parameters, by their names in `Params`, used where a request sets none of its own.
+        tools: how tools are requested.
+        tools_required: False: an answer without tools is better than none.
+        refuses_tools: the target is known to refuse native tools.
+        thinking: which thinking of earlier answers it gets.
+        client_login: a client of its protocol may use its own login in place of `key`.
+        tool_policy: what happens to tools that it does not support.
+        digest: identifies the weights, if the server reports it; a proof of other weights does not count.
+        bounds: of its answers.
+        name: `provider/model`.
+        keeps_bytes: requests and answers in its protocol need no change.
     """
 
     provider: Provider
@@ -66,17 +71,18 @@ class Target(msgspec.Struct, frozen=True):
         msgspec.structs.force_setattr(self, "keeps_bytes", keeps)
 
     def secrets(self) -> tuple[str, ...]:
-        """What is sent to this provider and is nobody else's business: its key, and what its table adds to requests."""
+        """The values that only this provider may see: its key, and the secrets that its table adds to requests."""
         key = () if self.key is None else (self.key.reveal(),)
         return (*key, *self.provider.headers.values(), *self.provider.query.values())
 
 
 @final
 class Chain(msgspec.Struct, frozen=True):
-    """What answers to a name: a target, or a route's targets in the order that its configuration has.
+    """The targets that answer to a name: one, or a route's in the configured order.
 
-    `unusable`: targets of the route that cannot be asked, each with the reason. `retries`: how often one target is
-    asked again at most.
+    Attributes:
+        unusable: targets of the route that cannot be asked, each with the reason.
+        retries: the most retries of one target.
     """
 
     name: str

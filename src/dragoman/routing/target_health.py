@@ -1,4 +1,4 @@
-"""What one client knows of its targets' health: a circuit breaker and a budget of retries for each."""
+"""One client's knowledge of its targets' health: a circuit breaker and a retry budget for each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KEPT: Final = 1_024
 
 @final
 class Health:
-    """Of one target."""
+    """The health of one target."""
 
     __slots__ = ("breaker", "budget")
 
@@ -24,10 +24,10 @@ class Health:
 
 @final
 class HealthTable:
-    """Of all targets that were asked.
+    """The health of all targets that were asked.
 
     Attributes:
-        looks: how often it was asked for one.
+        looks: the number of look-ups.
     """
 
     __slots__ = ("_of", "looks")
@@ -37,19 +37,19 @@ class HealthTable:
         self.looks: int = 0
 
     def openings(self, target: str) -> int:
-        """How often a target's circuit breaker has opened by what was seen here, if it is open now; else 0."""
+        """Return how often a target's open circuit breaker has opened by its own observations; 0 if it is closed."""
         found = self._of.get(target)
         if found is None or not found.breaker.is_open or found.breaker.is_told:
             return 0
         return found.breaker.openings
 
     def is_open(self, target: str) -> bool:
-        """Whether a target's circuit breaker is open; one that was not asked has none."""
+        """Return whether a target's circuit breaker is open. A target that was never asked has none."""
         found = self._of.get(target)
         return found is not None and found.breaker.is_open
 
     def of(self, target: str) -> Health:
-        """The standing of a target; a new one has none of the past."""
+        """Return the health of a target; a new one starts without history."""
         self.looks += 1
         found = self._of.get(target)
         if found is None:

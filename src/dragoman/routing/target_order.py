@@ -1,4 +1,4 @@
-"""Which targets of a route may be asked, and in which order: by what validation has shown, by price, by speed. Pure."""
+"""Order the targets of a route: by validation, price or speed. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ANSWER_TOKENS: Final = 300
 
 @final
 class Facts(msgspec.Struct, frozen=True):
-    """What is known of a target. `price`: US dollars for one and the same request; None: not known."""
+    """The facts about a target. `price`: US dollars for one reference request, or None."""
 
     proof: Proof | None = None
     price: Decimal | None = None
@@ -28,7 +28,9 @@ _NOTHING: Final = Facts()
 
 @final
 class TargetOrder(msgspec.Struct, frozen=True):
-    """A chain as it is asked now. `passed_over`: (target, reason); `is_unproven`: no target is proven, so all stay."""
+    """A chain in the order in which it is asked. `passed_over`: (target, reason); `is_unproven`: no target is proven,
+    so all stay.
+    """
 
     chain: Chain
     passed_over: tuple[tuple[str, str], ...] = ()
@@ -36,14 +38,14 @@ class TargetOrder(msgspec.Struct, frozen=True):
 
 
 def line_up(chain: Chain, facts: Mapping[str, Facts]) -> TargetOrder:
-    """Put a chain's targets in order, and leave out those that may not be asked.
+    """Order a chain's targets, and leave out those that may not be asked.
 
     Args:
         chain: as configured.
         facts: by target's name.
 
     Returns:
-        The lineup; its chain has no targets when none is proven and none may be asked without.
+        The order. Its chain is empty if no target is proven and none may be asked without a proof.
     """
     targets = sorted(chain.targets, key=lambda target: _rank(chain, facts.get(target.name, _NOTHING)))  # stable
     if not chain.only_validated:
@@ -56,7 +58,7 @@ def line_up(chain: Chain, facts: Mapping[str, Facts]) -> TargetOrder:
 
 
 def _rank(chain: Chain, facts: Facts) -> tuple[float, ...]:
-    """The less, the earlier."""
+    """Return the sort key; smaller comes earlier."""
     proof = facts.proof
     match chain.order:
         case "declared":
@@ -70,14 +72,14 @@ def _rank(chain: Chain, facts: Facts) -> tuple[float, ...]:
 
 
 def _share(proof: Proof | None) -> float:
-    """Of the probes that were decided, those that passed."""
+    """Return the share of decided probes that passed."""
     verdicts = [result.verdict for result in proof.probes.values()] if proof is not None else []
     decided = [verdict for verdict in verdicts if verdict != "error"]
     return decided.count("passed") / len(decided) if decided else 0.0
 
 
 def _seconds(proof: Proof | None) -> float:
-    """How long an answer of usual length takes; infinity when that was not measured."""
+    """Return how long an answer of usual length takes; infinity if that was not measured."""
     if proof is None or proof.first_event is None or not proof.tokens_per_second:
         return float("inf")
     return proof.first_event + _ANSWER_TOKENS / proof.tokens_per_second

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the action."""
     config = load_settings(options)
     if config.server.state is None or not config.ledger.enabled:
         raise ConfigError("expected a ledger to count by: server.state, and ledger.enabled")
@@ -118,7 +118,7 @@ def _set(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
 
 
 def _warn_of_scope(quota: Quota, config: Config) -> None:
-    """Say it where no key has the name of the quota: it may be misspelt."""
+    """Warn if no key has the name in a quota's scope: it may be misspelt."""
     kind, _, name = quota.place.partition(":")
     if kind != "key" or name == "*" or name in config.virtual_keys:
         return

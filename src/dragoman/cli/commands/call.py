@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_prompt(options: argparse.Namespace, config: Config) -> None:
-    """A lone word that names a model is a forgotten prompt, not a question to another model.
+    """Refuse a lone word that names a model: the prompt was forgotten.
 
     Raises:
         UsageError: it is one.
@@ -113,10 +113,10 @@ async def _call(options: argparse.Namespace, question: Question, config: Config)
 
 
 async def _pick_target(client: AsyncClient) -> str:
-    """The model to ask when nobody named one.
+    """Return the model to ask if none was named.
 
     Raises:
-        UsageError: none that takes tools is known.
+        UsageError: no model with tools is known.
     """
     # Of this machine only: nobody pays for what was not asked for.
     picked = pick_default(one for one in await client.requester.models() if one.is_local)
@@ -131,7 +131,7 @@ async def _pick_target(client: AsyncClient) -> str:
 
 
 async def _advised(reply: Reply, client: AsyncClient, target: str) -> Reply:
-    """The reply; when its model is missing or takes no tools, the failure names some that do."""
+    """Return the reply. If its model is missing or supports no tools, the failure names some that do."""
     failure = reply.error
     if not isinstance(failure, Failure) or "/" not in target:
         return reply
@@ -145,9 +145,9 @@ async def _advised(reply: Reply, client: AsyncClient, target: str) -> Reply:
 
 @contextlib.asynccontextmanager
 async def _waiting(words: str) -> AsyncIterator[Callable[[], None]]:
-    """Tell a terminal that nothing has come yet, until what this gives is called.
+    """Show on a terminal that nothing has come yet, until the yielded function is called.
 
-    That takes the words off the line at once: whatever is written next shall stand there, and stay.
+    That function clears the line at once, so that whatever is written next starts there.
     """
     is_shown = False
 

@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _task(prompt: str, wish: Wish, config: Config, *, as_json: bool) -> int:
-    """One prompt without a person."""
+    """Run one prompt without a person."""
     from dragoman.agent.start import learn_window, make_agent, make_bench, open_session
     from dragoman.agent.ui.headless import Headless
     from dragoman.client import AsyncClient

@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the script, or what a script asks for."""
+    """Print the script, or the candidates that a script asks for."""
     if options.candidates is not None:
         try:
             found = complete(options.candidates)

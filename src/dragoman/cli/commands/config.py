@@ -62,19 +62,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do the action."""
+    """Run the action."""
     options.config = options.config or options.file
     return _ACTIONS[options.action](options)
 
 
 def print_path(options: argparse.Namespace) -> int:
-    """`config path`."""
+    """Run `config path`."""
     say(f"{settings_file(options)}\n")
     return DONE
 
 
 def check(options: argparse.Namespace) -> int:
-    """`config check`: exit status 1 when something is wrong, a key that cannot be read included."""
+    """Run `config check`. The exit status is 1 if something is wrong, such as a key that cannot be read."""
     config = load_settings(options)
     if config.unread_keys:
         return complain(f"{config.path}: {'; '.join(config.unread_keys.values())}")
@@ -90,7 +90,7 @@ def check(options: argparse.Namespace) -> int:
 
 
 def show(options: argparse.Namespace) -> int:
-    """`config show`."""
+    """Run `config show`."""
     config = load_settings(options)
     shown = settings_object(config, os.environ)
     if options.json:
@@ -101,7 +101,7 @@ def show(options: argparse.Namespace) -> int:
 
 
 def init(options: argparse.Namespace) -> int:
-    """`config init`: only its owner can read the file."""
+    """Run `config init`. Only its owner can read the file."""
     path = settings_file(options)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -118,7 +118,7 @@ _ACTIONS: Final = {"path": print_path, "check": check, "show": show, "init": ini
 
 
 def settings_object(config: Config, environ: Mapping[str, str]) -> dict[str, Any]:
-    """The settings in force as plain values: providers that are configured or have a key, secrets masked."""
+    """Return the settings in force as plain values: providers that are configured or have a key, secrets masked."""
     providers = {}
     for name, provider in config.catalog.providers.items():
         mine = config.providers.get(name)
@@ -144,7 +144,7 @@ def settings_object(config: Config, environ: Mapping[str, str]) -> dict[str, Any
 
 
 def _plain(value: Any) -> Any:
-    """Structs as tables, without what is not set."""
+    """Return structs as tables, without unset fields."""
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.asdict(value)
     if isinstance(value, Mapping):
@@ -157,7 +157,7 @@ def _plain(value: Any) -> Any:
 
 
 def render_toml(tables: Mapping[str, Any]) -> str:
-    """Tables of tables as TOML; what lies deeper stands inline. Empty tables are left out."""
+    """Render tables of tables as TOML; deeper values stand inline. Empty tables are left out."""
     lines: list[str] = []
     for section, table in tables.items():
         has_one_level = section in ("server", "validate", "http")

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Beginning:
-    """Passes chunks on and keeps the first ones, to say what a body is that could not be read."""
+    """Passes chunks on and keeps the first ones, to describe a body that could not be read."""
 
     __slots__ = ("_chunks", "seen")
 
@@ -89,7 +89,7 @@ class _Beginning:
         self.seen = b""
 
     def passed(self) -> Iterator[bytes]:
-        """The chunks."""
+        """Yield the chunks."""
         for chunk in self._chunks:
             if len(self.seen) < _KEPT:
                 self.seen += chunk[:_KEPT]
@@ -97,7 +97,7 @@ class _Beginning:
 
 
 def decode(protocol: Protocol, options: argparse.Namespace, chunks: Iterator[bytes]) -> Iterator[list[Event]]:
-    """The events of the body, as its bytes come."""
+    """Yield the events of the body as its bytes come."""
     tools = load_tools(options.tools)
     if options.status >= 400:
         body = b"".join(chunks)

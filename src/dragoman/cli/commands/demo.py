@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _live(paint: Paint, width: int, *, with_bytes: bool) -> str:
-    """The model's part; gives what went wrong, "" when nothing did."""
+    """Run the model's part. Return what went wrong, or ""."""
     say(f"\n{_LIVE_HEADING}\n")
     hint("starting it…\n")
     progress = ProgressBar(is_terminal=sys.stderr.isatty())
@@ -80,7 +80,7 @@ def _live(paint: Paint, width: int, *, with_bytes: bool) -> str:
 
 
 async def _play_all(server: embedded.EmbeddedServer, paint: Paint, width: int, *, with_bytes: bool) -> list[str]:
-    """Play every leg; gives the protocols in which no call came."""
+    """Play every leg. Return the protocols in which no call came."""
     from dragoman.cli.demo_live import LEGS, play, target_of
     from dragoman.discovery.query_server import make_transport
 
@@ -104,7 +104,7 @@ async def _play_all(server: embedded.EmbeddedServer, paint: Paint, width: int, *
 
 
 async def say_how_to_use(ollama: Provider, transport: Transport, paint: Paint) -> str:
-    """How to use the Ollama server at its address; "" when none answers there."""
+    """Describe how to use the Ollama server at its address, or return "" if none answers there."""
     from dragoman.discovery.query_server import look
 
     found = await look(transport, ollama, key=None)
@@ -118,7 +118,7 @@ async def say_how_to_use(ollama: Provider, transport: Transport, paint: Paint) -
 
 
 class ProgressBar:
-    """How far a download is, on standard error: a bar in a terminal, else a line for each tenth."""
+    """The progress of a download on standard error: a bar in a terminal, else a line for each tenth."""
 
     __slots__ = ("_is_terminal", "_tenth")
 
@@ -127,7 +127,7 @@ class ProgressBar:
         self._tenth = -1
 
     def show(self, done: int, total: int) -> None:
-        """`done` of `total` bytes have come."""
+        """Show that `done` of `total` bytes have come."""
         share = done / total if total else 1.0
         words = f"{done / 1e6:.0f} of {total / 1e6:.0f} MB"
         if self._is_terminal:
@@ -139,7 +139,7 @@ class ProgressBar:
 
 
 def _next_steps(paint: Paint, seconds: float) -> str:
-    """What to type next, with how this program is called here; no line has more than 80 columns."""
+    """Describe what to type next, with the name this program has here; no line is longer than 80 columns."""
     program = _program()
     tools = (
         " \\\n      --tools docs/examples/tools.json --tool-choice any"
@@ -158,7 +158,7 @@ def _next_steps(paint: Paint, seconds: float) -> str:
 
 
 def _program() -> str:
-    """How this program is called: by its name where the shell finds it, else by its path."""
+    """Return how to call this program: by name if the shell finds it, else by path."""
     if shutil.which("dragoman"):
         return "dragoman"
     started = Path(sys.argv[0])

@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def render_finding(finding: Finding, paint: Paint) -> str:
-    """A finding in a line, its fix in another."""
+    """Render a finding on one line and its fix on another."""
     mark, colour = _MARKS[finding.level]
     line = f"{paint(colour, mark)} {harmless(f'{finding.subject}: {finding.text}')}\n"
     return line + (f"    {paint('bold', 'fix')} {finding.fix}\n" if finding.fix else "")

@@ -73,7 +73,7 @@ def _address(config: Config) -> tuple[str, int]:
 
 
 def _running(preset: Preset, config: Config) -> str | None:
-    """The address of a gateway that answers now: where the client looks, else where the configuration says."""
+    """Return the address of a gateway that answers now: where the client looks, else where the configuration says."""
     host, port = _address(config)
     for candidate in (preset.port, port):
         if candidate is not None and _is_gateway(host.strip("[]"), candidate):

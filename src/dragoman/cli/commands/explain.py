@@ -59,10 +59,10 @@ _SHOWN: Final = 3
 
 @final
 class Fate(msgspec.Struct, frozen=True):
-    """What becomes of one field; its path has `[]` for every item of a list.
+    """What happens to one field. Its path has `[]` for every item of a list.
 
-    `fate`: "sent" in its place, "elsewhere" (at `paths`), "changed" or "lost" (`why`), "implied": what is sent says it
-    without a field of its own, as a default or by its form.
+    `fate` is "sent" in its place, "elsewhere" (at `paths`), "changed" or "lost" (`why`), or "implied": the sent request
+    says it without a field of its own, as a default or by its form.
     """
 
     field: str
@@ -130,7 +130,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _render(body: bytes, source: ProtocolName, target: Target, path: str) -> tuple[str, Json, list[Deviation]]:
-    """The URL and the body that would be sent for a request, and what is said of it. Raises WireError: it is none."""
+    """Return the URL and body that would be sent for a request, with the deviations. Raises WireError for no
+    request.
+    """
     parsed = PROTOCOLS[source].parse_request(body, path=path)
     head = ClientHead(source, {})
     exchange = Exchange(target, with_defaults(parsed.request, target), new_id=new_id, head=head)
@@ -140,13 +142,13 @@ def _render(body: bytes, source: ProtocolName, target: Target, path: str) -> tup
 
 
 def _with_keys(config: Config) -> Config:
-    """The settings with a key for every provider: nothing is sent, so none is needed."""
+    """Return the settings with a key for every provider. Nothing is sent, so none is needed."""
     keys = {name: Secret("not sent") for name in config.catalog.providers}
     return msgspec.structs.replace(config, keys=keys | config.keys, unread_keys={})
 
 
 def fates_of(asked: Json, sent: Json, deviations: list[Deviation]) -> list[Fate]:
-    """What becomes of each field of a request that is sent in other words."""
+    """Return the fate of each field of a request."""
     at: dict[str, set[str]] = {}
     for path, value, _ in _leaves(sent):
         at.setdefault(path, set()).add(value)
@@ -167,7 +169,7 @@ def fates_of(asked: Json, sent: Json, deviations: list[Deviation]) -> list[Fate]
 def _fate(
     path: str, kind: str, values: list[str], at: dict[str, set[str]], places: dict[str, list[str]], told: _Told
 ) -> Fate:
-    """`kind`: the type of the object that the field stands in, where a deviation names that."""
+    """Return one field's fate. `kind` is the type of the object that contains the field, if a deviation names it."""
     said = told.of(path, kind)
     if kind:
         path = f"{path} <{kind}>"
@@ -187,10 +189,12 @@ def _fate(
 def find_unnamed(
     fates: list[Fate], asked: Json, deviations: list[Deviation], losses: Callable[[Json], list[Deviation]]
 ) -> list[Fate]:
-    """The fates, with those fields lost that a deviation names in other words: it goes when its field is left out.
+    """Return the fates, with those fields lost that a deviation names in other words.
+
+    A deviation names a field if it disappears when the field is left out.
 
     Args:
-        losses: what is said of a request; raises WireError for one that is none.
+        losses: returns the deviations of a request; raises WireError for no request.
     """
     lost = [each for each in deviations if each.code in _LOST]
     implied = [each for each in fates if each.fate == "implied"] if lost else []
@@ -207,7 +211,7 @@ def find_unnamed(
 
 
 def _without(value: Json, steps: Sequence[str]) -> Json:
-    """The value without what stands at a path."""
+    """Return the value without what stands at a path."""
     if isinstance(value, list) and steps[0] == "[]":
         return [_without(inner, steps[1:]) for inner in value] if steps[1:] else []
     if not isinstance(value, dict):
@@ -221,9 +225,10 @@ def _said(deviation: Deviation) -> str:
 
 
 class _Told:
-    """Which deviation tells of a field: one that spells its whole path tells of no other, else the last word decides.
+    """Finds the deviation that names a field: one that spells its whole path names no other, else the last word
+    decides.
 
-    Looked up by words, for a request may have thousands of fields and as many deviations.
+    It looks up by words, because a request may have thousands of fields and as many deviations.
     """
 
     def __init__(self, deviations: list[Deviation], paths: set[str]) -> None:
@@ -252,11 +257,11 @@ class _Told:
                     most[path], self._by_path[path] = len(said), number
 
     def names_kind(self, kind: str) -> bool:
-        """Whether a deviation names this type."""
+        """Return whether a deviation names this type."""
         return bool(kind) and _plain(kind) in self._by_kind
 
     def of(self, path: str, kind: str) -> Deviation | None:
-        """The first that tells of a field, or of the type of the object that it stands in."""
+        """Return the first deviation that names a field, or the type of the object that contains it."""
         numbers = [self._by_path.get(path), self._by_kind.get(_plain(kind)) if kind else None]
         numbers += [self._by_word.get(word) for word in self._words[path]]
         first = min((number for number in numbers if number is not None), default=None)
@@ -268,7 +273,7 @@ def _words_of(path: str) -> list[str]:
 
 
 def _stand_in(said: tuple[str, ...], words: list[str]) -> bool:
-    """Whether all words stand in these, in their order."""
+    """Return whether all words occur in these, in their order."""
     left = iter(words)
     return all(word in left for word in said)
 
@@ -282,7 +287,7 @@ def _plain(word: str) -> str:
 
 
 def _leaves(value: Json, path: str = "", kind: str = "", depth: int = 0) -> Iterator[tuple[str, str, str]]:
-    """Each value that is no object or list with anything in it: its path, its JSON text, the `type` of its object."""
+    """Yield each value that is not a filled object or list: its path, its JSON text, the `type` of its object."""
     if depth >= _DEEPEST or len(path) > _LONGEST_PATH:
         yield path, _json.to_text(value), kind
     elif isinstance(value, dict) and value:

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the action."""
     if options.action == "new" and options.name is None:
         return _unnamed(as_json=options.json)
     if options.action != "list" and options.name is None:
@@ -122,7 +122,7 @@ def _named(book: KeyBook, options: argparse.Namespace) -> int:
 
 
 def _placed(book: KeyBook) -> list[tuple[VirtualKey, str]]:
-    """All keys, and where each stands."""
+    """Return all keys, and where each stands."""
     return [*((key, _LEDGER) for key in book.list()), *((key, _MACHINE) for key in book.of_machine())]
 
 

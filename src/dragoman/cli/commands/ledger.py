@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do it."""
+    """Run the action."""
     folder = ledger_folder(options)
     if options.store is not None:
         folder = other_ledger(folder, options.store, "--store")

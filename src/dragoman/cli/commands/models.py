@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """List, or tell."""
+    """List models, or describe one."""
     config = load_settings(options)
     if options.action == "info":
         if not options.target:
@@ -121,7 +121,7 @@ def _list(word: str | None, options: argparse.Namespace, config: Config) -> int:
 
 
 def _wanted(named: str | None, config: Config, *, has_all: bool) -> list[Provider]:
-    """The providers whose models are listed: servers on this machine and the user's own come first."""
+    """Return the providers whose models are listed: servers on this machine and the user's own come first."""
     if named is not None:
         return [config.catalog.provider(named)]
     everyone = [one for one in config.catalog.providers.values() if one.retired is None]
@@ -140,7 +140,7 @@ def _wanted(named: str | None, config: Config, *, has_all: bool) -> list[Provide
 
 
 def _has_access(provider: Provider, config: Config) -> bool:
-    """Whether the user has a key for it, or configured it."""
+    """Return whether the user has a key for a provider, or configured it."""
     return provider.name in config.keys or provider.name in config.providers
 
 
@@ -195,7 +195,7 @@ def _info(target: str, config: Config, *, as_json: bool) -> int:
 
 
 def _failed(provider: Provider, failure: Failure) -> str:
-    """Why a server gave no list of models, and what to do where that is known."""
+    """Describe why a server gave no list of models, and what to do if that is known."""
     from dragoman.client.failure_words import key_words, start_words
 
     words = ""
@@ -207,7 +207,7 @@ def _failed(provider: Provider, failure: Failure) -> str:
 
 
 def look_around(providers: Iterable[Provider], config: Config) -> list[Found]:
-    """What those of these providers answer that must be asked."""
+    """Ask these providers for what must be asked, and return their answers."""
     asked = [provider for provider in providers if provider.base_url and config.only_server_knows(provider)]
     if not asked:
         return []
@@ -228,8 +228,10 @@ def look_around(providers: Iterable[Provider], config: Config) -> list[Found]:
 def model_object(
     model: Model, proof: Proof | None = None, price: tuple[Decimal, Decimal] | None = None
 ) -> dict[str, Any]:
-    """A model as plain values; None is not known. `proven` is None until it was validated. `price`: US dollars for a
-    million tokens."""
+    """Return a model as plain values; None is unknown.
+
+    `proven` is None until it was validated. `price` is US dollars per million tokens.
+    """
     return {
         "target": model.target,
         **msgspec.structs.asdict(model),
@@ -252,7 +254,7 @@ def _proof_object(model: Model, proof: Proof) -> dict[str, Any]:
 
 
 class _Proofs:
-    """The proofs that hold for models as they are now."""
+    """The proofs that apply to models as they are now."""
 
     __slots__ = ("_config", "_store")
 
@@ -266,12 +268,12 @@ class _Proofs:
         )
 
     def of(self, model: Model) -> Proof | None:
-        """The newest one."""
+        """Return the newest one, or None."""
         return proof_of(model, self._config.catalog.provider(model.provider), self._store)
 
 
 def _models_of(provider: Provider, found: list[Found]) -> tuple[Model, ...]:
-    """The models that no list has: those of a server on this machine, and our own."""
+    """Return the models that no catalogue lists: those of a server on this machine, and the embedded one."""
     told = next((one.models for one in found if one.provider.name == provider.name), ())
     return (*told, *(model for model in _OWN if model.provider == provider.name))
 
@@ -285,7 +287,7 @@ def _row(model: Model, proof: Proof | None, dollars: str) -> tuple[str, str, str
 
 
 def _dollars(model: Model, config: Config, prices: Prices) -> str:
-    """What a million tokens of input and of output cost."""
+    """Render the price of a million tokens of input and of output."""
     price = prices.per_million(model.target)
     if price is None:
         return "–" if config.catalog.provider(model.provider).local else "?"

@@ -81,7 +81,7 @@ def _upstream(server: str, config: Config) -> Upstream:
 
 
 class _Cases:
-    """Writes exchanges, and says a line of each."""
+    """Writes exchanges, and prints a line for each."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -91,7 +91,7 @@ class _Cases:
         self._problem = ""
 
     def keep(self, exchange: Exchange) -> None:
-        """Write one."""
+        """Write one exchange."""
         with self._lock:
             try:
                 place, reply = write_case(exchange, self._folder, self._number)
@@ -104,7 +104,7 @@ class _Cases:
             hint(f"{place}  {clip(exchange.path.partition('?')[0], 60)}  {exchange.status}{_told(exchange, reply)}\n")
 
     def end(self) -> int:
-        """Say what was recorded; gives the exit status."""
+        """Print what was recorded. Return the exit status."""
         if self._problem:
             return complain(self._problem)
         answers = [place for place in self._written if (place / "wire").exists() and place.parent.name != "other"]
@@ -122,7 +122,7 @@ class _Cases:
 
 
 def _told(exchange: Exchange, reply: Reply | None) -> str:
-    """What of an answer a line says, without a word of it."""
+    """Describe an answer in a line, without a word of its content."""
     if exchange.withheld:
         return f"  the answer is not written: {exchange.withheld}"
     if reply is None:

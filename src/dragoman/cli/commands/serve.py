@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def say_missing_keys(config: Config) -> None:
-    """Say which targets of routes cannot be asked because their key is not set."""
+    """Print the targets of routes that cannot be asked because their key is not set."""
     targets = [target for route in config.routes.values() for target in route.targets]
     for name in dict.fromkeys(split_target(target)[0] for target in targets):
         if problem := config.missing_key(config.catalog.provider(name)):
@@ -123,15 +123,17 @@ def say_missing_keys(config: Config) -> None:
 
 
 def say_what_is_there(config: Config) -> list[str]:
-    """Say which servers and keys were found; gives the targets of their models."""
+    """Print which servers and keys were found. Return the targets of their models."""
     found, keyed = asyncio.run(find_all(config, look_at))
     hint(render_found(found, keyed, config, os.environ))
     return [model.target for models in found.values() for model in models]
 
 
 def pick_port(named: int | None, preset: Preset | None, config: Config, *, host: str) -> int:
-    """The port to listen on. Only with --app, which prints the address to paste, one that we chose gives way to a free
-    one when it is taken, and that is said.
+    """Return the port to listen on.
+
+    Only with --app, which prints the address to paste, a port that dragoman chose is replaced by a free one if it is
+    taken. It says so.
 
     Raises:
         ConfigError: the port is taken.
@@ -152,7 +154,7 @@ def pick_port(named: int | None, preset: Preset | None, config: Config, *, host:
 
 
 def _who_listens(host: str, port: int) -> str:
-    """What answers at a port that is taken, as far as it says."""
+    """Describe what answers at a taken port, as far as it identifies itself."""
     import http.client  # loads what reads mail; most ports are free
 
     connection = http.client.HTTPConnection(host, port, timeout=1)
@@ -171,7 +173,7 @@ def _who_listens(host: str, port: int) -> str:
 
 
 def is_free(host: str, port: int) -> bool:
-    """Whether nothing listens there."""
+    """Return whether nothing listens there."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         if os.name == "posix":
@@ -185,14 +187,14 @@ def is_free(host: str, port: int) -> bool:
 
 
 def is_ending(host: str, port: int) -> bool:
-    """Whether a gateway listens there that is about to end, and shares its port with the next."""
+    """Return whether a gateway listens there that is about to end, and shares its port with the next."""
     from dragoman.gateway.process.listening import drains
 
     return asyncio.run(drains(host, port))
 
 
 def render_for_people() -> Render:
-    """Lines as --verbose has them, on standard error."""
+    """Return a renderer of log lines as --verbose prints them, for standard error."""
     paint = paint_for(sys.stderr)
 
     def render(line: bytes) -> bytes:
@@ -203,7 +205,7 @@ def render_for_people() -> Render:
 
 
 def read_settings(options: argparse.Namespace) -> Config:
-    """The configuration, with the one model that the options name.
+    """Return the configuration with the one model that the options name.
 
     Raises:
         UsageError, ConfigError: as `load_settings` and `with_one_model`.
@@ -217,7 +219,7 @@ def read_settings(options: argparse.Namespace) -> Config:
 
 
 async def look_at(provider: Provider, key: Secret | None) -> tuple[Model, ...]:
-    """The models of a server; none when it does not answer."""
+    """Return the models of a server; none if it does not answer."""
     from dragoman.discovery.query_server import LOCAL_SECONDS, look, make_transport
 
     transport = make_transport(seconds=LOCAL_SECONDS)
@@ -228,7 +230,7 @@ async def look_at(provider: Provider, key: Secret | None) -> tuple[Model, ...]:
 
 
 def with_one_model(config: Config, provider: str | None, model: str | None, *, variable: str | None) -> Config:
-    """The configuration in which one model answers to every name.
+    """Return the configuration in which one model answers to every name.
 
     Raises:
         UsageError: half of the model's name is missing, or there is no such provider or embedded model.
@@ -255,7 +257,7 @@ def with_one_model(config: Config, provider: str | None, model: str | None, *, v
 
 
 def read_protocols(words: str | None, config: Config) -> tuple[ProtocolName, ...]:
-    """The protocols to serve: the option's, else the configuration's.
+    """Return the protocols to serve: the option's, else the configuration's.
 
     Raises:
         UsageError: there is no protocol of that name.

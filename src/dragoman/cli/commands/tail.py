@@ -72,7 +72,7 @@ async def _watch(url: str, key: str | None, wanted: Filter, totals: Totals, *, a
 
 
 async def _lines(url: str, key: str | None) -> AsyncIterator[bytes]:
-    """The gateway's lines, until it ends.
+    """Yield the gateway's lines until it ends.
 
     Raises:
         UsageError: nothing listens there, or it is no gateway.

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Output:
-    """Events → bytes. The encoder is made with the response's first word, which may tell the model."""
+    """Encodes events. The encoder is created with the response's first event, which may name the model."""
 
     def __init__(self, protocol: Protocol, model: str) -> None:
         self.folded = Fold()
@@ -66,16 +66,16 @@ class _Output:
 
     @property
     def aborted(self) -> bool:
-        """Nothing more may be written."""
+        """Whether nothing more may be written."""
         return self._encoder is not None and self._encoder.aborted
 
     @property
     def lost(self) -> list[str]:
-        """The paths of what could not be said."""
+        """The paths of what could not be expressed."""
         return [] if self._encoder is None else [deviation.where for deviation in self._encoder.lost]
 
     def encode(self, events: list[Event]) -> bytes:
-        """The bytes for these events."""
+        """Return the bytes for these events."""
         for event in events:
             self.folded.add(event)
         if self._encoder is None:

@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Validate, and keep what was shown."""
+    """Validate, and keep the results."""
     config = load_settings(options)
     for file in options.report:
         renderer_for(file)
@@ -154,13 +154,13 @@ async def _validate(options: argparse.Namespace, config: Config, store: ProofSto
 
 
 def _says_nothing(proof: Proof) -> bool:
-    """Whether something was in the way of its first probe; an earlier proof then stands."""
+    """Return whether the first probe could not be made; then an earlier proof stands."""
     called = proof.probes.get("toolCall")
     return called is None or called.verdict == "error"
 
 
 def _judge(runs: Sequence[TargetRun]) -> int:
-    """The exit status, with one line of what is wrong."""
+    """Return the exit status, and print what is wrong in one line."""
     faults = {run.target: _fault(run) for run in runs}
     bad = {target: fault for target, fault in faults.items() if fault}
     if not bad:
@@ -170,7 +170,7 @@ def _judge(runs: Sequence[TargetRun]) -> int:
 
 
 def _fault(run: TargetRun) -> str:
-    """Why a target did not pass, in short; "" when it did."""
+    """Return why a target did not pass, in short; "" if it did."""
     if run.proof is None or run.problem:
         return run.problem
     bad = [name for name, result in run.proof.probes.items() if result.verdict in ("failed", "error")]
@@ -191,7 +191,7 @@ def _export(file: str, runs: Sequence[TargetRun], store: ProofStore) -> None:
 
 
 class _Progress:
-    """One line on a terminal's standard error, written again and again."""
+    """A progress line on a terminal's standard error, rewritten in place."""
 
     __slots__ = ("_is_shown", "_paint")
 
@@ -200,14 +200,14 @@ class _Progress:
         self._is_shown = is_shown
 
     def show(self, target: str, probe: str, result: ProbeResult, done: int, total: int) -> None:
-        """A probe is done."""
+        """Show that a probe is done."""
         if self._is_shown:
             bar = "█" * (20 * done // total) + "░" * (20 - 20 * done // total)
             line = f"{bar} {done}/{total} {target} {label_of(probe)}: {result.verdict}"
             hint(f"\r\033[K{clip(line, columns_of(sys.stderr) - 1)}")  # a line that wraps could not be taken back
 
     def clear(self) -> None:
-        """Make room for other output."""
+        """Clear the line for other output."""
         if self._is_shown:
             hint("\r\033[K")
 

@@ -1,8 +1,8 @@
-"""`dragoman.toml`: where it is looked for, what may stand in it, and the settings that are in force.
+"""The configuration, `dragoman.toml`: where it is looked for, what it may contain, and the settings in force.
 
-Read from a path that was given, else from the one in `DRAGOMAN_CONFIG`, else from the user's configuration folder;
-never from the current folder, so that a cloned repository cannot set an endpoint or a key. Keys stand in it by
-reference, `env:NAME` or `file:PATH`. Without a file the defaults, the catalogue and the usual key variables serve.
+It is read from a given path, else from the one in `DRAGOMAN_CONFIG`, else from the user's configuration folder. It is
+never read from the current folder, so that a cloned repository cannot set an endpoint or a key. Keys stand in it by
+reference, `env:NAME` or `file:PATH`. Without a file the defaults, the catalogue and the usual key variables apply.
 """
 
 from dragoman.config.admin import AdminConfig, AdminKey, AdminRole

@@ -1,4 +1,4 @@
-"""The operator's listener, and what each of its keys may do."""
+"""The operator's listener and its keys."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ AdminRole: TypeAlias = Literal["read", "keys", "adjust"]
 
 @final
 class AdminKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An admin key by reference, as `ServerConfig.keys` has them, and what it may do.
+    """An admin key by reference, as in `ServerConfig.keys`, and what it may do.
 
-    `name`: what the audit calls it; "": its place in the list. `team`: it sees and changes the keys and sums of that
-    team alone. `models`, `routes`: patterns within which those of each key that it makes or changes must be. A key with
-    such bounds changes no quotas.
+    Attributes:
+        name: its name in the audit; "": its place in the list.
+        team: it sees and changes the keys and sums of this team alone.
+        models, routes: patterns that bound those of each key that it creates or changes. A key with such bounds changes
+        no quotas.
     """
 
     key: str
@@ -33,10 +35,13 @@ class AdminKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class AdminConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The operator's listener. `address`: HOST:PORT; None: there is no such listener.
+    """The operator's listener.
 
-    `keys`: references, which may read, or tables with roles; none: everybody on this machine may read pages, and there
-    is no API. `behind_tls`: what stands before it speaks TLS, so that the API may be asked from other machines.
+    Attributes:
+        address: HOST:PORT; None: there is no such listener.
+        keys: references, which may read, or tables with roles. Without keys this machine may read pages, and there is
+            no API.
+        behind_tls: a TLS proxy stands before it, so that other machines may use the API.
     """
 
     address: str | None = None
@@ -49,10 +54,10 @@ class AdminConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def check_admin_names(keys: Sequence[str | AdminKey]) -> None:
-    """What admin keys and their teams are called.
+    """Check the names of admin keys and of their teams.
 
     Raises:
-        ConfigError: a name has the wrong form, or two keys have it.
+        ConfigError: a name has the wrong form, or two keys share it.
     """
     named: dict[str, int] = {}
     for place, key in enumerate(keys):

@@ -12,10 +12,12 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 @final
 class McpServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A server of tools: a `command` that is started, or the `url` of one that runs. Its tools are named `NAME_TOOL`.
+    """An MCP server: a `command` to start, or the `url` of a running one. Its tools are named `NAME_TOOL`.
 
-    `environ`: variables of the command; a value is a reference (`env:`, `file:`). `headers`: the same for a URL.
-    `only`: of its tools, these; None: all.
+    Attributes:
+        environ: variables of the command; a value is a reference (`env:`, `file:`).
+        headers: the same for a URL.
+        only: use only these of its tools; None: all.
     """
 
     command: tuple[str, ...] = ()
@@ -29,7 +31,8 @@ class McpServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class AgentLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far a run, all that follows one prompt, may go before it stops and asks.
 
-    `memory_mib`: what one command, with all that it starts, may take of memory.
+    Attributes:
+        memory_mib: the memory of one command with all its children.
     """
 
     steps: Positive = 50
@@ -41,11 +44,14 @@ class AgentLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class AgentConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The agent. `target`: the model when the command line names none. `allow`: rules, `TOOL` or `TOOL:PATTERN`.
+    """The agent's settings.
 
-    `tools`: Python files whose functions are tools, and names of entry points of the group `dragoman_tools`.
-    `shell`: whether the model may ask for scripts. `sandbox` False:
-    commands run without one although it could be had.
+    Attributes:
+        target: the model if the command line names none.
+        allow: rules, `TOOL` or `TOOL:PATTERN`.
+        tools: Python files whose functions are tools, and names of entry points of the group `dragoman_tools`.
+        shell: the model may ask for shell scripts.
+        sandbox: False: commands run without a sandbox even if there could be one.
     """
 
     target: str | None = None

@@ -1,4 +1,4 @@
-"""Files that the configuration consists of, read so that none of them can stop the reader."""
+"""Read the files of the configuration so that none of them can block the reader."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _NO_WAITING: Final[int] = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY",
 
 
 def read_file(file: Path, *, most: int) -> bytes:
-    """The bytes of a regular file of at most `most` bytes. A pipe is not opened: that would wait for who writes to it.
+    """Return the bytes of a regular file of at most `most` bytes. A pipe is not opened, because that would wait for a
+    writer.
 
     Raises:
         ConfigError: it is a device, a pipe or a folder, or larger.
@@ -35,5 +36,5 @@ def read_file(file: Path, *, most: int) -> bytes:
 
 
 def reason_of(problem: Exception) -> str:
-    """Why a file could not be read, without its path."""
+    """Return why a file could not be read, without its path."""
     return (problem.strerror if isinstance(problem, OSError) else None) or str(problem)

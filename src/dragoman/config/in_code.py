@@ -1,4 +1,4 @@
-"""A configuration from tables in code, and what else is given there. Keys may be written out; no file may do that."""
+"""A configuration from tables in code. Keys may be written out there; in a file they may not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REFERENCES: Final = ("env:", "file:")
 
 @final
 class CodeTables(msgspec.Struct, frozen=True, kw_only=True):
-    """What is given in code beside a file or a mapping. It may hold keys: `repr` shows none."""
+    """Tables given in code beside a file or a mapping. They may contain keys: `repr` shows none."""
 
     base_url: str | None = None
     api_key: str | None = None
@@ -31,7 +31,7 @@ class CodeTables(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_given(self) -> bool:
-        """Whether anything is."""
+        """Return whether there are any."""
         return any(value is not None for value in (self.base_url, self.providers, self.routes))
 
     def __repr__(self) -> str:
@@ -41,10 +41,10 @@ class CodeTables(msgspec.Struct, frozen=True, kw_only=True):
 def laid_over(
     tables: Mapping[str, Any], code: CodeTables, *, file: Path | None, environ: Mapping[str, str], home: Path
 ) -> Config:
-    """The configuration of these tables with what is given in code over them.
+    """Return the configuration of these tables, overridden by what is given in code.
 
     Args:
-        file: the one that the tables are of; None: they are of code too.
+        file: the file of the tables; None: they come from code too.
 
     Raises:
         ConfigError, UsageError: something in them is wrong: the path of the key, what was expected.
@@ -76,7 +76,7 @@ def laid_over(
 
 
 def _without_keys(providers: object, keys: dict[str, str]) -> dict[str, Any]:
-    """Tables of providers without the keys that are written out in them, which go into `keys`."""
+    """Return tables of providers without the keys that are written out in them. Move those into `keys`."""
     if providers is None:
         return {}
     if not isinstance(providers, Mapping):
@@ -93,7 +93,7 @@ def _without_keys(providers: object, keys: dict[str, str]) -> dict[str, Any]:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """Tables as a file's reader gives them: dicts, lists and plain values."""
+    """Return tables as a file's reader does: dicts, lists and plain values."""
     if depth > 32:
         raise ConfigError("expected tables that are nested less deeply")
     if isinstance(value, Mapping):

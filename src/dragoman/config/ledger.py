@@ -1,4 +1,4 @@
-"""The ledger's settings, and virtual keys that stand in the configuration's file."""
+"""The ledger's settings, and virtual keys that stand in the configuration file."""
 
 from __future__ import annotations
 
@@ -28,16 +28,22 @@ _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 @final
 class LedgerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The ledger, in the state folder. `enabled` False: nothing is recorded. `keep_attempts_days`: how long attempts
-    are kept, by whole months; sums by hour stay. `durability`: what the record that is written before a
-    request is sent survives: the end of the process, or of the machine's power too; then requests wait for the disk.
-    `journals_mib`: of journals that may wait for the store; beyond, requests are refused where clients have keys or
-    quotas hold, and else not recorded.
-    `store`: `sqlite`, in the state folder, or the address of a PostgreSQL (`postgresql://USER:PASSWORD@HOST/DATABASE`)
-    that several machines may share, by reference (`env:`, `file:`) or as it is. `counters`: `store`, where limits are
-    counted beside the rows, or the address of a Valkey or Redis (`valkey://USER:PASSWORD@HOST:PORT`) beside a
-    PostgreSQL. `replica_max_age_seconds`: without a word of a PostgreSQL for so long, keys that stand in it let nobody
-    in."""
+    """The ledger in the state folder.
+
+    Attributes:
+        enabled: False: nothing is recorded.
+        keep_attempts_days: how long attempts are kept, by whole months; hourly sums stay.
+        durability: what the record before a request survives: the end of the process, or a power cut too. Then requests
+            wait for the disk.
+        journals_mib: the journals that may wait for the store. Beyond it requests are refused if clients have keys or
+            quotas apply, and otherwise not recorded.
+        store: `sqlite`, in the state folder, or the address of a PostgreSQL
+            (`postgresql://USER:PASSWORD@HOST/DATABASE`) that several machines may share, by reference (`env:`, `file:`)
+            or as it is.
+        counters: `store`: limits are counted beside the rows; or the address of a Valkey or Redis
+            (`valkey://USER:PASSWORD@HOST:PORT`) beside a PostgreSQL.
+        replica_max_age_seconds: after so long without contact to PostgreSQL its keys admit no one.
+    """
 
     enabled: bool = True
     durability: Literal["process", "power"] = "process"
@@ -50,8 +56,12 @@ class LedgerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class KeyConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A virtual key. `digests`: `sha256:HEX` of what its client shows, two while it is being replaced. `expires`: the
-    first day, in UTC, on which it no longer holds."""
+    """A virtual key.
+
+    Attributes:
+        digests: `sha256:HEX` of the client's secret; two while it is being replaced.
+        expires: the first day, in UTC, on which it is no longer valid.
+    """
 
     digests: tuple[str, ...]
     owner: str = ""
@@ -64,7 +74,7 @@ class KeyConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def check_keys(keys: dict[str, KeyConfig]) -> dict[str, KeyConfig]:
-    """The keys of a file, by name.
+    """Return the keys of a file by name.
 
     Raises:
         ConfigError: a name or a digest has the wrong form, or two keys have one digest.
@@ -85,7 +95,7 @@ def check_keys(keys: dict[str, KeyConfig]) -> dict[str, KeyConfig]:
 
 
 def check_store(address: Secret, where: str = "ledger.store") -> None:
-    """The address of a PostgreSQL. `where`: where it stands, for messages.
+    """Check the address of a PostgreSQL. `where` is its place in the configuration, for messages.
 
     Raises:
         ConfigError: the text is not an address; the text itself is not shown.
@@ -104,10 +114,10 @@ def check_store(address: Secret, where: str = "ledger.store") -> None:
 
 
 def check_counters(address: Secret) -> None:
-    """The address of a Valkey.
+    """Check the address of a Valkey.
 
     Raises:
-        ConfigError: the text is not an address, or asks for no TLS beyond this machine; the text itself is not shown.
+        ConfigError: the text is not an address, or reaches another machine without TLS; the text itself is not shown.
     """
     words = "ledger.counters: expected store, or valkeys://USER:PASSWORD@HOST:PORT/NUMBER, got {} (not shown)"
     try:
@@ -127,7 +137,7 @@ def check_counters(address: Secret) -> None:
 
 
 def check_amounts(quotas: Iterable[Quota]) -> None:
-    """Limits that a Valkey counts exactly.
+    """Check that Valkey can count these limits exactly.
 
     Raises:
         ConfigError: one is greater.

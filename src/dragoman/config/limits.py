@@ -15,14 +15,22 @@ _MIB: Final = 1024 * 1024
 
 @final
 class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Bounds; a request or an answer that breaks one is refused with the setting's name.
+    """Bounds. A request or an answer that exceeds one is refused with the setting's name.
 
-    Of a request: `body_mib`: its body, packed and unpacked; `depth`: lists and objects around a value; `values`: JSON
-    values; `messages` (or contents, or items of an input); `tools`; `media_mib`: one image or file.
-    Of an answer: `parts` and calls; `calls` among them; `arguments_mib`: millions (2^20) of characters of one call;
-    `frame_mib`: one event, or a whole JSON body; `frame_values`: JSON values of one that is larger than 256 KiB;
-    `answer_mib`: all of it, unpacked, and so its text; `whole_mib`: what is held of one that is given in one piece.
-    `apart_kib`: a frame, or a call that must be read as a whole, beyond which a thread reads.
+    Attributes:
+        body_mib: a request's body, compressed and decompressed.
+        depth: lists and objects around a value.
+        values: JSON values of a request.
+        messages: messages, contents, or items of an input.
+        tools: tools of a request.
+        media_mib: one image or file.
+        parts: parts of an answer, calls included; `calls`: the calls among them.
+        arguments_mib: characters of one call's arguments, in units of 2^20.
+        frame_mib: one event, or a whole JSON body.
+        frame_values: JSON values of a frame larger than 256 KiB.
+        answer_mib: an answer, decompressed, and so its text.
+        whole_mib: what is held of an answer that is delivered whole.
+        apart_kib: a frame, or a call that must be read as a whole, above which a thread reads it.
     """
 
     body_mib: Positive = 32
@@ -41,7 +49,7 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     apart_kib: Positive = 16
 
     def answers(self) -> AnswerBounds:
-        """Those of an answer."""
+        """The bounds of an answer."""
         return AnswerBounds(
             self.parts,
             self.calls,

@@ -1,4 +1,4 @@
-"""Where the configuration is looked for, and where dragoman keeps what it learns."""
+"""The folders of the configuration and of dragoman's data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FILE_NAME: Final = "dragoman.toml"
 
 
 def default_path(*, environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
-    """Where the configuration is looked for when nothing names it. Never relative, so never in the current folder."""
+    """Return where the configuration is looked for by default. It is never relative, so never in the current folder."""
     named = environ.get("APPDATA" if platform == "win32" else "XDG_CONFIG_HOME", "")
     if Path(named).is_absolute():
         folder = Path(named)
@@ -23,7 +23,7 @@ def default_path(*, environ: Mapping[str, str], home: Path, platform: str = sys.
 
 
 def data_folder(*, environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
-    """Where dragoman keeps what it learns, such as the results of validation."""
+    """Return the folder of data such as the results of validation."""
     named = environ.get("LOCALAPPDATA" if platform == "win32" else "XDG_DATA_HOME", "")
     if Path(named).is_absolute():
         folder = Path(named)
@@ -35,7 +35,7 @@ def data_folder(*, environ: Mapping[str, str], home: Path, platform: str = sys.p
 
 
 def state_folder(*, environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
-    """Where the gateway keeps what outlives a request."""
+    """Return the folder of gateway data that outlives a request."""
     if platform in ("win32", "darwin"):
         return data_folder(environ=environ, home=home, platform=platform)
     named = Path(environ.get("XDG_STATE_HOME", ""))

@@ -1,4 +1,4 @@
-"""Quotas: how much of what a scope may use in a period. Values, and how they are written in a file or a command."""
+"""Quotas: how much a scope may use in a period. Values, and their notation in a file or a command."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class Quota(msgspec.Struct, frozen=True):
     """A quota.
 
     Attributes:
-        scope: what it is for, and `value`, which one; "" for `all`, `*`: each one by itself.
-        unit: `usd` are counted in micro-dollars, `tokens` of input and output together, `requests` of clients,
-            `concurrent` ones at a time.
-        amount: of the unit, in a period.
-        per: its period, by the calendar of `zone`; `total`: for ever. `concurrent` has none, and `total` here.
-        reserve: what is set apart for an attempt: what it costs at most, or what is expected of it.
-        unpriced: what becomes of requests to targets without a known price, where US dollars count.
-        on_outage: what becomes of requests while the counters cannot be asked.
-        overdraft: of the unit; what is served then beyond what is leased, by all who lease together.
-        alerts: shares of the amount at which a line is written.
-        generation: microseconds since 1970 at which it was set; of two of one name the later one holds.
+        scope, value: what it applies to; the value is "" for `all`, and `*` for each one by itself.
+        unit: `usd` counted in micro-dollars, `tokens` of input and output together, `requests` of clients, or
+            `concurrent` requests.
+        amount: in the unit, per period.
+        per: the period, by the calendar of `zone`; `total`: for ever. `concurrent` has none, and `total` here.
+        reserve: what is reserved for an attempt: its bound, or its expected cost.
+        unpriced: what happens to requests to targets without a known price, if the unit is US dollars.
+        on_outage: what happens to requests while the counters are away.
+        overdraft: in the unit; what all holders together may then use beyond their leases.
+        alerts: shares of the amount at which a line is logged.
+        generation: microseconds since 1970 at which it was set; of two quotas of one name the later one applies.
     """
 
     scope: ScopeKind
@@ -67,7 +67,7 @@ class Quota(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What it is known by: another amount is the same quota."""
+        """The quota's identity: another amount is the same quota."""
         per = "" if self.unit == "concurrent" else f" per {self.per}"
         return f"{self.place} {self.unit}{per}{'' if self.zone == UTC_NAME else f' {self.zone}'}"
 
@@ -79,13 +79,13 @@ class Quota(msgspec.Struct, frozen=True):
 
     @property
     def is_recorded(self) -> bool:
-        """Whether the ledger's rows say what was used of it; the others live in the counters alone."""
+        """Whether the ledger's rows say what was used of it. The other quotas live in the counters alone."""
         return self.unit in ("usd", "tokens") and self.per not in ("minute", "hour")
 
 
 @final
 class QuotaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A `[[quotas]]` table: a scope, one of the four units, a period where the unit has one."""
+    """A `[[quotas]]` table: a scope, one of the four units, and a period if the unit has one."""
 
     scope: str
     usd: Decimal | None = None
@@ -102,7 +102,7 @@ class QuotaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_quota(table: QuotaConfig, where: str, *, generation: int = 0) -> Quota:
-    """A quota of a table.
+    """Return the quota of a table.
 
     Raises:
         ConfigError: the table is not a quota.
@@ -139,7 +139,7 @@ def read_quota(table: QuotaConfig, where: str, *, generation: int = 0) -> Quota:
 
 
 def read_quotas(tables: Sequence[QuotaConfig], *, generation: int) -> tuple[Quota, ...]:
-    """All of a file. `generation`: of the file.
+    """Return all quotas of a file. `generation` is the file's.
 
     Raises:
         ConfigError: a table is not a quota, or two quotas are the same.
@@ -153,7 +153,7 @@ def read_quotas(tables: Sequence[QuotaConfig], *, generation: int) -> tuple[Quot
 
 
 def read_scope(text: str, where: str) -> tuple[ScopeKind, str]:
-    """`team:research` → its parts.
+    """Return the parts of a scope such as `team:research`.
 
     Raises:
         ConfigError: it is no scope.
@@ -174,7 +174,7 @@ def read_scope(text: str, where: str) -> tuple[ScopeKind, str]:
 
 
 def read_amount(unit: Unit, number: Decimal | int, where: str) -> int:
-    """A number of US dollars, tokens or requests → micro-dollars, tokens, requests.
+    """Return a number of US dollars, tokens or requests as micro-dollars, tokens or requests.
 
     Raises:
         ConfigError: it is no amount.
@@ -187,7 +187,9 @@ def read_amount(unit: Unit, number: Decimal | int, where: str) -> int:
 
 
 def _whole(number: Decimal, places: int) -> int | None:
-    """A number in units of a decimal place, exactly; None where that is negative, larger than `_MOST`, or not whole."""
+    """Return a number in units of a decimal place, exactly, or None if it is negative, larger than `_MOST`, or not
+    whole.
+    """
     if not number.is_finite() or number < 0 or (number and not -20 < number.adjusted() < 20):
         return None
     whole = exact_units(number, places)
@@ -195,7 +197,7 @@ def _whole(number: Decimal, places: int) -> int | None:
 
 
 def render_amount(unit: Unit, amount: int) -> str:
-    """An amount as it is written."""
+    """Render an amount as it is written."""
     if unit != "usd":
         return str(amount)
     whole, rest = divmod(amount, _MICRO)
@@ -203,10 +205,10 @@ def render_amount(unit: Unit, amount: int) -> str:
 
 
 def check_zone(name: str, where: str) -> str:
-    """A time zone's name.
+    """Return a time zone's name.
 
     Raises:
-        ConfigError: this system knows none of the name, or another one elsewhere.
+        ConfigError: this system does not know it, or other systems may know another one by it.
     """
     try:
         if name.partition("/")[0] in _NO_ZONES:
@@ -218,7 +220,7 @@ def check_zone(name: str, where: str) -> str:
 
 
 def zone_of(name: str) -> tzinfo:
-    """A time zone. Raises OSError, ValueError, LookupError: there is none of the name."""
+    """Return a time zone. Raises OSError, ValueError, LookupError if there is none of the name."""
     if name == UTC_NAME:
         return UTC
     from zoneinfo import ZoneInfo  # loads `sysconfig`, which is nothing for who has no quota
@@ -227,8 +229,10 @@ def zone_of(name: str) -> tzinfo:
 
 
 def period_of(per: Period, zone: str, now: float) -> tuple[float, float]:
-    """The period that a moment is in, from and until, in Unix seconds: a day begins at midnight of the zone, and may
-    have 23 or 25 hours; a week begins on Monday."""
+    """Return the period that contains a moment, from and until, in Unix seconds.
+
+    A day begins at midnight of the zone and may have 23 or 25 hours. A week begins on Monday.
+    """
     if per == "total":
         return 0.0, float("inf")
     if per == "minute":
@@ -250,7 +254,7 @@ def period_of(per: Period, zone: str, now: float) -> tuple[float, float]:
 
 
 def quota_fields(quota: Quota) -> dict[str, Any]:
-    """A quota as it is shown in JSON."""
+    """Return a quota as it is shown in JSON."""
     return {
         "scope": quota.place, "unit": quota.unit, "amount": render_amount(quota.unit, quota.amount),
         "per": None if quota.unit == "concurrent" else quota.per, "zone": quota.zone, "reserve": quota.reserve,

@@ -1,4 +1,4 @@
-"""`dragoman.toml` → `Config`: strict about keys and types, each fault named by its path."""
+"""Parse `dragoman.toml` into a `Config`: strict about keys and types, each error names its path."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PROOFS_FILE: Final = "proofs.db"
 
 
 def load_config(path: Path | str | None = None, *, environ: Mapping[str, str], home: Path) -> Config:
-    """The configuration in force.
+    """Return the configuration in force.
 
     Args:
         path: the file to read, in place of the usual one.
@@ -64,12 +64,12 @@ def load_config(path: Path | str | None = None, *, environ: Mapping[str, str], h
 
 
 def read_document(tables: Mapping[str, Any], *, file: Path | None, environ: Mapping[str, str], home: Path) -> Config:
-    """The configuration that these tables are. Raises ConfigError, UsageError."""
+    """Return the configuration of these tables. Raises ConfigError, UsageError."""
     return _Reading(file, environ=environ, home=home).config(tables)
 
 
 def read_tables(path: Path | str) -> dict[str, Any]:
-    """The tables of a file. Raises ConfigError."""
+    """Return the tables of a file. Raises ConfigError."""
     file = Path(path)
     if not file.is_file():
         raise ConfigError(f"{file}: expected a configuration file, found none")
@@ -81,7 +81,7 @@ def read_tables(path: Path | str) -> dict[str, Any]:
 
 @final
 class _Reading:
-    """One reading of a file: what relative paths and references mean in it."""
+    """One reading of a file: what relative paths and references in it refer to."""
 
     __slots__ = ("_environ", "_file", "_folder", "_home")
 
@@ -134,8 +134,11 @@ class _Reading:
         return quotas
 
     def _written(self) -> int:
-        """Of two gateways that share a folder, the one whose file came later is right. A file that was put back keeps
-        its time of writing, and has another time of change."""
+        """Return when the file was written or put in place, in microseconds since 1970.
+
+        Of two gateways that share a folder, the later file is right. A file that was moved back keeps its modification
+        time and gets a new change time.
+        """
         if self._file is None:
             return 0
         try:
@@ -252,7 +255,7 @@ class _Reading:
         return msgspec.structs.replace(ledger, store=store, counters=counters)
 
     def _engine(self, named: object, usual: str, where: str) -> Secret | None:
-        """An address, by reference or as it is; None: the usual one."""
+        """Return an address, given by reference or as it is; None: the default one."""
         if not isinstance(named, str):
             raise ConfigError(f"{where}: expected text, got {type(named).__name__}")
         if named == usual:
@@ -260,7 +263,7 @@ class _Reading:
         return self._secret(named, where) if named.startswith(("env:", "file:")) else Secret(named)
 
     def _proxy(self, named: object) -> Secret | None:
-        """The proxy's address: it may hold a password. A variable that is not set means none, as it does elsewhere."""
+        """Return the proxy's address, which may contain a password. An unset variable means none, as usual."""
         if not isinstance(named, str):
             raise ConfigError(f"http.proxy: expected an address, env:NAME or file:PATH, got {type(named).__name__}")
         if named.startswith("env:") and not self._environ.get(named[4:], "").strip():
@@ -299,7 +302,7 @@ _SECTIONS: Final = (
 
 
 def _check_login(name: str, table: Mapping[str, Any]) -> None:
-    """A client's login goes to its vendor alone: at the catalogue's address, or through this machine."""
+    """Check that a client's login goes to its vendor alone: at the catalogue's address, or through this machine."""
     where = f"providers.{dotted(name)}"
     vendor = load_catalog().providers.get(name)
     if vendor is None or not vendor.has_logins:
@@ -313,7 +316,7 @@ def _check_login(name: str, table: Mapping[str, Any]) -> None:
 
 
 def key_variable(provider: Provider, environ: Mapping[str, str]) -> str | None:
-    """The first of a provider's usual key variables that is set."""
+    """Return the first of a provider's usual key variables that is set, or None."""
     return next((name for name in provider.api_key_env if environ.get(name, "").strip()), None)
 
 
@@ -390,7 +393,7 @@ def _price(name: str, table: Mapping[str, Any], catalog: Catalog) -> Price:
 
 
 def read_table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A table of a document, empty where there is none. Raises ConfigError: it is something else."""
+    """Return a table of a document, empty if there is none. Raises ConfigError if it is not a table."""
     table = document.get(name, {})
     if not isinstance(table, Mapping):
         raise ConfigError(f"{name}: expected a table, got {type(table).__name__}")

@@ -1,4 +1,4 @@
-"""What the configuration names by reference, keys above all, and the listeners that keys are for."""
+"""Read what the configuration names by reference, such as keys, and check the listeners that keys are for."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dragoman.secret import Secret
 
 
 def read_secret(reference: str, where: str, *, environ: Mapping[str, str], home: Path, folder: Path) -> Secret:
-    """The text that a reference names.
+    """Return the text that a reference names.
 
     Args:
         reference: `env:NAME`, or `file:PATH`, relative to `folder`; `~/` is the home folder.
         where: the key path, for messages.
 
     Raises:
-        ConfigError: it is no reference (what it is instead is not shown), or there is nothing at its end.
+        ConfigError: it is no reference (its text is not shown), or there is nothing at its end.
     """
     kind, separator, name = reference.partition(":")
     if not separator or kind not in ("env", "file") or not name:
@@ -40,10 +40,10 @@ def read_secret(reference: str, where: str, *, environ: Mapping[str, str], home:
 
 
 def check_listener(listener: str, references: tuple[str, ...], address: str) -> None:
-    """The keys and the address of a listener.
+    """Check the keys and the address of a listener.
 
     Raises:
-        ConfigError: one is not of its form, or other machines could reach it without a key.
+        ConfigError: one has the wrong form, or other machines could reach it without a key.
     """
     for position, reference in enumerate(references):
         if not reference.startswith("sha256:"):
@@ -63,13 +63,13 @@ def check_listener(listener: str, references: tuple[str, ...], address: str) -> 
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """`HOST:PORT`, as `check_listener` has let it pass; an IPv6 host without its brackets."""
+    """Return host and port of an address that `check_listener` accepted; an IPv6 host without its brackets."""
     host, _, port = address.rpartition(":")
     return host.strip("[]"), int(port or 0)
 
 
 def check_reference(reference: str, where: str, *, also: str = "") -> None:
-    """Whether it is `env:NAME` or `file:PATH`. `also`: what else may stand there, for the message.
+    """Check that a text is `env:NAME` or `file:PATH`. `also` is what else may stand there, for the message.
 
     Raises:
         ConfigError: it is neither.
@@ -80,7 +80,7 @@ def check_reference(reference: str, where: str, *, also: str = "") -> None:
 
 
 def expand(path: str, *, home: Path, folder: Path) -> Path:
-    """A path of the file: relative to its folder, or `~/`."""
+    """Return a path of the file as an absolute one: relative to the file's folder, or `~/`."""
     return home / path[2:] if path.startswith("~/") else folder / path
 
 

@@ -1,4 +1,4 @@
-"""The settings that are in force, as frozen values; the defaults are those without a file."""
+"""The settings in force, as frozen values. The defaults are those without a file."""
 
 from __future__ import annotations
 
@@ -33,20 +33,24 @@ Retries: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_RETRIES)]
 
 @final
 class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The gateway. `keys`: client keys by reference (`env:`, `file:`), or their `sha256:HEX`; none: loopback only.
+    """The gateway.
 
-    `connections_per_address`: open connections from one address (IPv4, or 64 bits of IPv6) off this machine;
-    `trusted_proxies`: addresses from which many clients come, which have no such limit.
-    `memory_mib`: MiB that the bodies of all requests under way may take, in each worker; each counts twice.
-    `log`: where requests get a line each: "stderr", "off", or the path of a file.
-    `drain_seconds`: what answers under way are given when the gateway is told to end. `notice_seconds`: how long it
-    takes requests before that as ever, while `/readyz` says that it ends: a balancer needs time to notice.
-    `limits`: the bounds of one request and its answer.
-    `state`: the folder of what outlives a request (stored responses, seals), shared by all workers; None keeps it in
-    memory. `store_responses` False: nothing is kept of responses, whatever a client asks for. `ollama_calls`: how calls
-    are written for Ollama clients: "auto" goes by the client's name, "bare" has the `function` key alone (Zed before
-    November 2025), "batched" puts all of an answer into one line. `ollama_version`: what Ollama clients are told; some
-    refuse servers that are older than what they need (Codex: 0.13.4).
+    Attributes:
+        keys: client keys by reference (`env:`, `file:`), or their `sha256:HEX`; none: loopback only.
+        connections_per_address: open connections from one remote address (IPv4, or 64 bits of IPv6).
+        trusted_proxies: addresses that carry many clients and have no such limit.
+        memory_mib: MiB that the bodies of all current requests may take, in each worker; each counts twice.
+        log: where requests are logged: "stderr", "off", or the path of a file.
+        drain_seconds: the time that current answers get when the gateway is told to end.
+        notice_seconds: how long it accepts requests before that, while `/readyz` says that it ends: a load balancer
+            needs time to notice.
+        limits: the bounds of one request and its answer.
+        state: the folder of what outlives a request (stored responses, signatures), shared by all workers; None keeps
+            it in memory.
+        store_responses: False: no response is stored, whatever a client asks for.
+        ollama_calls: how calls are written for Ollama clients: "auto" goes by the client's name, "bare" has the
+            `function` key alone (Zed before November 2025), "batched" puts all calls of an answer into one line.
+        ollama_version: the version that Ollama clients are told; some refuse servers that are too old (Codex: 0.13.4).
     """
 
     address: str = "127.0.0.1:4141"
@@ -68,10 +72,12 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class ProviderConfig(msgspec.Struct, frozen=True):
-    """What the user says of a provider: a `table` for the catalogue, the key's reference, whether it is clean,
-    whether its first deviation is a failure, and whether a client's own login goes to it (`client_login`).
+    """The user's settings for a provider.
 
-    `clean`: known to keep to its protocol, so same-protocol traffic passes as bytes. None: not said.
+    Attributes:
+        table: overrides the catalogue's table.
+        clean: it is known to keep to its protocol, so same-protocol traffic passes as bytes. None: not said.
+        client_login: a client's own login goes to it.
     """
 
     table: dict[str, Any] = {}
@@ -85,14 +91,16 @@ class ProviderConfig(msgspec.Struct, frozen=True):
 class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A model name for clients: targets in the order in which they are tried, and how their answers are treated.
 
-    `aliases`: further names for the route, for clients that insist on one of their own.
-    `order`: another order than the declared one. `only_validated`: targets that validation has not proven are passed
-    over; `allow_one_unvalidated`: when that leaves none, the first is still asked. `retries`: how often a
-    target is asked again when no other is left; None takes the word of `[http]`.
-    `tool_policy`: by kind of tool, or by who runs it, what becomes of one that the target does not know; see
-    `dragoman.offering`.
-    `tools_required` False: a target that refuses tools is asked again without them. `thinking`: what of the thinking of
-    earlier answers goes back; see `dragoman.history.fit`.
+    Attributes:
+        aliases: further names for the route, for clients that insist on one of their own.
+        order: another order than the declared one.
+        only_validated: skip targets that validation has not proven.
+        allow_one_unvalidated: if that leaves none, ask the first one nevertheless.
+        retries: how often a target is asked again if no other is left; None uses the value of `[http]`.
+        tool_policy: what happens to tools that the target does not support, by kind of tool or by who runs it; see
+            `dragoman.offering`.
+        tools_required: False: a target that refuses tools is asked again without them.
+        thinking: which thinking of earlier answers is sent back; see `dragoman.history.fit`.
     """
 
     targets: tuple[str, ...]
@@ -113,10 +121,12 @@ class RouteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What differs for one target. `dialect` holds only the fields that are set; None is "as the provider or route".
+    """The differences of one target.
 
-    `paid`: it costs money, so that validation asks it only with leave; None goes by whether a price is known.
-    `tool_policy`: its words win over the same ones of the route.
+    Attributes:
+        dialect: only the fields that are set; None is "as the provider or route".
+        paid: it costs money, so that validation asks it only with permission; None: it does if a price is known.
+        tool_policy: its entries override those of the route.
     """
 
     dialect: dict[str, Any] = {}
@@ -132,9 +142,9 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class ValidateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file in which validation results are kept, and for how many days they hold.
+    """The file in which validation results are kept, and for how many days they are valid.
 
-    A configuration that was loaded always names a file: without one of the user's, `proofs.db` in the data folder.
+    A loaded configuration always names a file: by default `proofs.db` in the data folder.
     """
 
     store: Path | None = None
@@ -143,13 +153,15 @@ class ValidateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class HttpConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How providers are reached. No proxy is used unless one is named; all clocks in seconds.
+    """How providers are reached. No proxy is used unless one is named. All times are in seconds.
 
-    `first_event_seconds` holds for answers without reasoning from other machines. `silence_seconds` is the time
-    without any bytes, `no_progress_seconds` that without anything of the answer (pings do not count).
-    `retries`: how often a request is sent again that failed before its answer began, where that may help.
-    `image_hosts`: from which hosts images are fetched that a prompt names by their address, for servers that take them
-    as data only: `name`, `*.name`, or `*` for every public host; none: they are refused there.
+    Attributes:
+        first_event_seconds: for answers without reasoning from other machines.
+        silence_seconds: the time without any bytes.
+        no_progress_seconds: the time without anything of the answer (pings do not count).
+        retries: how often a request is sent again that failed before its answer began, if that may help.
+        image_hosts: hosts from which images are fetched that a prompt names by address, for servers that take them as
+            data only: `name`, `*.name`, or `*` for every public host; none: such prompts are refused.
     """
 
     proxy: Secret | None = None
@@ -182,14 +194,15 @@ class Config(msgspec.Struct, frozen=True):
     Attributes:
         path: the file that was read; None without one.
         catalog: all providers, the user's tables laid over the catalogue's, placeholders filled.
-        providers: what the file says of each provider.
+        providers: the file's settings for each provider.
         keys: by provider, the API keys that were found, by reference or in the provider's usual variable.
         unread_keys: by provider, why the key that the file names could not be read.
         models, prices: by target.
-        virtual_keys: of clients, by name. quotas: of what they may use. written: microseconds since 1970 at which the
-            file was changed or put in its place, 0 without one.
-        aliases: further names of routes → the route.
-        only_provider: the one server that was named in code: every name is a model of it. "": there is none.
+        virtual_keys: of clients, by name.
+        quotas: what they may use.
+        written: microseconds since 1970 at which the file was changed or put in place, 0 without one.
+        aliases: further names of routes and their routes.
+        only_provider: the single server that was named in code, whose model every name is; or "".
     """
 
     path: Path | None
@@ -213,7 +226,7 @@ class Config(msgspec.Struct, frozen=True):
     only_provider: str = ""
 
     def model(self, target: str) -> ModelConfig | None:
-        """What the file says of a target: by its own name, else by the longest pattern that fits; None: nothing."""
+        """Return the file's settings for a target: by its own name, else by the longest matching pattern, or None."""
         found = self.models.get(target)
         if found is not None or not self.models:
             return found
@@ -221,7 +234,7 @@ class Config(msgspec.Struct, frozen=True):
         return self.models[max(fitting, key=len)] if fitting else None
 
     def key(self, provider: str) -> Secret | None:
-        """The provider's API key; None when none is set.
+        """Return the provider's API key, or None.
 
         Raises:
             ConfigError: the file names one, and it could not be read.
@@ -231,11 +244,12 @@ class Config(msgspec.Struct, frozen=True):
         return self.keys.get(provider)
 
     def only_server_knows(self, provider: Provider) -> bool:
-        """Whether its models stand in no list: on this machine, or one of the user's that the catalogue lacks."""
+        """Return whether no catalogue lists its models: it is on this machine, or the user's own."""
         return provider.local or (provider.name in self.providers and not self.catalog.models(provider.name))
 
     def missing_key(self, provider: Provider) -> str:
-        """What to set before a provider of the catalogue can be asked; "" when its key is there, or none is needed.
+        """Return what to set before a provider of the catalogue can be asked; "" if its key is there, or none is
+        needed.
 
         A provider whose address, headers or login the user has set may do without one.
         """
@@ -249,7 +263,7 @@ class Config(msgspec.Struct, frozen=True):
 
 
 def _fits(pattern: str, target: str) -> bool:
-    """Whether a target is meant by a pattern, in which `*` is any text, and all else stands for itself."""
+    """Return whether a pattern matches a target. `*` is any text; every other character stands for itself."""
     first, *others = pattern.split("*")
     if not target.startswith(first):
         return False

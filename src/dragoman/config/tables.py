@@ -1,4 +1,4 @@
-"""Tables of the configuration as Structs: wrong keys and types are named by their path."""
+"""Convert tables of the configuration to Structs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def as_struct(table: Mapping[str, Any], kind: type[T], where: str) -> T:
-    """A table as a Struct; wrong keys and types are named by their path."""
+    """Return a table as a Struct. Wrong keys and types are named by their path."""
     fields = msgspec.structs.fields(cast(Any, kind))
     refuse_unknown(table, [field.name for field in fields], where)
     missing = [field.name for field in fields if field.required and field.name not in table]
@@ -39,7 +39,7 @@ def _path(kind: type, value: object) -> object:
 
 
 def refuse_unknown(table: Mapping[str, Any], known: list[str] | tuple[str, ...], where: str) -> None:
-    """Refuse a key that is not known. Raises ConfigError, which names the nearest, or what there is."""
+    """Refuse an unknown key. Raises ConfigError, which names the nearest key, or the known ones."""
     for key in table:
         if key not in known:
             path = f"{where}.{dotted(key)}" if where else dotted(key)
@@ -47,7 +47,7 @@ def refuse_unknown(table: Mapping[str, Any], known: list[str] | tuple[str, ...],
 
 
 def read_mcp_server(table: Mapping[str, Any], where: str) -> McpServer:
-    """The table of an MCP server.
+    """Return the MCP server of a table.
 
     Raises:
         ConfigError: the table does not fit; it names the path of the key and what was expected.
@@ -60,7 +60,7 @@ def read_mcp_server(table: Mapping[str, Any], where: str) -> McpServer:
 
 
 def check_mcp_server(server: McpServer, where: str) -> None:
-    """Refuse a server of which it is not clear where it is. Raises ConfigError."""
+    """Refuse a server with neither or both of `command` and `url`. Raises ConfigError."""
     if bool(server.command) == (server.url is not None):
         raise ConfigError(f"{where}: expected either command or url")
     if server.url is not None and split_url(server.url) is None:

@@ -1,1 +1,1 @@
-"""Exchanges with a provider, kept without their secrets in the form of our corpus, and played again."""
+"""Record exchanges with a provider, without their secrets, in the form of the corpus, and replay them."""

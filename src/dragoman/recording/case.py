@@ -1,6 +1,6 @@
-"""One exchange in the form of our corpus: a folder with `wire`, `request.json` and `case.json`.
+"""One exchange in the form of the corpus: a folder with `wire`, `request.json` and `case.json`.
 
-`case.json` says what dragoman makes of the answer under `expect`; the reporter corrects that by hand.
+`case.json` contains under `expect` what dragoman makes of the answer. The reporter corrects that by hand.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _VERSION: Final = re.compile(r"/v\d+(?:beta)?(?=/)")
 class Exchange(msgspec.Struct, frozen=True):
     """A request and its answer, without secrets. `path` begins with "/" and has its query.
 
-    `is_cut`: the connection broke behind `body`. `withheld`: why the body is not here, "" where it is.
+    Attributes:
+        is_cut: the connection broke after `body`.
+        withheld: why the body is missing, or "".
     """
 
     method: str
@@ -48,7 +50,7 @@ class Exchange(msgspec.Struct, frozen=True):
 
     @property
     def protocol(self) -> ProtocolName | None:
-        """What both speak; None for other pages, as a list of models."""
+        """The protocol of both, or None for other pages, such as a list of models."""
         plain = self.path.partition("?")[0]
         named = next((protocol for ending, protocol in _endings() if plain.endswith(ending)), None)
         return named if named is not None or self.method != "POST" or self.status >= 400 else recognize(self.body)
@@ -59,7 +61,7 @@ class Exchange(msgspec.Struct, frozen=True):
 
 @cache
 def _endings() -> tuple[tuple[str, ProtocolName], ...]:
-    """How the paths of each protocol's requests end, whatever a server has before that."""
+    """Return how the request paths of each protocol end, whatever prefix a server has."""
     return tuple(
         (route.partition("{model}")[2] or _VERSION.sub("", route, count=1), protocol.name)
         for protocol in PROTOCOLS.values()
@@ -68,12 +70,12 @@ def _endings() -> tuple[tuple[str, ProtocolName], ...]:
 
 
 def next_number(folder: Path) -> int:
-    """The number of the next exchange that is kept there, from 1."""
+    """Return the number of the next exchange in a folder, from 1."""
     return max((int(path.name) for path in folder.glob("*/*") if _NUMBER.fullmatch(path.name)), default=0) + 1
 
 
 def write_case(exchange: Exchange, folder: Path, number: int) -> tuple[Path, Reply | None]:
-    """Write an exchange to a folder of its own. Gives that folder, and what dragoman makes of the answer.
+    """Write an exchange to a folder of its own. Return that folder and what dragoman makes of the answer.
 
     Raises:
         ConfigError: it cannot be written.
@@ -150,7 +152,7 @@ def _expect(reply: Reply, wire: bytes) -> dict[str, Any]:
 
 
 def load_cases(folder: Path) -> list[Exchange]:
-    """The exchanges of a folder, in the order in which they were recorded.
+    """Return the exchanges of a folder in the order in which they were recorded.
 
     Raises:
         UsageError: one of them cannot be read.

@@ -1,4 +1,4 @@
-"""A server on 127.0.0.1 in threads of its own, for programs on this machine: the recorder's and the fake model's."""
+"""A threaded server on 127.0.0.1 for programs on this machine: the recorder's and the fake model's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Asked: TypeAlias = http.server.BaseHTTPRequestHandler
 
 @final
 class Served:
-    """A server that gives every request to `respond`. It runs until `close`, or until its `with` block ends.
+    """A server that passes every request to `respond`. It runs until `close`, or until its `with` block ends.
 
     Attributes:
         port: where it listens.
@@ -31,7 +31,7 @@ class Served:
     """
 
     def __init__(self, respond: Callable[[Asked], None], port: int = 0) -> None:
-        """Raises UsageError: the port cannot be had."""
+        """Start it. Raises UsageError if the port is taken."""
         try:
             self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), _handler(respond))
         except (OSError, OverflowError, TypeError) as problem:
@@ -47,15 +47,15 @@ class Served:
         return f"Served({self.url})"
 
     def __enter__(self) -> Self:
-        """The server itself."""
+        """Return the server itself."""
         return self
 
     def __exit__(self, *problem: object) -> None:
-        """End it."""
+        """Stop it."""
         self.close()
 
     def close(self) -> None:
-        """End it; the second time it does nothing."""
+        """Stop it. A second call does nothing."""
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join()
@@ -76,16 +76,17 @@ def _handler(respond: Callable[[Asked], None]) -> type[Asked]:
         do_GET = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_OPTIONS = do_POST
 
         def log_message(self, format: str, *arguments: Any) -> None:
-            """Nothing is said."""
+            """Log nothing."""
 
     return Handler
 
 
 def read_body(headers: Mapping[str, str], source: BufferedIOBase) -> bytes | None:
-    """A request's body; None where it is too large or its length is no number. `headers`: by names in lower case.
+    """Return a request's body, or None if it is too large or its length is no number. `headers` have names in lower
+    case.
 
     Raises:
-        ConnectionError: the client broke off.
+        ConnectionError: the client closed the connection.
     """
     if "chunked" in (headers.get("transfer-encoding") or "").lower():
         return _read_chunks(source)
@@ -116,7 +117,7 @@ def _read_chunks(source: BufferedIOBase) -> bytes | None:
 
 
 def refuse(asked: Asked, status: int, message: str) -> None:
-    """Answer with one line of text, and end the connection: the rest of the request was not read."""
+    """Answer with one line of text, and close the connection: the rest of the request was not read."""
     data = f"{message}\n".encode("utf-8", "replace")
     asked.close_connection = True
     asked.send_response(status)

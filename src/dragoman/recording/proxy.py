@@ -1,4 +1,4 @@
-"""A proxy on this machine that hands on what comes, byte by byte as it comes, and keeps each exchange."""
+"""A proxy on this machine that passes bytes on as they come, and keeps each exchange."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 
 
 class Answer(Protocol):
-    """What answers a request: status, headers, pieces of the body as they come. `is_cut` holds when they have ended."""
+    """An answer to a request: status, headers, pieces of the body as they come. `is_cut` is known when they have
+    ended.
+    """
 
     status: int
     headers: dict[str, str]
     is_cut: bool
 
     def pieces(self) -> Iterator[bytes]:
-        """The body."""
+        """Yield the body."""
         ...
 
 
@@ -56,16 +58,16 @@ class LoopThread:
         self._transport = Transport(timeouts=timeouts, proxy=proxy, ca_file=ca_file)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Wait for a coroutine in it."""
+        """Run a coroutine in the loop and wait for it."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     @property
     def transport(self) -> Transport:
-        """Use it in what `run` runs."""
+        """Return the transport. Use it inside coroutines of `run`."""
         return self._transport
 
     def close(self) -> None:
-        """End it."""
+        """Stop the loop."""
         self.run(self._transport.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -74,7 +76,7 @@ class LoopThread:
 
 @final
 class Recorder:
-    """Asks an upstream and gives each exchange to `keep`, without its secrets."""
+    """Sends requests to an upstream and passes each exchange to `keep`, without its secrets."""
 
     __slots__ = ("_is_idle", "_keep", "_loop", "_open", "_redactor", "_upstream")
 
@@ -86,7 +88,7 @@ class Recorder:
         self._is_idle = threading.Condition()
 
     def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
-        """Ask. Raises TransportFailed, ConfigError: nothing answers there."""
+        """Send a request. Raises TransportFailed, ConfigError if there is no answer."""
         asked = Exchange(method, path, {}, body, 0, {}, b"")
         outgoing = self._upstream.outgoing(method, path, headers, body, asked.protocol)
         response = self._loop.run(self._ask(outgoing))
@@ -96,11 +98,11 @@ class Recorder:
         return told
 
     async def _ask(self, outgoing: Outgoing) -> Response:
-        """The transport makes its connections in the loop that it is asked in."""
+        """Send a request inside the loop, because the transport's connections belong to it."""
         return await self._loop.transport.open(outgoing)
 
     def close(self) -> None:
-        """Break off what is still under way, and wait until it is kept: answers that hang are what people report."""
+        """Abort what is still under way, and wait until it is kept: answers that hang are what people report."""
         with self._is_idle:
             for told in self._open:
                 self._loop.run(_abort(told.response))
@@ -127,12 +129,12 @@ class Recorder:
         self._keep(exchange)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Wait for a coroutine of a response."""
+        """Run a response's coroutine and wait for it."""
         return self._loop.run(coroutine)
 
 
 def clean_exchange(redactor: Redactor, exchange: Exchange) -> Exchange:
-    """The exchange without secrets, as it may be written down."""
+    """Return the exchange without secrets, as it may be written down."""
     headers = redactor.headers(exchange.headers, REQUEST_HEADERS)
     answered = redactor.headers(exchange.response_headers, RESPONSE_HEADERS)
     path, request = redactor.path(exchange.path), redactor.request(exchange.request)
@@ -150,7 +152,7 @@ def clean_exchange(redactor: Redactor, exchange: Exchange) -> Exchange:
 
 @final
 class _Told:
-    """A response that is handed on and kept."""
+    """A response that is passed on and kept."""
 
     def __init__(self, recorder: Recorder, response: Response, asked: tuple[str, str, dict[str, str], bytes]) -> None:
         self.status, self.headers = response.status, dict(response.headers)
@@ -159,7 +161,9 @@ class _Told:
         self._recorder = recorder
 
     def pieces(self) -> Iterator[bytes]:
-        """The body. What the client did not wait for is not kept as an answer that broke: it is read to its end."""
+        """Yield the body. If the client leaves, it is read to its end, so that it is not kept as an answer that
+        broke.
+        """
         received = Gathered()
         size = 0
         try:
@@ -192,7 +196,7 @@ async def _abort(response: Response) -> None:
 
 
 def _may_ask(headers: Mapping[str, str]) -> bool:
-    """Whether a program of this machine asks, and no page of the web."""
+    """Return whether the request comes from a program of this machine, not from a web page."""
     origin = headers.get("origin")
     if headers.get("sec-fetch-site") == "cross-site":  # pictures, scripts and links of a page come without an Origin
         return False
@@ -209,7 +213,7 @@ def _is_local(host: str) -> bool:
 def _answered(
     answering: Answering, method: str, path: str, headers: dict[str, str], source: BufferedIOBase
 ) -> Answer | tuple[int, str]:
-    """The answer to a request, or the status and the words with which it is refused."""
+    """Return the answer to a request, or the status and message of its refusal."""
     headers = {name.lower(): value for name, value in headers.items()}
     if not _may_ask(headers):
         return 403, "this is a recorder for programs on this machine, not for web pages"
@@ -225,7 +229,7 @@ def _answered(
 
 
 def _reaches_client(write: Callable[..., object], *data: bytes) -> bool:
-    """Write to a client; False when it has left."""
+    """Write to a client. Return False if it has left."""
     try:
         write(*data)
     except OSError:
@@ -234,12 +238,12 @@ def _reaches_client(write: Callable[..., object], *data: bytes) -> bool:
 
 
 def serve(answering: Answering, port: int = 0) -> Served:
-    """A server on this machine that gives every request to `answering`.
+    """Start a server on this machine that passes every request to `answering`.
 
-    It takes requests for this machine's names alone, and none of another origin: web pages must not use it.
+    It accepts requests for this machine's names only, and none of another origin: web pages must not use it.
 
     Raises:
-        UsageError: the port cannot be had.
+        UsageError: the port is taken.
     """
 
     def respond(asked: Asked) -> None:

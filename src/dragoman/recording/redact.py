@@ -1,7 +1,7 @@
-"""What of an exchange may be written down: listed headers alone, bodies without what is a key by its place or shape.
+"""Remove secrets from an exchange: keep listed headers only, and remove keys from bodies by their place or shape.
 
-A key that the client sent in a header is looked for everywhere. A secret that a body tells in pieces cannot be taken
-out without changing how it came, so that such a body is refused as a whole.
+A key that the client sent in a header is looked for everywhere. A secret that a body tells in pieces cannot be removed
+without changing how the body arrived, so such a body is withheld as a whole.
 """
 
 from __future__ import annotations
@@ -56,23 +56,23 @@ _PLACE: Final = re.compile(
 
 
 class Withheld(Exception):
-    """A body tells a secret in a way that cannot be taken out of it."""
+    """A body contains a secret that cannot be removed."""
 
 
 @final
 class Redactor:
-    """Takes secrets out of one exchange after the other. What it has seen in a header it knows in all that follow."""
+    """Removes secrets from successive exchanges. A key seen in a header is known for all that follow."""
 
     __slots__ = ("_known",)
 
     def __init__(self, known: Iterable[str] = ()) -> None:
-        """`known`: keys that are ours."""
+        """Create it. `known` are our own keys."""
         self._known: list[str] = []
         for secret in known:
             self._learn(secret)
 
     def headers(self, headers: Mapping[str, str], kept: frozenset[str]) -> dict[str, str]:
-        """The headers that are kept, with lower-case names; keys in the others are known from now on."""
+        """Return the headers to keep, with lower-case names. Remember keys in the others."""
         for name, value in headers.items():
             if name.lower() not in kept and _HOLDS_KEY.search(name):
                 self._learn(value)
@@ -81,7 +81,7 @@ class Redactor:
         return {name.lower(): self.text(value) for name, value in headers.items() if name.lower() in kept}
 
     def path(self, path: str) -> str:
-        """A path with its query, of which only listed values are kept."""
+        """Return a path with its query, of which only listed values are kept."""
         plain, mark, query = path.partition("?")
         if not mark:
             return self.text(plain)
@@ -93,7 +93,7 @@ class Redactor:
         return f"{self.text(plain)}?{'&'.join(f'{quote(name)}={value}' for name, value in shown)}"
 
     def request(self, body: bytes) -> bytes:
-        """The body of a request; as JSON it is written anew where something is taken out."""
+        """Return the body of a request without secrets. JSON is rewritten if something is removed."""
         value = _json.decode(body)
         if isinstance(value, _json.Malformed):
             return self._bytes(body)
@@ -101,10 +101,10 @@ class Redactor:
         return body if clean == value else _json.encode(clean)
 
     def response(self, body: bytes) -> bytes:
-        """The body of a response, byte by byte as it was but for what is taken out.
+        """Return the body of a response without secrets, otherwise byte by byte as it was.
 
         Raises:
-            Withheld: what is left tells a secret all the same, in pieces or compressed.
+            Withheld: the rest still contains a secret, in pieces or compressed.
         """
         clean = self._bytes(body)
         for text in _joined_strings(clean):
@@ -113,7 +113,7 @@ class Redactor:
         return clean
 
     def text(self, text: str) -> str:
-        """Plain text, or JSON text."""
+        """Return plain text, or JSON text, without secrets."""
         for secret in self._known:
             text = text.replace(secret, MASK)
         text = _SHAPE.sub(MASK, text)
@@ -151,9 +151,9 @@ class Redactor:
 
 
 def _joined_strings(body: bytes) -> Iterator[str]:
-    """The strings of all frames, those under one name joined: what a model says in pieces is one text again.
+    """Yield the strings of all frames, those under one name joined, because a model's words come in pieces.
 
-    A name stands with the numbers that tell apart what comes in turns.
+    A name includes the numbers that distinguish interleaved strings.
     """
     texts: dict[tuple[Any, ...], list[str]] = {}
     reader = BodyReader(lambda code, where, seen: None)

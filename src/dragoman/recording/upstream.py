@@ -1,4 +1,4 @@
-"""Where a request that came to the recorder goes: the server of a provider, or one named by its URL."""
+"""The server to which the recorder sends requests: a provider's, or one named by its URL."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Upstream(msgspec.Struct, frozen=True):
     def outgoing(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes, protocol: ProtocolName | None
     ) -> Outgoing:
-        """A client's request as the server gets it. The key of a provider replaces the client's.
+        """Return a client's request as the server gets it. The key of a provider replaces the client's.
 
         Raises:
             ConfigError: the key cannot stand in a header.
@@ -68,7 +68,7 @@ class Upstream(msgspec.Struct, frozen=True):
 
 
 def upstream_at(url: str) -> Upstream:
-    """A server by its address. Raises UsageError: the text is not an address."""
+    """Return a server by its address. Raises UsageError if the text is not an address."""
     found = split_url(url)
     if found is None or any((found[0].query, found[0].fragment, found[0].username, found[0].password)):
         seen = "" if "@" in url or "?" in url else f"; got {url[:80]!r}{scheme_hint(url)}"
@@ -79,7 +79,7 @@ def upstream_at(url: str) -> Upstream:
 
 
 def upstream_of(provider: Provider, key: Secret | None) -> Upstream:
-    """The server of a provider.
+    """Return the server of a provider.
 
     Raises:
         ConfigError: its address is not known.
@@ -95,21 +95,21 @@ def upstream_of(provider: Provider, key: Secret | None) -> Upstream:
 
 
 def _without(prefix: str, path: str) -> str:
-    """A path without segments at its beginning. What is left begins one too: `@host` would make a user's name of the
-    address before it, and send the key to that host."""
+    """Return a path without leading segments. The rest begins a segment too: otherwise `@host` would turn the address
+    before it into a user name and send the key to that host.
+    """
     rest = path.removeprefix(prefix)
     return rest if rest[:1] in ("", "/", "?") else path
 
 
 def _joined(base_url: str, path: str) -> str:
-    """An address and a client's path; a segment that ends the one and begins the other stands once."""
+    """Join an address and a client's path. A segment that ends the one and begins the other stands once."""
     last = base_url.rpartition("/")[2]
     return base_url + (path.removeprefix(f"/{last}") if path.startswith(f"/{last}/") else path)
 
 
 def _version_of(protocol: ProtocolName) -> str:
-    """With what the paths of a protocol's clients begin and those of its providers do not, because it is part of their
-    base URL: "/v1", or "" where clients send it."""
+    """Return the prefix of a protocol's client paths that belongs to the base URL of its providers: "/v1", or ""."""
     form = PROTOCOLS[protocol]
     sent = form.render_request(Request(model="m", messages=(Message("user", ()),), stream=False)).http.path
     route = form.routes[0][1].replace("{model}", "m")

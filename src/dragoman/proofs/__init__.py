@@ -1,4 +1,4 @@
-"""What validation has shown of targets, and where that is kept.
+"""Proofs: what validation has shown of targets, and where that is kept.
 
 A `Proof` is bound to its target, endpoint, protocol and the model's digest, and expires. Routing and the gateway ask
 for the judgments here; validation itself lies above them.

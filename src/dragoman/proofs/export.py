@@ -1,4 +1,4 @@
-"""Proofs as one JSON document, to be carried elsewhere."""
+"""Export proofs as one JSON document, to carry them elsewhere."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _decode_export: Final = _json.typed_decoder(_Export)
 
 
 def render_export(proofs: Iterable[Proof]) -> bytes:
-    """Proofs as one JSON document."""
+    """Render proofs as one JSON document."""
     return _json.encode(_Export(_FORMAT, _VERSION, tuple(proofs)))
 
 
 def parse_export(data: bytes, *, where: str) -> tuple[Proof, ...]:
-    """The proofs of an export.
+    """Return the proofs of an export.
 
     Raises:
         UsageError: the document is something else.

@@ -1,4 +1,4 @@
-"""A proof, and the judgments that routing and the gateway make of one. Pure."""
+"""A proof, and the judgments that routing and the gateway derive from it. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OURS: Final = frozenset({"dropped", "moved", "changed", "tools-way", "unvalidat
 
 @final
 class ProbeResult(msgspec.Struct, frozen=True):
-    """One probe's verdict over all its trials, with the reason in one line. `at_zero` is those at temperature 0."""
+    """One probe's verdict over all its trials, with the reason in one line. `at_zero` covers those at temperature 0."""
 
     verdict: Verdict
     reason: str
@@ -36,21 +36,21 @@ class ProbeResult(msgspec.Struct, frozen=True):
 
 @final
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """What one validation of one target has shown.
+    """The results of one validation of one target.
 
     Attributes:
         target: `provider/model`.
         endpoint: the base URL; "" for a server that dragoman starts itself.
-        digest: names the weights, as the server or we ourselves tell; None when nobody does.
-        version: the model's name in its answers, where it is another than was asked for.
+        digest: identifies the weights, or None.
+        version: the model's name in its answers, if it is not the requested one.
         dragoman: the version that validated.
         at: when it ended, in Unix seconds.
         probes: by probe; skipped ones stand in `skipped`, with the reason.
         deviations: how often each code was seen.
         ways: the ways of asking for tools that work, best first.
-        first_event: median seconds until something of an answer came.
+        first_event: median seconds until the first event of an answer.
         tokens_per_second: median, of the answers that reported tokens.
-        cost: of the whole run; None when unknown.
+        cost: of the whole run, or None.
         requests: how many were sent.
     """
 
@@ -73,23 +73,23 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     requests: int = 0
 
     def has_passed(self, probe: str) -> bool:
-        """Whether that probe was run and passed."""
+        """Return whether that probe was run and passed."""
         result = self.probes.get(probe)
         return result is not None and result.verdict == "passed"
 
 
 def is_proven(proof: Proof | None) -> bool:
-    """Whether its tools work: it calls one with exactly the right arguments, and uses the result."""
+    """Return whether the target's tools work: it calls one with exactly the right arguments, and uses the result."""
     return proof is not None and all(proof.has_passed(probe) for probe in _PROVING)
 
 
 def is_clean(proof: Proof | None) -> bool:
-    """Whether its wire kept to its protocol throughout, so that bytes may pass as they are."""
+    """Return whether its wire kept to its protocol throughout, so that bytes may pass as they are."""
     return proof is not None and is_proven(proof) and not wire_deviations(proof)
 
 
 def disagreements(proof: Proof, *, tools: bool | None, thinking: bool | None) -> tuple[str, ...]:
-    """Where a proof contradicts what the model or its server claims, in one line each. None claims nothing."""
+    """Describe where a proof contradicts what the model or its server claims, in one line each. None claims nothing."""
     found = []
     for word, claimed, probe in (("tools", tools, "toolCall"), ("thinking", thinking, "thinking")):
         result = proof.probes.get(probe)
@@ -106,12 +106,12 @@ def disagreements(proof: Proof, *, tools: bool | None, thinking: bool | None) ->
 
 
 def wire_deviations(proof: Proof) -> dict[str, int]:
-    """The deviations that the server is to blame for."""
+    """Return the deviations that the server is to blame for."""
     return {code: count for code, count in proof.deviations.items() if is_of_the_wire(code)}
 
 
 def is_of_the_wire(code: str) -> bool:
-    """Whether the server is to blame for a deviation."""
+    """Return whether the server is to blame for a deviation."""
     return code not in _OURS
 
 
@@ -125,14 +125,14 @@ def pick_proof(
     endpoint: str | None = None,
     digest: str | None = None,
 ) -> Proof | None:
-    """The newest proof of a target that still holds.
+    """Return the newest valid proof of a target.
 
     Args:
         proofs: any.
         target: `provider/model`.
         now: Unix seconds.
-        expires_days: how long a proof holds.
-        protocol, endpoint, digest: what the target has now; a proof made with another one is void. None: not asked.
+        expires_days: how long a proof is valid.
+        protocol, endpoint, digest: what the target has now; a proof made with another one is void. None: not compared.
     """
     valid = [
         proof

@@ -1,6 +1,6 @@
-"""Where proofs are kept: one SQLite file.
+"""Keep proofs in one SQLite file.
 
-One that is damaged is set aside; one that cannot be read or written costs the proofs, never the work.
+A damaged file is set aside. A file that cannot be read or written costs the proofs, never the work.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _decode_proof: Final = _json.typed_decoder(Proof)
 
 
 class ProofStore:
-    """Proofs in one SQLite file, which is made when the first one is put in. For any thread and process.
+    """Proofs in one SQLite file, which the first proof creates. For any thread and process.
 
-    Of each target, protocol, endpoint and suite the newest proof is kept.
+    For each target, protocol, endpoint and suite the newest proof is kept.
     """
 
     __slots__ = ("_clock", "_digests", "_expires_days", "_looked", "_path", "_proofs", "_say", "_stamp")
@@ -62,10 +62,10 @@ class ProofStore:
         protocol: ProtocolName | None = None,
         endpoint: str | None = None,
     ) -> Proof | None:
-        """The newest proof of a target that holds now. Cheap: the file is looked at once a second at most.
+        """Return the newest valid proof of a target. Cheap: the file is looked at once a second at most.
 
-        A `digest` that is told once holds for later questions without one: listing models voids the proofs of those
-        that have changed, for everyone who asks this store.
+        A given `digest` applies to later calls without one: listing models voids the proofs of changed models for every
+        user of this store.
         """
         if digest is not None:
             self._digests[target] = digest
@@ -85,12 +85,12 @@ class ProofStore:
         )
 
     def all(self) -> tuple[Proof, ...]:
-        """Every proof that is kept, expired ones too; oldest first."""
+        """Return every proof that is kept, expired ones too; oldest first."""
         self._look(self._clock())
         return self._proofs
 
     def put(self, *proofs: Proof) -> bool:
-        """Keep proofs; False when that is not possible (the reason was said)."""
+        """Keep proofs. Return False if that is not possible; the reason was reported."""
         if self._path is None:
             return False
         try:
@@ -109,7 +109,7 @@ class ProofStore:
     # ------------------------------------------------------------ the file
 
     def _look(self, now: float) -> None:
-        """Read the file when it has changed."""
+        """Read the file if it has changed."""
         self._looked = now
         stamp = _stamp(self._path) if self._path is not None else None
         if self._path is None or stamp is None:
@@ -157,7 +157,7 @@ class ProofStore:
             )
 
     def _set_aside(self, path: Path, problem: Exception) -> bool:
-        """Rename a damaged file; whether that was possible."""
+        """Rename a damaged file. Return whether that was possible."""
         aside = path.with_name(f"{path.name}.damaged-{int(self._clock())}")
         try:
             path.replace(aside)
@@ -169,7 +169,7 @@ class ProofStore:
 
 
 def proof_of(model: Model, provider: Provider, store: ProofStore) -> Proof | None:
-    """The proof that holds for a model as it is now. Ollama's may have been validated under a name without its tag."""
+    """Return the proof of a model as it is now. Ollama's may have been validated under a name without its tag."""
     for target in dict.fromkeys((model.target, model.target.removesuffix(":latest"))):
         found = store.get(target, model.digest, protocol=provider.protocol, endpoint=provider.base_url)
         if found is not None:
@@ -182,7 +182,7 @@ def _open(path: Path, *, mode: Literal["ro", "rwc"]) -> sqlite3.Connection:
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What changes with the file; None when it is not there."""
+    """Return a value that changes with the file, or None if there is none."""
     try:
         found = path.stat()
     except OSError:

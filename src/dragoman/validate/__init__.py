@@ -1,1 +1,1 @@
-"""Validation: what a model can really do, found out by probes, graded by pure functions, kept as proofs."""
+"""Validation: find out what a model can really do with probes, grade the answers with pure functions, keep proofs."""

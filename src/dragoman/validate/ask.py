@@ -1,4 +1,4 @@
-"""One question of a probe, asked straight over the wire and recorded: no retry, no other target, no memory."""
+"""Send one question of a probe over the wire and record the exchange: no retry, no fallback, no memory."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _FEWEST_FOR_SPEED: Final = 8  # tokens; fewer say nothing of a model's speed
 
 @final
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What was sent and what came. No header is kept: keys stand there.
+    """A request and its answer. No header is kept, because headers contain keys.
 
     Attributes:
         request, response: bodies, clipped.
-        first_event: seconds until something of the answer came.
+        first_event: seconds until the first event of the answer.
         seconds: until its end.
     """
 
@@ -56,12 +56,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def seen(self) -> Seen:
-        """What is graded of it."""
+        """Return what is graded."""
         return Seen(self.events, self.reply, self.estimate, self.is_left)
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Output tokens by the time from the first to the end; None when too few were reported."""
+        """Return output tokens per second from the first event to the end, or None if too few were reported."""
         tokens = self.reply.usage.output
         if tokens is None or tokens < _FEWEST_FOR_SPEED or self.first_event is None:
             return None
@@ -69,12 +69,12 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Asker:
-    """Asks targets of one configuration. Use it in one event loop; `close` at the end."""
+    """Asks targets of one configuration. Use it in one event loop, and `close` it at the end."""
 
     __slots__ = ("_prices", "_servers", "_timeout", "_transports", "config")
 
     def __init__(self, config: Config, *, timeout: float) -> None:
-        """`timeout`: seconds for one answer."""
+        """Create it. `timeout`: seconds for one answer."""
         http = config.http
         timeouts = Timeouts(connect=http.connect_seconds)
         ca_file = str(http.ca_file) if http.ca_file is not None else None
@@ -95,19 +95,19 @@ class Asker:
         self._servers.close()
 
     def transport(self, *, local: bool) -> Transport:
-        """The connections to this machine, or to others."""
+        """Return the transport for this machine, or for others."""
         return self._transports[local]
 
     async def ready(self, target: Target) -> Target:
-        """The target at an address: its server is started when it is one of ours."""
+        """Return the target at an address. The embedded model's server is started first."""
         return await self._servers.ready(target)
 
     def price(self, target: str, usage: Usage) -> Cost | None:
-        """What that many tokens cost; None when it is not known."""
+        """Return what that many tokens cost, or None."""
         return self._prices.cost(target, usage)
 
     async def ask(self, target: Target, request: Request, *, abort_after: int | None = None) -> Asked:
-        """Ask once. Whatever goes wrong on the way is a `Failure` among the events.
+        """Ask once. Every error on the way is a `Failure` among the events.
 
         Args:
             target: with an address.
@@ -147,7 +147,7 @@ class Asker:
 
 
 class _Recording:
-    """What comes, with its times."""
+    """An answer being received, with times."""
 
     __slots__ = ("body", "events", "first_event", "is_left", "size", "start", "status")
 
@@ -184,7 +184,7 @@ async def _read(response: Response, exchange: Exchange, recording: _Recording, a
 
 
 async def _next(response: Response, exchange: Exchange) -> bytes:
-    """The next bytes; b"" at the end. Some servers leave the body open after the protocol's own end."""
+    """Return the next bytes; b"" at the end. Some servers leave the body open after the protocol's own end."""
     if not exchange.ended:
         return await response.read()
     try:

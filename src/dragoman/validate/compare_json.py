@@ -1,4 +1,4 @@
-"""Whether two JSON values are the same, and where they differ, in words. Pure."""
+"""Compare two JSON values, and describe where they differ. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LONGEST: Final = 90  # characters of a value, or of a server's words, in a reas
 
 
 def is_equal(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same; 5 and 5.0 are, 1 and true are not."""
+    """Return whether two JSON values are the same; 5 and 5.0 are, 1 and true are not."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(is_equal(value, other[key]) for key, value in one.items())
     if isinstance(one, list) and isinstance(other, list):
@@ -19,7 +19,7 @@ def is_equal(one: Any, other: Any) -> bool:
 
 
 def difference(got: Any, wanted: Any, where: str = "") -> str:
-    """Where two values first differ, in words."""
+    """Describe where two values first differ."""
     if isinstance(got, dict) and isinstance(wanted, dict):
         for key, value in wanted.items():
             if key not in got:
@@ -37,6 +37,6 @@ def difference(got: Any, wanted: Any, where: str = "") -> str:
 
 
 def one_line(text: str, *, limit: int = _LONGEST) -> str:
-    """A server's words as one line of at most `limit` characters that cannot steer a terminal."""
+    """Return a server's words as one line of at most `limit` characters that cannot steer a terminal."""
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,6 +1,6 @@
-"""What a validation comes to in one sentence, why, and what to do about it. Pure: rules over what was shown.
+"""Conclude a validation: a verdict in one sentence, the reasons, and advice. Pure: rules over the results.
 
-A conclusion claims what a probe has shown and nothing else; what no probe told is said to be unknown.
+A conclusion claims only what a probe has shown. What no probe has shown is called unknown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _REMEDIES: Final = {
 
 @final
 class Conclusion(msgspec.Struct, frozen=True):
-    """A verdict on a whole target. `why` and `advice` are sentences, the gravest first."""
+    """A verdict on a whole target. `why` and `advice` are sentences, the most serious first."""
 
     standing: Standing
     sentence: str
@@ -45,7 +45,7 @@ class Conclusion(msgspec.Struct, frozen=True):
 
 
 def conclude(run: TargetRun) -> Conclusion:
-    """The verdict on one target's results."""
+    """Return the verdict on one target's results."""
     proof = run.proof
     if proof is None:
         problem = run.problem or "nothing was asked"
@@ -78,7 +78,7 @@ def _judge(run: TargetRun, proof: Proof) -> tuple[Standing, str]:
 
 
 def _judge_results(run: TargetRun, proof: Proof) -> tuple[Standing, str]:
-    """The verdict on a target that calls the tool as asked."""
+    """Return the verdict on a target that calls the tool as asked."""
     returned = proof.probes.get("result-round-trip")
     if returned is None or returned.verdict == "error":
         unknown = "whether it answers from a tool's result was not shown"
@@ -94,7 +94,7 @@ def _judge_results(run: TargetRun, proof: Proof) -> tuple[Standing, str]:
 
 
 def _call_fault(run: TargetRun, called: ProbeResult) -> str:
-    """What went wrong with the first call, as its answers show."""
+    """Describe what went wrong with the first call, from its answers."""
     kinds = {_kind(trial.turns[-1].reply) for trial in _missed(run, "toolCall")}
     kind = kinds.pop() if len(kinds) == 1 else ""
     if called.verdict == "unsupported":
@@ -108,7 +108,7 @@ def _call_fault(run: TargetRun, called: ProbeResult) -> str:
 
 
 def _result_fault(run: TargetRun) -> str:
-    """What went wrong with a tool's result, as its answers show."""
+    """Describe what went wrong with a tool's result, from its answers."""
     missed = _missed(run, "result-round-trip")
     depths = {len(trial.turns) for trial in missed}
     kinds = {_kind(trial.turns[-1].reply) for trial in missed}
@@ -122,7 +122,7 @@ def _result_fault(run: TargetRun) -> str:
 
 
 def _missed(run: TargetRun, probe: str) -> list[Trial]:
-    """The native trials of a probe that were asked and not passed."""
+    """Return the native trials of a probe that were asked and not passed."""
     return [
         trial
         for trial in run.trials
@@ -204,7 +204,7 @@ def _advice(run: TargetRun, proof: Proof, standing: Standing) -> Iterator[str]:
 
 
 def _advice_against(proof: Proof) -> Iterator[str]:
-    """For a target that no way of asking makes usable."""
+    """Yield advice for a target that no way of asking makes usable."""
     called, forced = proof.probes["toolCall"], proof.probes.get("tool-choice-required")
     unsteady = called if called.verdict != "passed" else proof.probes["result-round-trip"]
     if called.verdict == "unsupported":
@@ -220,6 +220,6 @@ def _advice_against(proof: Proof) -> Iterator[str]:
 
 
 def _remedy(problem: str) -> str:
-    """What to do about a failure, by its kind."""
+    """Return what to do about a failure, by its kind."""
     found = [(problem.find(f"{kind}:"), kind) for kind in _REMEDIES if f"{kind}:" in problem]
     return _REMEDIES[min(found)[1]] if found else "Fix what stopped the validation."

@@ -1,4 +1,4 @@
-"""One target's examination: its probes one after the other, each in its trials."""
+"""Examine one target: its probes one after the other, each in its trials."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OnProgress: TypeAlias = Callable[[str, str, ProbeResult, int, int], None]
 
 
 class Examination:
-    """One target's probes, one after the other."""
+    """The examination of one target."""
 
     __slots__ = (
         "_claims", "_context", "_errors", "_problem", "_results",
@@ -44,7 +44,7 @@ class Examination:
     )  # fmt: skip
 
     def __init__(self, sender: Sender, settings: Settings, target: Target, claims: Model) -> None:
-        """`target` has an address; `claims` is what is known of its model."""
+        """Create it. `target` has an address; `claims` is what is known of its model."""
         self._sender = sender
         self._settings = settings
         self._target = target
@@ -57,7 +57,9 @@ class Examination:
         self._problem = ""
 
     async def whole(self, target: Target, *, version: str, on_progress: OnProgress) -> TargetRun:
-        """All probes of the suite, then the proof of it. `target` is as configured, without a started address."""
+        """Run all probes of the suite. Return the run with its proof. `target` is as configured, without a started
+        address.
+        """
         suite = self._settings.suite
         probes = probes_of(suite, load_probes())
         for place, probe in enumerate(probes, 1):
@@ -92,7 +94,7 @@ class Examination:
         return TargetRun(target.name, proof, tuple(self._trials), self._claims, self._problem)
 
     def _misfit(self, probe: Probe) -> str:
-        """Why a probe does not fit the model's window; "" when it does."""
+        """Return why a probe does not fit the model's window; "" if it does."""
         context = self._claims.context
         if context is None:
             return "the context window is not known" if probe.needs_context else ""
@@ -108,7 +110,7 @@ class Examination:
     # ------------------------------------------------------------ one probe
 
     async def _probe(self, probe: Probe) -> ProbeResult | None:
-        """All trials of a probe; None when it was not asked (the reason is noted)."""
+        """Run all trials of a probe. Return None if it was skipped; the reason is recorded."""
         trials = []
         for number in range(self._settings.trials):
             trial = await self._trial(probe, number, way="native")
@@ -145,7 +147,7 @@ class Examination:
         return trial
 
     def _note(self, verdict: Grade, answer: Asked) -> None:
-        """Whether there is no sense in going on."""
+        """Record an error after which it makes no sense to continue."""
         failure = answer.reply.error
         self._errors = self._errors + 1 if verdict.verdict == "error" else 0
         if verdict.verdict != "error" or not isinstance(failure, Failure):
@@ -154,7 +156,7 @@ class Examination:
             self._problem = one_line(f"{failure.kind}: {failure.message}", limit=200)
 
     async def _ways(self) -> tuple[ToolMode, ...]:
-        """Which ways of asking for tools work. The quick suite looks for others only when the native one does not."""
+        """Return the ways of asking for tools that work. The quick suite tries others only if the native one fails."""
         probe = next(probe for probe in load_probes() if probe.name == "toolCall")
         native = self._results.get(probe.name)
         works = {"native": native is not None and native.verdict == "passed"}
@@ -188,12 +190,14 @@ class Examination:
 
 
 def _opening(turn: Turn) -> Message:
-    """A turn's own words."""
+    """Return a turn's own words."""
     return Message("user", (Text(turn.system + turn.user),))
 
 
 def _opening_after(turn: Turn, asked: Sequence[Asked]) -> tuple[Message, ...]:
-    """What a turn adds to the conversation: its system text, results of the last answer's calls, the user's words."""
+    """Return what a turn adds to the conversation: its system text, results of the last answer's calls, the user's
+    words.
+    """
     added = [Message("system", (Text(turn.system),))] if turn.system else []
     if turn.results or turn.errors:
         calls = asked[-1].reply.tool_calls

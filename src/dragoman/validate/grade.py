@@ -1,7 +1,7 @@
-"""What an answer is worth: events → verdict, with the reason in one line. Pure.
+"""Grade an answer: events to a verdict with its reason in one line. Pure.
 
-A wrong answer never passes. What a server need not do is `not-used`, what it or its protocol cannot do `unsupported`;
-an `error` says nothing of the model (no connection, no key, no time).
+A wrong answer never passes. `not-used`: the server did without an optional feature. `unsupported`: it or its protocol
+lacks the feature. An `error` says nothing about the model (no connection, no key, no time).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PLAUSIBLE: Final = 4.0
 
 @final
 class Seen(msgspec.Struct, frozen=True):
-    """One answer. `estimate`: tokens of the request, as we count them; `is_left`: we closed the connection."""
+    """One answer. `estimate`: tokens of the request by our own count; `is_left`: we closed the connection."""
 
     events: tuple[Event, ...]
     reply: Reply
@@ -52,7 +52,7 @@ class Grade(msgspec.Struct, frozen=True):
 
 
 def grade(probe: Probe, turn: Turn, seen: Seen) -> Grade:
-    """The verdict on one turn of a probe."""
+    """Return the verdict on one turn of a probe."""
     expect, reply = turn.expect, seen.reply
     if isinstance(reply.error, Failure) and not seen.is_left:
         return _on_failure(probe, expect, reply.error)
@@ -90,14 +90,14 @@ def _is_unsaid(deviation: Deviation, probe: Probe) -> bool:
 
 
 def _faults(probe: Probe, expect: Expect, seen: Seen) -> Iterator[Grade]:
-    """What does not hold, the gravest first."""
+    """Yield the expectations that were not met, the most serious first."""
     yield from _call_faults(probe, expect, seen.reply)
     yield from _text_faults(probe, expect, seen)
     yield from _count_faults(probe, expect, seen)
 
 
 def _allowed(probe: Probe, name: str, otherwise: str, seen: str = "") -> Grade:
-    """`not-used`, in the probe's words, where it says that a server may do this; else a failure."""
+    """Return `not-used`, in the probe's words, if it says that a server may do this; else a failure."""
     words = probe.may.get(name)
     return Grade("not-used" if words else "failed", (words or otherwise) + (f": {seen}" if seen else ""))
 
@@ -171,15 +171,15 @@ def _text_faults(probe: Probe, expect: Expect, seen: Seen) -> Iterator[Grade]:
 
 
 def _has(text: str, word: str) -> bool:
-    """Whether the word stands there by itself: "14" does not hold a "4"."""
+    """Return whether a word stands by itself in a text: "14" does not contain "4"."""
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def gives_number(text: str, answer: str) -> bool:
-    """Whether a text gives this number as its answer, and no other.
+    """Return whether a text gives this number as its answer, and no other.
 
-    What is announced ("the answer is", "=") counts, the last of it; else the text must hold this one number alone,
-    or its last line must.
+    The last number that is announced ("the answer is", "=") counts. Without one, the text or its last line must contain
+    this number alone.
     """
     announced = [_plain_number(first or second) for first, second in _ANNOUNCED.findall(text)]
     if announced:
@@ -191,7 +191,7 @@ def gives_number(text: str, answer: str) -> bool:
 
 
 def _plain_number(text: str) -> str:
-    """1,234.00 → 1234."""
+    """Return a number without separators: 1,234.00 becomes 1234."""
     text = re.sub(r",(?=\d{3}(?!\d))", "", text).replace(",", ".")
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -11,11 +11,11 @@ from time import monotonic
 
 
 class CapReached(Exception):
-    """A request was not sent, because it might have cost more than is left; the message says so in one line."""
+    """A request was not sent because it might have cost more than is left. The message says so in one line."""
 
 
 class Budget:
-    """US dollars that a run may spend. `limit` None: no limit."""
+    """The US dollars that a run may spend. `limit` None: no limit."""
 
     __slots__ = ("_held", "_limit", "spent")
 
@@ -26,10 +26,10 @@ class Budget:
 
     @contextmanager
     def hold(self, price: Decimal | None) -> Iterator[None]:
-        """Hold back what a request may cost at most, while it is under way; None: not known.
+        """Reserve what a request may cost at most while it is under way; None: unknown.
 
         Raises:
-            CapReached: there is not as much left.
+            CapReached: less than that is left.
         """
         most = price or Decimal(0)
         if self._limit is not None and self.spent + self._held + most > self._limit:
@@ -48,7 +48,7 @@ class Budget:
 
 
 class Pace:
-    """One request at a time to each provider; for providers on other machines also a limit per minute."""
+    """Allows one request at a time to each provider, and a number per minute to providers on other machines."""
 
     __slots__ = ("_interval", "_last", "_locks")
 

@@ -1,4 +1,4 @@
-"""What a target claims before anything is asked: context window, tools, and what names its weights."""
+"""Find out what a target claims before it is asked: context window, tools, and the digest of its weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.validate.ask import Asker
 
 
 async def identify(asker: Asker, target: Target) -> Model:
-    """What is known of a target's model: its server's own words, else the catalogue's; what nobody tells is None."""
+    """Return what is known of a target's model: by its server, else by the catalogue; None for the unknown."""
     if target.name == EMBEDDED.target:
         return EMBEDDED
     listed = asker.config.catalog.model(target.name)

@@ -1,7 +1,7 @@
-"""Probes as data: one TOML file each in `probes/`, and how a seed makes a question of one.
+"""Probes as data, one TOML file each in `probes/`, and how a seed turns one into a question.
 
-A probe is a conversation of one or more turns with what a right answer is. Names, numbers, places and the order of the
-tools come from a random generator, so that nothing can be learnt by heart.
+A probe is a conversation of one or more turns with the right answers. Names, numbers, places and the order of the tools
+come from a random generator, so that no model can know them by heart.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @final
 class ExpectedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call that must be made, its arguments exactly these."""
+    """A call that must be made with exactly these arguments."""
 
     name: str
     arguments: dict[str, Any] = {}
@@ -37,21 +37,21 @@ class ExpectedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class Expect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a right answer is; everything that is named must hold.
+    """A right answer. Everything that is set must hold.
 
     Attributes:
         text: there is some.
-        text_has, text_lacks: these stand in it as words of their own, or do not.
+        text_has, text_lacks: these words stand in it by themselves, or do not.
         answer: the one number that it gives.
         calls: exactly these calls, in any order.
-        called: calls of these tools and no other, one of each; their arguments are not judged.
+        called: one call of each of these tools and no other; their arguments are not judged.
         no_calls: there is none.
         thinking: there is some.
         stop: the stop reason.
         deltas: the text comes in at least so many pieces.
-        usage: tokens are reported, and plausible.
-        most_output: no more output tokens than these are reported.
-        cached: tokens that were read from a cache are reported.
+        usage: tokens are reported and plausible.
+        most_output: at most so many output tokens are reported.
+        cached: tokens read from a cache are reported.
         json: the text is this JSON object.
         failure: the request is refused with a failure of one of these kinds.
         prompt_read: at least this share of our estimate is reported as prompt tokens.
@@ -77,9 +77,8 @@ class Expect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class Turn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the user says next, or what the tools that were called give, and what must follow.
-
-    `abort_after`: the answer is left after so many pieces of text.
+    """The user's words or the tools' results, and what must follow. `abort_after`: leave after so many pieces of
+    text.
     """
 
     user: str = ""
@@ -101,7 +100,7 @@ class ProbeTool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The tool choice that is asked for."""
+    """The requested tool choice."""
 
     mode: Literal["auto", "none", "required", "named"] = "auto"
     name: str = ""
@@ -109,7 +108,7 @@ class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class ProbeParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How to answer. `max_tokens` is small, so that a model that rambles does not cost much. `stream` False: whole."""
+    """The parameters. `max_tokens` is small, so that a rambling model does not cost much. `stream` False: whole."""
 
     stream: bool = True
     max_tokens: int = 300
@@ -122,7 +121,7 @@ class ProbeParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class TargetChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked in place of the target's own model or key."""
+    """What replaces the target's own model or key."""
 
     model: str | None = None
     key: str | None = None
@@ -130,7 +129,7 @@ class TargetChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One of several questions; `{question}` stands for it in the turns."""
+    """One of several questions; it replaces `{question}` in the turns."""
 
     vary: dict[str, Any]
     question: str
@@ -138,19 +137,19 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class Probe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing to find out.
+    """One capability to test.
 
     Attributes:
         name: the file's name.
         rank: its place in the full suite.
         title: what a model that passes does, in a few words.
         quick: part of the quick suite: "always", or "after-failure" of its first probe.
-        needs: probes without which this one says nothing; it is skipped when one of them did not pass.
-        unless_failed: probes whose failure says all that this one could say.
+        needs: probes without which this one says nothing; it is skipped if one of them did not pass.
+        unless_failed: probes whose failure already says all that this one could say.
         needs_context: the size of the context window must be known.
-        uses: what of a request it is about; where the protocol or the server cannot say that, it is unsupported.
-        at_zero: asks at temperature 0 (else always at the model's own).
-        may: what a server may do without failing, and how that is said; the verdict is `not-used`.
+        uses: the request features that it tests; it is unsupported if the protocol or the server lacks them.
+        at_zero: asks at temperature 0; otherwise always at the model's own.
+        may: what a server may do without failing, and how that is described; the verdict is `not-used`.
     """
 
     name: str
@@ -174,7 +173,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @final
 class Plan(msgspec.Struct, frozen=True):
-    """A probe with everything that varies settled: what to send, and what must come."""
+    """A probe with all variable parts settled: what to send, and what must come."""
 
     probe: Probe
     turns: tuple[Turn, ...]
@@ -186,7 +185,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 @cache
 def load_probes() -> tuple[Probe, ...]:
-    """Every probe, in the order of the full suite."""
+    """Return every probe in the order of the full suite."""
     import tomllib
 
     probes = []
@@ -200,12 +199,12 @@ def load_probes() -> tuple[Probe, ...]:
 
 
 def label_of(probe: str) -> str:
-    """A probe's name as people read it; proofs, JSON and JUnit keep the name of its file."""
+    """Return a probe's name for people. Proofs, JSON and JUnit keep the name of its file."""
     return re.sub(r"(?<=[a-z])[A-Z]", lambda found: f"-{found[0].lower()}", probe)
 
 
 def with_labels(reason: str) -> str:
-    """One of our own reasons, with the names of probes as people read them."""
+    """Return one of our own reasons with the probes' names for people."""
     return " ".join(label_of(word) if word.rstrip(",") in _names() else word for word in reason.split(" "))
 
 
@@ -215,13 +214,13 @@ def _names() -> frozenset[str]:
 
 
 def plan_probe(probe: Probe, *, seed: str, context: int, claimed: int) -> Plan:
-    """Settle what varies.
+    """Settle the variable parts of a probe.
 
     Args:
         probe: which.
-        seed: the same one gives the same questions.
-        context: the window that long prompts are measured by, in tokens.
-        claimed: the window that the model claims, which a prompt must pass to be too long.
+        seed: the same seed gives the same questions.
+        context: the window in tokens by which long prompts are measured.
+        claimed: the window that the model claims, which a too long prompt must exceed.
     """
     random = Random(f"{seed}/{probe.name}")
     case = random.choice(probe.cases) if probe.cases else None
@@ -258,7 +257,9 @@ def _response_schema(schema: dict[str, Any] | None) -> ResponseSchema | None:
 
 
 def _filled(value: T, values: Mapping[str, Any]) -> T:
-    """A Struct, or a tuple of them, with every `{name}` replaced; a text that is nothing else takes its type."""
+    """Return a Struct, or a tuple of them, with every `{name}` replaced. A text that is one name takes its value's
+    type.
+    """
     if isinstance(value, tuple):
         return tuple(_filled(item, values) for item in value)  # type: ignore[return-value]
     return msgspec.convert(_fill(msgspec.to_builtins(value), values), type(value))

@@ -1,4 +1,4 @@
-"""Which probe comes next, and which are left out: pure decisions."""
+"""Decide which probe is next, and which are skipped. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from dragoman.validate.probe import Probe
 
 
 def probes_of(suite: Suite, probes: Iterable[Probe]) -> list[Probe]:
-    """The probes of a suite, in the order in which they are asked.
+    """Return the probes of a suite in the order in which they are asked.
 
-    The quick suite is a ladder: its first rungs are asked always, the others only to find out why the first one
-    was not passed.
+    The quick suite is a ladder: its first rungs are always asked, the others only to find out why the first one failed.
     """
     if suite == "full":
         return list(probes)
@@ -22,7 +21,7 @@ def probes_of(suite: Suite, probes: Iterable[Probe]) -> list[Probe]:
 def reason_to_skip(
     probe: Probe, *, suite: Suite, results: Mapping[str, ProbeResult], skipped: Mapping[str, str]
 ) -> str | None:
-    """Why a probe would say nothing now, in one line; None: ask."""
+    """Return in one line why a probe would say nothing now, or None to ask it."""
     if suite == "quick" and probe.quick == "after-failure" and _has_passed("toolCall", results):
         return "not needed: toolCall passed"
     for name in probe.unless_failed:

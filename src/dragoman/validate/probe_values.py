@@ -1,4 +1,4 @@
-"""What varies in a probe: made-up words, places, people, numbers, long texts. All from one random generator."""
+"""The variable parts of a probe: made-up words, places, people, numbers, long texts, all from one random generator."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _BYTES_PER_TOKEN: Final = 4
 
 
 def vary(kinds: Mapping[str, Any], *, random: Random, context: int, claimed: int) -> dict[str, Any]:
-    """A value for each name. Two names never get the same word, place or person.
+    """Return a value for each name. Two names never get the same word, place or person.
 
     Args:
-        kinds: name → kind, in order: "word", "city", "person", or a table with one of `number = [least, most]`,
-            `pick = […]`, `code = letters`, `sum | product | difference = [names or numbers]`, `lines = count` (with
-            `of`), `filler = tokens`, `haystack = share of the window` (with `facts`, and `at` in per cent).
+        kinds: name → kind, in order: "word", "city", "person", or a table with one of `number = [least, most]`, `pick =
+            […]`, `code = letters`, `sum | product | difference = [names or numbers]`, `lines = count` (with `of`),
+            `filler = tokens`, `haystack = share of the window` (with `facts`, and `at` in per cent).
         random: gives the same values for the same seed.
         context, claimed: windows in tokens.
     """
@@ -55,7 +55,7 @@ def vary(kinds: Mapping[str, Any], *, random: Random, context: int, claimed: int
 
 
 def _word(random: Random) -> str:
-    """A word that there is not, and that can be spoken."""
+    """Return a pronounceable word that does not exist."""
     return "".join(random.choice("bdfgklmnprstvz") + random.choice("aeiou") for _ in range(3)) + random.choice("nrsl")
 
 
@@ -97,7 +97,7 @@ def _made(kind: Mapping[str, Any], values: Mapping[str, Any], *, random: Random,
 
 
 def filler(random: Random, *, tokens: int) -> str:
-    """Sentences without sense, of about so many tokens."""
+    """Return meaningless sentences of about that many tokens."""
     sentences, size = [], 0
     while size < tokens * _BYTES_PER_TOKEN:
         sentence = " ".join(random.choices(_COMMON, k=random.randint(8, 14))).capitalize() + "."
@@ -107,7 +107,7 @@ def filler(random: Random, *, tokens: int) -> str:
 
 
 def _haystack(random: Random, *, tokens: int, facts: Sequence[str], at: Sequence[int]) -> str:
-    """A filler with each fact at its place, in per cent of the whole."""
+    """Return a filler with each fact at its place, in per cent of the whole."""
     sentences = filler(random, tokens=tokens).split(". ")
     for place, fact in sorted(zip(at, facts, strict=True), reverse=True):
         sentences.insert(len(sentences) * place // 100, fact.removesuffix("."))

@@ -1,4 +1,4 @@
-"""The results of a target's examination: its trials, and the proof that they make."""
+"""The results of a target's examination: its trials, and the proof that follows from them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         trials: of each probe; with more than one, every second is asked at the model's own temperature.
-        seed: settles what varies.
-        max_context: longest window that long prompts fill, in tokens.
+        seed: settles the variable parts.
+        max_context: the longest window that long prompts fill, in tokens.
         timeout: seconds for one answer.
     """
 
@@ -40,7 +40,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class Trial(msgspec.Struct, frozen=True):
-    """One run of one probe: each turn, and what it was worth. `way`: how the tools were asked for."""
+    """One run of one probe: each turn with its grade. `way`: how the tools were requested."""
 
     probe: str
     number: int
@@ -52,7 +52,7 @@ class Trial(msgspec.Struct, frozen=True):
 
 @final
 class TargetRun(msgspec.Struct, frozen=True):
-    """The results of one target. `problem`: why there is no proof, or why it is not whole."""
+    """The results of one target. `problem`: why there is no proof, or why it is incomplete."""
 
     target: str
     proof: Proof | None
@@ -75,7 +75,7 @@ def prove(
     dragoman: str,
     now: int,
 ) -> Proof:
-    """The proof that these trials make.
+    """Return the proof that follows from these trials.
 
     Args:
         target: as configured, without the address of a server that was started for it.
@@ -112,7 +112,7 @@ def prove(
 
 
 def _version(target: Target, trials: Sequence[Trial]) -> str | None:
-    """The name under which the model answered, when that is one other than was asked for."""
+    """Return the model's name in its answers, if it is not the requested one."""
     answers = [turn.reply for trial in trials if trial.probe == "toolCall" for turn in trial.turns]
     names = {reply.model for reply in answers if reply.model and not reply.error}
     return names.pop() if len(names) == 1 and target.model not in names else None

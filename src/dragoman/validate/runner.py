@@ -30,7 +30,7 @@ class Runner:
         version: str,
         on_progress: OnProgress = lambda target, probe, result, done, total: None,
     ) -> None:
-        """`version` is dragoman's own."""
+        """Create it. `version` is dragoman's own."""
         self._asker = asker
         self._settings = settings
         self._budget = budget
@@ -39,7 +39,7 @@ class Runner:
         self._on_progress = on_progress
 
     async def run(self, name: str) -> TargetRun:
-        """Validate one target. Never raises for what the target does."""
+        """Validate one target. An error of the target never raises."""
         try:
             target = resolve(name, self._asker.config, tools="native")
             claims = await identify(self._asker, target)

@@ -1,4 +1,4 @@
-"""Which targets a run is about: routes in full, what is due, what is left, what may cost money."""
+"""Select the targets of a run: routes in full, what is due, what is left, what may cost money."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _THOUSAND: Final = Usage(input=1_000, output=1_000)
 
 
 def expanded(names: Iterable[str], config: Config) -> list[str]:
-    """Targets, with every route as its targets; each once.
+    """Return targets, with every route replaced by its targets; each once.
 
     Raises:
         UsageError: a name is neither, or there is no such provider or embedded model.
@@ -41,7 +41,7 @@ def expanded(names: Iterable[str], config: Config) -> list[str]:
 
 
 def unfinished(targets: Iterable[str], store: ProofStore, *, suite: Suite, now: float) -> list[str]:
-    """Those that this suite has not proven within the last day: what an interrupted run has left."""
+    """Return the targets that this suite has not proven within the last day, which an interrupted run has left."""
     done = {proof.target for proof in store.all() if proof.suite == suite and now - proof.at < DAY_SECONDS}
     return [target for target in targets if target not in done]
 
@@ -49,7 +49,7 @@ def unfinished(targets: Iterable[str], store: ProofStore, *, suite: Suite, now: 
 async def due_targets(
     targets: Sequence[str], asker: Asker, store: ProofStore, *, allow_paid: bool, now: float
 ) -> list[str]:
-    """Those without a proof, with one that expires soon, or whose model has changed.
+    """Return the targets without a proof, with one that expires soon, or whose model has changed.
 
     Args:
         targets: which to look at; none: those of every route, and all that were ever proven.
@@ -76,7 +76,7 @@ async def _is_due(target: str, asker: Asker, store: ProofStore, now: float) -> b
 
 
 def is_paid(target: str, asker: Asker) -> bool:
-    """Whether a target costs money: as its configuration says, else when a price is known for it."""
+    """Return whether a target costs money: by its configuration, else if a price is known for it."""
     model = asker.config.model(target)
     if model is not None and model.paid is not None:
         return model.paid
@@ -85,7 +85,7 @@ def is_paid(target: str, asker: Asker) -> bool:
 
 
 def check_paid(targets: Iterable[str], asker: Asker, *, allow_paid: bool, max_cost: Decimal | None) -> None:
-    """Refuse what would cost money without leave, or without a price where there is a cap.
+    """Refuse targets that would cost money without permission, or that have no price while there is a cap.
 
     Raises:
         UsageError: it names the target.

@@ -1,4 +1,4 @@
-"""How the questions of an examination are sent: paced, paid for, and asked again where the fault is not the model's."""
+"""Send the questions of an examination: paced, within the budget, repeated if the fault is not the model's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _USUAL_WAIT: Final = 5.0  # seconds, where the provider names none
 
 
 class Sender:
-    """Sends the requests to one target, and keeps count.
+    """Sends the requests to one target, and counts them.
 
     Attributes:
         requests: how many were sent.
@@ -43,13 +43,13 @@ class Sender:
 
     @property
     def cost(self) -> Cost | None:
-        """What all of it cost; None when that is not known."""
+        """The cost of all requests, or None if it is unknown."""
         if not self._costs or not self._is_cost_known:
             return None
         return Cost(sum((cost.usd for cost in self._costs), Decimal(0)), self._costs[-1].source)
 
     async def ask(self, target: Target, request: Request, turn: Turn) -> Asked:
-        """One answer: a busy provider is waited for, a refused temperature left out, a cut thought given more room.
+        """Return one answer. Wait for a busy provider, leave out a refused temperature, give cut thinking more room.
 
         Raises:
             CapReached: it might have cost more than is left.
@@ -90,12 +90,12 @@ class Sender:
         return answer
 
     def _price(self, target: Target, request: Request) -> Decimal | None:
-        """What a request may cost at most, as far as that is known."""
+        """Return what a request may cost at most, or None."""
         usage = Usage(input=estimate_tokens(request), output=request.params.max_tokens)
         cost = self._asker.price(target.name, usage)
         return cost.usd if cost is not None else None
 
 
 def _refuses_temperature(error: object) -> bool:
-    """Some thinking models take none but their own."""
+    """Return whether the error refuses a temperature. Some thinking models accept only their own."""
     return isinstance(error, Failure) and error.kind == "bad_request" and "temperature" in error.message.lower()

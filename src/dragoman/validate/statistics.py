@@ -1,4 +1,4 @@
-"""Several trials of one probe: one result, and how sure its rate is. Pure."""
+"""Combine several trials of one probe into a result with a confidence interval. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.validate.grade import Grade
 
 
 def sum_up(grades: Sequence[Grade], *, at_zero: Iterable[bool]) -> ProbeResult:
-    """The result of all trials of a probe: passed only when every one passed.
+    """Return the result of all trials of a probe: passed only if every one passed.
 
     Args:
         grades: one for each trial.
@@ -36,7 +36,7 @@ def _mixed(grades: Sequence[Grade]) -> Verdict:
 
 
 def wilson(passes: int, trials: int) -> tuple[float, float]:
-    """The interval in which the true pass rate lies with 95 % confidence (Wilson's score interval)."""
+    """Return the interval that contains the true pass rate with 95 % confidence (Wilson's score interval)."""
     if not trials:
         return 0.0, 1.0
     z, rate = 1.959964, passes / trials

@@ -1,4 +1,4 @@
-"""What a validation came to, for people and for machines: a table, JSON, JUnit XML, one HTML page."""
+"""Reports of a validation for people and machines: a table, JSON, JUnit XML, one HTML page."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ RENDERERS: Final[dict[str, Callable[[Report], bytes]]] = {
 
 
 def renderer_for(file: Path) -> Callable[[Report], bytes]:
-    """What writes a report of this kind.
+    """Return the renderer for a file's kind of report.
 
     Raises:
-        UsageError: the file's ending is not one of ours, or its folder is not there.
+        UsageError: the file's ending is unknown, or its folder does not exist.
     """
     found = RENDERERS.get(file.suffix.lower())
     if found is None:

@@ -27,7 +27,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def render_document(report: Report) -> bytes:
-    """Everything that is known of a run, the wire included."""
+    """Render everything that is known of a run, the wire included."""
     return _json.encode(
         {
             "format": FORMAT,

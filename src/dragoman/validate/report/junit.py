@@ -20,7 +20,7 @@ _NO_XML: Final = dict.fromkeys(_NOT_IN_XML, "�")
 
 
 def render_junit(report: Report) -> bytes:
-    """The report as XML."""
+    """Render the report as XML."""
     suites = "".join(_suite(run, report.started) for run in report.runs)
     text = f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="dragoman validate">\n{suites}</testsuites>\n'
     return text.translate(_NO_XML).encode()

@@ -1,6 +1,6 @@
-"""What a mark of the page opens: each trial's answer in words, and behind folds the request, the response, the events.
+"""The details that a mark of the page opens: each trial's answer in words, with folded request, response and events.
 
-All that a server sent is escaped.
+Everything that a server sent is escaped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DEEPEST: Final = 64
 
 
 def render_cells(run: TargetRun, place: int) -> str:
-    """A section for each probe of a target that was asked; `place` is the target's among all."""
+    """Render a section for each probe of a target that was asked. `place` is the target's number."""
     results = run.proof.probes if run.proof is not None else {}
     return "".join(_opened(run, place, name, result) for name, result in results.items())
 
@@ -64,7 +64,7 @@ def _turn(turn: Asked, number: int) -> str:
 
 
 def _answer(reply: Reply) -> str:
-    """The answer as a person reads it."""
+    """Render the answer as a person reads it."""
     said = [reply.text] if reply.text.strip() else []
     said += [f"calls {call.name} with {call.arguments}" for call in reply.tool_calls]
     said += [f"a call of {call.name or 'an unnamed tool'} failed: {call.message}" for call in reply.failed_calls]
@@ -81,7 +81,7 @@ def _folded(title: str, text: str) -> str:
 
 
 def _pretty(body: bytes) -> str:
-    """A JSON body with its structure shown, as deep as people read; any other as it is."""
+    """Return a JSON body indented, as deep as people read; any other body as it is."""
     value = _json.decode(body)
     if not isinstance(value, _json.Malformed):
         with suppress(RecursionError):

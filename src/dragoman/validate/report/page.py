@@ -1,8 +1,8 @@
-"""A report as one HTML page that needs nothing else: the verdict, what the models came to beside each other, and a mark
-for each probe that opens what was said.
+"""Render a report as one self-contained HTML page: the verdict, the models side by side, and a mark for each probe that
+opens its exchange.
 
-No script and nothing from elsewhere: a mark is a link, and what it leads to is shown by `:target`. All that a server
-sent is escaped.
+It has no script and loads nothing: a mark is a link, whose target is shown by `:target`. Everything that a server sent
+is escaped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WORDS: Final[dict[Verdict, str]] = {
 
 
 def render_page(report: Report) -> bytes:
-    """The report as a page."""
+    """Render the report as a page."""
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
     when = datetime.fromtimestamp(report.started, UTC).strftime("%Y-%m-%d %H:%M UTC")
     conclusions = [conclude(run) for run in report.runs]
@@ -65,7 +65,7 @@ def _headline(conclusions: Sequence[Conclusion]) -> str:
 
 
 def _target(run: TargetRun, conclusion: Conclusion, place: int, level: str) -> str:
-    """The verdict on a target, why, what to do, and its figures."""
+    """Render the verdict on a target, the reasons, the advice, and its figures."""
     why = "".join(f"<li>{escape(line)}</li>" for line in conclusion.why)
     advice = "".join(f"<li>{escape(line)}</li>" for line in conclusion.advice)
     facts = "".join(
@@ -80,7 +80,7 @@ def _target(run: TargetRun, conclusion: Conclusion, place: int, level: str) -> s
 
 
 def _facts(run: TargetRun) -> dict[str, str]:
-    """What is known of a target beside its probes; "" is not known."""
+    """Return what is known of a target beside its probes; "" is unknown."""
     proof = run.proof
     if proof is None:
         return {}
@@ -95,7 +95,7 @@ def _facts(run: TargetRun) -> dict[str, str]:
 
 
 def _figures(proof: Proof) -> dict[str, str]:
-    """What one compares; "" is not known."""
+    """Return the figures that people compare; "" is unknown."""
     trials, passes = (sum(getattr(one, name) for one in proof.probes.values()) for name in ("trials", "passes"))
     return {
         "trials passed": f"{passes} of {trials}",
@@ -134,7 +134,7 @@ def _legend() -> str:
 
 
 def _asked(runs: Sequence[TargetRun]) -> list[Probe]:
-    """The probes that were asked of one of them at least, or skipped."""
+    """Return the probes that were asked of at least one target, or skipped."""
     names = {name for run in runs if run.proof for name in (*run.proof.probes, *run.proof.skipped)}
     return [probe for probe in load_probes() if probe.name in names]
 
@@ -153,7 +153,7 @@ def _matrix(runs: Sequence[TargetRun]) -> str:
 
 
 def _cell(run: TargetRun, place: int, probe: str) -> str:
-    """A probe's mark, which opens what was said."""
+    """Render a probe's mark, which opens its exchange."""
     result = run.proof.probes.get(probe) if run.proof is not None else None
     if result is None:
         reason = run.proof.skipped.get(probe, "") if run.proof is not None else run.problem
@@ -170,7 +170,7 @@ def _cell(run: TargetRun, place: int, probe: str) -> str:
 
 
 def _single(run: TargetRun) -> str:
-    """The probes of one target, each with its result and its time."""
+    """Render the probes of one target, each with its result and its time."""
     taken: dict[str, float] = {}
     for trial in run.trials:
         taken[trial.probe] = taken.get(trial.probe, 0.0) + sum(turn.seconds for turn in trial.turns)

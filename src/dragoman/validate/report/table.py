@@ -1,4 +1,4 @@
-"""A target's results for a terminal: the verdict, then one line for each probe, with a bar for its pass rate."""
+"""Render a target's results for a terminal: the verdict, then one line for each probe, with a bar for its pass rate."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ Paint: TypeAlias = Callable[[Colour, str], str]
 
 
 def render_target(run: TargetRun, *, paint: Paint, width: int = 120) -> str:
-    """The results of one target, for a terminal of `width` columns. Its reasons may hold a model's words: the caller
-    takes control characters out."""
+    """Render the results of one target for a terminal of `width` columns.
+
+    Reasons may contain a model's words: the caller removes control characters.
+    """
     proof = run.proof
     if proof is None:
         return "".join(f"{line}\n" for line in _concluded(run, paint, width))
@@ -46,7 +48,7 @@ def render_target(run: TargetRun, *, paint: Paint, width: int = 120) -> str:
 
 
 def _skipped(proof: Proof, names: int, width: int) -> Iterator[str]:
-    """A line for each probe that was not asked; those with one reason share it."""
+    """Yield a line for each skipped probe; those with one reason share it."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in proof.skipped.items():
         if name not in proof.probes:
@@ -59,7 +61,7 @@ def _skipped(proof: Proof, names: int, width: int) -> Iterator[str]:
 
 
 def _concluded(run: TargetRun, paint: Paint, width: int) -> Iterator[str]:
-    """The verdict, why, and what to do, each line no wider than the terminal."""
+    """Yield the verdict, the reasons and the advice, no line wider than the terminal."""
     conclusion = conclude(run)
     yield paint("bold", run.target)
     yield from (
@@ -85,7 +87,7 @@ def _probe(name: str, result: ProbeResult, paint: Paint, width: int) -> list[str
 
 
 def summary(proof: Proof) -> list[str]:
-    """What the probes come to, in a few lines."""
+    """Return the results of the probes in a few lines."""
     trials, passes = (sum(getattr(one, name) for one in proof.probes.values()) for name in ("trials", "passes"))
     low, high = wilson(passes, trials)
     deviations = ", ".join(f"{code} ×{count}" for code, count in wire_deviations(proof).items())
@@ -103,7 +105,7 @@ def summary(proof: Proof) -> list[str]:
 
 
 def _verdict(proof: Proof) -> str:
-    """Whether tools can be called, and how."""
+    """Describe whether tools can be called, and how."""
     tools = "proven" if is_proven(proof) else "not proven"
     stream = "clean" if is_clean(proof) else "not yet clean"
     ways = (

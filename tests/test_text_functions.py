@@ -16,6 +16,7 @@ from dragoman._json import Raw
 from dragoman.bounds import USUAL_BOUNDS
 from dragoman.codec.containers import Place
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.protocol.native_tools import SchemaRules
 from dragoman.secret import Secret
 from dragoman.stages.rescue.behind.kinds import Facts
 from dragoman.stages.rescue.cursor import Tools
@@ -58,6 +59,8 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/splicing.py splice": {"changes": {"a": 1}},
     "codec/parts/settled_arguments.py contradicts": {"other": '{"a":1}'},
     "decoding.py read_request": {"protocol": None},
+    "offering/restoring.py with_client_keys": {"keys": {"a": "b"}},
+    "offering/schemas.py fitted": {"rules": SchemaRules(references="defs", names_members=True)},
     "gateway/attempt_bounds.py bound_of": {"limits": (("max_tokens",),), "max_output": 100},
     "gateway/attempt_bounds.py expected_of": {"bound": Usage(input=9, output=9)},
     "gateway/messages.py query_values": {"name": "key"},

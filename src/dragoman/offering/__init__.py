@@ -22,6 +22,7 @@ from dragoman.errors import UsageError
 from dragoman.events import Deviation
 from dragoman.offering.names import fit_names, fits
 from dragoman.offering.restoring import FREE_TEXT, Form, Restored
+from dragoman.offering.schemas import fitted, rules_for
 from dragoman.protocol import Dialect, Protocol
 from dragoman.protocol.native_tools import ANY_NAME, KINDS, NativeTool, Opened, ToolForms, Written
 from dragoman.types import Message, Named, Native, Opaque, Part, ProtocolName, Request, Tool, ToolCall, ToolResult
@@ -78,7 +79,7 @@ def offer(
         UsageError: the request is for a tool that the target does not have, or the policy refuses one.
     """
     sources = _sources(request)
-    if not sources and _is_fine(request, target, client):  # as most requests are
+    if not sources and _is_fine(request, target, dialect, client):  # as most requests are
         return Offer(request, writer=target.tools)
     return _Offering(target, name, dialect, policies).offer(request, sources, protocols, client)
 
@@ -116,6 +117,8 @@ class _Offering:
             request = self._kept_own(protocols(request.native.protocol).tools, request, request.native)
         request = self._without_custom(request)
         request = self._named(request, is_own=client == self._target.name)
+        if client != self._target.name:
+            request = self._with_schemas(request)
         if self._target.tools.restate is not None:
             request, unsaid = self._target.tools.restate(request)
             self.deviations += unsaid
@@ -243,6 +246,27 @@ class _Offering:
         messages = tuple([_with_functions(message, self._target.name) for message in request.messages])
         return msgspec.structs.replace(request, tools=tuple(tools), messages=messages)
 
+    # ------------------------------------------------------------ schemas
+
+    def _with_schemas(self, request: Request) -> Request:
+        """Schemas as the target's vendor takes them, and arguments under names that it takes. Only what they say no
+        more is told."""
+        rules = rules_for(self._target, self._dialect)
+        tools = list(request.tools)
+        for place, tool in enumerate(request.tools):
+            made = None if tool.schema is None else fitted(tool.schema, rules)
+            if made is None:
+                continue
+            tools[place] = msgspec.structs.replace(tool, schema=made.schema)
+            if made.lost:
+                self._say("dropped", f"tools[{place}].schema", f"the vendor has no {', '.join(made.lost)} there")
+            if made.keys:
+                where, why = f"tools[{place}].schema.properties", "names of arguments that the vendor takes"
+                self.deviations.append(Deviation("changed", where, why, "note"))
+                form = self.forms.get(tool.name) or Form(tool.name)
+                self.forms[tool.name] = msgspec.structs.replace(form, keys=made.keys)
+        return msgspec.structs.replace(request, tools=tuple(tools))
+
     # ------------------------------------------------------------ names
 
     def _named(self, request: Request, *, is_own: bool) -> Request:
@@ -317,8 +341,9 @@ def dropped_header(names: Iterable[str]) -> str:
     return ", ".join([_ODD.sub("_", name[:64]) for name in dict.fromkeys(names)][:_MOST_NAMED])
 
 
-def _is_fine(request: Request, target: Protocol, client: ProtocolName | None) -> bool:
-    """Whether a request that is native to no protocol can be said as it is: functions, whose names the target takes."""
+def _is_fine(request: Request, target: Protocol, dialect: Dialect, client: ProtocolName | None) -> bool:
+    """Whether a request that is native to no protocol can be said as it is: functions, whose names and schemas the
+    target takes."""
     names: set[str] = set()
     for tool in request.tools:
         if tool.kind != "function":
@@ -326,7 +351,12 @@ def _is_fine(request: Request, target: Protocol, client: ProtocolName | None) ->
         names.add(tool.name)
     if len(names) != len(request.tools):
         return False
-    return client == target.name or fits(names.union(_called(request)), target.tools)
+    if client == target.name:
+        return True
+    rules = rules_for(target, dialect)
+    if any(tool.schema is not None and fitted(tool.schema, rules) is not None for tool in request.tools):
+        return False
+    return fits(names.union(_called(request)), target.tools)
 
 
 def _sources(request: Request) -> list[ProtocolName]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, final
 
 import msgspec
 
 from dragoman import _json
+from dragoman._json import Raw
 from dragoman.events import (
     EVERY_KIND,
     Event,
@@ -19,6 +21,7 @@ from dragoman.events import (
 from dragoman.protocol.native_tools import ToolForms
 from dragoman.types import Native, ToolCall
 
+_decode_fields: Final = _json.typed_decoder(dict[str, Raw])
 _HANDLED: Final = frozenset[type]({ToolCallStart, ToolCallDelta, ToolCallEnd, ToolCallFailed})
 #: The one argument of a function that stands for a tool that takes free text.
 FREE_TEXT: Final = "input"
@@ -28,13 +31,15 @@ FREE_TEXT: Final = "input"
 class Form(msgspec.Struct, frozen=True):
     """How a client reads a call of a tool: its name, native fields, and the kind of a tool that is no function.
 
-    `is_custom`: it takes free text, and was offered as a function.
+    `is_custom`: it takes free text, and was offered as a function. `keys`: names of its arguments as they were sent →
+    the client's.
     """
 
     name: str
     native: Native | None = None
     kind: str = ""
     is_custom: bool = False
+    keys: dict[str, str] = {}
 
 
 class Restored:
@@ -88,7 +93,7 @@ class Restored:
     def _start(self, event: ToolCallStart, form: Form, out: list[Event]) -> None:
         self._named[event.index] = form
         event = msgspec.structs.replace(event, name=form.name, native=form.native or event.native)
-        if form.is_custom or form.kind:
+        if form.is_custom or form.kind or form.keys:
             self._held[event.index] = event
         else:
             out.append(event)
@@ -100,6 +105,8 @@ class Restored:
         if held is None:
             out.append(ToolCallEnd(event.index, call))
             return
+        if form.keys:
+            call = msgspec.structs.replace(call, arguments=with_client_keys(call.arguments, form.keys))
         if form.is_custom and call.kind == "function":
             text = free_text(call)
             if text is None:
@@ -122,6 +129,16 @@ class Restored:
         if held is not None:
             out.append(held)
         out.append(msgspec.structs.replace(event, name=form.name))
+
+
+def with_client_keys(arguments: str, keys: Mapping[str, str]) -> str:
+    """A call's arguments under the client's names."""
+    values = _json.decode_object(arguments)
+    if isinstance(values, _json.Malformed) or keys.keys().isdisjoint(values):
+        return arguments
+    fields = _decode_fields(arguments.encode("utf-8", "replace"))
+    told: Mapping[str, object] = values if isinstance(fields, _json.Malformed) else fields
+    return _json.to_text({keys.get(key, key): value for key, value in told.items()})
 
 
 def free_text(call: ToolCall) -> str | None:

@@ -97,6 +97,23 @@ class Written(msgspec.Struct, frozen=True):
 
 
 @final
+class SchemaRules(msgspec.Struct, frozen=True, gc=False):
+    """What a vendor wants of a tool's schema beyond JSON schema itself.
+
+    `is_object_rooted`: the root's type is object. `has_plain_root`: no union stands there; None: where the host checks
+    schemas. `names_members`: `properties` stand at the root, and `items` in each list. `key`: what an argument may be
+    called. `references`: to anywhere, to the root's `$defs`, or none. `is_objects`: no schema is true or false.
+    """
+
+    is_object_rooted: bool = True
+    has_plain_root: bool | None = False
+    names_members: bool = False
+    key: re.Pattern[str] | None = None
+    references: Literal["any", "defs", "none"] = "any"
+    is_objects: bool = False
+
+
+@final
 class ToolForms(msgspec.Struct, frozen=True):
     """What a protocol tells of its tools.
 
@@ -104,7 +121,7 @@ class ToolForms(msgspec.Struct, frozen=True):
     is spoken. `open_request`: makes a request ready for another protocol. `write_call`: a call of a client's tool of a
     kind, as its clients read it; None: as any call. `write_tool`: a tool that providers run; None: the protocol has
     none of the kind. `restate`: says what another provider's tools did earlier in the protocol's words, and names what
-    it cannot say.
+    it cannot say. `schema`: what its vendor wants of schemas.
     """
 
     name: re.Pattern[str]
@@ -114,6 +131,7 @@ class ToolForms(msgspec.Struct, frozen=True):
     write_call: Callable[[str, ToolCall], Opaque | None] | None = None
     write_tool: Callable[[NativeTool], Written | None] | None = None
     restate: Callable[[Request], tuple[Request, list[Deviation]]] | None = None
+    schema: SchemaRules = SchemaRules()
 
 
 ANY_NAME: Final = ToolForms(re.compile(r"[A-Za-z0-9_.:/-]+"), 256)

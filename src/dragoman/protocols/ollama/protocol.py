@@ -10,7 +10,7 @@ from dragoman.protocols.ollama.request.parse import parse_request
 from dragoman.protocols.ollama.request.render import render_request
 from dragoman.protocols.ollama.response.decode import Decoder, parse_error
 from dragoman.protocols.ollama.response.encode import Encoder, render_error, render_response
-from dragoman.protocols.ollama.wire import NAME
+from dragoman.protocols.ollama.wire import FORMS, NAME
 
 PROTOCOL = Protocol(
     name=NAME,
@@ -31,6 +31,7 @@ PROTOCOL = Protocol(
     check_whole=check_whole,
     style_for=style_for,
     takes_result_media=False,
+    tools=FORMS,
     end_marks=(b'"done":true', b'"done": true'),
     output_limits=(("options", "num_predict"),),
 )

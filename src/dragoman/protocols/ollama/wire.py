@@ -16,12 +16,15 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.containers import Place, as_items, oddity_of
 from dragoman.codec.delta_batch import narrowed
 from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments, unread_name
+from dragoman.protocol.native_tools import ANY_NAME, SchemaRules
 from dragoman.types import StopReason
 
 #: Takes a deviation's code, its place and what was seen.
 Deviate: TypeAlias = Callable[[str, str, object], None]
 
 NAME: Final = "ollama-chat"
+#: The server reads schemas into typed fields: no reference, and no schema that is true or false.
+FORMS: Final = msgspec.structs.replace(ANY_NAME, schema=SchemaRules(references="none", is_objects=True))
 NOTHING: Final = Raw(b"")
 #: What a tool without declared arguments has.
 EMPTY_SCHEMA: Final[dict[str, Json]] = {"type": "object", "properties": {}}

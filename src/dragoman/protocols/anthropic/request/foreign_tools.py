@@ -17,7 +17,7 @@ from dragoman.codec.hosted.earlier_calls import with_remotes
 from dragoman.codec.json_fields import native_fields, read, read_fields, read_items, read_text
 from dragoman.deviations import clip
 from dragoman.events import Deviation
-from dragoman.protocol.native_tools import NativeTool, Opened, Runner, ToolForms, Written
+from dragoman.protocol.native_tools import NativeTool, Opened, Runner, SchemaRules, ToolForms, Written
 from dragoman.protocols.anthropic.remote_blocks import render_remote
 from dragoman.protocols.anthropic.request.parse import parse_tool
 from dragoman.protocols.anthropic.request.remote_servers import is_toolset, read_server_tools, write_server_tool
@@ -272,5 +272,10 @@ def restate(request: Request) -> tuple[Request, list[Deviation]]:
 
 
 FORMS: Final = ToolForms(
-    re.compile(r"[A-Za-z0-9_-]+"), 128, open_request=open_request, write_tool=write_tool, restate=restate
+    re.compile(r"[A-Za-z0-9_-]+"),
+    128,
+    open_request=open_request,
+    write_tool=write_tool,
+    restate=restate,
+    schema=SchemaRules(has_plain_root=True, key=re.compile(r"[A-Za-z0-9_.-]{1,64}")),
 )

@@ -17,7 +17,7 @@ from dragoman.codec.hosted.file_filters import read_filter
 from dragoman.codec.json_fields import native_fields, read
 from dragoman.deviations import clip
 from dragoman.events import Deviation
-from dragoman.protocol.native_tools import NativeTool, Opened, RemoteServer, Runner, ToolForms, Written
+from dragoman.protocol.native_tools import NativeTool, Opened, RemoteServer, Runner, SchemaRules, ToolForms, Written
 from dragoman.protocols.gemini.wire import NAME
 from dragoman.types import Native, Request
 
@@ -171,5 +171,10 @@ def restate(request: Request) -> tuple[Request, list[Deviation]]:
 
 
 FORMS: Final = ToolForms(
-    re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*"), 64, open_request=open_request, write_tool=write_tool, restate=restate
+    re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*"),
+    64,
+    open_request=open_request,
+    write_tool=write_tool,
+    restate=restate,
+    schema=SchemaRules(references="defs"),
 )

@@ -10,7 +10,7 @@ import msgspec
 from dragoman._json import Json
 from dragoman.codec.json_fields import native_fields, read, read_fields, read_items, read_text
 from dragoman.deviations import clip
-from dragoman.protocol.native_tools import NativeTool, Opened, ToolForms
+from dragoman.protocol.native_tools import NativeTool, Opened, SchemaRules, ToolForms
 from dragoman.protocols.openai_chat.wire import NAME
 from dragoman.types import Native, Request
 
@@ -44,4 +44,9 @@ def _native_tool(entry: object) -> NativeTool:
     return NativeTool(kind, type, f"tools.{clip(type)}")
 
 
-FORMS: Final = ToolForms(re.compile(r"[A-Za-z0-9_-]+"), 64, open_request=open_request)
+FORMS: Final = ToolForms(
+    re.compile(r"[A-Za-z0-9_-]+"),
+    64,
+    open_request=open_request,
+    schema=SchemaRules(has_plain_root=None, names_members=True),
+)

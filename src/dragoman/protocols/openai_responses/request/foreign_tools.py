@@ -17,7 +17,7 @@ from dragoman.codec.hosted.earlier_calls import with_remotes
 from dragoman.codec.json_fields import native_fields, read, read_fields, read_items
 from dragoman.deviations import clip
 from dragoman.events import Deviation
-from dragoman.protocol.native_tools import NativeTool, Opened, Runner, ToolForms, Written
+from dragoman.protocol.native_tools import NativeTool, Opened, Runner, SchemaRules, ToolForms, Written
 from dragoman.protocols.openai_responses.remote_items import render_remote
 from dragoman.protocols.openai_responses.request.files_and_images import (
     read_file_search,
@@ -419,4 +419,5 @@ FORMS: Final = ToolForms(
     write_call=write_call,
     write_tool=write_tool,
     restate=restate,
+    schema=SchemaRules(has_plain_root=True, names_members=True),
 )

@@ -1,0 +1,132 @@
+"""Schemas of older drafts, of OpenAPI and with Python's words for types, as JSON schema of draft 2020-12.
+
+Spec: https://json-schema.org/draft/2020-12/release-notes and https://spec.openapis.org/oas/v3.0.3#schema-object (read
+2026-11-26).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dragoman._json import Json
+
+_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+#: Words of programs for JSON's types.
+_SAME: Final = {
+    "str": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean", "list": "array",
+    "tuple": "array", "dict": "object", "map": "object", "none": "null", "nonetype": "null",
+}  # fmt: skip
+_ANY: Final = "any"
+_BOUNDS: Final = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
+_BY_NAME: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_ONE: Final = ("additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems",
+               "unevaluatedProperties", "additionalItems")  # fmt: skip
+_SEVERAL: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+_COUNTS: Final = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
+_DEEPEST: Final = 100
+
+
+def modern(schema: dict[str, Any], lost: list[str], depth: int = 0) -> dict[str, Any]:
+    """A schema that the draft's own schema takes. What is no word of it, where it is one, is left out and told."""
+    if depth > _DEEPEST:
+        return schema
+    made: dict[str, Any] = {}
+    wanted: list[str] = []
+    for key, value in schema.items():
+        if key in _BY_NAME and isinstance(value, dict):
+            made[key] = {name: _inner(inner, lost, depth) for name, inner in value.items()}
+            if key == "properties":
+                wanted = [name for name, inner in value.items() if _is_wanted(inner)]
+        elif key == "items":
+            made["prefixItems" if isinstance(value, list) else key] = _each(value, lost, depth)
+        elif key in _ONE:
+            made[key] = _inner(value, lost, depth)
+        elif key in _SEVERAL:
+            made[key] = _each(value, lost, depth)
+            if not isinstance(value, list) or not value:
+                del made[key]
+                lost.append(key)
+        elif key not in ("required", "type"):
+            made[key] = value
+        elif key == "type":
+            _type(made, value, lost)
+        elif isinstance(value, list):
+            made[key] = list(dict.fromkeys(name for name in value if isinstance(name, str)))
+    _tuples(made, schema)
+    _bounds(made)
+    _words(made, lost)
+    if wanted:
+        made["required"] = list(dict.fromkeys([*made.get("required", ()), *wanted]))
+    return made
+
+
+def _inner(value: Json, lost: list[str], depth: int) -> Json:
+    if isinstance(value, dict):
+        return modern(value, lost, depth + 1)
+    if isinstance(value, bool):
+        return value
+    lost.append("a schema that is none")
+    return True
+
+
+def _each(value: Json, lost: list[str], depth: int) -> Json:
+    return [_inner(each, lost, depth) for each in value] if isinstance(value, list) else _inner(value, lost, depth)
+
+
+def _is_wanted(schema: Json) -> bool:
+    """Whether a property itself says that it is required, as in draft 3."""
+    return isinstance(schema, dict) and schema.get("required") is True
+
+
+def _type(made: dict[str, Any], value: Json, lost: list[str]) -> None:
+    """JSON's types; none where any will do, or where the word is of no language that we know."""
+    given = value if isinstance(value, list) else [value]
+    known = [_SAME.get(each.lower(), each.lower()) if isinstance(each, str) else "" for each in given]
+    types = list(dict.fromkeys(each for each in known if each in _TYPES))
+    if _ANY in known:
+        return
+    if len(types) < len(set(known)):
+        lost.append("type")
+    if types:
+        made["type"] = types if isinstance(value, list) and value else types[0]
+
+
+def _tuples(made: dict[str, Any], schema: dict[str, Any]) -> None:
+    """What stands behind the places of a tuple was `additionalItems`."""
+    behind = made.pop("additionalItems", None)
+    if isinstance(schema.get("items"), list):
+        if behind is not None:
+            made["items"] = behind
+        if not made["prefixItems"]:
+            del made["prefixItems"]
+
+
+def _bounds(made: dict[str, Any]) -> None:
+    """A bound that was exclusive or not, by a word beside it, is a number of its own."""
+    for bound, exclusive in _BOUNDS:
+        said = made.get(exclusive)
+        if isinstance(said, bool):
+            del made[exclusive]
+            if said and isinstance(made.get(bound), int | float):
+                made[exclusive] = made.pop(bound)
+
+
+def _words(made: dict[str, Any], lost: list[str]) -> None:
+    """Words whose values the draft wants of a kind; `nullable` is OpenAPI's."""
+    for key in ("description", "title", "pattern", "format", "$comment"):
+        if key in made and not isinstance(made[key], str):
+            lost.append(key)
+            del made[key]
+    for key in _COUNTS:
+        if key in made and (isinstance(made[key], bool) or not isinstance(made[key], int) or made[key] < 0):
+            lost.append(key)
+            del made[key]
+    if "enum" in made and (not isinstance(made["enum"], list) or not made["enum"]):
+        lost.append("enum")
+        del made["enum"]
+    if "examples" in made and not isinstance(made["examples"], list):
+        made["examples"] = [made["examples"]]
+    if made.pop("nullable", None) is True and isinstance(made.get("type"), str) and made["type"] != "null":
+        made["type"] = [made["type"], "null"]
+        if isinstance(made.get("enum"), list) and None not in made["enum"]:
+            made["enum"] = [*made["enum"], None]

@@ -1,0 +1,168 @@
+"""References within a schema, for vendors that know them in one form only, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+from dragoman._json import Json
+
+Schema: TypeAlias = dict[str, Any]
+
+_DEFS: Final = "#/$defs/"
+#: What may stand beside a reference.
+_BESIDE: Final = frozenset({"description", "default"})
+#: What says nothing of values.
+_NOTES: Final = frozenset({"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"})
+#: Objects that a schema may grow to, written out.
+_MOST_OBJECTS: Final = 2_000
+_DEEPEST: Final = 100
+#: References that are joined with what stands beside them.
+_MOST_JOINED: Final = 200
+
+
+class _TooLarge(Exception):
+    """Written out, a schema would have more objects than anybody reads."""
+
+
+def within_defs(schema: Schema, lost: list[str]) -> Schema:
+    """References lead to the root's `$defs` alone, with nothing beside them but a description and a default."""
+    if not any("$ref" in node for node in _nodes(schema)):
+        return schema
+    mover = _Mover(schema, lost)
+    made = {key: mover.moved(value, key) for key, value in schema.items()}
+    return made | {"$defs": mover.defs} if mover.defs else made
+
+
+class _Mover:
+    """Moves what references name into `$defs`. `_names`: by pointer, the name there."""
+
+    def __init__(self, root: Schema, lost: list[str]) -> None:
+        self._root = root
+        self._lost = lost
+        self._names: dict[str, str] = {}
+        self._joined = 0
+        self.defs: Schema = {}
+        known = root.get("$defs")
+        for name in known if isinstance(known, dict) else ():
+            self._names[_DEFS + name] = name
+
+    def moved(self, value: Json, key: str) -> Json:
+        """A member of the root, with its references put right."""
+        if key == "$defs" and isinstance(value, dict):
+            for name, inner in value.items():
+                self.defs[name] = self._schema(inner, 0)
+            return self.defs
+        return self._schema({key: value}, 0)[key]
+
+    def _schema(self, node: Json, depth: int) -> Any:
+        if isinstance(node, list):
+            return [self._schema(each, depth + 1) for each in node]
+        if not isinstance(node, dict) or depth > _DEEPEST:
+            return node
+        pointer = node.get("$ref")
+        if not isinstance(pointer, str):
+            return {key: self._schema(value, depth + 1) for key, value in node.items()}
+        target = _at(self._root, pointer)
+        if target is None:
+            self._lost.append("$ref")
+            return {key: self._schema(value, depth + 1) for key, value in node.items() if key != "$ref"}
+        others = {key: value for key, value in node.items() if key not in _BESIDE and not key.startswith("$")}
+        said = {key: value for key, value in node.items() if key not in others and key != "$ref"}
+        if not others.keys() <= _NOTES:
+            self._joined += 1
+            if self._joined <= _MOST_JOINED and not _leads_back(self._root, target):
+                rest = {key: value for key, value in node.items() if key != "$ref"}
+                return self._schema({**target, **rest}, depth + 1)
+            self._lost += [key for key in others if key not in _NOTES]
+        return {**said, "$ref": pointer if pointer == "#" else _DEFS + self._name(pointer, target)}
+
+    def _name(self, pointer: str, target: Schema) -> str:
+        """The name in `$defs` of what a pointer names; it is put there when it stands elsewhere."""
+        name = self._names.get(pointer)
+        if name is None:
+            plain = pointer.rpartition("/")[2] or "root"
+            name, number = plain, 1
+            while name in self._names.values():
+                number += 1
+                name = f"{plain}_{number}"
+            self._names[pointer] = name
+            self.defs[name] = self._schema(target, 0)
+        return name
+
+
+def written_out(schema: Schema) -> Schema:
+    """What references name stands in their place; those that lead back to themselves stay."""
+    if not any("$ref" in node for node in _nodes(schema)):
+        return schema
+    try:
+        return _Writer(schema).written(schema, ())  # type: ignore[no-any-return]
+    except _TooLarge:
+        return schema
+
+
+class _Writer:
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._objects = 0
+
+    def written(self, node: Json, within: tuple[str, ...]) -> Any:
+        """`within`: the pointers that are being written out."""
+        if isinstance(node, list):
+            return [self.written(each, within) for each in node]
+        if not isinstance(node, dict):
+            return node
+        self._objects += 1
+        if self._objects > _MOST_OBJECTS or len(within) > _DEEPEST:
+            raise _TooLarge
+        pointer = node.get("$ref")
+        if isinstance(pointer, str) and pointer not in within:
+            target = _at(self._root, pointer)
+            if target is not None:
+                rest = {key: value for key, value in node.items() if key != "$ref"}
+                return {**self.written(target, (*within, pointer)), **self.written(rest, within)}
+        return {key: value if key == "$defs" else self.written(value, within) for key, value in node.items()}
+
+
+def _at(root: Schema, pointer: str) -> Schema | None:
+    """What a pointer (RFC 6901) names within the same schema."""
+    if pointer == "#":
+        return root
+    if not pointer.startswith("#/"):
+        return None
+    place: Json = root
+    for key in pointer[2:].split("/"):
+        plain = key.replace("~1", "/").replace("~0", "~")
+        if isinstance(place, list) and plain.isascii() and plain.isdigit() and int(plain) < len(place):
+            place = place[int(plain)]
+        else:
+            place = place.get(plain) if isinstance(place, dict) else None
+    return place if isinstance(place, dict) else None
+
+
+def _leads_back(root: Schema, target: Schema) -> bool:
+    """Whether what is named holds a reference to itself."""
+    seen: set[str] = set()
+    waiting = [target]
+    while waiting:
+        for node in _nodes(waiting.pop()):
+            pointer = node.get("$ref")
+            if isinstance(pointer, str) and pointer not in seen:
+                seen.add(pointer)
+                found = _at(root, pointer)
+                if found is target:
+                    return True
+                waiting += [] if found is None else [found]
+    return False
+
+
+def _nodes(value: Json) -> Iterator[Schema]:
+    """Every object within a value, itself too."""
+    waiting = [value]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield node
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node

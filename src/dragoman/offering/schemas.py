@@ -1,0 +1,232 @@
+"""A tool's schema in the words that a protocol's vendor takes.
+
+Vendors refuse a whole request for one schema: OpenAI an object without `properties` and a list without `items`, it and
+Anthropic a union at the root, Gemini a reference to elsewhere than `$defs`, Ollama a schema that is true or false, and
+all of them what is no JSON schema of draft 2020-12. What says the same otherwise is said so; what cannot be said is
+named. What comes back is judged by what was sent, and its keys are the client's again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, final
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json, Raw
+from dragoman.offering.schema_drafts import modern
+from dragoman.offering.schema_references import within_defs, written_out
+from dragoman.protocol import Dialect, Protocol
+from dragoman.protocol.native_tools import SchemaRules
+
+Schema: TypeAlias = dict[str, Any]
+
+_UNIONS: Final = ("allOf", "anyOf", "oneOf")
+#: What OpenAI has not at the root, besides unions.
+_NOT_AT_ROOT: Final = ("enum", "not", "const")
+#: Bytes of a schema that is remembered; a longer one is read each time.
+_LONGEST: Final = 16 * 1024
+_KNOWN: Final = 512
+_DIGITS: Final = 8
+_ODD: Final = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+@final
+class FittedSchema(msgspec.Struct, frozen=True):
+    """`schema` as it is sent. `lost`: what it says no more. `keys`: names of arguments as they are sent → the
+    client's."""
+
+    schema: Raw
+    lost: tuple[str, ...] = ()
+    keys: dict[str, str] = {}
+
+
+def rules_for(target: Protocol, dialect: Dialect) -> SchemaRules:
+    """What a target wants of schemas: unions at the root are kept where the host does not look at them."""
+    rules = target.tools.schema
+    if rules.has_plain_root is None:
+        return msgspec.structs.replace(rules, has_plain_root=dialect.strict_tools)
+    return rules
+
+
+def fitted(schema: Raw, rules: SchemaRules) -> FittedSchema | None:
+    """A schema as a vendor takes it; None when it is so already, or is no object at all."""
+    text = bytes(schema)
+    return _known(text, rules) if len(text) <= _LONGEST else _fit(text, rules)
+
+
+def _fit(text: bytes, rules: SchemaRules) -> FittedSchema | None:
+    given = _json.decode(text)
+    if not isinstance(given, dict):
+        return None
+    lost: list[str] = []
+    schema: Any = modern(given, lost)
+    schema = _rooted(schema, rules, lost)
+    if rules.references == "defs":
+        schema = within_defs(schema, lost)
+    elif rules.references == "none":
+        schema = written_out(schema)
+    if rules.names_members:
+        schema = _with_members(schema)
+        schema.setdefault("properties", {})
+    if rules.is_objects:
+        schema = _as_objects(schema)
+    keys: dict[str, str] = {}
+    if rules.key is not None:
+        schema, keys = _renamed(schema, rules.key)
+    if schema == given and list(schema) == list(given):
+        return None
+    return FittedSchema(_json.raw(schema), tuple(dict.fromkeys(lost)), keys)
+
+
+_known: Final = lru_cache(_KNOWN)(_fit)
+
+
+# ---------------------------------------------------------------- the root
+
+
+def _rooted(schema: Schema, rules: SchemaRules, lost: list[str]) -> Schema:
+    """The schema of an object, its root without what the vendor has not there."""
+    if not rules.is_object_rooted:
+        return schema
+    pointer = schema.get("$ref")
+    target = _at(schema, pointer) if isinstance(pointer, str) else None
+    if target is not None and "$ref" not in target:  # a root that is only a name
+        schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+    unions = [key for key in _UNIONS if key in schema] if rules.has_plain_root else []
+    if unions:
+        schema = _joined(schema, unions, lost)
+    for key in _NOT_AT_ROOT if rules.has_plain_root and rules.names_members else ():
+        if key in schema:
+            schema = {name: value for name, value in schema.items() if name != key}
+            lost.append(key)
+    kind = schema.get("type")
+    if kind == "object":
+        return schema
+    if kind is not None and kind != ["object", "null"]:
+        lost.append("type")
+    return {"type": "object", **{key: value for key, value in schema.items() if key != "type"}}
+
+
+def _joined(schema: Schema, unions: Sequence[str], lost: list[str]) -> Schema:
+    """One object of all that the members of unions allow: what all of them require is required."""
+    properties: dict[str, list[Json]] = {}
+    required = list(_texts(schema.get("required")))
+    _gather(properties, schema)
+    is_closed = schema.get("additionalProperties") is False
+    for key in unions:
+        members = [_resolved(member, schema) for member in schema[key] if isinstance(member, dict)]
+        for member in members:
+            _gather(properties, member)
+        sets = [set(_texts(member.get("required"))) for member in members]
+        common = set.union(*sets) if key == "allOf" and sets else set.intersection(*sets) if sets else set()
+        required += [name for name in properties if name in common and name not in required]
+        is_closed = is_closed or (bool(members) and all(each.get("additionalProperties") is False for each in members))
+        if key != "allOf" or not all(each.keys() <= _MEMBER_WORDS for each in members):
+            lost.append(key)
+    rest = {key: value for key, value in schema.items() if key not in (*_UNIONS, "properties", "required", "type")}
+    rest.pop("additionalProperties", None) if is_closed else None
+    made: Schema = {"type": "object", **rest, "properties": {key: _any_of(each) for key, each in properties.items()}}
+    if required:
+        made["required"] = required
+    if is_closed:
+        made["additionalProperties"] = False
+    return made
+
+
+#: Of a member of `allOf`: what the joined object says too.
+_MEMBER_WORDS: Final = frozenset({"type", "properties", "required", "title", "description"})
+
+
+def _gather(properties: dict[str, list[Json]], member: Schema) -> None:
+    found = member.get("properties")
+    for key, value in found.items() if isinstance(found, dict) else ():
+        known = properties.setdefault(key, [])
+        if value not in known:
+            known.append(value)
+
+
+def _any_of(schemas: list[Json]) -> Json:
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+
+
+def _resolved(member: Schema, root: Schema) -> Schema:
+    pointer = member.get("$ref")
+    found = _at(root, pointer) if isinstance(pointer, str) else None
+    return member if found is None else found
+
+
+def _at(root: Schema, pointer: str) -> Schema | None:
+    """What a plain pointer into `$defs` or `definitions` names."""
+    _, _, path = pointer.partition("#/")
+    place: Json = root
+    for key in path.split("/") if path else ():
+        place = place.get(key) if isinstance(place, dict) else None
+    return place if path and isinstance(place, dict) else None
+
+
+def _texts(value: Json) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+# ---------------------------------------------------------------- every place
+
+
+def each_schema(node: Schema, change: Any) -> Schema:
+    """The node with `change` made to each schema right within it."""
+    made: Schema = {}
+    for key, value in node.items():
+        if key in ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas"):
+            made[key] = {name: change(inner) for name, inner in value.items()} if isinstance(value, dict) else value
+        elif key in ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"):
+            made[key] = change(value)
+        elif key in (*_UNIONS, "prefixItems") and isinstance(value, list):
+            made[key] = [change(inner) for inner in value]
+        else:
+            made[key] = value
+    return made
+
+
+def _with_members(schema: Any) -> Any:
+    """Lists say what is in them: anything, where they say nothing."""
+    if not isinstance(schema, dict):
+        return schema
+    made = each_schema(schema, _with_members)
+    kind = made.get("type")
+    if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in made:
+        made["items"] = {}
+    return made
+
+
+def _as_objects(schema: Any) -> Any:
+    """No schema is true or false."""
+    if isinstance(schema, bool):
+        return {} if schema else {"not": {}}
+    if not isinstance(schema, dict):
+        return schema
+    is_open = isinstance(schema.get("additionalProperties"), bool)
+    made = each_schema(schema, _as_objects)
+    return made | {"additionalProperties": schema["additionalProperties"]} if is_open else made
+
+
+def _renamed(schema: Schema, allowed: re.Pattern[str]) -> tuple[Schema, dict[str, str]]:
+    """The arguments under names that the vendor takes, and what they stand for."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or all(map(allowed.fullmatch, properties)):
+        return schema, {}
+    sent = {key: key if allowed.fullmatch(key) else _made(key) for key in properties}
+    if len(set(sent.values())) < len(sent):
+        return schema, {}
+    made = {**schema, "properties": {sent[key]: value for key, value in properties.items()}}
+    if isinstance(schema.get("required"), list):
+        made["required"] = [sent.get(key, key) if isinstance(key, str) else key for key in schema["required"]]
+    return made, {name: key for key, name in sent.items() if name != key}
+
+
+def _made(key: str) -> str:
+    digest = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
+    return f"{_ODD.sub('_', key)[: 64 - _DIGITS - 1]}_{digest}"

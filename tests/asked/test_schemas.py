@@ -1,0 +1,138 @@
+"""Schemas of tools, made up at random, to each vendor: what is sent is taken, allows what the client's allows, and says
+what it says no more. Arguments come back under the client's names."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any, Final
+
+import pytest
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+from referencing.exceptions import Unresolvable
+
+from asked import made_schemas
+from asked.asking import VENDORS, asked, exchange
+from asked.vendor_rules import broken, functions_of
+from asked.writing import EVERYWHERE, chat, function, messages, tool
+from dragoman.events import ToolCallEnd
+from dragoman.offering.schemas import fitted
+from dragoman.protocol.native_tools import SchemaRules
+from dragoman.protocols import PROTOCOLS
+from dragoman.types import ProtocolName, Raw
+from profiles import IS_SOAK
+
+SCHEMAS: Final = 4_000 if IS_SOAK else 120
+#: Draws in a row.
+_SEED: Final = 26
+_ODD: Final = "filter[id]"
+
+
+def asking(client: ProtocolName, schema: Any) -> dict[str, Any]:
+    return (
+        messages(tools=[tool("t", schema)]) if client == "anthropic-messages" else chat(tools=[function("t", schema)])
+    )
+
+
+@pytest.mark.parametrize("client", ["openai-chat", "anthropic-messages"])
+@pytest.mark.parametrize("target", EVERYWHERE)
+def test_what_is_sent_is_taken(client: ProtocolName, target: ProtocolName) -> None:
+    dice = Random(_SEED)
+    if client == target:
+        return
+    for _ in range(SCHEMAS):
+        schema = made_schemas.schema(dice)
+        sent = asked(client, asking(client, schema), VENDORS[target])
+        assert not sent.refused, (schema, sent.refused)
+        assert broken(target, sent.body) == [], (json.dumps(schema), json.dumps(sent.body["tools"]))
+
+
+def made_keys(told: dict[str, Any], schema: dict[str, Any]) -> dict[str, str]:
+    """Names of arguments that were made for the vendor → the client's."""
+    sent, given = list(told.get("properties", ())), list(schema.get("properties", ()))
+    pairs = zip(sent, given, strict=True) if len(sent) == len(given) else ()
+    return {name: key for name, key in pairs if name != key}
+
+
+def judge(schema: Any) -> Draft202012Validator | None:
+    """Who judges values by a schema; nobody where the schema is none of the draft."""
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError:
+        return None
+    return Draft202012Validator(schema)
+
+
+def is_fine(by: Draft202012Validator, value: Any) -> bool | None:
+    try:
+        return by.is_valid(value)
+    except (Unresolvable, RecursionError):
+        return None
+
+
+@pytest.mark.parametrize("target", [name for name in EVERYWHERE if name != "openai-chat"])
+def test_what_is_sent_allows_what_the_client_allows(target: ProtocolName) -> None:
+    """And no more, where nothing is said to be lost."""
+    dice, judged = Random(_SEED), 0
+    for _ in range(SCHEMAS):
+        schema = made_schemas.schema(dice)
+        client = judge(schema)
+        made = asked("openai-chat", asking("openai-chat", schema), VENDORS[target])
+        _, told = next(iter(functions_of(target, made.body)))
+        vendor = judge(told)
+        if client is None or vendor is None or "nullable" in json.dumps(schema):
+            continue
+        lost = any(said.code == "dropped" and said.where.startswith("tools[0]") for said in made.deviations)
+        keys = made_keys(told, schema)
+        for _ in range(6):
+            value = made_schemas.arguments(dice, told)
+            theirs = {keys.get(key, key): inner for key, inner in value.items()}
+            if len(theirs) < len(value) or value.keys() & keys.values():
+                continue  # what the model was never told of
+            wanted, found = is_fine(client, theirs), is_fine(vendor, value)
+            if wanted is None or found is None:
+                continue
+            judged += 1
+            assert found or not wanted, (json.dumps(schema), json.dumps(told), value)
+            assert lost or wanted or not found, (json.dumps(schema), json.dumps(told), value)
+    assert judged > SCHEMAS
+
+
+def test_arguments_come_back_under_the_client_s_names() -> None:
+    schema = {"type": "object", "properties": {_ODD: {"type": "string"}, "$top": {"type": "integer"}, "n": {}}}
+    made, _ = exchange("openai-chat", chat(tools=[function("list", schema)]), VENDORS["anthropic-messages"])
+    sent = list(json.loads(made.outgoing.body)["tools"][0]["input_schema"]["properties"])
+    given = json.dumps({sent[0]: "7", sent[1]: 10, "n": 1.50, "other": None})
+    block = {"type": "tool_use", "id": "toolu_1", "name": "list", "input": {}}
+    frames = [
+        {"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "content": [],
+                                              "model": "m", "usage": {"input_tokens": 1, "output_tokens": 1}}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        *({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": piece}}
+          for piece in (given[:9], given[9:])),
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}},
+        {"type": "message_stop"},
+    ]  # fmt: skip
+    made.head(200, {"content-type": "text/event-stream"})
+    data = "".join(f"event: {frame['type']}\ndata: {json.dumps(frame)}\n\n" for frame in frames).encode()
+    ends = [event for event in (*made.feed(data), *made.close()) if type(event) is ToolCallEnd]
+    assert [json.loads(end.call.arguments) for end in ends] == [{_ODD: "7", "$top": 10, "n": 1.5, "other": None}]
+
+
+def test_an_ordinary_schema_is_not_touched() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "array", "items": {}}},
+              "required": ["a"], "additionalProperties": False}  # fmt: skip
+    text = Raw(json.dumps(schema).encode())
+    assert [name for name in EVERYWHERE if fitted(text, PROTOCOLS[name].tools.schema) is not None] == []
+
+
+def test_a_schema_that_grows_without_end_is_left_as_it_is() -> None:
+    defs = {f"D{n}": {"type": "object", "properties": {key: {"$ref": f"#/$defs/D{n + 1}", "minProperties": 1}
+                                                       for key in "abc"}} for n in range(30)}  # fmt: skip
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/D0"}}, "$defs": {**defs, "D30": {}}}
+    text = json.dumps(schema).encode()
+    for references in ("defs", "none"):
+        made = fitted(Raw(text), SchemaRules(references=references))  # type: ignore[arg-type]
+        assert made is None or len(bytes(made.schema)) < 200 * len(text)

@@ -1,9 +1,10 @@
-"""Which actions need approval: all but reading, unless a rule of the user or an earlier yes to the same covers them.
+"""Decide which actions need approval: all but reading, unless the user's rule or an earlier yes to the same covers
+them.
 
 A rule is `TOOL` or `TOOL:PATTERN`. The pattern is compared with the action word by word: a command's words, a path's
-components, an address and its path. `*` alone stands for any word, within a word for any characters but "/", and `**`
-for any number of words. For commands none of them stands for an option (a word that begins with "-"): many programs
-run other programs by option. Nothing is allowed by the beginning of a text.
+components, an address and its path. `*` alone matches any word, inside a word any characters but "/", and `**` any
+number of words. In commands no wildcard matches an option (a word that begins with "-"), because many programs run
+other programs by option. The beginning of a text never allows the rest.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _EXAMPLE: Final = "TOOL:PATTERN"
 
 @final
 class Rule(msgspec.Struct, frozen=True):
-    """What the user allows. `words` None: whatever the tool is called with."""
+    """A rule of the user. `words` None: it covers every call of the tool."""
 
     tool: str
     words: tuple[str, ...] | None
@@ -45,7 +46,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 def parse_rule(text: str) -> Rule:
-    """`TOOL[:PATTERN]`.
+    """Parse `TOOL[:PATTERN]`.
 
     Raises:
         UsageError: the text is not a rule, or allows everything of a tool that may do anything.
@@ -69,7 +70,7 @@ def parse_rule(text: str) -> Rule:
 
 
 def words_of(tool: str, pattern: str) -> tuple[str, ...]:
-    """A pattern's words. Raises ValueError for a command with an open quote."""
+    """Return a pattern's words. Raises ValueError for a command with an open quote."""
     if tool == "run":
         return tuple(shlex.split(pattern))
     if tool == "fetch":
@@ -80,7 +81,7 @@ def words_of(tool: str, pattern: str) -> tuple[str, ...]:
 
 
 def address_words(url: str) -> tuple[str, ...]:
-    """An address as words: scheme and host, then each component of the path, then the query with its "?"."""
+    """Return an address as words: scheme and host, each component of the path, then the query with its "?"."""
     scheme, _, rest = url.partition("://")
     path, mark, query = rest.partition("?")
     host, *parts = path.split("/")
@@ -89,28 +90,28 @@ def address_words(url: str) -> tuple[str, ...]:
 
 @final
 class Approvals:
-    """What is allowed in this session. Grants are for identical actions, and end with the session."""
+    """The approvals of this session. A grant covers identical actions, and ends with the session."""
 
     __slots__ = ("_granted", "_rules", "is_confined")
 
     def __init__(self, rules: Iterable[Rule] = (), *, is_confined: bool = False) -> None:
-        """`is_confined`: commands run in a sandbox without network, so `run` may be allowed as a whole."""
+        """Create it. `is_confined`: commands run in a sandbox without network, so `run` may be allowed as a whole."""
         self._rules = tuple(rules)
         self._granted: set[str] = set()
         self.is_confined = is_confined
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules in force, as the user wrote them."""
+        """Return the rules in force, as the user wrote them."""
         return tuple(rule.text for rule in self._rules)
 
     def covers(self, plan: Plan, *, taint: Taint = "none") -> bool:
-        """Whether the action may be done without asking.
+        """Return whether the action may be done without asking.
 
         Args:
-            taint: what text of others has come into the conversation since the user last spoke. After text of files and
-                commands, what reaches outside needs a rule that names its host. After text from outside only rules
-                with a pattern hold at all: they name what is done, no matter who had the idea.
+            taint: which foreign text has entered the conversation since the user last spoke. After text of files and
+                commands, an action that reaches outside needs a rule that names its host. After text from outside only
+                rules with a pattern apply: they name the action, whoever had the idea.
         """
         if plan.asks == "never":
             return True
@@ -121,13 +122,13 @@ class Approvals:
         return any(self._rule_covers(rule, plan, taint=taint) for rule in self._rules)
 
     def withheld(self, plan: Plan, *, taint: Taint) -> str | None:
-        """The rule that would cover the action if no text of others had come; None when there is none."""
+        """Return the rule that would cover the action without the foreign text, or None."""
         if plan.asks != "unless-ruled" or taint == "none":
             return None
         return next((rule.text for rule in self._rules if self._rule_covers(rule, plan, taint="none")), None)
 
     def grant(self, plan: Plan) -> None:
-        """Identical actions need no further yes in this session."""
+        """Allow identical actions for the rest of the session."""
         if plan.asks != "always":
             self._granted.add(plan.identity)
 
@@ -146,7 +147,7 @@ class Approvals:
 
 
 def _fits(pattern: tuple[str, ...], words: tuple[str, ...], *, options: bool) -> bool:
-    """Whether the words are those of the pattern; `options`: a wildcard may stand for a word that begins with "-"."""
+    """Return whether words match a pattern. `options`: a wildcard may match a word that begins with "-"."""
     reached = {0}  # how many words may have been taken, after each word of the pattern
     for wanted in pattern:
         if wanted == "**":
@@ -167,9 +168,9 @@ def _is(wanted: str, word: str, options: bool) -> bool:
 
 
 def _is_like(wanted: str, word: str) -> bool:
-    """Whether a word is like one with `*` in it, in linear time.
+    """Return whether a word matches one with `*` in it, in linear time.
 
-    The first place of each piece is the right one: what a later place would add to a gap holds the "/" that ends it.
+    The first match of each piece is the right one: a later match would only widen a gap, across the "/" that ends it.
     """
     first, *middle, last = wanted.split("*")
     if not word.startswith(first) or not word.endswith(last) or len(word) < len(first) + len(last):

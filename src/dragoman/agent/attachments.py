@@ -1,7 +1,7 @@
-"""What the user adds to a prompt: files named with `@`, and the output of commands typed with `!`.
+"""Attachments of a prompt: files named with `@`, and the output of commands typed with `!`.
 
-What stands in them is text of others. It goes to the model as a part of its own behind a line of ours, and the run that
-it begins is one in which text of others has been read.
+Their text is foreign. It goes to the model as a separate part behind a line of ours, and the run that it begins counts
+as one that has read foreign text.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ Ask = Callable[[Plan, str], Awaitable[bool]]
 
 @final
 class Attachments:
-    """What goes to the model with the next prompt."""
+    """The attachments of the next prompt."""
 
     __slots__ = ("_parts", "_tools")
 
     def __init__(self, tools: Toolbox) -> None:
-        """`tools`: `read` and `shell` of the work folder, whatever the model is offered."""
+        """Create it. `tools`: `read` and `shell` of the work folder, whatever the model is offered."""
         self._tools = tools
         self._parts: list[Text] = []
 
     def take(self) -> tuple[Text, ...]:
-        """What is to be sent now; after this there is nothing."""
+        """Return the attachments to send, and forget them."""
         parts, self._parts = tuple(self._parts), []
         return parts
 
     async def add_files(self, prompt: str, ask: Ask, fit: Callable[[Outcome], Outcome]) -> list[str]:
-        """Attach each file that the prompt names; gives a line to show for each.
+        """Attach each file that the prompt names. Return a line to show for each.
 
         Args:
-            prompt: What the user typed. It is sent as it stands.
-            ask: Called before a file is read whose name says that it holds keys.
-            fit: Cuts what is too much for the model's window.
+            prompt: the user's text, which is sent as it is.
+            ask: called before a file is read whose name suggests that it contains keys.
+            fit: cuts what is too long for the model's window.
         """
         lines = []
         for number, path in enumerate(mentions(prompt)):
@@ -76,18 +76,19 @@ class Attachments:
         return f"@{plain_line(bare, 80)} is sent as typed: {plain_line(failed, 200)}"
 
     def plan_command(self, script: str) -> Plan:
-        """What a command that the user typed will do: a script for /bin/sh, in the sandbox of the model's commands.
+        """Return the plan of a command that the user typed: a script for /bin/sh, in the sandbox of the model's
+        commands.
 
         Raises:
-            ToolFailed: it holds characters that nobody sees, or is too long.
+            ToolFailed: it contains invisible characters, or is too long.
         """
         return self._tools.plan(ToolCall("", "shell", _json.to_text({"script": script, "seconds": _SECONDS})))
 
     def add_output(self, script: str, outcome: Outcome, fit: Callable[[Outcome], Outcome]) -> None:
-        """Tell the model of a command and its output, with the next prompt."""
+        """Attach a command and its output to the next prompt."""
         self._parts.append(Text(f"The user ran this command:\n{script}\nIts output. {_DATA}\n\n{fit(outcome).text}"))
 
 
 def mentions(prompt: str) -> list[str]:
-    """The paths that a prompt names with `@`, each once."""
+    """Return the paths that a prompt names with `@`, each once."""
     return list(dict.fromkeys(quoted or bare for quoted, bare in _MENTION.findall(prompt)))

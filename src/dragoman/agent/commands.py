@@ -1,4 +1,4 @@
-"""The slash commands, `/help` and the rest. Each gives a page; the interface draws it."""
+"""The slash commands, such as `/help`. Each returns a page; the interface draws it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @final
 class Page(msgspec.Struct, frozen=True):
-    """What a command has to show: words, then a table. `ends`: the chat is over."""
+    """A command's output: words, then a table. `ends`: the chat is over."""
 
     text: str = ""
     header: tuple[str, ...] = ()
@@ -57,17 +57,17 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 
 
 def split_commands(text: str) -> list[str]:
-    """Commands of which each has a line of its own, as somebody types ahead of an answer; any other text is one."""
+    """Split commands typed ahead, one per line. Any other text is returned whole."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines if lines and all(line.startswith("/") for line in lines) else [text]
 
 
 @final
 class Commands:
-    """The commands of one chat, and what they work on.
+    """The commands of one chat.
 
     Attributes:
-        agent: the agent of the session that is open; another session has another one.
+        agent: the agent of the open session; another session has another agent.
         recording: the last exchange.
     """
 
@@ -84,7 +84,7 @@ class Commands:
         self._store = store
 
     async def run(self, line: str) -> Page:
-        """Do what the line says; what goes wrong is a page too."""
+        """Run the line's command. An error is a page too."""
         name, _, argument = line.removeprefix("/").strip().partition(" ")
         name = {"exit": "quit", "q": "quit", "?": "help"}.get(name, name)
         works = self._works()
@@ -178,7 +178,7 @@ class Commands:
         return Page("\n".join([f"needs no asking: {rules}", holding.summary, *holding.gaps]), ("tool", "does"), rows)
 
     async def _unfold(self, argument: str) -> Page:
-        """The Nth last result: what called it, and its text."""
+        """Show the Nth last result: its call and its text."""
         messages = self.agent.session.messages
         results = [part for message in messages for part in message.parts if isinstance(part, ToolResult)]
         if argument and not (argument.isascii() and argument.isdigit() and int(argument)):

@@ -1,4 +1,4 @@
-"""Builds what a session works with: the work folder, the sandbox, the tools, the rules."""
+"""Build what a session works with: the work folder, the sandbox, the tools, the rules."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Environment:
 
     Attributes:
         folder: the work folder, held open.
-        sandbox: how commands run.
+        sandbox: runs commands.
         toolbox: the tools.
         approvals: what needs no question.
         limits: how far a run may go.
@@ -63,11 +63,11 @@ class Environment:
         home: Path | None = None,
         private: Iterable[Path] = (),
     ) -> None:
-        """`allow`, `tools` and `shell` are the command line's, beside those of the user's file. `private`: files that
-        no sandboxed command may read, beside the usual ones.
+        """Build it. `allow`, `tools` and `shell` are the command line's, added to those of the user's file. `private`:
+        further files that no sandboxed command may read.
 
         Raises:
-            UsageError, ConfigError: a rule, a tool or the folder is not what it must be.
+            UsageError, ConfigError: a rule, a tool or the folder is invalid.
         """
         home = Path.home() if home is None else home
         check_work_folder(place, home)
@@ -109,11 +109,11 @@ class Environment:
 
     @property
     def typed_tools(self) -> Toolbox:
-        """What the user himself may type at a prompt, whatever the model is offered: files, and commands."""
+        """Return the tools for what the user types at a prompt, whatever the model is offered: files, and commands."""
         return Toolbox([read_tool(self.folder), shell_tool(self.folder, self.sandbox)])
 
     def _check_names(self, allow: Iterable[str]) -> None:
-        """Raises UsageError for a rule that names an unknown tool."""
+        """Raise UsageError for a rule that names an unknown tool."""
         names = ["shell", *(tool.name for tool in self.toolbox.tools)]
         for tool in (text.partition(":")[0] for text in allow):
             if tool not in names:
@@ -121,8 +121,10 @@ class Environment:
                 raise UsageError(f"--allow: there is no tool {tool[:40]!r}{others}")
 
     async def reach_remotes(self, stack: contextlib.AsyncExitStack, config: Config, face: UserInterface) -> list[str]:
-        """Add the tools of the user's MCP servers, which `stack` closes; a line for each server and tool that is not
-        added. `face` is asked about tools that have changed since they were approved.
+        """Add the tools of the user's MCP servers, which `stack` closes. Return a line for each server and tool left
+        out.
+
+        `face` is asked about tools that have changed since they were approved.
 
         Raises:
             MissingExtra, ConfigError: the package is not installed, or a server's key cannot be read.
@@ -159,12 +161,12 @@ class Environment:
 
     @property
     def holding(self) -> Guarantees:
-        """The sandbox of the commands, in words."""
+        """Describe the sandbox of the commands."""
         is_superuser = os.geteuid() == 0
         return describe_fence(self.sandbox.fence, is_wanted=self.sandbox.is_wanted, is_superuser=is_superuser)
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the folder."""
         self.folder.close()
 
 
@@ -177,7 +179,7 @@ def _all_of(remote: Remote) -> list[Planner]:
 
 
 def _rules(config: AgentConfig, allow: Iterable[str]) -> list[Rule]:
-    """The rules of the user's file and those of the command line."""
+    """Return the rules of the user's file and of the command line."""
     try:
         rules = [parse_rule(text) for text in config.allow]
     except UsageError as problem:

@@ -1,4 +1,4 @@
-"""The system text: what the model should know of itself, its tools and where it works."""
+"""The system text: what the model should know about itself, its tools and its work folder."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ _SHORT: Final = "You help in a folder of files. Call one tool, then say its resu
 
 
 def system_text(folder: Path, *, is_weak: bool = False) -> str:
-    """The system text. `is_weak`: for a model of very few parameters and a small window."""
+    """Return the system text. `is_weak`: for a model of very few parameters and a small window."""
     return _SHORT if is_weak else _TEXT.format(folder=folder)

@@ -1,4 +1,4 @@
-"""What the loop needs of its interface, a terminal or a script. The loop itself knows neither."""
+"""The interface between the loop and a terminal or a script."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from dragoman.types import ToolCall
 
 @final
 class Verdict(msgspec.Struct, frozen=True):
-    """The decision on an action: yes once, yes to this and all identical ones in the session, or no. `words` are for
-    the model."""
+    """The decision on an action: yes once, yes to this and all identical ones in the session, or no. `words` go to the
+    model.
+    """
 
     kind: Literal["once", "session", "no"]
     words: str = ""
@@ -24,7 +25,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 @final
 class CallBegins(msgspec.Struct, frozen=True):
-    """A call is run now."""
+    """A call is about to run."""
 
     call: ToolCall
     plan: Plan
@@ -42,7 +43,7 @@ class CallEnded(msgspec.Struct, frozen=True):
 
 @final
 class StepEnded(msgspec.Struct, frozen=True):
-    """An answer is whole. `prompt` tokens were sent, of a window of `window` (None: not known)."""
+    """An answer is complete. `prompt` tokens were sent, of a window of `window` (None: unknown)."""
 
     reply: Reply
     prompt: int
@@ -51,7 +52,7 @@ class StepEnded(msgspec.Struct, frozen=True):
 
 @final
 class Shortened(msgspec.Struct, frozen=True):
-    """The conversation was shortened: `messages` of it, from `before` to `after` tokens."""
+    """The conversation was shortened by `messages` messages, from `before` to `after` tokens."""
 
     messages: int
     before: int
@@ -69,7 +70,7 @@ class Failed(msgspec.Struct, frozen=True):
 
 @final
 class Interrupted(msgspec.Struct, frozen=True):
-    """A call was cut off, and nobody knows what it did."""
+    """A call was cut off, and its effect is unknown."""
 
     call: ToolCall
 
@@ -78,14 +79,14 @@ Notice: TypeAlias = CallBegins | CallEnded | StepEnded | Shortened | Failed | In
 
 
 class UserInterface(Protocol):
-    """Shows what happens, and asks."""
+    """Shows events, and asks the user."""
 
     def show(self, events: Sequence[Event]) -> None:
-        """The model's answer, as it comes; one part is open at a time."""
+        """Show the model's answer as it comes. One part is open at a time."""
         ...
 
     def tell(self, notice: Notice) -> None:
-        """Something happened."""
+        """Show a notice."""
         ...
 
     async def approve(self, plan: Plan, call: ToolCall, why: str = "") -> Verdict:
@@ -93,9 +94,9 @@ class UserInterface(Protocol):
         ...
 
     async def go_on(self, reason: Reason) -> bool:
-        """A limit is reached: ask whether the run may go on for as much again."""
+        """Ask, at a limit, whether the run may continue for as much again."""
         ...
 
     async def run_again(self, call: ToolCall) -> bool:
-        """Ask whether to run a call again: the agent was killed during it, and its effects are unknown."""
+        """Ask whether to run a call again during which the agent was killed, so that its effects are unknown."""
         ...

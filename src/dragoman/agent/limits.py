@@ -24,9 +24,9 @@ REPEATS: Final = 3
 
 @final
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The limits of one run, which is all that follows one prompt. `usd` counts what is known of the costs.
+    """The limits of one run, which is all that follows one prompt. `usd` counts the known costs.
 
-    `calls`: most calls of one answer that are run.
+    `calls`: the most calls of one answer that are run.
     """
 
     steps: int = 50
@@ -38,7 +38,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class Meter:
-    """What a run has used. When a limit is reached `reached` says which; going on raises it by as much again."""
+    """What a run has used. `reached` says which limit is reached; going on raises that limit by as much again."""
 
     __slots__ = (
         "_calls", "_errors", "_is_estimated", "_limits", "_rounds", "_since", "_unseen", "cost", "input", "output",
@@ -46,7 +46,7 @@ class Meter:
     )  # fmt: skip
 
     def __init__(self, limits: Limits, *, now: float) -> None:
-        """`now` in seconds, from any clock that only goes forward."""
+        """Start it. `now` is in seconds of a monotonic clock."""
         self._limits = limits
         self._since = now
         self._rounds: Counter[Reason] = Counter()
@@ -62,19 +62,19 @@ class Meter:
 
     @property
     def time(self) -> tuple[float, float]:
-        """When the time began, and how many seconds the run may take."""
+        """Return when the time began, and how many seconds the run may take."""
         return self._since, self._limits.minutes * 60 * (1 + self._rounds["minutes"])
 
     @property
     def tokens(self) -> str:
-        """The tokens in words: what answers reported, "about" where one did not report all; "" where none came."""
+        """Describe the tokens that answers reported, with "about" if one did not report all; "" if none came."""
         seen = self.input - self._unseen
         if not seen and not self.output:
             return ""
         return f"{'about ' if self._is_estimated else ''}{seen:,} in, {self.output:,} out"
 
     def reached(self, *, now: float, prompt_tokens: int) -> Reason | None:
-        """The limit that another step, with a prompt of about that many tokens, would pass; None when there is none."""
+        """Return the limit that another step, with a prompt of about that many tokens, would pass, or None."""
         limits = self._limits
         times = {reason: 1 + rounds for reason, rounds in self._rounds.items()}
         if self.steps >= limits.steps * times.get("steps", 1):
@@ -88,7 +88,7 @@ class Meter:
         return self._circling()
 
     def go_on(self, reason: Reason) -> None:
-        """Someone said yes to more of it."""
+        """Raise a limit after the user's consent."""
         self._rounds[reason] += 1
         if reason == "repeated_call":
             self._calls.clear()
@@ -96,7 +96,7 @@ class Meter:
             self._errors.clear()
 
     def count_reply(self, reply: Reply, *, estimate: int, is_step: bool = True) -> None:
-        """An answer came. What it does not report is estimated, `estimate` tokens for its prompt."""
+        """Count an answer. What it does not report is estimated, with `estimate` tokens for its prompt."""
         usage = reply.usage
         self.steps += is_step
         self.input += estimate if usage.input is None else usage.input
@@ -111,11 +111,13 @@ class Meter:
             self.unpriced += 1
 
     def count_call(self, call: ToolCall) -> None:
-        """Count a call that the model asked for, also when it is refused or fails."""
+        """Count a call that the model asked for, also if it is refused or fails."""
         self._calls[_key(call.name, call.arguments)] += 1
 
     def count_outcome(self, call: ToolCall, plan: Plan | None, outcome: Outcome) -> None:
-        """Count the outcome of a call. Once a file has changed, to read and run the same things again makes sense."""
+        """Count the outcome of a call. Once a file has changed, reading and running the same things again makes
+        sense.
+        """
         if outcome.is_error:
             self._errors[_key(call.name, outcome.text)] += 1
         elif plan is not None and outcome.change is not None:
@@ -124,7 +126,7 @@ class Meter:
             self._calls[f"write {_key(call.name, call.arguments)}"] += 1
 
     def count_failed(self, name: str, message: str) -> None:
-        """A call could not be delivered."""
+        """Count a call that could not be delivered."""
         self._errors[_key(name, message)] += 1
 
     def _circling(self) -> Reason | None:

@@ -1,7 +1,7 @@
 """The agent's loop: a prompt, the model's answer, its calls, their results, the next answer, until there is no call.
 
-It knows no terminal: a `UserInterface` shows and asks. Whatever happens, a cancelled task included, every call of the
-conversation has its result when `run` is left.
+It knows no terminal: a `UserInterface` shows and asks. Whatever happens, including a cancelled task, every call of the
+conversation has its result when `run` returns.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Agent:
     """One conversation with tools. Use it in one event loop, one `run` at a time.
 
     Attributes:
-        session: what was said and done.
-        calls: how calls are run.
+        session: the record of the conversation.
+        calls: runs calls.
         system: the system text.
-        known_window: what the model's server said of its context in tokens; None: what the catalogue says.
-        meter: what the run in progress, or the last one, has used.
+        known_window: the context in tokens that the model's server reported; None: the catalogue's applies.
+        meter: what the current or last run has used.
     """
 
     __slots__ = (
@@ -89,16 +89,16 @@ class Agent:
 
     @property
     def target(self) -> Target:
-        """The target. Raises UsageError or ConfigError when it cannot be asked."""
+        """Return the target. Raises UsageError or ConfigError if it cannot be asked."""
         return resolve(self.session.target, self._client.config)
 
     @property
     def window(self) -> int | None:
-        """The model's context in tokens; None when nobody knows it."""
+        """The model's context in tokens, or None."""
         return self.known_window or self.target.limits.context
 
     def request(self) -> Request:
-        """The request that would go to the model now."""
+        """Return the request that would go to the model now."""
         target = self.target
         messages = sent_messages(self.session.messages, self.session.foldings, window=self.window)
         tools, params, choice = self.calls.tools, self._params, _AUTO
@@ -112,22 +112,22 @@ class Agent:
         return Request(self.session.target, (system, *messages), tools, choice, params, True, self.session.id)
 
     def prompt_tokens(self) -> int:
-        """About how many tokens the next prompt has."""
+        """Estimate the tokens of the next prompt."""
         return int(estimate_tokens(self.request()) * self._ratio)
 
     def fitted(self, outcome: Outcome) -> Outcome:
-        """An outcome, cut to what fits the model's window."""
+        """Return an outcome cut to the model's window."""
         self.calls.window = self.window
         return self.calls.fitted(outcome)
 
     # ------------------------------------------------------------ the loop
 
     async def run(self, prompt: str, attached: Sequence[Text] = ()) -> Reason:
-        """Do what the prompt says; gives why it is over. When its task is cancelled: "interrupted".
+        """Do what the prompt says. Return why it ended; "interrupted" if the task was cancelled.
 
         Args:
-            prompt: What the user says.
-            attached: Text of others that goes with it: files, outputs.
+            prompt: the user's words.
+            attached: foreign text that goes with it: files, outputs.
 
         Raises:
             UsageError, ConfigError: the target cannot be asked at all.
@@ -137,12 +137,12 @@ class Agent:
         return await self._watched(taint="folder" if attached else "none")
 
     async def go_on(self) -> Reason:
-        """Go on where the last run ended, without a new word of the user."""
+        """Continue where the last run ended, without a new prompt."""
         await self.settle()
         return await self._watched()
 
     async def settle(self) -> None:
-        """Give a result to every call that lacks one: a killed process leaves its session like that."""
+        """Give a result to every call that lacks one, after a killed process left its session."""
         await self.calls.settle()
 
     async def _watched(self, *, taint: Taint = "none") -> Reason:
@@ -189,7 +189,7 @@ class Agent:
             self._tell_of(reply.failed_calls)
 
     async def _in_time(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """The work's value; None when the run's time was over first."""
+        """Return the work's value, or None if the run's time ended first."""
         since, seconds = self.meter.time
         try:
             async with asyncio.timeout(max(since + seconds - self._clock(), 0)):
@@ -199,7 +199,7 @@ class Agent:
             return None
 
     async def _ask(self) -> Reply:
-        """The model's next answer. The text of an answer that is cut off is kept."""
+        """Return the model's next answer. The text of an answer that is cut off is kept."""
         request = self.request()
         estimate = estimate_tokens(request)
         sequencer = Sequencer()
@@ -223,13 +223,13 @@ class Agent:
         return reply
 
     def _keep_words(self, reply: Reply) -> None:
-        """Keep only the text of an answer that broke off: its calls were not run, its thinking has no signature."""
+        """Keep only the text of an answer that broke off: its calls were not run, and its thinking has no signature."""
         if reply.text.strip():
             message = Message("assistant", (Text(reply.text),), origin=reply.origin)
             self.session.answer(msgspec.structs.replace(reply, parts=message.parts), message)
 
     def _tell_of(self, failed: Sequence[ToolCallFailed]) -> None:
-        """Calls that could not be delivered have no place in the conversation; a text tells the model about them."""
+        """Tell the model about calls that could not be delivered, because they have no place in the conversation."""
         for call in failed:
             name = f"Your call of {call.name}" if call.name else "Your tool call"
             words = f"{name} was not run: {call.message}. Call the tool again, whole."
@@ -244,7 +244,7 @@ class Agent:
             await self.shorten()
 
     async def shorten(self) -> bool:
-        """Shorten the older part of the conversation; False when there is nothing to leave out."""
+        """Shorten the older part of the conversation. Return False if nothing can be left out."""
         before = self.prompt_tokens()
         window = self.window or max(int(before * _GUESSED), 1)
         fold = next_fold(self.session.messages, self.session.foldings, window=window)
@@ -260,7 +260,7 @@ class Agent:
         return True
 
     async def _summary(self, message: Message, most: int) -> str:
-        """The model's own summary; "" when it gives none."""
+        """Return the model's own summary; "" if it gives none."""
         request = Request(self.session.target, (message,), (), "none", Params(max_tokens=most), True, None)
         stream = self._client.ask(self.session.target, request)
         async with stream:

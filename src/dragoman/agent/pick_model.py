@@ -1,4 +1,4 @@
-"""Picks the model: a default when the user named none, and a check before the session changes to another one."""
+"""Pick the model: a default if the user named none, and a check before the session changes to another one."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _KNOCK_SECONDS: Final = 0.3
 
 @final
 class Choice(msgspec.Struct, frozen=True):
-    """A model to begin with, and why it; "" when somebody named it."""
+    """A model to begin with, and why it was chosen; "" if it was named."""
 
     target: str
     why: str = ""
 
 
 async def choose_target(config: Config) -> Choice:
-    """The model when nobody named one: the user's own choice, else one that runs here and takes tools, else our own.
+    """Choose a model: the user's configured one, else one that runs here and takes tools, else the embedded one.
 
     Raises:
-        UsageError: there is none; says what to do.
+        UsageError: there is none; the message says what to do.
     """
     if config.agent.target is not None:
         return Choice(config.agent.target, "agent.target of the configuration")
@@ -57,7 +57,7 @@ async def choose_target(config: Config) -> Choice:
 
 
 def first_target(name: str, config: Config) -> str:
-    """`provider/model` of a name: itself, or the first target of the route.
+    """Return the `provider/model` of a name: itself, or the first target of the route.
 
     Raises:
         UsageError: no such route.
@@ -70,7 +70,7 @@ def first_target(name: str, config: Config) -> str:
 
 
 async def full_name(client: AsyncClient, name: str) -> str:
-    """What a person means by a name: a route, `provider/model`, or a model's bare name where one provider has it.
+    """Return the full name that a person means: a route, `provider/model`, or a bare name that one provider has.
 
     Raises:
         UsageError: no provider has that model, or several have.
@@ -95,7 +95,7 @@ async def full_name(client: AsyncClient, name: str) -> str:
 
 
 async def known_facts(client: AsyncClient, name: str) -> ModelFacts | None:
-    """What is known of a model, its own server asked where only that knows; None when nothing is."""
+    """Return what is known of a model, or None. Its server is asked if no catalogue lists it."""
     from dragoman.discovery.model_facts import find
 
     target = first_target(name, client.config)
@@ -103,7 +103,7 @@ async def known_facts(client: AsyncClient, name: str) -> ModelFacts | None:
 
 
 async def check_target(client: AsyncClient, name: str) -> ModelFacts | None:
-    """What is known of a model that is to go on.
+    """Return what is known of the model that is to continue.
 
     Raises:
         UsageError: it is not there or takes no tools; names others that do.
@@ -119,7 +119,7 @@ async def check_target(client: AsyncClient, name: str) -> ModelFacts | None:
 
 
 def _answers(provider: Provider) -> bool:
-    """Whether anything listens there: one knock costs nothing, a client's libraries do."""
+    """Return whether anything listens there. One connection costs nothing; a client's libraries do."""
     address = urlsplit(provider.base_url)
     try:
         with socket.create_connection((address.hostname or "", address.port or 80), timeout=_KNOCK_SECONDS):

@@ -1,7 +1,7 @@
-"""Runs the calls of an answer: plans, asks for approval, runs each once, and gives each a result in every case.
+"""Run the calls of an answer: plan, ask for approval, run each once, and give each a result in every case.
 
-Reading runs side by side; all else runs one after the other, each planned when the one before has ended, so that what
-is approved is what the file or the machine is at that moment.
+Reading runs concurrently. All else runs in sequence, each planned when the previous one has ended, so that what is
+approved matches the state of the file or the machine.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _SMALLEST_RESULT: Final = 1_200
 
 @final
 class Calls:
-    """Runs calls. What it did is in the session before and after each one.
+    """Runs calls. The session records what it does before and after each one.
 
     Attributes:
         toolbox: what the model may call.
-        approvals: what needs no asking.
-        taint: what text of others has come since the user last spoke.
-        window: the model's context in tokens, None when it is not known.
+        approvals: what needs no question.
+        taint: which foreign text has come since the user last spoke.
+        window: the model's context in tokens, or None.
     """
 
     __slots__ = ("_face", "_given", "_limits", "_meter", "_session", "_wire", "approvals", "taint", "toolbox", "window")
@@ -64,11 +64,11 @@ class Calls:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """What is offered to the model."""
+        """Return the tools that are offered to the model."""
         return self.toolbox.tools
 
     def begin_run(self, meter: Meter, *, taint: Taint = "none") -> None:
-        """The user has spoken. `taint`: of what was sent with it."""
+        """Begin a run after the user's prompt. `taint`: of what was sent with it."""
         self._meter = meter
         self._wire = {}
         self.taint = taint
@@ -76,9 +76,9 @@ class Calls:
     # ------------------------------------------------------------ the answer
 
     def admitted(self, reply: Reply) -> Message:
-        """The answer as it goes on in the conversation: each call once, under an id that no call had before.
+        """Return the answer as it enters the conversation: each call once, under an id that no call had before.
 
-        A call that comes again under the id that it had keeps the mark in its new one: it is never run unasked.
+        A call that comes again under its former id keeps that mark in its new one: it is never run unasked.
         """
         # The decoder gave ids of its own to calls that shared one; they share the empty one here.
         is_muddled = any(deviation.code == "duplicate-id" for deviation in reply.deviations)
@@ -98,7 +98,7 @@ class Calls:
         return msgspec.structs.replace(reply.message, parts=tuple(parts))
 
     def _came_before(self, wire_id: str, asked: _Asked) -> bool:
-        """Whether the same was asked in this run, under the same id as far as ids say anything."""
+        """Return whether the same call came in this run, under the same id as far as ids are meaningful."""
         if not wire_id:
             return any(asked in known for known in self._wire.values())
         return asked in self._wire.get(wire_id, ()) or asked in self._wire.get("", ())
@@ -113,7 +113,7 @@ class Calls:
     # ------------------------------------------------------------ running
 
     async def run(self, calls: Sequence[ToolCall]) -> bool:
-        """Run them, each once. All have their result when this returns True; cancelled, `abandon` gives them one."""
+        """Run calls, each once. True: all have their result. If cancelled, `abandon` gives them one."""
         together: list[tuple[ToolCall, Plan]] = []
         for number, call in enumerate(list(calls)):
             if self._meter is not None:
@@ -187,7 +187,7 @@ class Calls:
         self._face.tell(CallEnded(call, plan, outcome, was_run))
 
     def fitted(self, outcome: Outcome) -> Outcome:
-        """An outcome of which the model gets as much as its window takes."""
+        """Return an outcome cut to the model's window."""
         if self.window is None:
             return outcome
         room = max(int(self.window * _RESULT_SHARE) * _CHARACTERS_PER_TOKEN, _SMALLEST_RESULT)
@@ -200,12 +200,12 @@ class Calls:
     # ------------------------------------------------------------ what was cut off
 
     def abandon(self, why: str) -> None:
-        """Give every call that is still without a result one that says why."""
+        """Give every call without a result one that says why."""
         for call in list(self._session.pending):
             self._cut_off(call, why)
 
     async def settle(self) -> None:
-        """The same for a session whose process was killed; what began is run again only when the user says so."""
+        """As `abandon` for a session whose process was killed. What began is repeated only if the user agrees."""
         for call in list(self._session.pending):
             begun = self._session.begun.get(call.id)
             if begun is not None and not begun.idempotent:
@@ -229,7 +229,7 @@ _AGAIN: Final = "call_again_"
 
 
 def _withheld(rule: str, plan: Plan) -> str:
-    """Why a rule that covers it is not enough now."""
+    """Return why a rule that covers the action is not enough now."""
     host = plan.subject[0] if plan.kind == "network" else ""
     way = f"; a rule that names its host goes on: {plan.tool}:{host}/**" if host else ""
     return f"{rule!r} allows it, but text of others was read since the user last spoke, so it is asked again{way}"

@@ -1,7 +1,7 @@
-"""Text that others wrote, made safe to show: no escape sequence, no control or invisible character reaches a terminal.
+"""Make foreign text safe to show: no escape sequence, no control or invisible character reaches a terminal.
 
-What is shown to a person who approves must be what will happen, so characters that hide, reorder or move text are
-taken out of what is shown, and refused in what is approved; what merely looks like another is marked there.
+What a person approves must be what happens. So characters that hide, reorder or move text are removed from what is
+shown, and refused in what is approved; characters that merely look like others are marked there.
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ _WORD: Final = re.compile(r"[^\W\d_]+")
 
 
 def plain_text(text: str) -> str:
-    """The text as a terminal may show it: line feeds and tabs stay, escape sequences go, other controls become �.
+    """Return the text as a terminal may show it: line feeds and tabs stay, escape sequences go, other controls become
+    �.
 
-    A sequence that is cut in two by the caller leaves its visible characters, never its escape.
+    A sequence that the caller cuts in two leaves its visible characters, never its escape.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -70,28 +71,28 @@ def plain_text(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """The text, in which no character steers a terminal; each is judged by itself."""
+    """Return the text without characters that steer a terminal. Each character is judged by itself."""
     return _HALF.sub("�", text).translate(SHOWN)
 
 
 def plain_line(text: str, width: int = 200) -> str:
-    """The same on one line of at most `width` characters."""
+    """Return the same on one line of at most `width` characters."""
     line = " ".join(plain_text(text).split())
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def revealed_text(text: str) -> str:
-    """The text with every character that is no plain one written out, as `<U+202E>`: nothing hides in it."""
+    """Return the text with every odd character written out, as `<U+202E>`, so that nothing hides in it."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(piece for piece, _ in told_apart(text.replace("\r\n", "\n")))
 
 
 def told_apart(text: str) -> list[tuple[str, bool]]:
-    """The text in pieces: plain ones as they are (False), and what is not seen as what it is written out (True).
+    """Split the text into pieces: plain ones as they are (False), and odd characters written out (True).
 
-    The latter are characters without a shape, spaces outside ASCII, signs and letters that look like ASCII's, and in a
-    word of two scripts the letters that are not Latin.
+    Odd are characters without a shape, spaces outside ASCII, signs and letters that look like ASCII's, and the letters
+    that are not Latin in a word of two scripts.
     """
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return [(text, False)] if text else []
@@ -111,7 +112,7 @@ def told_apart(text: str) -> list[tuple[str, bool]]:
 
 
 def _strangers(word: re.Match[str], sure: set[str]) -> Iterable[int]:
-    """Places of the letters of a word that are taken for others. `sure`: scripts that the text surely has."""
+    """Yield the places of letters of a word that are mistaken for others. `sure`: scripts that the text surely has."""
     scripts = {letter: _script(letter) for letter in set(word[0])}
     is_mixed = len(_CONFUSED.intersection(scripts.values())) > 1
     is_alike = _TWINS.issuperset(word[0]) or _ALL_TWINS.issuperset(scripts.values())
@@ -147,12 +148,12 @@ def _is_hidden(character: str) -> bool:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """A number of things in words: `1 line`, `2 lines`."""
+    """Render a number of things: `1 line`, `2 lines`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def hidden_character(text: str) -> str | None:
-    """The first character that would not be seen as what it is, as `U+202E`; None when there is none."""
+    """Return the first character that would not be seen as what it is, as `U+202E`, or None."""
     if text.isascii() and text.isprintable():
         return None
     found = next((character for character in text if _is_hidden(character)), None)

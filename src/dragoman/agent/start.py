@@ -1,4 +1,4 @@
-"""Builds a chat from the command line and the user's file, for both interfaces."""
+"""Build a chat from the command line and the user's file, for both interfaces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # loaded when the first word is said: until then a prompt is 
 
 @final
 class Wish(msgspec.Struct, frozen=True):
-    """What the command line asks for. `resume`: a session's name or id, "" the last one, None a new one."""
+    """The command line's request. `resume`: a session's name or id, "" for the last one, None for a new one."""
 
     folder: Path
     target: str | None = None
@@ -39,7 +39,7 @@ class Wish(msgspec.Struct, frozen=True):
 
 
 def make_bench(wish: Wish, config: Config) -> Environment:
-    """The folder, the tools and the rules. Raises UsageError or ConfigError when one of them cannot be had."""
+    """Return the folder, the tools and the rules. Raises UsageError or ConfigError if one of them is missing."""
     return Environment(
         wish.folder,
         config.agent,
@@ -51,7 +51,7 @@ def make_bench(wish: Wish, config: Config) -> Environment:
 
 
 def key_files(config: Config, *, home: Path) -> list[Path]:
-    """The files in which this user's configuration and its keys stand, wherever they lie."""
+    """Return the files that contain this user's configuration and its keys, wherever they lie."""
     references = [provider.api_key for provider in config.providers.values()]
     for server in config.agent.mcp.values():
         references += [*server.environ.values(), *server.headers.values()]
@@ -64,10 +64,10 @@ def key_files(config: Config, *, home: Path) -> list[Path]:
 async def open_session(
     wish: Wish, config: Config, bench: Environment, *, store: Path | None = None
 ) -> tuple[Session, str]:
-    """The session to work in, and why its model is asked ("" when someone named it).
+    """Return the session to work in, and why its model was chosen ("" if it was named).
 
     Raises:
-        UsageError: the session or the model is not there, or the session belongs to another folder.
+        UsageError: the session or the model does not exist, or the session belongs to another folder.
     """
     store = store or session_store()
     if wish.resume is not None:
@@ -85,17 +85,17 @@ async def open_session(
 
 
 def new_session(store: Path, bench: Environment, target: str) -> Session:
-    """A session that begins now."""
+    """Return a session that begins now."""
     return Session.create(store, folder=bench.folder.path, target=target, id=new_id()[:10], at=int(time.time()))
 
 
 def session_store() -> Path:
-    """The folder of this user's sessions."""
+    """Return the folder of this user's sessions."""
     return default_store(environ=os.environ, home=Path.home())
 
 
 def make_agent(client: AsyncClient, session: Session, bench: Environment, face: UserInterface) -> Agent:
-    """The agent for a session, with the tools and words that its model can use."""
+    """Return the agent for a session, with the tools and words that its model can use."""
     from dragoman.agent.loop import Agent
 
     agent = Agent(
@@ -112,7 +112,7 @@ def make_agent(client: AsyncClient, session: Session, bench: Environment, face: 
 
 
 async def learn_window(agent: Agent, client: AsyncClient) -> None:
-    """Ask what the model's window is, where the catalogue does not know it."""
+    """Ask for the model's window if the catalogue does not know it."""
     agent.known_window = None
     if agent.target.limits.context is None:
         with contextlib.suppress(DragomanError):
@@ -121,14 +121,14 @@ async def learn_window(agent: Agent, client: AsyncClient) -> None:
 
 
 def fit_agent(agent: Agent, bench: Environment) -> None:
-    """Give the agent what its session's model can use: all tools, or few and short words."""
+    """Give the agent what its session's model can use: all tools, or few tools and a short system text."""
     is_weak = agent.target.dialect.force_call_by_prefill
     agent.calls.toolbox = bench.toolbox.only(WEAK_TOOLS) if is_weak else bench.toolbox
     agent.system = system_text(bench.folder.path, is_weak=is_weak)
 
 
 def _check_name(target: str, config: Config) -> None:
-    """Raises UsageError or ConfigError now for a model that could never be asked."""
+    """Raise UsageError or ConfigError for a model that can never be asked."""
     if "/" in target:
         provider = split_target(target)[0]
         config.catalog.provider(provider)

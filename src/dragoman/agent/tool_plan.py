@@ -1,4 +1,4 @@
-"""What a tool call will do, fixed before it is approved and done: a `Plan`; and its result: an `Outcome`."""
+"""A `Plan`: what a tool call will do, fixed before it is approved and done. An `Outcome`: its result."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Kind: TypeAlias = Literal["read", "write", "run", "network", "other"]
 
 
 class ToolFailed(Exception):
-    """A tool could not do what it was asked; the message is for the model."""
+    """A tool could not do what it was asked. The message is for the model."""
 
 
 @final
 class Change(msgspec.Struct, frozen=True):
-    """A file as it was before and after; None: there was none."""
+    """A file before and after; None: it did not exist."""
 
     path: tuple[str, ...]
     before: bytes | None
@@ -30,11 +30,12 @@ class Change(msgspec.Struct, frozen=True):
 
 @final
 class Outcome(msgspec.Struct, frozen=True):
-    """What a tool gives back. `shown` is what the person sees, "" for the text itself.
+    """A tool's result. `shown` is what the person sees, "" for the text itself.
 
-    `is_foreign`: others may have written the text (files, commands' output, pages), so that it may say anything: what
-    reaches outside is asked again, though a rule allows it. `is_from_outside`: it comes from a page or another server:
-    only rules that name what is done hold.
+    Attributes:
+        is_foreign: others may have written the text (files, commands' output, pages), so that it may say anything.
+            Actions that reach outside are then asked again, even if a rule allows them.
+        is_from_outside: it comes from a page or another server. Then only rules that name the action apply.
     """
 
     text: str
@@ -45,7 +46,7 @@ class Outcome(msgspec.Struct, frozen=True):
     change: Change | None = None
 
     def result(self, call_id: str, name: str) -> ToolResult:
-        """The answer to a call."""
+        """Return the tool result that answers a call."""
         return ToolResult(call_id, name, (Text(self.text),), is_error=self.is_error)
 
 
@@ -54,11 +55,11 @@ class Plan(msgspec.Struct, frozen=True):
     """One action, ready to be done.
 
     Attributes:
-        subject: what a rule's pattern is laid over, word by word: a path's components, a command's words.
+        subject: the words that a rule's pattern is compared with: a path's components, a command's words.
         shown: exactly what will be done, as it is shown and approved: the `action`, then a line of `facts` if any.
-        identity: tells this action from every other one; an approval is bound to it.
-        asks: "never" for reading; "unless-ruled"; "always": no rule and no earlier yes holds.
-        is_idempotent: doing it twice is doing it once, so a lost outcome may be had again without asking.
+        identity: distinguishes this action from every other one; an approval is bound to it.
+        asks: "never" for reading; "unless-ruled"; "always": no rule and no earlier yes applies.
+        is_idempotent: doing it twice is doing it once, so a lost outcome may be obtained again without asking.
     """
 
     tool: str
@@ -74,7 +75,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def action(self) -> str:
-        """What is shown without the facts, which are ours."""
+        """What is shown, without our own facts."""
         return self.shown.removesuffix(f"\n{self.facts}") if self.facts else self.shown
 
     @property
@@ -88,5 +89,5 @@ Taint: TypeAlias = Literal["none", "folder", "outside"]
 
 
 def identity_of(tool: str, facts: Mapping[str, Any]) -> str:
-    """The identity of an action: its tool and everything that decides what it does."""
+    """Return the identity of an action: its tool and everything that decides what it does."""
     return hashlib.sha256(_json.encode([tool, sorted(facts.items())])).hexdigest()

@@ -1,4 +1,4 @@
-"""Takes back the file changes of a run. Changes by commands are not known and stay."""
+"""Undo the file changes of a run. Changes by commands are unknown and stay."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dragoman.agent.work_folder import WorkFolder
 
 
 def undo_run(session: Session, folder: WorkFolder) -> list[str]:
-    """Put the files that the newest changing run wrote back as they were; gives a line for each.
+    """Restore the files that the newest changing run wrote. Return a line for each.
 
-    A file that someone else has changed since is left alone, and a line says so.
+    A file that was changed since by something else is left alone, and a line says so.
     """
     if not session.changes:
         return []

@@ -1,5 +1,6 @@
-"""The last exchange with the model as it went over the wire: what was sent, and the bytes of the answer with what
-dragoman made of them."""
+"""Record the last exchange with the model as it went over the wire: the request, and the answer's bytes with their
+events.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _ROWS_SHOWN: Final = 200
 
 @final
 class Row(msgspec.Struct, frozen=True):
-    """Bytes that came together, the events decoded from them, and their deviations, as texts for a terminal."""
+    """Bytes that came together, their events and deviations, as texts for a terminal."""
 
     data: str
     events: str
@@ -29,7 +30,7 @@ class Row(msgspec.Struct, frozen=True):
 
 @final
 class WireRecorder:
-    """What went over the wire last. Keys are in the headers, and these are not kept."""
+    """Records the last exchange. Headers, which contain keys, are not kept."""
 
     __slots__ = ("_outgoing", "_size", "pieces", "status")
 
@@ -40,7 +41,7 @@ class WireRecorder:
         self.pieces: list[tuple[bytes, list[Event]]] = []
 
     def take(self, outgoing: Outgoing, status: int, data: bytes, events: Sequence[Event]) -> None:
-        """Bytes of an answer came. Another request than the last one begins a new recording."""
+        """Add bytes of an answer. Another request than the last one begins a new recording."""
         if outgoing is not self._outgoing:
             self._outgoing, self._size, self.pieces = outgoing, 0, []
         self.status = status
@@ -50,7 +51,7 @@ class WireRecorder:
 
     @property
     def request(self) -> str:
-        """The request in a few lines: where it went, and the beginning of its body; "" when there was none."""
+        """Describe the request in a few lines: its address, and the beginning of its body; "" if there was none."""
         if self._outgoing is None:
             return ""
         place = self._outgoing.url.partition("?")[0]
@@ -58,7 +59,7 @@ class WireRecorder:
         return f"{self._outgoing.method} {plain_line(place)}\n{len(self._outgoing.body):,} bytes: {body}"
 
     def rows(self) -> Iterator[Row]:
-        """The answer, piece by piece."""
+        """Yield the answer, piece by piece."""
         for data, events in self.pieces[:_ROWS_SHOWN]:
             lines = data.decode("utf-8", "replace").splitlines() if data else ["(the end of the body)"]
             odd = [f"{event.code} {event.where}" for event in events if isinstance(event, Deviation)]
@@ -90,6 +91,6 @@ def _say(event: Event) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A delta's text as the wire had it: white space at its ends belongs to it."""
+    """Quote a delta's text, because white space at its ends belongs to it."""
     shown = repr(text[:_TEXT_SHOWN])
     return plain_text(shown if len(text) <= _TEXT_SHOWN else f"{shown}…")

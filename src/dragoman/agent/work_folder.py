@@ -1,8 +1,8 @@
 """The work folder: files are opened below its handle, step by step, and no symbolic link is ever followed.
 
-Every component is opened relative to the handle of the one before with O_NOFOLLOW, so nothing can be swapped between
-a check and its use: there is no check. Writing goes to a new file beside the old one, which then takes its name; a
-file that has another name elsewhere (a hard link) keeps its content there.
+Every component is opened relative to the previous handle with O_NOFOLLOW. So nothing can be swapped between a check and
+its use: there is no check. Writing goes to a new file beside the old one, which then takes its name. A hard link to the
+old file elsewhere keeps its content.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DEPTH_LIMIT: Final = 64
 
 @final
 class Entry(msgspec.Struct, frozen=True):
-    """What a folder holds under a name. `size` in bytes."""
+    """An entry of a folder. `size` is in bytes."""
 
     name: str
     kind: str  # "file", "folder", "link" or "other"
@@ -58,16 +58,16 @@ class WorkFolder:
             raise UsageError(f"expected a work folder at {path}: {problem.strerror}") from None
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close its handle."""
         os.close(self._root)
 
     # ------------------------------------------------------------ names
 
     def parts(self, path: str) -> tuple[str, ...]:
-        """A path's components below the folder; () is the folder itself.
+        """Return a path's components below the folder; () is the folder itself.
 
         Raises:
-            ToolFailed: it leads out of the folder, or no path can be like that.
+            ToolFailed: it leads out of the folder, or is no valid path.
         """
         hidden = hidden_character(path)
         if hidden is not None or "\n" in path or "\t" in path:
@@ -95,10 +95,10 @@ class WorkFolder:
 
     @contextlib.contextmanager
     def opened(self, parts: tuple[str, ...], *, make: bool = False) -> Iterator[int]:
-        """The handle of a folder below; with `make`, folders that are missing are made.
+        """Yield the handle of a folder below. `make` creates missing folders.
 
         Raises:
-            ToolFailed: there is none, or a link stands in the way.
+            ToolFailed: there is none, or a link is in the way.
         """
         handle = os.dup(self._root)
         try:
@@ -119,7 +119,7 @@ class WorkFolder:
     # ------------------------------------------------------------ reading
 
     def read(self, parts: tuple[str, ...], *, limit: int = FILE_LIMIT) -> bytes:
-        """A file's content.
+        """Return a file's content.
 
         Raises:
             ToolFailed: no such file, a link, no regular file, or larger than `limit` bytes.
@@ -147,7 +147,7 @@ class WorkFolder:
         return content
 
     def read_if_there(self, parts: tuple[str, ...], *, limit: int = FILE_LIMIT) -> bytes | None:
-        """A file's content; None when nothing has that name. Raises as `read` for anything else."""
+        """Return a file's content, or None if nothing has that name. Raises as `read` for anything else."""
         with self._parent_if_there(parts) as folder:
             if folder is None:
                 return None
@@ -160,10 +160,10 @@ class WorkFolder:
         return self.read(parts, limit=limit)
 
     def entries(self, parts: tuple[str, ...], most: int, *, beginning: str = "") -> tuple[list[Entry], int]:
-        """What a folder holds, by name. Of a million files only the first ones are looked at.
+        """List a folder by name. Of a million files only the first ones are looked at.
 
         Args:
-            most: entries that are given, the first by name.
+            most: entries to return, the first by name.
             beginning: only those whose names begin so.
 
         Returns:
@@ -201,13 +201,13 @@ class WorkFolder:
     # ------------------------------------------------------------ writing
 
     def write(self, parts: tuple[str, ...], content: bytes, *, over: bytes | None) -> None:
-        """Put a file there, in one step.
+        """Write a file atomically.
 
         Args:
             over: the content that is replaced, as it was when the writing was approved; None: there must be no file.
 
         Raises:
-            ToolFailed: the file is not what it was, or cannot be written.
+            ToolFailed: the file has changed, or cannot be written.
         """
         name = "/".join(parts)
         if self.read_if_there(parts, limit=64 * FILE_LIMIT) != over:
@@ -234,7 +234,7 @@ class WorkFolder:
 
 
 def digest(content: bytes | None) -> str:
-    """What tells one content from another; "" for no file."""
+    """Return a value that differs for different contents; "" for no file."""
     return "" if content is None else hashlib.sha256(content).hexdigest()
 
 

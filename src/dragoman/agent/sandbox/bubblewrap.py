@@ -1,8 +1,8 @@
-"""The sandbox of a command, by bubblewrap: what the command sees, what it may write, and what this machine supports.
+"""The sandbox of a command, built with bubblewrap: what the command sees and may write, and what this machine supports.
 
-The machine is read-only, `/tmp`, `/var/tmp`, `/run` and `/dev/shm` are its own and bounded, the work folder is writable
-but for what programs obey (`standing`), and places of keys are empty; these masks are mounted last, so that nothing
-undoes them. Reference: bwrap(1).
+The machine is read-only. `/tmp`, `/var/tmp`, `/run` and `/dev/shm` are private and bounded. The work folder is writable
+except for files that programs obey (`standing`). Places of keys are empty; these masks are mounted last, so that
+nothing undoes them. Reference: bwrap(1).
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ _SYSTEM_KEYS: Final = (
 
 @final
 class Fence(msgspec.Struct, frozen=True):
-    """What of a sandbox holds here.
+    """What a sandbox can guarantee here.
 
     Attributes:
         bubblewrap: its path.
-        has_user_namespace: the command is nobody outside, whatever it is inside. Without it this is no sandbox.
-        filter: the filter of system calls, None where none can be made for this machine.
+        has_user_namespace: the command has no identity outside, whatever it is inside. Without it this is no sandbox.
+        filter: the filter of system calls, None if none can be made for this machine.
         features: options of newer versions that this bubblewrap knows.
     """
 
@@ -95,13 +95,13 @@ class Fence(msgspec.Struct, frozen=True):
 
 
 def find_bubblewrap() -> str | None:
-    """Where bubblewrap is, if it works here in any way: some systems forbid what it needs."""
+    """Return the path of bubblewrap if it works here at all: some systems forbid what it needs."""
     path = shutil.which("bwrap", path=PATH)
     return path if path is not None and probe_fence(path) is not None else None
 
 
 def probe_fence(bubblewrap: str) -> Fence | None:
-    """What the sandbox guarantees here; None when it does not work at all."""
+    """Return what the sandbox guarantees here, or None if it does not work at all."""
     features = frozenset(name for name in ("--size", "--disable-userns") if name in _said_by(bubblewrap, "--help"))
     made = make_filter(platform.machine()) if os.uname().sysname == "Linux" else None
     for has_user_namespace in (True, False):
@@ -122,7 +122,7 @@ def _said_by(*words: str) -> str:
 
 
 def check_work_folder(folder: Path, home: Path) -> None:
-    """Raises UsageError for a folder that is no place to work in: the home folder, what lies above it, the system's."""
+    """Raise UsageError for a folder that is no place to work in: the home folder, any parent of it, a system folder."""
     place, house = os.path.realpath(folder), os.path.realpath(home)
     if Path(house).is_relative_to(place):
         raise UsageError(f"expected a work folder below the home folder, got {place}: keys and settings lie in it;"
@@ -136,11 +136,12 @@ def check_work_folder(folder: Path, home: Path) -> None:
 
 def wrap(fence: Fence, argv: Sequence[str], *, folder: Path, home: Path, mounts: Iterable[Mount], inside: Path,
          network: bool, filter_handle: int | None, private: Iterable[Path] = ()) -> list[str]:  # fmt: skip
-    """The command in its sandbox.
+    """Return the command in its sandbox.
 
     Args:
-        folder: the work folder; `inside`: the folder to run in.
-        mounts: what of the work folder is mounted on itself.
+        folder: the work folder.
+        inside: the folder to run in.
+        mounts: paths of the work folder that are mounted on themselves.
         filter_handle: a descriptor that gives the filter of system calls.
         private: further files and folders that are hidden.
     """
@@ -185,13 +186,13 @@ def _scratch(fence: Fence) -> Iterator[str]:
 
 
 def _resolver() -> list[str]:
-    """The file that names the DNS servers, where it lies in `/run`."""
+    """Return the file that names the DNS servers, if it lies in `/run`."""
     place = os.path.realpath("/etc/resolv.conf")
     return ["--ro-bind", place, place] if place.startswith("/run/") and os.path.isfile(place) else []
 
 
 def _masks(home: Path) -> Iterator[str]:
-    """The real paths of everything that is hidden."""
+    """Yield the real paths of everything that is hidden."""
     for name in _KEY_PLACES:
         yield os.path.realpath(home / name)
     for place in _SYSTEM_KEYS:
@@ -215,7 +216,7 @@ def _mask(place: str, folder: str) -> list[str]:
 
 
 def _sockets() -> Iterator[str]:
-    """Sockets in the file system that are listened at, as the kernel lists them."""
+    """Yield the listening sockets in the file system, as the kernel lists them."""
     try:
         lines = Path("/proc/net/unix").read_text("utf-8", "surrogateescape").splitlines()
     except OSError:

@@ -1,7 +1,7 @@
-"""What Git's settings name of a work folder: folders of hooks, further settings, programs. Git obeys those too.
+"""Find what Git's settings name in a work folder: folders of hooks, further settings, programs. Git obeys those too.
 
-Settings come from the repository, from the user who runs Git (`~/.gitconfig` and its like, variables), and from all
-that these include, whatever the condition of an `includeIf`. A place is named also when nothing stands there yet.
+Settings come from the repository, from the user who runs Git (`~/.gitconfig` and similar files, variables), and from
+all files that these include, whatever the condition of an `includeIf`. A place is named even if it does not exist yet.
 
 References: https://git-scm.com/docs/git-config#_syntax, https://git-scm.com/docs/gitrepository-layout
 """
@@ -31,7 +31,7 @@ _WORDS: Final = 400
 
 
 class Named(NamedTuple):
-    """A place that settings name. `is_folder`: a folder there is obeyed too, else only a file."""
+    """A place that settings name. `is_folder`: Git obeys a folder there too, else only a file."""
 
     path: str
     is_folder: bool
@@ -45,7 +45,7 @@ class _Setting(NamedTuple):
 
 
 def content_of(path: str, most: int = _FILE_BYTES) -> str:
-    """The first bytes of a regular file, "" for anything else: a pipe would never answer."""
+    """Return the first bytes of a regular file, "" for anything else: a pipe would block."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -61,7 +61,7 @@ def _is_regular(handle: int) -> bool:
 
 
 def of_person(home: str, environ: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Files of settings that hold for every repository, and words of variables that Git obeys."""
+    """Return the settings files that apply to every repository, and the variables that Git obeys."""
     places = [environ.get(name, "") for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG")]
     folder = environ.get("XDG_CONFIG_HOME", "") or f"{home}/.config"
     files = [f"{home}/.gitconfig", f"{folder}/git/config", "/etc/gitconfig", *(each for each in places if each)]
@@ -70,14 +70,14 @@ def of_person(home: str, environ: Mapping[str, str]) -> tuple[list[str], list[st
 
 
 def settings_of(repository: str) -> list[str]:
-    """A repository's files of settings, those of the one that it shares among them."""
+    """Return a repository's settings files, with those of the repository that it shares."""
     shared = content_of(os.path.join(repository, "commondir"), 4_096).strip("\n")
     places = [repository, *([os.path.normpath(os.path.join(repository, shared))] if shared else [])]
     return [os.path.join(place, name) for place in places for name in ("config", "config.worktree")]
 
 
 def pointed(pointer: str) -> str | None:
-    """The repository that a file `.git` or a link of that name leads to."""
+    """Return the repository that a file or link named `.git` leads to."""
     if os.path.islink(pointer):
         return os.path.realpath(pointer)
     first = content_of(pointer, 4_096).partition("\n")[0]
@@ -87,7 +87,7 @@ def pointed(pointer: str) -> str | None:
 
 
 def named_by(files: Iterable[str], bases: Iterable[str], home: str) -> Iterator[Named]:
-    """What settings name, as real paths; relative ones from each of the bases, which are work trees."""
+    """Yield what settings name, as real paths. Relative ones are resolved against each base, which are work trees."""
     places = list(bases)
     for setting in _read(files, home):
         if setting.key in PLAIN_KEYS:
@@ -105,7 +105,7 @@ def named_by(files: Iterable[str], bases: Iterable[str], home: str) -> Iterator[
 
 
 def work_tree_of(repository: str) -> str | None:
-    """The work tree that a repository's settings name."""
+    """Return the work tree that a repository's settings name."""
     for setting in _read([os.path.join(repository, "config"), os.path.join(repository, "config.worktree")], ""):
         if (setting.section, setting.key) == ("core", "worktree"):
             return os.path.realpath(os.path.join(repository, setting.value))
@@ -119,7 +119,7 @@ def _resolved(word: str, base: str, home: str) -> str:
 
 
 def _read(files: Iterable[str], home: str) -> Iterator[_Setting]:
-    """The settings of files and of all that they include."""
+    """Yield the settings of files and of all that they include."""
     left, seen = list(files), set[str]()
     while left and len(seen) < _FILES:
         file = os.path.realpath(left.pop(0))
@@ -140,5 +140,5 @@ def _read(files: Iterable[str], home: str) -> Iterator[_Setting]:
 
 
 def _value_of(text: str) -> str:
-    """A value without its quotes and escapes; what might be a comment stays."""
+    """Return a value without its quotes and escapes. Possible comments stay."""
     return re.sub(r'\\(.)|"', r"\1", text).strip()

@@ -1,4 +1,4 @@
-"""What the sandbox guarantees on this machine, in words: for the first lines of a chat and for `dragoman doctor`."""
+"""Describe what the sandbox guarantees on this machine, for the first lines of a chat and for `dragoman doctor`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_FILTER: Final = (
 
 @final
 class Guarantees(msgspec.Struct, frozen=True):
-    """`summary`: in a few words; `gaps`: what is not guaranteed, a sentence each; `fix`: what to do about it."""
+    """A description: `summary` in a few words, `gaps` one sentence each, and `fix` for what to do about them."""
 
     is_sandbox: bool
     summary: str
@@ -29,7 +29,7 @@ class Guarantees(msgspec.Struct, frozen=True):
 
 
 def describe_fence(fence: Fence | None, *, is_wanted: bool, is_superuser: bool) -> Guarantees:
-    """What commands of the agent run in. `is_wanted` False: the user's file says `sandbox = false`."""
+    """Describe where the agent's commands run. `is_wanted` False: the user's file says `sandbox = false`."""
     if not is_wanted:
         return Guarantees(False, "commands run without a sandbox, as your file says")
     asked = "each one is shown and asked, whatever is allowed" if is_superuser else "each one is shown and asked"

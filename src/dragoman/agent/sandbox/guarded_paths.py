@@ -30,17 +30,17 @@ _WRITABLE: Final = 24
 
 
 class Mount(NamedTuple):
-    """A place that is mounted on itself."""
+    """A path that is mounted on itself."""
 
     place: str
     is_writable: bool
 
 
 def protect(folder: str, *, home: str = "", environ: Mapping[str, str] | None = None) -> tuple[list[Mount], Known]:
-    """What is mounted so that a command cannot change it, parents first, and what is known from now on. Settings that a
-    repository lacks are put there, empty, since only what exists can be mounted; `restore` takes them away again.
+    """Return the mounts that a command cannot change, parents first, and the known state for `restore`.
 
-    `home` and `environ` belong to the user who runs Git later: that user's settings name places too.
+    Settings that a repository lacks are created empty, because only an existing file can be mounted; `restore` removes
+    them. `home` and `environ` belong to the user who runs Git later, whose settings name places too.
 
     Raises:
         TooMuch: there is more than can be watched.
@@ -83,7 +83,7 @@ class _Guard:
         self._repositories = 0
 
     def known(self) -> Known:
-        """The state before the command, for `restore`."""
+        """Return the state before the command, for `restore`."""
         return Known(
             frozenset(self._places),
             frozenset(self._put),
@@ -93,7 +93,7 @@ class _Guard:
         )
 
     def find(self) -> None:
-        """Everything that is live below the folder."""
+        """Find all live files below the folder."""
         for place in places_below(self._folder, is_after=False):
             parent = os.path.dirname(place.path)
             if place.kind == "link":
@@ -114,7 +114,7 @@ class _Guard:
                     self._bases[parent] = repository
 
     def _note_links(self, links: Iterable[str]) -> None:
-        """Links that are obeyed: where they lead, in whatever way, is to stay as it is."""
+        """Record links that programs obey: their targets must stay as they are."""
         for link in links:
             self._links.add((link, aim_of(link)))
             self._live.append(link)
@@ -146,8 +146,7 @@ class _Guard:
             yield Mount(os.path.join(place, name), False)
 
     def name(self, environ: Mapping[str, str]) -> None:
-        """What settings and live links name of the folder: what stands there is mounted, and what comes to stand there
-        is noted."""
+        """Record what settings and live links name in the folder. Existing places are mounted, others are watched."""
         files, words = of_person(self._home, environ) if self._home else ([], [])
         bases = {**self._bases, self._folder: self._bases.get(self._folder, "")}
         found = list(named_by(files, bases, self._home))
@@ -172,5 +171,5 @@ class _Guard:
 
 
 def _is_of(path: str, repositories: Iterable[str]) -> bool:
-    """Whether it lies in a repository, which is looked after as such, or one lies in it."""
+    """Return whether a path lies in a repository, which is protected as one, or contains one."""
     return any(f"{path}/".startswith(f"{each}/") or each.startswith(f"{path}/") for each in repositories)

@@ -1,7 +1,7 @@
-"""What other processes can read of this one: its environment and its memory.
+"""Hide this process's environment and memory from other processes.
 
-Commands that run without a sandbox are this user's, and `/proc/PID/environ` shows them the block that a process was
-started with, whatever it does to its variables later.
+Commands without a sandbox run as the same user, and `/proc/PID/environ` shows them the block that a process was started
+with, whatever it does to its variables later.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ _ENVIRONMENT_AT: Final = (47, 48)  # env_start and env_end among the fields behi
 
 
 def hide_environment() -> bool:
-    """Blank the block that `/proc` shows, and close this process to others of its user; False where that cannot be.
+    """Blank the block that `/proc` shows, and close this process to others of its user. Return False if that is
+    impossible.
 
-    The variables stay what they are for this process and those that it starts: they move into its memory.
+    The variables stay the same for this process and its children: they move into its memory.
     """
     if sys.platform != "linux":
         return False

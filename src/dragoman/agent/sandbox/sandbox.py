@@ -1,7 +1,7 @@
-"""Running a command: clean environment, own process group, limits, and a sandbox where bubblewrap is installed.
+"""Run a command: clean environment, own process group, limits, and a sandbox if bubblewrap is installed.
 
-What the sandbox is made of: `fence` (what is mounted where), `guarding` (what of the work folder is read-only),
-`syscalls` (what the kernel refuses). There is no network in it unless it was asked for and approved.
+The sandbox consists of `fence` (mounts), `guarding` (the read-only parts of the work folder) and `syscalls` (what the
+kernel refuses). It has no network unless that was asked for and approved.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _PASSED: Final = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
 
 @final
 class Finished(msgspec.Struct, frozen=True):
-    """How a command ended. `status` None: it did not start; `ending`: why it was ended, None when it ended itself.
+    """The end of a command. `status` None: it did not start; `ending`: why it was ended, None if it ended by itself.
 
-    `inert`: what it left for other programs to obey, below the work folder, and was made inert; a path that begins with
-    "!" could not be.
+    `inert`: files that it left below the work folder for other programs to obey, and that were made inert; a path that
+    begins with "!" could not be.
     """
 
     output: str
@@ -57,15 +57,15 @@ class Finished(msgspec.Struct, frozen=True):
 
 @final
 class Sandbox:
-    """How commands are run below one work folder.
+    """Runs commands below one work folder.
 
     Attributes:
         bubblewrap: its path; None: commands run without it.
-        fence: what of a sandbox holds here; None without bubblewrap.
+        fence: what a sandbox can guarantee here; None without bubblewrap.
         is_confined: this may be called a sandbox.
-        is_wanted: the user has not said to go without one.
-        asks_each_time: no rule and no earlier yes holds for a command: the superuser's, which nothing confines.
-        memory: most bytes that a command and all it started may hold.
+        is_wanted: the user has not disabled it.
+        asks_each_time: no rule and no earlier yes covers a command: it is the superuser's, and nothing confines it.
+        memory: the most bytes that a command and its children may use.
     """
 
     __slots__ = (
@@ -92,11 +92,10 @@ class Sandbox:
         private: Iterable[Path] = (),
         memory: int = MEMORY_BYTES,
     ) -> None:
-        """`is_wanted`: the user has not said to go without a sandbox. `private`: files and folders that are hidden
-        beside the usual ones.
+        """Create it. `is_wanted`: the user has not disabled it. `private`: further files and folders to hide.
 
         Raises:
-            UsageError: in a sandbox that would be the home folder, or one that no command may have.
+            UsageError: the folder is the home folder, or one that no command may have.
         """
         if bubblewrap is not None:
             check_work_folder(folder, home)
@@ -121,7 +120,7 @@ class Sandbox:
         return self.fence is not None and self.fence.has_user_namespace
 
     def found(self, program: str) -> str | None:
-        """The program's path, as a command would find it; None when there is none."""
+        """Return the path of a program as a command would find it, or None."""
         if "/" in program:
             return program
         return shutil.which(program, path=self._environ["PATH"])
@@ -129,7 +128,7 @@ class Sandbox:
     async def run(
         self, argv: Sequence[str], *, seconds: float, parts: Sequence[str] = (), network: bool = False
     ) -> Finished:
-        """Run a command in the folder `parts` below the work folder; cancelling it ends all it has started."""
+        """Run a command in the folder `parts` below the work folder. Cancelling ends it and all its children."""
         inside = self.folder.joinpath(*parts)
         order: dict[str, Any] = {
             "environ": self._environ,
@@ -171,13 +170,13 @@ class Sandbox:
 
 
 def _bytes_of(word: str) -> str:
-    """A word or a path as Latin-1 of its bytes: JSON holds no other bytes than text."""
+    """Return a word or a path as Latin-1 of its bytes, because JSON can hold no other bytes than text."""
     return os.fsencode(word).decode("latin-1")
 
 
 @contextlib.contextmanager
 def _readable(content: bytes | None) -> Iterator[int | None]:
-    """A descriptor that gives the content, which a pipe holds as a whole; None for none."""
+    """Yield a descriptor that gives the content, which fits into a pipe; None for none."""
     if content is None:
         yield None
         return
@@ -191,7 +190,7 @@ def _readable(content: bytes | None) -> Iterator[int | None]:
 
 
 def clean_environment(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """What a command gets of the environment. Programs are never looked for in the work folder."""
+    """Return the environment of a command. Programs are never looked for in the work folder."""
     kept = {name: environ[name] for name in _PASSED if name in environ}
     places = [place for place in environ.get("PATH", PATH).split(":") if Path(place).is_absolute()]
     real = [place for place in places if not Path(os.path.realpath(place)).is_relative_to(folder)]
@@ -213,7 +212,7 @@ class _Output:
         self.left_out = 0
 
     def add(self, data: bytes) -> None:
-        """More of it came."""
+        """Add data."""
         half = OUTPUT_LIMIT // 2
         taken = min(half - len(self._head), len(data))
         self._head += data[:taken]
@@ -223,7 +222,7 @@ class _Output:
             del self._tail[:-half]
 
     def text(self) -> str:
-        """What was kept, with a line in place of what was not."""
+        """Return what was kept, with a line in place of what was dropped."""
         half = OUTPUT_LIMIT // 2
         if len(self._tail) > half:
             self.left_out += len(self._tail) - half
@@ -233,7 +232,7 @@ class _Output:
 
 
 class _Report(msgspec.Struct, frozen=True):
-    """The keeper's last word."""
+    """The supervisor's final report."""
 
     status: int | None
     reason: Ending | None
@@ -245,7 +244,7 @@ _parse_report: Final = _json.typed_decoder(_Report)
 
 
 async def _keep(order: dict[str, Any]) -> Finished:
-    """Let a keeper run the order; when we are cancelled, or die, it ends everything."""
+    """Run an order under a supervisor. If we are cancelled or die, it ends everything."""
     import subprocess
 
     reader, writer = os.pipe()
@@ -293,18 +292,18 @@ class _Pipe:
         os.set_blocking(handle, False)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         os.close(self._handle)
 
     async def whole(self) -> bytes:
-        """All that comes."""
+        """Read to the end."""
         pieces = []
         while data := await self._read():
             pieces.append(data)
         return b"".join(pieces)
 
     async def pump(self, output: _Output) -> None:
-        """Add all that comes to the output."""
+        """Add everything that comes to the output."""
         while data := await self._read():
             output.add(data)
 

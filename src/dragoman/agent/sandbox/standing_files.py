@@ -1,8 +1,8 @@
 """Files of a work folder that programs obey later: settings of repositories, editors, agents, shells and CI.
 
-Before a sandboxed command these places are found, so that they can be mounted read-only (`guarding`); after it what
-has appeared is made inert: it is put aside under another name, no file is deleted. The keeper loads this file alone:
-nothing of dragoman is imported here.
+Before a sandboxed command these places are found, so that they can be mounted read-only (`guarding`). After it, new
+ones are made inert: they are renamed, no file is deleted. The supervisor loads this file alone, so nothing of dragoman
+is imported here.
 
 What Git takes for a repository: https://git-scm.com/docs/gitrepository-layout (`HEAD`, `objects` and `refs`, or
 `commondir` in place of the two).
@@ -90,15 +90,17 @@ _PATH_LIMIT = 3_500  # bytes: what lies deeper is closed
 
 
 class TooMuch(Exception):
-    """The folder holds more than can be watched."""
+    """The folder contains more than can be watched."""
 
 
 class Known(NamedTuple):
-    """What stood there before.
+    """The state before a command.
 
-    `places`, `put`: identities (device, inode) of what is mounted, and of what was put there for it. `links` with their
-    aims (`aim_of`). `named`: places that settings name, whether something stands there or not, with True where a
-    folder is obeyed too. `orders`: digests of what a rebase has still to do.
+    Attributes:
+        places, put: identities (device, inode) of what is mounted, and of what was created for that.
+        links: symbolic links with their targets (`aim_of`).
+        named: places that settings name, existing or not; True if a folder is obeyed too.
+        orders: digests of what a rebase has still to do.
     """
 
     places: frozenset[tuple[int, int]]
@@ -109,13 +111,13 @@ class Known(NamedTuple):
 
 
 def is_live(parts: Sequence[str]) -> bool:
-    """Whether a program runs or obeys a file of that path later."""
+    """Return whether a program runs or obeys a file of that path later."""
     words = [folded(part) for part in parts]
     return bool(words) and (words[-1] in LIVE_FILES or not LIVE_FOLDERS.isdisjoint(words))
 
 
 def folded(name: str) -> str:
-    """A name as file systems compare it that know no case, or drop what ends it."""
+    """Return a name as file systems compare it that ignore case, or drop trailing characters."""
     if not name.isascii():
         name = "".join(each for each in unicodedata.normalize("NFKC", name) if unicodedata.category(each) != "Cf")
     plain = name.casefold().partition(":")[0].rstrip(". ")
@@ -128,7 +130,7 @@ class _Place(NamedTuple):
 
 
 def places_below(folder: str, *, is_after: bool) -> Iterator[_Place]:
-    """What is live below a folder. No link is followed; below what is live nothing is looked at."""
+    """Yield the live places below a folder. No link is followed; nothing below a live place is looked at."""
     left, count = [(folder, False)], 0
     while left:
         place, is_of_others = left.pop()
@@ -157,7 +159,9 @@ def places_below(folder: str, *, is_after: bool) -> Iterator[_Place]:
 
 
 def entries_of(place: str, *, is_after: bool) -> list[os.DirEntry[str]]:
-    """What a folder holds. After a run a folder that cannot be listed is opened first, one too deep is closed."""
+    """Return a folder's entries. After a run, an unlistable folder is made listable first, and one too deep is
+    closed.
+    """
     if is_after and len(os.fsencode(place)) > _PATH_LIMIT:
         with contextlib.suppress(OSError):
             os.chmod(place, 0)
@@ -182,7 +186,7 @@ def _is_repository(entries: Sequence[os.DirEntry[str]]) -> bool:
 
 
 def put_setting(path: str, content: bytes | None) -> bool:
-    """Put a setting there that says nothing; False where that cannot be: then no command can do it either."""
+    """Create an empty setting. Return False if that is impossible: then no command can do it either."""
     try:
         if content is None:
             os.mkdir(path)
@@ -195,7 +199,7 @@ def put_setting(path: str, content: bytes | None) -> bool:
 
 
 def _content(path: str) -> bytes | None:
-    """The first bytes of a file; None where it is not a regular file, but a pipe for example."""
+    """Return the first bytes of a file, or None if it is not a regular file, but a pipe for example."""
     if not os.path.isfile(path):
         return None
     with open(path, "rb") as file:
@@ -203,7 +207,7 @@ def _content(path: str) -> bytes | None:
 
 
 def identity_of_place(path: str) -> tuple[int, int]:
-    """What stays when a file or folder is moved: device and inode."""
+    """Return device and inode, which stay when a file or folder is moved."""
     state = os.lstat(path)
     return state.st_dev, state.st_ino
 
@@ -212,9 +216,9 @@ def identity_of_place(path: str) -> tuple[int, int]:
 
 
 def restore(folder: str, known: Known) -> list[str]:
-    """Make inert what has appeared, and take away what `protect` put there.
+    """Make new live places inert, and remove what `protect` created.
 
-    Gives the paths, below the folder, that were put aside; one that begins with "!" could not be.
+    Return the paths below the folder that were renamed; one that begins with "!" could not be.
     """
     told: list[str] = []
     for place in list(places_below(folder, is_after=True)):
@@ -243,7 +247,7 @@ def restore(folder: str, known: Known) -> list[str]:
 
 
 def _arrived(path: str, folder: str, known: Known, *, is_folder: bool) -> list[str]:
-    """Put aside what has come to stand where settings name something. No link is followed: there was none."""
+    """Rename what has appeared where settings name something. No link is followed: there was none."""
     place = folder
     for part in os.path.relpath(path, folder).split(os.sep):
         place = os.path.join(place, part)
@@ -261,7 +265,9 @@ def _shown(path: str, folder: str) -> str:
 
 
 def _clean(place: str, known: Known) -> list[str]:
-    """A repository that stood there: settings that we put there go, and so do links and orders that a command left."""
+    """Clean a repository that existed before: remove the settings that we created, and links and orders that a command
+    left.
+    """
     changed = []
     for name, content in SETTINGS.items():
         path = os.path.join(place, name)
@@ -279,8 +285,11 @@ def _clean(place: str, known: Known) -> list[str]:
 
 
 def links_in(place: str, *, is_after: bool, is_repository: bool = True) -> list[str]:
-    """The symbolic links of a repository, through which Git would write elsewhere, and pipes, at which it would wait;
-    not among the loose objects' own, nor in its settings. Of another folder all of them."""
+    """Return a repository's symbolic links, through which Git would write elsewhere, and pipes, at which it would
+    block.
+
+    Loose objects and its settings are excepted. For another folder, return all of them.
+    """
     found, left = [], [place]
     while left:
         folder = left.pop()
@@ -297,12 +306,12 @@ def links_in(place: str, *, is_after: bool, is_repository: bool = True) -> list[
 
 
 def aim_of(link: str) -> str:
-    """What a symbolic link says, and where it leads by way of all others; "" where it is not a link."""
+    """Return a symbolic link's text and where it finally leads; "" if it is not a link."""
     return f"{os.readlink(link)}\0{os.path.realpath(link)}" if os.path.islink(link) else ""
 
 
 def orders_of(place: str) -> Iterator[tuple[str, bytes]]:
-    """What a rebase or a sequence of picks in a repository has still to do, and how: files, and what they say."""
+    """Yield what a rebase or a sequence of picks in a repository has still to do: files and their content."""
     for name in _GOES_ON_WITH:
         path = os.path.join(place, name)
         if os.path.isfile(path) and not os.path.islink(path):
@@ -311,12 +320,14 @@ def orders_of(place: str) -> Iterator[tuple[str, bytes]]:
 
 
 def digest_of(text: bytes) -> str:
-    """The digest of a text."""
+    """Return the digest of a text."""
     return hashlib.sha256(text).hexdigest()
 
 
 def _without_orders(place: str, known: Known) -> list[str]:
-    """Take the commands out of a rebase that a sandboxed command began or changed: nothing runs when it continues."""
+    """Remove the commands from a rebase that a sandboxed command began or changed, so that continuing it runs
+    nothing.
+    """
     changed = []
     for path, text in orders_of(place):
         if (path, digest_of(text)) in known.orders:
@@ -331,7 +342,7 @@ def _without_orders(place: str, known: Known) -> list[str]:
 
 
 def _merges_by_itself(path: str, text: bytes) -> bool:
-    """Whether these options start no program; orders are looked at elsewhere."""
+    """Return whether these options start no program; orders are checked elsewhere."""
     name = os.path.basename(path)
     if name == "strategy":
         return _STRATEGY.fullmatch(text) is not None
@@ -360,7 +371,9 @@ def _make_inert(place: _Place) -> list[str]:
 
 
 def _is_harmless(entry: os.DirEntry[str]) -> bool:
-    """Samples of hooks, which do not run, and a list of files that are left out: `git init` makes both."""
+    """Return whether an entry is a sample hook, which does not run, or a list of ignored files: `git init` creates
+    both.
+    """
     if not entry.is_dir(follow_symlinks=False):
         return False
     below = entries_of(entry.path, is_after=True)
@@ -371,7 +384,7 @@ def _is_harmless(entry: os.DirEntry[str]) -> bool:
 
 
 def _plain_settings(path: str) -> bytes:
-    """Of a repository's settings those that start nothing, written anew."""
+    """Return a repository's settings without those that start programs."""
     with open(path, "rb") as file:
         lines = file.read(65_536).split(b"\n")
     kept, is_safe = [], False
@@ -385,7 +398,7 @@ def _plain_settings(path: str) -> bytes:
 
 
 def _put_aside(path: str) -> str:
-    """Give it another name, in the folder where it is."""
+    """Rename a place within its folder."""
     parent = os.path.dirname(path)
     if not os.access(parent, os.W_OK):
         os.chmod(parent, stat.S_IMODE(os.stat(parent).st_mode) | 0o700)

@@ -33,7 +33,7 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 
 
 def main() -> int:
-    """Run the command; the report says how it ended."""
+    """Run the command and report how it ended."""
     order = json.loads(sys.stdin.buffer.readline())
     has_proc = sys.platform == "linux" and os.path.isdir("/proc/self")
     if has_proc:
@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def _restored(standing: dict[str, Any]) -> list[str]:
-    """Make inert what the command has put there for other programs, when nothing of it runs any more."""
+    """Make inert what the command left for other programs, once none of its processes runs."""
     place = os.path.join(os.path.dirname(os.path.abspath(__file__)), "standing_files.py")
     specification = importlib.util.spec_from_file_location("standing_files", place)
     assert specification is not None and specification.loader is not None
@@ -86,7 +86,7 @@ def _restored(standing: dict[str, Any]) -> list[str]:
 
 
 def _watch(child: subprocess.Popen[bytes], order: dict[str, Any], *, has_proc: bool) -> str | None:
-    """Wait for the end. Gives the reason why the command must be ended, None when it ended by itself."""
+    """Wait for the end. Return why the command must be ended, or None if it ended by itself."""
     deadline = time.monotonic() + order["seconds"]
     (free_at_start, files_at_start), shared_at_start = _free(order["folder"]), _shared_memory()
     tick, longest = _TICKS
@@ -113,7 +113,7 @@ def _watch(child: subprocess.Popen[bytes], order: dict[str, Any], *, has_proc: b
 
 
 def _end_all(child: subprocess.Popen[bytes], *, has_proc: bool) -> None:
-    """Kill the command's group and, where they can be found, all its descendants, until none is left."""
+    """Kill the command's group and, if they can be found, all its descendants, until none is left."""
     with contextlib.suppress(OSError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
@@ -137,7 +137,7 @@ def _end_all(child: subprocess.Popen[bytes], *, has_proc: bool) -> None:
 
 
 def _descendants() -> dict[int, int]:
-    """The processes below this one, each with the number of its threads."""
+    """Return the processes below this one with their numbers of threads."""
     children: dict[int, list[tuple[int, int]]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -156,7 +156,7 @@ def _descendants() -> dict[int, int]:
 
 
 def _memory(processes: Iterable[int], *files: tuple[str, bytes]) -> int:
-    """Bytes of their own that processes hold, each by the first of these files' fields that can be read."""
+    """Return the private bytes of processes, each by the first of these files' fields that can be read."""
     total = 0
     for process in processes:
         for file, field in files:
@@ -168,14 +168,14 @@ def _memory(processes: Iterable[int], *files: tuple[str, bytes]) -> int:
 
 
 def _shared_memory() -> int:
-    """Bytes of memory that files in memory take on this machine: tmpfs, memfd, shared segments."""
+    """Return the bytes of in-memory files on this machine: tmpfs, memfd, shared segments."""
     with contextlib.suppress(OSError, IndexError, ValueError), open("/proc/meminfo", "rb") as file:
         return int(file.read().partition(b"\nShmem:")[2].split(maxsplit=1)[0]) * 1024
     return 0
 
 
 def _own_tasks() -> int:
-    """How many tasks this user has: threads count."""
+    """Return this user's number of tasks, threads included."""
     tasks = 0
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -186,7 +186,7 @@ def _own_tasks() -> int:
 
 
 def _free(folder: str) -> tuple[int, int]:
-    """Bytes and files that the disk of a folder has room for."""
+    """Return the free bytes and files of a folder's disk."""
     try:
         state = os.statvfs(folder)
     except OSError:

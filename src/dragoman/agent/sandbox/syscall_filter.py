@@ -1,8 +1,9 @@
-"""The filter of system calls for sandboxed commands: a program of the kernel's own small machine, made here.
+"""The filter of system calls for sandboxed commands: a BPF program, made here.
 
-What it refuses reaches out of a sandbox of namespaces: sockets of the file system and of the hypervisor, io_uring
-(which makes sockets without the calls that are looked at), further namespaces and mounts, the keyring, files that run
-as their owner. Calls of another ABI (i386, x32) are refused as a whole: their numbers mean other calls.
+It refuses what reaches out of a sandbox of namespaces: sockets of the file system and of the hypervisor, io_uring
+(which creates sockets without the filtered calls), further namespaces and mounts, the keyring, set-uid files. Calls of
+another ABI (i386, x32) are all refused, because their numbers mean other calls.
+
 References: seccomp(2); linux/seccomp.h, linux/audit.h, linux/filter.h; asm/unistd_64.h and asm-generic/unistd.h.
 """
 
@@ -57,7 +58,7 @@ _MISSING: Final = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clo
 
 @final
 class _Abi(NamedTuple):
-    """A machine's name for itself in linux/audit.h, and its numbers."""
+    """A machine's name in linux/audit.h, and its system call numbers."""
 
     architecture: int
     numbers: Mapping[str, int]
@@ -98,9 +99,8 @@ _ABIS: Final = {"x86_64": _X86_64, "amd64": _X86_64, "aarch64": _AARCH64, "arm64
 
 
 def make_filter(machine: str) -> bytes | None:
-    """The filter as the kernel takes it, an array of `struct sock_filter`, for `platform.machine()`.
-
-    None when no table of that machine is known here.
+    """Return the filter as an array of `struct sock_filter` for `platform.machine()`, or None for an unknown
+    machine.
     """
     abi = _ABIS.get(machine.lower())
     if abi is None:
@@ -123,7 +123,7 @@ def _program(abi: _Abi) -> list[Instruction]:
 
 
 def _blocks() -> dict[str, list[Instruction]]:
-    """What is decided on arguments, each ending in a return. The kernel reads the low 32 bits of each of these."""
+    """Return the decisions on arguments, each ending in a return. The kernel reads the low 32 bits of each argument."""
     mode = [(_ANY_BIT, 0, 1, _SETUID), _end(_ERRNO | _EPERM), _end(ALLOW)]
     spaces = _NAMESPACES | _TIME_NAMESPACE
     return {
@@ -149,7 +149,7 @@ def _only(argument: int, values: tuple[int, ...], error: int) -> list[Instructio
 
 
 def _among(values: tuple[int, ...], error: int) -> list[Instruction]:
-    """Allow one of these values, refuse all others."""
+    """Allow these values, refuse all others."""
     tests = [(_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
     return [*tests, _end(_ERRNO | error), _end(ALLOW)]
 

@@ -1,8 +1,8 @@
-"""Shortens a conversation before it outgrows the model's window: what is kept, what is summarised, what is sent.
+"""Shorten a conversation before it outgrows the model's window: what is kept, summarised and sent.
 
-The session keeps every message; a folding only changes what is sent, so that it can be taken back. Kept are the system
-text, the first message (the task) and the newest stretch, cut where no call loses its result. What the user said in
-between stays word for word, up to a limit, beside the model's summary: a bad summary loses no fact that they told.
+The session keeps every message. A folding only changes what is sent, so it can be undone. Kept are the system text, the
+first message (the task) and the newest stretch, cut where no call loses its result. The user's words in between stay
+word for word, up to a limit, beside the model's summary, so that a bad summary loses no fact that they contain.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _HEADING: Final = "[The conversation so far is told in short, to save room.]"
 
 @final
 class Fold(msgspec.Struct, frozen=True):
-    """What to shorten: the messages from `first` up to `kept` (excluded)."""
+    """The messages to shorten, from `first` up to `kept` (excluded)."""
 
     first: int
     kept: int
 
 
 def sent_messages(messages: Sequence[Message], foldings: Sequence[Folded], *, window: int | None) -> list[Message]:
-    """The messages of a conversation that the model gets. `window`: its context in tokens, None when not known."""
+    """Return the messages that the model gets. `window`: its context in tokens, or None."""
     if not foldings:
         return list(messages)
     last = foldings[-1]
@@ -57,12 +57,12 @@ def sent_messages(messages: Sequence[Message], foldings: Sequence[Folded], *, wi
 
 
 def tokens_of(messages: Sequence[Message]) -> int:
-    """About how many tokens messages are."""
+    """Estimate the tokens of messages."""
     return estimate_tokens(Request("", tuple(messages)))
 
 
 def next_fold(messages: Sequence[Message], foldings: Sequence[Folded], *, window: int) -> Fold | None:
-    """What to shorten so that the rest takes about a third of the window; None when nothing more can be."""
+    """Return what to shorten so that the rest takes about a third of the window, or None if nothing can be."""
     already = foldings[-1].kept if foldings else 1
     budget = int(window * _KEPT)
     kept = len(messages)
@@ -78,7 +78,7 @@ def next_fold(messages: Sequence[Message], foldings: Sequence[Folded], *, window
 
 
 def _before_results(messages: Sequence[Message], kept: int) -> int:
-    """The same place, moved back until no result stands without its call."""
+    """Return the same place, moved back until no result stands without its call."""
     while kept < len(messages) and kept > 0 and messages[kept].role == "tool":
         kept -= 1
     if kept == len(messages) and messages and messages[-1].role == "tool":
@@ -89,7 +89,7 @@ def _before_results(messages: Sequence[Message], kept: int) -> int:
 def summary_request(
     messages: Sequence[Message], foldings: Sequence[Folded], fold: Fold, *, window: int
 ) -> tuple[Message, int]:
-    """The request for a summary, and how many tokens its answer may have."""
+    """Return the request for a summary, and how many tokens its answer may have."""
     most = max(min(_MOST_SUMMARY, window // 5), 64)
     room = max((window - most) * _CHARACTERS_PER_TOKEN * 7 // 10 - len(INSTRUCTION), 500)
     lines = [f"user: {messages[0].text[:_USER_LIMIT]}"]
@@ -106,7 +106,7 @@ def summary_request(
 
 
 def plain_summary(messages: Sequence[Message], fold: Fold, *, window: int) -> str:
-    """A summary made without the model, when it gives none: the calls, and the first words of each message."""
+    """Return a summary made without the model: the calls, and the first words of each message."""
     lines = [line[:200] for message in messages[fold.first : fold.kept] for line in _lines(message)]
     room = window * _CHARACTERS_PER_TOKEN // 10
     while len(lines) > 1 and sum(map(len, lines)) > room:
@@ -130,7 +130,7 @@ def _lines(message: Message) -> list[str]:
 
 
 def _said_by_user(messages: Sequence[Message], window: int | None) -> list[str]:
-    """The user's words, the newest first when there are too many, in their order."""
+    """Return the user's words in their order; only the newest if there are too many."""
     room = int((window or 100_000) * _USERS_SHARE) * _CHARACTERS_PER_TOKEN
     kept: list[str] = []
     for message in reversed(messages):

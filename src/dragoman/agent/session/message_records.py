@@ -15,14 +15,14 @@ _Kind: TypeAlias = Literal["text", "thinking", "media", "call", "result", "opaqu
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """A part: `value` is read by the kind's own Struct."""
+    """A part. The kind's own Struct reads `value`."""
 
     kind: _Kind
     value: Raw
 
 
 class _Result(msgspec.Struct, frozen=True):
-    """A `ToolResult`, whose parts are named."""
+    """A `ToolResult` with named parts."""
 
     call_id: str
     name: str
@@ -32,7 +32,7 @@ class _Result(msgspec.Struct, frozen=True):
 
 
 class MessageRecord(msgspec.Struct, frozen=True):
-    """A `Message`, whose parts are named."""
+    """A `Message` with named parts."""
 
     role: Role
     parts: tuple[_Part, ...]
@@ -60,15 +60,15 @@ _READERS: Final[dict[_Kind, Callable[[bytes | str], Any]]] = {
 
 
 def record_of(message: Message) -> MessageRecord:
-    """A message as it is written."""
+    """Return the record of a message."""
     return MessageRecord(message.role, _written(message.parts), message.native, message.origin, message.is_cut)
 
 
 def message_of(record: MessageRecord) -> Message:
-    """A message as it was.
+    """Return the message of a record.
 
     Raises:
-        ValueError: a part is not what its kind says.
+        ValueError: a part does not match its kind.
     """
     parts = tuple(_read(part) for part in record.parts)
     return Message(record.role, parts, record.native, record.origin, record.is_cut)

@@ -35,7 +35,7 @@ class Prompted(msgspec.Struct, frozen=True, tag="prompted"):
 
 
 class Answered(msgspec.Struct, frozen=True, tag="answered"):
-    """The model answered. Tokens and US dollars, null where they are not known."""
+    """The model answered. Tokens and US dollars are null if they are unknown."""
 
     message: MessageRecord
     input: int | None = None
@@ -44,7 +44,7 @@ class Answered(msgspec.Struct, frozen=True, tag="answered"):
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """The sums of answers. `usd` None: no price of any is known; `unpriced`: how many have none."""
+    """The sums of answers. `usd` None: no price is known; `unpriced`: how many answers have none."""
 
     answers: int
     input: int
@@ -54,12 +54,12 @@ class Spent(msgspec.Struct, frozen=True):
 
     @property
     def dollars(self) -> str:
-        """The cost in words; "" where no price is known."""
+        """The cost in words; "" if no price is known."""
         return "" if self.usd is None else f"${self.usd:f}{' and more' if self.unpriced else ''}"
 
 
 def sum_spent(answers: Sequence[Answered]) -> Spent:
-    """The sums of these answers."""
+    """Return the sums of these answers."""
     priced = [Decimal(each.usd) for each in answers if each.usd is not None]
     return Spent(
         len(answers),
@@ -77,7 +77,7 @@ class Told(msgspec.Struct, frozen=True, tag="told"):
 
 
 class Began(msgspec.Struct, frozen=True, tag="began"):
-    """A call is about to be run, once. `shown`: its line on the screen; "" in sessions of before."""
+    """A call is about to run, once. `shown`: its line on the screen; "" in older sessions."""
 
     call: str
     tool: str
@@ -87,7 +87,7 @@ class Began(msgspec.Struct, frozen=True, tag="began"):
 
 
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
-    """A call has its result. `was_run` False: it was refused, stopped, or its outcome is not known."""
+    """A call has its result. `was_run` False: it was refused, stopped, or its outcome is unknown."""
 
     call: str
     result: MessageRecord
@@ -96,13 +96,13 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
 
 
 class Switched(msgspec.Struct, frozen=True, tag="switched"):
-    """Another model goes on."""
+    """Another model continues."""
 
     target: str
 
 
 class Folded(msgspec.Struct, frozen=True, tag="folded"):
-    """The messages from `first` up to `kept` (excluded) are replaced by `summary`."""
+    """`summary` replaces the messages from `first` up to `kept` (excluded)."""
 
     first: int
     kept: int
@@ -110,11 +110,11 @@ class Folded(msgspec.Struct, frozen=True, tag="folded"):
 
 
 class Unfolded(msgspec.Struct, frozen=True, tag="unfolded"):
-    """The last folding is taken back."""
+    """The last folding was undone."""
 
 
 class Cleared(msgspec.Struct, frozen=True, tag="cleared"):
-    """The conversation begins anew."""
+    """The conversation starts again."""
 
 
 class Named(msgspec.Struct, frozen=True, tag="named"):
@@ -124,7 +124,7 @@ class Named(msgspec.Struct, frozen=True, tag="named"):
 
 
 class Undone(msgspec.Struct, frozen=True, tag="undone"):
-    """The file changes of a run were taken back."""
+    """The file changes of a run were undone."""
 
     run: int
 

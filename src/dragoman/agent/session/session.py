@@ -1,7 +1,7 @@
-"""A session's file: every step is appended before the next one is taken, so a killed process loses nothing it did.
+"""A session's file: every step is appended before the next one, so a killed process loses nothing that it did.
 
-One JSON record a line, mode 0600, in the user's state folder. That a call is about to be run is on disk before it is
-run; its outcome is written right after. A call that began and has no outcome is never run again by itself.
+One JSON record per line, mode 0600, in the user's state folder. A call's begin record is on disk before the call runs;
+its outcome is written right after. A call that began and has no outcome is never run again automatically.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from dragoman.types import Message, ToolCall, ToolResult
 
 @final
 class Session:
-    """What was said and done, in memory and in its file.
+    """The record of a conversation, in memory and in its file.
 
     Attributes:
         messages: the whole conversation, without system text; foldings do not shorten it.
-        foldings: the stretches that summaries replace; the last one is in force.
+        foldings: the stretches that summaries replace; the last one applies.
         pending: calls of the last answer that have no result yet.
         begun: those of `pending` that began, by id.
-        used_ids: ids of calls that were ever asked for.
-        titles: the line that the screen showed of each call that began, by id.
+        used_ids: ids of all calls so far.
+        titles: the line that the screen showed for each call that began, by id.
     """
 
     __slots__ = (
@@ -74,7 +74,7 @@ class Session:
 
     @staticmethod
     def create(store: Path, *, folder: Path, target: str, id: str, at: int) -> Session:
-        """A new session. `store` is the folder of sessions, made when it is missing, for the user alone."""
+        """Create a session. `store` is the folder of sessions, created for the user alone if it is missing."""
         make_store(store)
         path = store / f"{at}-{id}.jsonl"
         session = Session(path, os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -84,7 +84,7 @@ class Session:
 
     @staticmethod
     def load(path: Path) -> Session:
-        """A session as it was left, also by a process that was killed.
+        """Load a session as it was left, also by a killed process.
 
         Raises:
             UsageError: no session, one of a newer version, or one that another process holds open.
@@ -117,20 +117,20 @@ class Session:
     # ------------------------------------------------------------ steps
 
     def prompt(self, message: Message, *, at: int) -> None:
-        """The user says something; every call must have its result by now."""
+        """Record the user's message. Every call must have its result by now."""
         self._write(Prompted(self.run + 1, record_of(message), at))
 
     def answer(self, reply: Reply, message: Message) -> None:
-        """The model's answer, as it goes on in the conversation."""
+        """Record the model's answer in the form in which it enters the conversation."""
         usd = None if reply.cost is None else str(reply.cost.usd)
         self._write(Answered(record_of(message), reply.usage.input, reply.usage.output, usd))
 
     def tell(self, message: Message) -> None:
-        """Something that the model must know."""
+        """Record a message that the model must know."""
         self._write(Told(record_of(message)))
 
     def begin(self, call: ToolCall, plan: Plan, *, is_again: bool = False) -> None:
-        """A call is about to be run. On disk when this returns. `is_again`: the user said so, knowing that it began.
+        """Record, on disk, that a call is about to run. `is_again`: the user agreed to repeat it.
 
         Raises:
             ToolFailed: it has begun before.
@@ -142,27 +142,27 @@ class Session:
             os.fsync(self._file)
 
     def end(self, call: ToolCall, outcome: Outcome, *, was_run: bool = True) -> None:
-        """A call has its outcome."""
+        """Record a call's outcome."""
         result = Message("tool", (outcome.result(call.id, call.name),))
         self._write(Ended(call.id, record_of(result), was_run, outcome.change))
 
     def switch(self, target: str) -> None:
-        """Another model goes on."""
+        """Record that another model continues."""
         self._write(Switched(target))
 
     def fold(self, first: int, kept: int, summary: str) -> None:
-        """Replace a stretch of the conversation by a summary from now on."""
+        """Replace a stretch of the conversation with a summary from now on."""
         self._write(Folded(first, kept, summary))
 
     def unfold(self) -> bool:
-        """Take the last folding back; False when there is none."""
+        """Undo the last folding. Return False if there is none."""
         if not self.foldings:
             return False
         self._write(Unfolded())
         return True
 
     def clear(self) -> None:
-        """Begin the conversation anew; the file keeps the old one."""
+        """Start the conversation again; the file keeps the old one."""
         self._write(Cleared())
 
     def rename(self, name: str) -> None:
@@ -170,7 +170,7 @@ class Session:
         self._write(Named(name))
 
     def undone(self, run: int) -> None:
-        """The file changes of that run were taken back."""
+        """Record that the file changes of that run were undone."""
         self._write(Undone(run))
 
     # ------------------------------------------------------------ records

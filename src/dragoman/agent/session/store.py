@@ -1,4 +1,4 @@
-"""Where sessions are kept, and which there are."""
+"""The folder of sessions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.errors import UsageError
 
 @final
 class Saved(msgspec.Struct, frozen=True):
-    """A session in the store, for a list. `at`: Unix seconds of its beginning; `first`: the beginning of its task."""
+    """A stored session for a list. `at`: Unix seconds of its beginning; `first`: the beginning of its task."""
 
     path: Path
     id: str
@@ -28,21 +28,21 @@ class Saved(msgspec.Struct, frozen=True):
 
 
 def default_store(*, environ: Mapping[str, str], home: Path) -> Path:
-    """The folder of sessions: below the user's state folder, never in the current one."""
+    """Return the folder of sessions: below the user's state folder, never in the current one."""
     named = environ.get("XDG_STATE_HOME", "")
     base = Path(named) if Path(named).is_absolute() else home / ".local" / "state"
     return base.absolute() / "dragoman" / "sessions"
 
 
 def make_store(store: Path) -> None:
-    """The folder of sessions, for the user alone."""
+    """Create the folder of sessions for the user alone."""
     store.mkdir(mode=0o700, parents=True, exist_ok=True)
     with contextlib.suppress(OSError):
         store.chmod(0o700)
 
 
 def list_sessions(store: Path, *, folder: Path | None = None, limit: int = 20) -> list[Saved]:
-    """The newest sessions, of one work folder or of all; those without a word are left out."""
+    """Return the newest sessions, of one work folder or of all; those without a word are left out."""
     found: list[Saved] = []
     for path in sorted(store.glob("*.jsonl"), reverse=True) if store.is_dir() else ():
         saved = _saved(path)
@@ -54,7 +54,7 @@ def list_sessions(store: Path, *, folder: Path | None = None, limit: int = 20) -
 
 
 def find_session(store: Path, wanted: str, *, folder: Path | None = None) -> Path:
-    """The session of that name, id or beginning of an id; "" is the newest of the folder.
+    """Return the session of that name, id or beginning of an id; "" is the newest of the folder.
 
     Raises:
         UsageError: there is none.

@@ -1,4 +1,4 @@
-"""The tools that the model may call. Each makes a `Plan` of its arguments; the plan is what is approved and done.
+"""The tools that the model may call. Each turns its arguments into a `Plan`, which is approved and done.
 
 One file each: `read`, `list`, `search`, `edit` (and `write`), `run` (and `shell`), `fetch`; `own` for the user's
 functions, `remote` for the tools of MCP servers.

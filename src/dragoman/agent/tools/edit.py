@@ -1,4 +1,4 @@
-"""`edit` and `write`: a file's text replaced where it stands exactly once, and a whole file written."""
+"""`edit` and `write`: replace a text that stands in a file exactly once, and write a whole file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.agent.work_folder import FILE_LIMIT, WorkFolder, digest
 
 
 def edit_tool(folder: WorkFolder) -> Planner:
-    """The tool `edit` for that folder."""
+    """Return the tool `edit` for that folder."""
 
     def edit(path: str, old: str, new: str) -> Plan:
         """Replace a piece of a file. The old text must stand in the file exactly once; give enough lines around it.
@@ -40,7 +40,7 @@ def edit_tool(folder: WorkFolder) -> Planner:
 
 
 def write_tool(folder: WorkFolder) -> Planner:
-    """The tool `write` for that folder."""
+    """Return the tool `write` for that folder."""
 
     def write(path: str, content: str) -> Plan:
         """Write a whole file, new or over an old one. Use edit for a change of a file.

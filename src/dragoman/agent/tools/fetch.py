@@ -1,4 +1,4 @@
-"""`fetch`: a page of the public web. The address that was checked is the one that is dialled.
+"""`fetch`: get a page of the public web. The address that was checked is the one that is dialled.
 
 A host's name is resolved once, every answer must be a public address, the connection goes to one of these, and the
 certificate is that of the name. No redirect is followed (the model is told where it leads, and has to ask again), no
@@ -46,7 +46,7 @@ _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 
 def fetch_tool(*, resolve: Resolve | None = None, connect: Connect | None = None) -> Planner:
-    """The tool. `resolve` and `connect` stand in for the network in tests."""
+    """Return the tool. `resolve` and `connect` replace the network in tests."""
 
     def fetch(url: str) -> Plan:
         """Get a page of the public web by GET: its text.
@@ -73,7 +73,7 @@ def fetch_tool(*, resolve: Resolve | None = None, connect: Connect | None = None
 
 
 def check_url(url: str) -> str:
-    """The address as it will be asked.
+    """Return the address as it will be asked.
 
     Raises:
         ToolFailed: not a plain http(s) address on its usual port.
@@ -166,7 +166,9 @@ def _answer(response: http.client.HTTPResponse, url: str, deadline: float) -> Ou
 
 
 def text_of_page(page: str) -> str:
-    """The words of an HTML page, a line a block. One pass: an open comment or tag hides the rest, as in a browser."""
+    """Return the words of an HTML page, one line per block. One pass: an open comment or tag hides the rest, as in a
+    browser.
+    """
     lower = page.translate(_LOWER)  # of the same length, which `lower()` is not
     words: list[str] = []
     place = 0
@@ -181,7 +183,7 @@ def text_of_page(page: str) -> str:
 
 
 def _after_tag(lower: str, opened: int) -> tuple[int, str]:
-    """Where the page goes on after the tag at that place, and what stands for what is left out."""
+    """Return where the page continues after the tag at that place, and what replaces the part left out."""
     end = len(lower)
     if lower.startswith("<!--", opened):
         found = lower.find("-->", opened + 4)

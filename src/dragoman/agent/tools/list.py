@@ -1,4 +1,4 @@
-"""`list`: what a folder holds."""
+"""`list`: list a folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LIMIT: Final = 500
 
 
 def list_tool(folder: WorkFolder) -> Planner:
-    """The tool for that folder."""
+    """Return the tool for that folder."""
 
     def list(  # noqa: A001 - the tool's name
         path: str = ".",

@@ -27,7 +27,7 @@ _MEMORY = 1024**3  # bytes: what a pattern may take is bounded too
 
 
 def main() -> int:
-    """Search, and say what was found."""
+    """Search, and print what was found."""
     order = json.loads(sys.argv[1])
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _files(folder: int, base: str, order: dict[str, Any], depth: int) -> Iterator[tuple[str, str]]:
-    """The text files below a folder's handle that are wanted, with their names."""
+    """Yield the wanted text files below a folder's handle, with their names."""
     for name in sorted(os.listdir(folder)):
         path = f"{base}{name}"
         try:
@@ -70,14 +70,16 @@ def _files(folder: int, base: str, order: dict[str, Any], depth: int) -> Iterato
 
 
 def _is_secret(path: str, order: dict[str, Any]) -> bool:
-    """Whether keys are kept there, by the names of the file and of its folders."""
+    """Return whether the names of a file and its folders suggest that it contains keys."""
     *folders, name = path.lower().split("/")
     is_named = any(fnmatch.fnmatchcase(name, like) for like in order["secret_names"])
     return is_named or not set(order["secret_folders"]).isdisjoint(folders)
 
 
 def _content(name: str, folder: int, limit: int) -> str:
-    """Raises OSError or UnicodeDecodeError for what is not read: links, devices, large files, no text."""
+    """Return a text file's content. Raises OSError or UnicodeDecodeError for links, devices, large files and other
+    content.
+    """
     handle = os.open(name, _FILE, dir_fd=folder)
     with os.fdopen(handle, "rb") as file:
         state = os.fstat(handle)

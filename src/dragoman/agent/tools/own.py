@@ -1,8 +1,8 @@
-"""The user's own tools: the functions of a Python file of theirs, or those that an installed package offers.
+"""The user's own tools: the functions of a Python file, or those that an installed package offers.
 
-A file's tools are its functions whose names do not begin with `_`; a package's are what an entry point of the group
-`dragoman_tools` names: a function, or a list of them. `function.idempotent = True` says that a call may be repeated
-without asking when its outcome was lost. Nothing is loaded that the user did not name.
+A file's tools are its functions whose names do not begin with `_`. A package's tools are what an entry point of the
+group `dragoman_tools` names: a function, or a list of them. `function.idempotent = True` allows repeating a call
+without asking if its outcome was lost. Only what the user named is loaded.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ GROUP: Final = "dragoman_tools"
 
 
 def load_tools(name: str) -> list[Planner]:
-    """The tools of a Python file (a name that ends with .py), or of an entry point.
+    """Return the tools of a Python file (a name that ends with .py), or of an entry point.
 
     Raises:
-        ConfigError: it cannot be loaded, or holds no tool.
+        ConfigError: it cannot be loaded, or contains no tool.
     """
     functions = _of_file(Path(name)) if name.endswith(".py") else _of_entry_point(name)
     if not functions:

@@ -1,8 +1,8 @@
-"""The user's approvals of MCP tools: each with the tool's description at that time.
+"""Pins: the user's approvals of MCP tools, each with the tool's description at that time.
 
-A server can describe a tool in one way until it is approved and in another one afterwards; what it says is part of what
-the model obeys. So the first approved call of a tool pins its whole definition, and one that differs from its pin is
-not offered until the user has seen the difference and said yes to it.
+A server can describe a tool in one way until it is approved and in another one afterwards, and the model obeys the
+description. So the first approved call of a tool pins its whole definition. A tool that differs from its pin is not
+offered until the user has seen the difference and approved it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _FILE_LIMIT: Final = 16 * 1024**2  # bytes
 
 
 class PinsError(DragomanError):
-    """The file of pins cannot be read, so nothing can be said of any tool."""
+    """The file of pins cannot be read, so no tool can be judged."""
 
 
 @final
 class Pin(msgspec.Struct, frozen=True):
-    """A tool as it was approved: the digest of its definition, and the definition for the day when it changes."""
+    """A tool as it was approved: the digest of its definition, and the definition to show later differences."""
 
     digest: str
     definition: str
@@ -52,18 +52,18 @@ _parse_file: Final = _json.typed_decoder(_File)
 
 
 def origin_of(name: str, command: tuple[str, ...], url: str | None) -> str:
-    """What tells one server of the user's file from another: pins of one say nothing of a different program."""
+    """Return what distinguishes a server of the user's file: pins of one do not apply to a different program."""
     return f"{name} {hashlib.sha256(_json.encode([*command, url])).hexdigest()[:32]}"
 
 
 def definition_of(said: Mapping[str, Any]) -> str:
-    """All that a server says about a tool, as text whose lines can be compared; equal for equal definitions."""
+    """Return all that a server says about a tool, as text whose lines can be compared; equal for equal definitions."""
     return _json.indented(said)
 
 
 @final
 class Pins:
-    """The pins of this user. The file is read each time, so sessions beside each other see what the others pin."""
+    """The pins of this user. The file is read each time, so concurrent sessions see each other's pins."""
 
     __slots__ = ("_path",)
 
@@ -71,7 +71,7 @@ class Pins:
         self._path = path
 
     def standing(self, origin: str, tool: str, definition: str) -> Health:
-        """Whether the tool is as it was approved.
+        """Return whether the tool is as it was approved.
 
         Raises:
             PinsError: the file is damaged.
@@ -82,14 +82,14 @@ class Pins:
         return "same" if pin.digest == _digest(definition) else "changed"
 
     def difference(self, origin: str, tool: str, definition: str) -> str:
-        """A diff from what was approved to what the server says now."""
+        """Return a diff from what was approved to what the server says now."""
         pin = self._read().get(origin, {}).get(tool)
         before = pin.definition.split("\n") if pin is not None else []
         lines = difflib.unified_diff(before, definition.split("\n"), "as you approved it", "as it is now", lineterm="")
         return "\n".join(lines)
 
     def keep(self, origin: str, tool: str, definition: str) -> None:
-        """The user said yes to it as it is now."""
+        """Pin the definition that the user approved."""
         servers = self._read()
         pins = servers.setdefault(origin, {})
         pin = Pin(_digest(definition), definition)

@@ -1,4 +1,4 @@
-"""`read`: a text file of the work folder, by lines."""
+"""`read`: read a text file of the work folder by lines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Count = Annotated[int, msgspec.Meta(ge=1, le=_LINES)]
 
 
 def read_tool(folder: WorkFolder) -> Planner:
-    """The tool for that folder."""
+    """Return the tool for that folder."""
 
     def read(path: str, first: Line = 1, lines: Count = 400) -> Plan:
         """Read a text file of the work folder.
@@ -64,14 +64,14 @@ def read_tool(folder: WorkFolder) -> Planner:
 
 
 def holds_secrets(parts: tuple[str, ...]) -> bool:
-    """Whether the names of a file and of its folders say that keys are kept in it."""
+    """Return whether the names of a file and its folders suggest that it contains keys."""
     words = [part.lower() for part in parts]
     is_named = bool(words) and any(fnmatch.fnmatchcase(words[-1], name) for name in SECRET_NAMES)
     return is_named or not SECRET_FOLDERS.isdisjoint(words[:-1])
 
 
 def text_of(content: bytes, name: str) -> str:
-    """A file's content as text, its line ends as they are.
+    """Return a file's content as text, with its line ends.
 
     Raises:
         ToolFailed: it is not UTF-8.

@@ -1,8 +1,8 @@
-"""The tools of MCP servers: started or reached because the user's file names them, asked like any other's.
+"""The tools of MCP servers that the user's file names. Their calls need approval like all others.
 
-Each connection lives in one task, from its beginning to its end. A server's claim that a tool is harmless or
-repeatable is not believed. Its results are foreign text. A tool whose description has changed since it was approved
-is not offered until the user approves the difference (`pins`).
+Each connection lives in one task. A server's claim that a tool is harmless or repeatable is not believed. Its results
+are foreign text. A tool whose description has changed since it was approved is not offered until the user approves the
+difference (`pins`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RemoteError(DragomanError):
 
 @final
 class Changed(msgspec.Struct, frozen=True):
-    """A tool that has changed since it was approved. `plan` shows the difference; doing it approves it."""
+    """A tool that has changed since it was approved. Its `plan` shows the difference; doing the plan approves it."""
 
     planner: Planner
     plan: Plan
@@ -63,8 +63,8 @@ class Remote:
     """One server. `open` it, offer its `tools`, `close` it, all in the same event loop.
 
     Attributes:
-        tools: what is offered: tools that have not changed since they were approved, and new ones.
-        changed: those that need a yes before they are offered.
+        tools: what is offered: new tools, and those that have not changed since they were approved.
+        changed: tools that need approval before they are offered.
         problems: a line for each tool that is left out.
     """
 
@@ -86,7 +86,9 @@ class Remote:
     )
 
     def __init__(self, name: str, server: McpServer, *, secrets: Mapping[str, str], work: Path, pins: Pins) -> None:
-        """`secrets`: values of the server's variables or headers. `work`: the work folder, where it does not run."""
+        """Create it. `secrets`: values of the server's variables or headers. `work`: the work folder, where it must not
+        run.
+        """
         self.name = name
         self.tools: list[Planner] = []
         self.changed: list[Changed] = []
@@ -103,7 +105,7 @@ class Remote:
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Connect, and learn its tools.
+        """Connect, and list its tools.
 
         Raises:
             RemoteError: it does not start, does not answer, or does not speak the protocol.
@@ -119,7 +121,7 @@ class Remote:
             raise RemoteError(f"the MCP server {self.name}: {self._problem}")
 
     async def close(self) -> None:
-        """End the connection, and the server when we started it."""
+        """Close the connection, and stop the server if we started it."""
         self._end.set()
         if self._task is None:
             return
@@ -146,13 +148,13 @@ class Remote:
             self._opened.set()
 
     async def _connect(self, session: McpSession, stack: contextlib.AsyncExitStack) -> None:
-        """A server's command runs in the home folder, so that no file of the work folder can steer it."""
+        """Connect. A server's command runs in the home folder, so that no file of the work folder can steer it."""
         path = clean_environment(os.environ, self._work)["PATH"]
         silence = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - the stack closes it
         await session.open(stack, self._server, self._secrets, path=path, errors=silence, folder=Path.home())
 
     def _take(self, listed: list[Any]) -> None:
-        """Sort what the server offers into what is offered on, what is asked about first, and what is left out."""
+        """Sort the server's tools into offered ones, ones to ask about first, and ones left out."""
         seen: set[str] = set()
         for tool in listed:
             theirs = str(tool.name)
@@ -179,7 +181,7 @@ class Remote:
                 self.tools.append(planner)
 
     def _approving(self, name: str, theirs: str, title: str, definition: str) -> Plan:
-        """The question about a tool that has changed. Raises PinsError."""
+        """Return the question about a changed tool. Raises PinsError."""
         diff = revealed_text(self._pins.difference(self._origin, theirs, definition))
 
         async def do() -> Outcome:
@@ -221,7 +223,7 @@ class Remote:
 
 
 async def open_remotes(config: Config, work: Path, pins: Pins) -> tuple[list[Remote], list[str]]:
-    """The servers of the user's file that could be opened, and a line for each that could not, and each tool left out.
+    """Return the opened servers of the user's file, and a line for each server that failed and each tool left out.
 
     Raises:
         MissingExtra: there are servers, and the package is not installed.
@@ -241,12 +243,12 @@ async def open_remotes(config: Config, work: Path, pins: Pins) -> tuple[list[Rem
 
 
 def _quoted(name: str) -> str:
-    """A server's name for a tool, so that it cannot go on as words of ours."""
+    """Quote a server's name for a tool, so that it cannot pass for our words."""
     return _json.to_text(plain_line(revealed_text(name), 80))
 
 
 def _plain_schema(schema: Mapping[str, Any]) -> Any:
-    """A schema whose words for the model hold no escape sequence and nothing invisible."""
+    """Return a schema whose descriptions contain no escape sequence and nothing invisible."""
     copy = _json.decode(_json.encode(schema))
     left: list[Any] = [copy]
     while left:

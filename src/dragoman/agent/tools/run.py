@@ -1,4 +1,4 @@
-"""`run`: a command, word by word, without a shell; `shell`: a script, offered only when the user asked for it."""
+"""`run`: run a command, word by word, without a shell. `shell`: run a script, offered only if the user asked for it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Seconds = Annotated[int, msgspec.Meta(ge=1, le=_LONGEST)]
 
 
 def run_tool(folder: WorkFolder, sandbox: Sandbox) -> Planner:
-    """The tool `run` for that folder."""
+    """Return the tool `run` for that folder."""
 
     def run(argv: list[str], path: str = ".", seconds: Seconds = 120, network: bool = False) -> Plan:
         """Run a command without a shell: no pipes, no globs, no variables.
@@ -46,7 +46,7 @@ def run_tool(folder: WorkFolder, sandbox: Sandbox) -> Planner:
 
 
 def shell_tool(folder: WorkFolder, sandbox: Sandbox) -> Planner:
-    """The tool `shell` for that folder."""
+    """Return the tool `shell` for that folder."""
 
     def shell(script: str, path: str = ".", seconds: Seconds = 120, network: bool = False) -> Plan:
         """Run a script with /bin/sh. Prefer run when no shell is needed.
@@ -106,7 +106,7 @@ def _plan(
 
 
 def check_words(words: Sequence[str]) -> None:
-    """Raises ToolFailed for a command that holds characters which hide or fake text."""
+    """Raise ToolFailed for a command with characters that hide or fake text."""
     for word in words:
         hidden = hidden_character(word)
         if hidden is not None:
@@ -116,7 +116,7 @@ def check_words(words: Sequence[str]) -> None:
 
 
 def _on_inert(places: Sequence[str]) -> str:
-    """The line about files of a command that other programs would obey, and that were put aside."""
+    """Return the line about renamed files that other programs would have obeyed."""
     aside = [plain_line(place) for place in places if not place.startswith("!")]
     failed = [plain_line(place[1:]) for place in places if place.startswith("!")]
     words = []

@@ -1,4 +1,4 @@
-"""`search`: lines of files that a regular expression matches, with ripgrep where it is installed."""
+"""`search`: find lines that match a regular expression, with ripgrep if it is installed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SKIPPED: Final = frozenset(
 
 
 def search_tool(folder: WorkFolder, *, ripgrep: str | None) -> Planner:
-    """The tool for that folder. `ripgrep`: its path, or None to search without it."""
+    """Return the tool for that folder. `ripgrep`: its path, or None to search without it."""
 
     def search(pattern: str, path: str = ".", files: str = "*") -> Plan:
         """Search the files of a folder for a regular expression, line by line.
@@ -65,12 +65,14 @@ def search_tool(folder: WorkFolder, *, ripgrep: str | None) -> Planner:
 
 
 def find_ripgrep() -> str | None:
-    """Where ripgrep is; it is asked to work in a folder's handle, which only Linux can say as a path."""
+    """Return the path of ripgrep. It works in a folder's handle, which only Linux can express as a path."""
     return shutil.which("rg", path="/usr/local/bin:/usr/bin:/bin") if sys.platform == "linux" else None
 
 
 def _ripgrep_words(ripgrep: str, pattern: str, files: str) -> list[str]:
-    """Ripgrep's command. It follows no link; the last glob that fits decides: files of keys are left out, always."""
+    """Return ripgrep's command. It follows no link. The last matching glob decides, so files of keys are always left
+    out.
+    """
     secrets = [*(f"--iglob=!{name}" for name in SECRET_NAMES), *(f"--iglob=!**/{name}/**" for name in SECRET_FOLDERS)]
     return [
         ripgrep, "--no-config", "--no-follow", "--no-messages", "--no-heading", "--line-number", "--color=never",
@@ -92,8 +94,11 @@ def _matcher_words(handle: int, pattern: str, files: str) -> list[str]:
 async def _found(
     folder: WorkFolder, parts: tuple[str, ...], pattern: str, files: str, ripgrep: str | None
 ) -> list[str]:
-    """The lines, at most one more than is shown. The search is a process in the folder's own handle: no link can lead
-    it elsewhere, and it is killed when its time is up or when we are cancelled."""
+    """Return the lines, at most one more than is shown.
+
+    The search is a process in the folder's own handle: no link can lead it elsewhere, and it is killed at its time
+    limit or when we are cancelled.
+    """
     base = "".join(f"{part}/" for part in parts)
     with folder.opened(parts) as handle:
         if ripgrep is not None:
@@ -108,7 +113,7 @@ async def _found(
 
 
 async def _run_killable(words: list[str], place: str, handle: int) -> tuple[bytes, str]:
-    """What a command writes (as much as is wanted), and its complaint when it failed."""
+    """Return a command's output, up to a limit, and its error message if it failed."""
     process = await asyncio.create_subprocess_exec(
         *words,
         cwd=place,

@@ -17,7 +17,7 @@ from dragoman.types import Tool, ToolCall
 
 @final
 class Planner(msgspec.Struct, frozen=True):
-    """A tool, and what makes a plan of a call of it."""
+    """A tool, and the function that plans a call of it."""
 
     tool: Tool
     plan: Callable[[ToolCall], Plan]
@@ -35,7 +35,7 @@ class Toolbox:
             self.add(planner)
 
     def add(self, planner: Planner) -> None:
-        """One more.
+        """Add a tool.
 
         Raises:
             UsageError: its name is taken.
@@ -46,19 +46,19 @@ class Toolbox:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """What is offered to the model."""
+        """Return the tools that are offered to the model."""
         return tuple(planner.tool for planner in self._planners.values())
 
     def only(self, names: Iterable[str]) -> Toolbox:
-        """Those of these names."""
+        """Return a toolbox of these names."""
         wanted = frozenset(names)
         return Toolbox(planner for name, planner in self._planners.items() if name in wanted)
 
     def plan(self, call: ToolCall) -> Plan:
-        """What a call would do.
+        """Plan a call.
 
         Raises:
-            ToolFailed: no such tool, arguments that do not fit, or something that is never done. For the model.
+            ToolFailed: no such tool, arguments that do not fit, or an action that is never allowed. For the model.
         """
         planner = self._planners.get(call.name)
         if planner is None:
@@ -70,7 +70,7 @@ class Toolbox:
 
 
 def planner_of(function: Callable[..., Plan]) -> Planner:
-    """A tool of ours: a function from its arguments to the plan. Its signature and docstring are the tool's schema."""
+    """Return a planner for a function from arguments to a plan. Its signature and docstring are the tool's schema."""
     read = tool_of(function)
 
     def plan(call: ToolCall) -> Plan:
@@ -83,10 +83,10 @@ def planner_of(function: Callable[..., Plan]) -> Planner:
 def other_plan(
     call: ToolCall, title: str, do: Callable[[], Awaitable[Outcome]], *, is_idempotent: bool = False
 ) -> Plan:
-    """The plan of a tool that is not ours: where it comes from and its arguments are all that can be shown of it.
+    """Return the plan of a foreign tool, which can only show where the tool comes from and the arguments.
 
     Raises:
-        ToolFailed: an argument holds what would not be seen.
+        ToolFailed: an argument contains something invisible.
     """
     text = _json.to_text(call.values())
     hidden = hidden_character(text)

@@ -1,7 +1,7 @@
-"""The view of an action to approve: whole, or its first and last rows; nothing in it can fake our own lines.
+"""Show an action to approve: whole, or its first and last rows; nothing in it can fake our own lines.
 
-Every row of what will be done stands behind a bar, cut to the terminal's width by us, so that no line end and no long
-line in it can look like the question or the facts that we put beside it.
+Every row of what will be done stands behind a bar, cut to the terminal's width by us. So no line end and no long line
+in it can look like the question or like our facts.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ _Row: TypeAlias = list[tuple[str, str]]
 
 @final
 class Showing(msgspec.Struct, frozen=True):
-    """`text` is drawn. There are `lines` lines, of which `left_out` rows are not in it. `is_odd`: some characters are
-    marked."""
+    """A rendered action: `text` of `lines` lines, of which `left_out` rows are missing. `is_odd`: some characters are
+    marked.
+    """
 
     text: Text
     lines: int
@@ -45,7 +46,7 @@ class Showing(msgspec.Struct, frozen=True):
 
 
 def show_action(plan: Plan, *, width: int, height: int, whole: bool = False) -> Showing:
-    """What a plan will do, for a terminal of that many columns and rows."""
+    """Render what a plan will do for a terminal of that size."""
     action = plan.diff or plan.action
     lines = action.rstrip("\n").split("\n")
     rows: list[_Row] = []
@@ -69,8 +70,10 @@ def show_action(plan: Plan, *, width: int, height: int, whole: bool = False) -> 
 
 
 def show_head(plan: Plan, *, width: int) -> Text:
-    """What stands above a plan's rows: the tool, our facts, and of a change what is changed. Names in it are others'
-    words, so its further rows begin with two spaces: they look like nothing of what will be done."""
+    """Render what stands above a plan's rows: the tool, our facts, and what a change changes.
+
+    Names in it are foreign, so its further rows begin with two spaces, unlike anything that will be done.
+    """
     pieces = [(f"{plan.tool}:", "yellow"), (f" {plan.facts}" if plan.facts else "", "dim")]
     if plan.diff:
         title = revealed_text(plan.shown.partition("\n")[0])
@@ -84,7 +87,7 @@ def show_head(plan: Plan, *, width: int) -> Text:
 
 
 def _rows(line: str, width: int, style: str, *, is_file: bool) -> list[_Row]:
-    """A line cut into rows that no terminal draws wider than that many columns."""
+    """Cut a line into rows that no terminal draws wider than that many columns."""
     pieces = told_apart(line) if is_file else _in_order(told_apart(line))
     return _cut([(text.replace("\t", _TAB), _ODD if is_odd else style) for text, is_odd in pieces], width)
 
@@ -110,8 +113,11 @@ def _cut(pieces: list[tuple[str, str]], width: int) -> list[_Row]:
 
 
 def _in_order(pieces: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
-    """The pieces of a command with its tabs written out, and, where several words are written from right to left, their
-    letters: a terminal that turns them would change places of what stands between them."""
+    """Return the pieces of a command with tabs expanded and, if several words run from right to left, their letters
+    written out.
+
+    A terminal would otherwise reorder what stands between those words.
+    """
     found: list[tuple[str, bool]] = []
     turned = sum(
         _is_turned(before) < _is_turned(after)
@@ -135,7 +141,7 @@ def _is_turned(letter: str) -> bool:
 
 
 def _fitting(text: str, columns: int) -> str:
-    """As much of the text as needs no more columns."""
+    """Return as much of the text as fits into the columns."""
     if text.isascii():
         return text[:columns]
     for place, character in enumerate(text):
@@ -151,7 +157,7 @@ def _columns(text: str) -> int:
 
 @lru_cache(maxsize=4_096)
 def _columns_of(character: str) -> int:
-    """The most columns that a terminal gives a character: those of ambiguous width have two in some."""
+    """Return the most columns that a terminal gives a character. Those of ambiguous width take two in some."""
     return max(cell_len(character), 2 if unicodedata.east_asian_width(character) in "WFA" else 0)
 
 

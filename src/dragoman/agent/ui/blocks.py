@@ -1,4 +1,4 @@
-"""An answer as it grows, cut into blocks: what is whole is printed for good, the rest is drawn anew with each piece."""
+"""Cut a growing answer into blocks: complete ones are printed for good, the rest is redrawn with each piece."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Blocks:
 
     @property
     def rest(self) -> str:
-        """What is not settled."""
+        """The incomplete rest."""
         return "".join(self._lines) + self._open
 
     def add(self, text: str) -> list[str]:
-        """More of it came; gives what is whole now, at most `BLOCK_LIMIT` characters each."""
+        """Add text. Return the blocks that are complete now, at most `BLOCK_LIMIT` characters each."""
         found: list[str] = []
         for start in range(0, len(text), BLOCK_LIMIT):
             self._take(text[start : start + BLOCK_LIMIT])

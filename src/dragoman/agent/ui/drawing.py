@@ -1,6 +1,6 @@
-"""What the terminal shows of the agent's work, drawn with rich: the answer as it grows, calls, results, diffs.
+"""Draw the agent's work with rich: the answer as it grows, calls, results, diffs.
 
-What others wrote is text, never markup, and has lost every escape sequence before it is drawn.
+Foreign text is never markup, and its escape sequences are removed before it is drawn.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ class Screen:
     # ------------------------------------------------------------ signs of life
 
     def wait(self, doing: str) -> str:
-        """Say from now on what goes on, where nothing else is drawn; "" says nothing. Gives what went on before."""
+        """Show what is going on while nothing else is drawn; "" shows nothing. Return the previous text."""
         before, self._doing, self._since = self._doing, doing, time.monotonic()
         if not doing and not self._kind:
             self._stop()
         return before
 
     def tick(self) -> None:
-        """Draw the next picture of the sign of life."""
+        """Draw the next frame of the spinner."""
         if self._doing and not self._kind and self.console.is_terminal:
             now = time.monotonic()
             sign = _SIGNS[int(now / _SIGN_SECONDS) % len(_SIGNS)]
@@ -120,7 +120,7 @@ class Screen:
         self._draw()
 
     def close(self) -> None:
-        """End what is open: what stood in the live region is printed for good."""
+        """Finish what is open: print the live region for good."""
         kind, self._kind = self._kind, ""
         self._stop()
         if kind == "text":
@@ -134,7 +134,7 @@ class Screen:
         self._blocks, self._tail, self._size, self._spent = Blocks(), "", 0, 0.0
 
     def _grow(self, text: str) -> None:
-        """Print the blocks that are whole; of all else only as much is kept as is drawn."""
+        """Print complete blocks. Keep only as much of the rest as is drawn."""
         if self._kind == "text":
             for whole in self._blocks.add(text):
                 self._stop()
@@ -143,7 +143,7 @@ class Screen:
         self._tail = (self._tail + text[-_TAIL:])[-_TAIL:]
 
     def _print_block(self, text: str) -> None:
-        """As Markdown, unless that has taken long already: what hostile text costs to read is bounded."""
+        """Print a block as Markdown, or as text once Markdown has taken long: the cost of hostile text is bounded."""
         if not text.strip():
             return
         began = time.monotonic()
@@ -219,7 +219,7 @@ class Screen:
             self._print(_title_of(plan))
 
     def _show_ended(self) -> None:
-        """Calls that run at once are shown in the order in which they began, each result under its call."""
+        """Show concurrent calls in the order in which they began, each result under its call."""
         for id in [id for id in self._ended if id not in self._running]:  # these never began
             self._show_outcome(self._ended.pop(id))
         while self._running and (first := next(iter(self._running))) in self._ended:
@@ -236,7 +236,7 @@ class Screen:
         self._print(_outcome(ended, with_diff=is_new))
 
     def show_plan(self, plan: Plan, *, whole: bool = False) -> Showing:
-        """What is to be approved, as it will be done: all of it, or its first and last rows."""
+        """Show what is to be approved as it will be done: all of it, or its first and last rows."""
         self.close()
         self._approved = plan.identity
         showing = show_action(plan, width=self.console.width, height=self.console.height, whole=whole)
@@ -247,7 +247,7 @@ class Screen:
         return showing
 
     def show_page(self, page: Page) -> None:
-        """What a command has to show."""
+        """Show a command's page."""
         if page.text:
             self._print(Text(plain_text(page.text)))
         if page.rows:
@@ -259,19 +259,20 @@ class Screen:
             self._print(table)
 
     def say(self, words: str, style: str = "dim") -> None:
-        """A line of our own."""
+        """Print a line of our own."""
         self.close()
         self._print(Text(plain_text(words), style))
 
     def show_output(self, outcome: Outcome) -> None:
-        """What a command that the user typed has written."""
+        """Show the output of a command that the user typed."""
         self._print(
             Text(_clip(plain_text(outcome.shown or outcome.text), _OWN_LINES), "red" if outcome.is_error else "")
         )
 
     def show_history(self, messages: Sequence[Message], titles: Mapping[str, str]) -> None:
-        """The end of a conversation that goes on: the last prompts with what followed. `titles`: the lines of its
-        calls, by id."""
+        """Show the end of a resumed conversation: the last prompts with what followed. `titles`: the lines of its
+        calls, by id.
+        """
         prompts = [place for place, message in enumerate(messages) if message.role == "user"]
         first = prompts[-_OLD_PROMPTS] if len(prompts) > _OLD_PROMPTS else 0
         if first:
@@ -317,7 +318,7 @@ def _indented(text: str) -> str:
 
 
 def draw_diff(diff: str) -> Text:
-    """A diff in its colours."""
+    """Return a coloured diff."""
     out = Text()
     for line in diff.rstrip("\n").split("\n"):
         out.append(f"{line}\n", _DIFF_COLOURS.get(line[:1], ""))
@@ -326,7 +327,7 @@ def draw_diff(diff: str) -> Text:
 
 
 def _clip(text: str, lines: int, note: str = "") -> str:
-    """The last lines of a text, and how many are missing."""
+    """Return the last lines of a text, and how many are missing."""
     every = text.rstrip("\n").split("\n")
     if len(every) <= lines:
         return "\n".join(every)
@@ -334,7 +335,7 @@ def _clip(text: str, lines: int, note: str = "") -> str:
 
 
 def _first(text: str, lines: int) -> str:
-    """The first lines of a text, and how many are missing."""
+    """Return the first lines of a text, and how many are missing."""
     every = plain_text(text).rstrip("\n").split("\n")
     return "\n".join(
         every if len(every) <= lines else [*every[:lines], f"… {counted(len(every) - lines, 'line')} more"]

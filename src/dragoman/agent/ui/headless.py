@@ -1,4 +1,4 @@
-"""The agent without a person: each question is answered with no, and the model gets the refusal as a result."""
+"""The agent without a person: every question is answered with no, and the model gets the refusal as a result."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Write = Callable[[str], None]
 
 @final
 class Headless:
-    """A face for scripts. `write` gets a JSON object a line, or, without JSON, a line of what is done for each call.
+    """An interface for scripts. `write` gets one JSON object per line or, without JSON, one line per call.
 
     Attributes:
         refused: what was refused, as it would have been shown.
         text: the model's last words.
-        problem: why its last answer failed, "" when it did not.
+        problem: why its last answer failed, or "".
     """
 
     __slots__ = ("_as_json", "_write", "problem", "refused", "text")
@@ -42,13 +42,13 @@ class Headless:
         self.problem = ""
 
     def show(self, events: Sequence[Event]) -> None:
-        """The model's answer, an event a line."""
+        """Write the model's answer, one event per line."""
         if self._as_json:
             for event in events:
                 self._line(event_object(event))
 
     def tell(self, notice: Notice) -> None:
-        """What happened, a line each."""
+        """Write a notice."""
         match notice:
             case StepEnded(reply, prompt, window):
                 self.text = reply.text
@@ -73,20 +73,20 @@ class Headless:
                 self._say({"type": "Interrupted", "id": call.id, "name": call.name}, f"{call.name}: outcome unknown")
 
     async def approve(self, plan: Plan, call: ToolCall, why: str = "") -> Verdict:
-        """No."""
+        """Refuse."""
         self.refused.append(f"{plan.shown}\n({why})" if why else plan.shown)
         return Verdict("no", f"{why}. {REFUSED}" if why else REFUSED)
 
     async def go_on(self, reason: Reason) -> bool:
-        """No."""
+        """Refuse."""
         return False
 
     async def run_again(self, call: ToolCall) -> bool:
-        """No."""
+        """Refuse."""
         return False
 
     def end(self, reason: Reason, meter: Meter, *, session: str) -> None:
-        """The last line: the answer, why it is over, what it took."""
+        """Write the last line: the answer, why it ended, what it used."""
         if self._as_json:
             self._line(
                 {

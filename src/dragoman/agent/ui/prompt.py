@@ -1,4 +1,4 @@
-"""The line at which a person types: history, several lines, completion of commands, models and files.
+"""The input line: history, several lines, completion of commands, models and files.
 
 No key is lost: what is typed while the agent works stands at the next prompt, unsent, and answers no question.
 """
@@ -41,7 +41,7 @@ class Words(Completer):  # prompt_toolkit asks for one of its own kind
         self._folder = folder
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """What may stand where the cursor is."""
+        """Yield the completions at the cursor."""
         text = document.text_before_cursor
         word = text.split(" ")[-1].split("\n")[-1]
         if text.startswith("/") and " " not in text:
@@ -68,12 +68,14 @@ class Words(Completer):  # prompt_toolkit asks for one of its own kind
 
 @final
 class Line:
-    """Reads what the person types."""
+    """Reads what the user types."""
 
     __slots__ = ("_asking", "_kept", "_session", "_unfolded")
 
     def __init__(self, words: Words, *, history: Path | None, status: Callable[[], str]) -> None:
-        """`history`: the file that keeps what was typed; None keeps nothing. `status`: the line at the bottom."""
+        """Create it. `history`: the file that keeps what was typed; None keeps nothing. `status`: the line at the
+        bottom.
+        """
         self._kept = ""  # what was typed when nobody asked for it
         self._unfolded = 0  # results that Ctrl-O has shown since something else was typed
         self._session: PromptSession[str] = PromptSession(
@@ -90,17 +92,17 @@ class Line:
         self._asking: PromptSession[str] = PromptSession(history=InMemoryHistory())
 
     def _is_completed(self) -> bool:
-        """Whether it is completed without Tab: commands, and files behind "@"."""
+        """Return whether completion needs no Tab: for commands, and files behind "@"."""
         text = self._session.default_buffer.document.text_before_cursor
         return text.startswith("/") or text.split(" ")[-1].startswith("@")
 
     @property
     def typed(self) -> str:
-        """What stands at the prompt, or stood there when it was left."""
+        """Return what stands at the prompt, or stood there when it was left."""
         return self._session.default_buffer.text
 
     async def read(self) -> str:
-        """A prompt or a command. Raises EOFError at Ctrl-D, KeyboardInterrupt at Ctrl-C."""
+        """Return a prompt or a command. Raises EOFError at Ctrl-D, KeyboardInterrupt at Ctrl-C."""
         kept, self._kept = self._kept, ""
         line = (await self._session.prompt_async(FormattedText([("bold ansicyan", "› ")]), default=kept)).strip()
         if not line.startswith("/unfold"):
@@ -108,16 +110,16 @@ class Line:
         return line
 
     def _unfold(self, event: KeyPressEvent) -> None:
-        """Leave the line for a command that shows the last result, or the one before it; what stood there stays."""
+        """Leave the line for a command that shows the last result, or the one before it. The typed text stays."""
         self._kept = event.current_buffer.text
         self._unfolded += 1
         event.app.exit(result=f"/unfold {self._unfolded}")
 
     async def ask(self, question: str, *, keys: str = "") -> str:
-        """A short answer, which no history keeps. What was typed before it was asked is no answer. Raises as `read`.
+        """Return a short answer, which no history keeps. Text typed before the question is no answer. Raises as `read`.
 
-        One of `keys` is an answer as it stands, without Enter: unless more is typed within `_MORE_SECONDS`, as by
-        somebody who writes a reason that begins with that letter.
+        One of `keys` is an answer without Enter, unless more is typed within `_MORE_SECONDS`, for example a reason that
+        begins with that letter.
         """
         self._kept += self._typed_before()
         buffer = self._asking.default_buffer
@@ -144,7 +146,7 @@ class Line:
                 timer.cancel()
 
     def _typed_before(self) -> str:
-        """What was typed and not read, taken away from the next reader."""
+        """Return what was typed and not read, and remove it from the terminal."""
         source = self._asking.input
         text = "".join(press.data for press in get_typeahead(source))
         with contextlib.suppress(ImportError, OSError, ValueError):
@@ -154,7 +156,7 @@ class Line:
 
     @contextlib.contextmanager
     def unseen(self) -> Iterator[None]:
-        """While the agent works: what is typed is not shown between its lines, and waits for the next prompt."""
+        """Keep typed text from appearing between the agent's lines; it waits for the next prompt."""
         source = self._asking.input
         try:
             import termios
@@ -173,7 +175,7 @@ class Line:
 
 
 def _pending(terminal: int) -> bytes:
-    """What a terminal holds that nobody has read, at most 64 KiB."""
+    """Return the unread input of a terminal, at most 64 KiB."""
     import termios
 
     before = termios.tcgetattr(terminal)
@@ -198,7 +200,9 @@ def _history(path: Path | None) -> History:
 
 
 def _keys(unfold: Callable[[KeyPressEvent], None]) -> KeyBindings:
-    """Enter sends; Alt-Enter, Ctrl-J or a backslash before Enter begin a new line; Ctrl-O unfolds a result."""
+    """Return the key bindings: Enter sends; Alt-Enter, Ctrl-J or a backslash before Enter begin a new line; Ctrl-O
+    unfolds a result.
+    """
     keys = KeyBindings()
     keys.add("c-o")(unfold)
 

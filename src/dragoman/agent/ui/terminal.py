@@ -51,7 +51,7 @@ _CHOICES: Final = "[y] once  [s] for identical calls of this session  [n] no, or
 
 
 def chat(wish: Wish, config: Config) -> int:
-    """Talk until the person leaves; gives the exit status."""
+    """Chat until the user leaves. Return the exit status."""
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise UsageError("expected a terminal; for scripts there is: dragoman chat -p PROMPT")
     bench = make_bench(wish, config)
@@ -63,9 +63,9 @@ def chat(wish: Wish, config: Config) -> int:
 
 @final
 class Chat:
-    """One sitting. The face of the agent: it shows what happens and asks the person.
+    """One chat, and the agent's interface: it shows events and asks the user.
 
-    Everything beside the prompt line is loaded when the first line was typed.
+    Everything but the prompt line is loaded after the first line was typed.
     """
 
     __slots__ = (
@@ -100,7 +100,7 @@ class Chat:
         self._line = Line(words, history=history, status=self._status)
 
     async def run(self) -> int:
-        """The loop of prompts."""
+        """Run the loop of prompts. Return the exit status."""
         self._session, why = await open_session(self._wish, self._config, self._bench)
         sys.stdout.write(_greeting(self._session, why, self._bench))
         sys.stdout.flush()
@@ -125,7 +125,7 @@ class Chat:
         return 0
 
     async def _next_line(self) -> str | None:
-        """What was typed; None at the end."""
+        """Return what was typed, or None at the end."""
         while True:
             try:
                 return await self._line.read()
@@ -152,7 +152,7 @@ class Chat:
         self._looking = asyncio.create_task(self._look_around(client))
 
     def _drawing(self) -> Screen:
-        """What draws, loaded now if it is not there."""
+        """Return the screen, loaded at the first use."""
         if self._screen is None:
             from rich.console import Console
 
@@ -201,7 +201,7 @@ class Chat:
         screen.say(_summary(agent.meter, self._used))
 
     async def _command(self, line: str) -> bool:
-        """A command of the chat; gives whether it ends the chat."""
+        """Run a command of the chat. Return whether it ends the chat."""
         work = self._work()
         session = work.agent.session
         page = await self._interruptible(work.run(line), "working")
@@ -216,7 +216,7 @@ class Chat:
         return page.ends
 
     async def _run_command(self, script: str) -> None:
-        """A command that the user typed: nobody is asked, and the model gets its output with the next prompt."""
+        """Run a command that the user typed, without a question. The model gets its output with the next prompt."""
         screen = self._see()
         try:
             plan = self._attachments.plan_command(script)
@@ -240,9 +240,9 @@ class Chat:
         return (await self._ask(f"{why} [y/n] ", "yn")).lower() in ("y", "yes")
 
     async def _interruptible(self, work: Coroutine[Any, Any, T], doing: str = "") -> T | None:
-        """The work's value; Ctrl-C stops it. The loop gives "interrupted", other work gives None.
+        """Return the work's value; Ctrl-C stops it. The loop then returns "interrupted", other work None.
 
-        `doing`: what is said to go on, as long as nothing else is drawn.
+        `doing`: shown as long as nothing else is drawn.
         """
         screen = self._drawing()
         task = asyncio.create_task(work)
@@ -267,13 +267,13 @@ class Chat:
         self._see().show(events)
 
     def tell(self, notice: Notice) -> None:
-        """Draw what happened."""
+        """Draw a notice."""
         if isinstance(notice, StepEnded):
             self._used = notice
         self._see().tell(notice)
 
     async def approve(self, plan: Plan, call: ToolCall, why: str = "") -> Verdict:
-        """Show exactly what would be done, and ask; where not all of it stood there, ask again."""
+        """Show exactly what would be done, and ask. If not all of it was shown, ask again."""
         showing = self._see().show_plan(plan)
         if why:
             self._see().say(plain_line(why, 400), "yellow")
@@ -293,7 +293,7 @@ class Chat:
                 return Verdict("no", f"the user said: {answer}")
 
     async def _knows(self, plan: Plan, showing: Showing) -> bool:
-        """Whether the person means all of it, also what was not shown."""
+        """Return whether the user means all of it, including what was not shown."""
         while True:
             words = (
                 f"{counted(showing.lines, 'line')}, {counted(showing.left_out, 'row')} not shown. [y] yes, all of it"
@@ -304,17 +304,17 @@ class Chat:
             self._see().show_plan(plan, whole=True)
 
     async def go_on(self, reason: Reason) -> bool:
-        """Ask whether it may go on past a limit."""
+        """Ask whether the run may continue past a limit."""
         self._see().say(_REASONS.get(reason, reason), "yellow")
         return (await self._ask("go on, as far again? [y/n] ", "yn")).lower() in ("y", "yes")
 
     async def run_again(self, call: ToolCall) -> bool:
-        """Ask whether a call whose outcome nobody knows may be run again."""
+        """Ask whether to repeat a call whose outcome is unknown."""
         self._see().say(plain_line(revealed_text(str(call)), 300), "bold")
         return (await self._ask("run it again? [y/n] ", "yn")).lower() in ("y", "yes")
 
     async def _ask(self, question: str, keys: str) -> str:
-        """An answer; each of `keys` is one without Enter. Ctrl-C and Ctrl-D at the question stop the turn."""
+        """Return an answer; each of `keys` is one without Enter. Ctrl-C and Ctrl-D at the question stop the turn."""
         doing = self._see().wait("")
         try:
             return await self._line.ask(question, keys=keys)
@@ -349,7 +349,7 @@ class Chat:
 
 
 async def _pulse(screen: Screen) -> None:
-    """Shows that it is alive, until it is cancelled."""
+    """Animate the spinner until cancelled."""
     while True:
         await asyncio.sleep(_PULSE_SECONDS)
         screen.tick()

@@ -48,7 +48,7 @@ def parsers_page(note: str) -> str:
         "name when you start the server. If you choose the wrong one, or none, the calls arrive",
         "[as text](rescue.md). dragoman then reads them with the family in the first column.",
         "",
-        "The names come from these sources, read on 2026-11-22:",
+        "The names come from these sources, read on 2026-11-26:",
         "",
         *(f"- **{server['title']}**: {server['source']}." for server in servers.values()),
         "",

@@ -527,6 +527,7 @@ FORMS: tuple[Form, ...] = (
     Form("kimi-k3", "an object", kimi_k3_object, "body"),
     Form("muse-glimmer", "messages", muse_messages, "tag", ("</atem:parameter>",)),
     Form("nemotron", "a list", listed("<TOOLCALL>", "</TOOLCALL>"), "body"),
+    Form("lm-studio", "objects", objects("", "[END_TOOL_REQUEST]", before="[TOOL_REQUEST]"), "body"),
     Form("plamo3", "requests", plamo3, "body"),
     Form("solar-open2", "tags", solar, "tag", ("<|tool_arg:end|>",)),
     Form("beam", "tags", beam, "tag", ("</rfl:parameter>",)),

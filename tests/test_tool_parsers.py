@@ -24,12 +24,12 @@ def test_every_parser_and_every_family_has_a_row():
 def test_the_registries_are_whole_ones():
     data = load_parsers()
     sizes = {key: len(server["names"]) for key, server in data["servers"].items()}
-    assert sizes == {"vllm": 58, "sglang": 44, "llama_cpp": 21, "ollama": 27}
+    assert sizes == {"vllm": 58, "sglang": 44, "llama_cpp": 21, "ollama": 27, "mlx_lm": 14}
     for server in data["servers"].values():
         assert server["names"] == sorted(set(server["names"]))
 
 
-@pytest.mark.parametrize("server", ["vllm", "sglang", "llama_cpp", "ollama"])
+@pytest.mark.parametrize("server", ["vllm", "sglang", "llama_cpp", "ollama", "mlx_lm"])
 def test_a_registered_name_without_a_row_is_found(server: str):
     data = copy.deepcopy(load_parsers())
     data["servers"][server]["names"].append("brand_new")

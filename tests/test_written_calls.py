@@ -83,9 +83,13 @@ def play(text: str, end: str, size: int) -> Reply:
 
 def play_with(tools: Sequence[Tool], text: str, end: str, size: int) -> Reply:
     """What comes of a text in pieces of this size, with these tools offered."""
+    return play_pieces(tools, [text[start : start + size] for start in range(0, len(text), size)], end)
+
+
+def play_pieces(tools: Sequence[Tool], pieces: Sequence[str], end: str) -> Reply:
+    """What comes of the pieces of a text, with these tools offered."""
     numbers = itertools.count()
     stages = stages_for(tools, Policy(), new_id=lambda: f"{next(numbers):024d}")
-    pieces = [text[start : start + size] for start in range(0, len(text), size)]
     last: Event = Failure("connection", "reset") if end == "reset" else Finish(end)  # type: ignore[arg-type]
     out: list[Event] = []
     for event in [Start(), TextStart(0), *(TextDelta(0, piece) for piece in pieces), TextEnd(0), last]:

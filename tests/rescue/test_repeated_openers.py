@@ -44,8 +44,9 @@ def test_the_work_grows_with_the_openers(family: str, opener: str, size: int):
 
 
 def test_no_opener_costs_much_more_than_the_others():
-    read(OPENERS[0][1] * 64, 48)  # caches fill
-    costs = {opener: steps_of(lambda opener=opener: read(opener * 64, 48)) / 64 for _, opener in OPENERS}
+    read(OPENERS[0][1] * 64, 49)  # caches fill
+    # 49 characters: an even number may end, delta by delta, right before the end of every other opener
+    costs = {opener: steps_of(lambda opener=opener: read(opener * 64, 49)) / 64 for _, opener in OPENERS}
     most = max(costs, key=costs.__getitem__)
     assert costs[most] <= MOST_TIMES * statistics.median(costs.values()), (most, costs[most])
 

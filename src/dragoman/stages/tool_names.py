@@ -19,7 +19,10 @@ from dragoman.events import EVERY_KIND, Deviation, Event, ToolCallDelta, ToolCal
 from dragoman.stages.part_indices import of_kinds
 from dragoman.types import ToolCall
 
-_PREFIXES: Final = ("functions.", "function.", "tools.", "tool.", "default_api.", "functions/", "functions:", "tool:")
+_PREFIXES: Final = (
+    *("functions.", "function.", "tools.", "tool.", "default_api."),
+    *("functions/", "functions:", "tool:", "default_api:"),
+)
 _SUFFIX: Final = re.compile(r":\d+$|\(\)$")
 #: Harmony's residue behind a name: tokens, the last one cut perhaps, and the words that stand between them. Anything
 #: else may be arguments, or another name.

@@ -6,10 +6,10 @@ import re
 from collections.abc import Generator
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Parser, Piece, Tools
 from dragoman.stages.rescue.heads import attributes, begun, head_rest, head_until, is_read, plain
 from dragoman.stages.rescue.json_calls import named_call
-from dragoman.stages.rescue.typed_tags import BROKEN, first_tag, refused, refused_head, refused_to_the_end
+from dragoman.stages.rescue.typed_tags import BROKEN, empty_call, first_tag, refused, refused_head, refused_to_the_end
 from dragoman.stages.rescue.xml_values import leaf, member, value_until
 
 _QUOTED: Final = re.compile(r"[^\"'<>\n]+")
@@ -85,13 +85,6 @@ def invoke_call(
         yield Piece("}" if keys else "{}")
     yield Close(mark if is_whole else "")
     return is_whole
-
-
-def empty_call(name: str, *, is_head_read: bool) -> Parser:
-    """A call that its opening tag ends."""
-    yield Open(name, in_tags=True)
-    yield Piece("{}")
-    yield Close(">", "" if is_head_read else BROKEN)
 
 
 def argument_pairs(

@@ -268,6 +268,8 @@ class Rescue:
         if isinstance(action, Open):
             if part.call is None and self._thought and not part.is_ended:
                 self._settle_thought(has_answer=True)
+            if not part.is_thinking:  # the answer's own call: those in thinking were thoughts
+                self._release_thinking()
             self._settle_unproven(is_whole=True)
             self._ended.read("", is_end=True)
             self._has_answer = True
@@ -402,10 +404,9 @@ class Rescue:
         for index, part in list(self._parts.items()):
             if part.held:
                 part.held.take()
-                text = part.raw.take()
                 if part.index < 0:
                     self._open_again(part)
-                self._out.append(ThinkingDelta(part.index, text))
+                self._out.append(ThinkingDelta(part.index, part.raw.take()))
                 if part.is_ended:
                     self._close(part)
                     del self._parts[index]
@@ -420,8 +421,7 @@ class Rescue:
         self._settle_thought(has_answer=False)
         self._settle_whole(is_message=by_itself)
         for part in self._parts.values():
-            held = part.held.take()
-            for is_prose, actions in itertools.groupby(held, lambda action: isinstance(action, Prose)):
+            for is_prose, actions in itertools.groupby(part.held.take(), lambda action: isinstance(action, Prose)):
                 if is_prose:
                     self._thought_between(part, [action for action in actions if isinstance(action, Prose)])
                     continue

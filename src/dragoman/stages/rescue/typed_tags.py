@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Generator
 from typing import Final, TypeAlias, final
 
@@ -108,6 +109,13 @@ def first_tag(
     return None
 
 
+def empty_call(name: str, *, is_head_read: bool) -> Parser:
+    """A call that its opening tag ends."""
+    yield Open(name, in_tags=True)
+    yield Piece("{}")
+    yield Close(">", "" if is_head_read else BROKEN)
+
+
 def refused_head(cursor: Cursor, name: str, ends: tuple[str, ...]) -> Parser:
     """A call before whose first value stands what nobody reads; up to its end. What follows that is none of it."""
     yield Open(name)
@@ -151,6 +159,7 @@ def _value(cursor: Cursor, tools: Tools, name: str, key: str, kind: str, tags: T
     return (yield from json_until(cursor, stops))
 
 
+@functools.lru_cache(maxsize=256)
 def spellings(prefix: str, *words: str) -> tuple[str, ...]:
     """Tags in a prefix, with a space behind it or without."""
     return tuple(f"{prefix}{gap}{word}" for gap in ("", " ") for word in words)
@@ -160,7 +169,10 @@ def invoke_in(cursor: Cursor, tools: Tools, prefix: str, blocks: tuple[str, ...]
     """The call from behind `<{prefix}invoke` on: arguments in tags with `string="true"` or `"false"`, or one JSON
     object. `blocks`: the words of the tags around it."""
     name, told = yield from tool_of(cursor, tools, "name")
-    is_head_read = is_call_read(told, tools.schema(name), "name")
+    is_empty = told.get("") == "/"  # the tag ends its element
+    is_head_read = is_call_read({**told, "": ""} if is_empty else told, tools.schema(name), "name", "")
+    if is_empty:
+        return (yield from empty_call(name, is_head_read=is_head_read))
     ends = spellings(f"</{prefix}", "invoke>", *(f"{block}>" for block in blocks))
     yield from cursor.space()
     if (yield from cursor.peek()) == "{":

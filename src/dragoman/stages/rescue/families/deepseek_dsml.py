@@ -1,7 +1,7 @@
 """DeepSeek V3.2 and V4: `<｜DSML｜tool_calls><｜DSML｜invoke name="NAME"><｜DSML｜parameter name="KEY" string="true">…
 </｜DSML｜parameter></｜DSML｜invoke></｜DSML｜tool_calls>`. V3.2 writes `function_calls`; V4.1 writes `calls`, with a
-space before each word. The pipes may be ASCII. A value is plain text, or JSON if its tag says `string="false"`. A call
-may also hold all its arguments as one JSON object."""
+space before each word. The pipes may be ASCII, or two of them. A value is plain text, or JSON if its tag says
+`string="false"`. A call may also hold all its arguments as one JSON object."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
 from dragoman.stages.rescue.typed_tags import invoke_in, spellings
 
 _BLOCKS: Final = ("tool_calls", "function_calls", "calls")
+#: What stands around the word. quirk: DeepSeek V4 writes two pipes where its history was shown with others.
+_PIPES: Final = ("｜", "|", "｜｜", "‖")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """One call; the next one has a marker of its own."""
-    pipe = "｜" if "｜" in opener else "|"
+    pipe = opener[1 : opener.index("DSML")]
     prefix = f"{pipe}DSML{pipe}"
     if not opener.endswith("invoke"):
         yield from cursor.space()
@@ -28,16 +30,11 @@ FAMILY = Family(
     name="deepseek-dsml",
     openers=tuple(
         opener
-        for pipe in ("｜", "|")
+        for pipe in _PIPES
         for opener in spellings(f"<{pipe}DSML{pipe}", *(f"{block}>" for block in _BLOCKS), "invoke")
     ),
     parse=_parse,
     source="https://huggingface.co/deepseek-ai/DeepSeek-V4-Pro/blob/main/encoding/README.md (read 2026-11-21)",
     residue=("<｜end▁of▁sentence｜>",),  # the turn token: encoding/README.md, as above
-    value_ends=(
-        "</｜DSML｜parameter>",
-        "</｜DSML｜ parameter>",
-        "</|DSML|parameter>",
-        "</|DSML| parameter>",
-    ),
+    value_ends=tuple(end for pipe in _PIPES for end in spellings(f"</{pipe}DSML{pipe}", "parameter>")),
 )

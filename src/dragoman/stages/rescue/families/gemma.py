@@ -2,7 +2,7 @@
 {key:<escape>text<escape>}<end_function_call>`. Keys have no quotes; strings stand between two quotation tokens.
 
 dragoman also reads the slips that the servers' parsers accept: missing tags (the call must then be the whole message),
-parentheses for braces, plain or single quotes, and a missing last quotation token.
+parentheses for braces, equals signs for colons, plain or single quotes, and a missing last quotation token.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dragoman.stages.rescue.typed_tags import refused_to_the_end
 
 _NAME: Final = re.compile(r"[^\s{}()<>]+")
 _WORD: Final = re.compile(r"[^,{}()\[\]<\n]+")
-_KEY: Final = re.compile(r"[^\t\r\n:,{}()\[\]<\"']+")
+_KEY: Final = re.compile(r"[^\t\r\n:=,{}()\[\]<\"']+")
 _QUOTES: Final = ('<|"|>', "<escape>")
 _ENDS: Final = {"{": "}", "(": ")", "[": "]"}
 #: What closes a call, now and then twice, and what the model stops at.
@@ -137,15 +137,22 @@ class _Reader:
                 key = plain(written)
             else:
                 key = (yield from cursor.word(_KEY)).strip()
-            if (yield from self._next()) != ":" or not key:
-                raise _Unreadable("a key without its colon")
-            cursor.skip(1)
+            yield from self._colon(key, brace)
             yield Piece(f"{lead}{_json.encode_text(key).decode()}: ")
             lead = ", "
             yield from self._value()
             yield from self._comma(end)
         self._close()
         yield Piece("}")
+
+    def _colon(self, key: str, brace: str) -> Parser:
+        """What stands behind a key: now and then an equals sign, as in Python or before a quotation mark."""
+        mark = yield from self._next()
+        if mark not in ":=" or not key:
+            raise _Unreadable("a key without its colon")
+        self._cursor.skip(1)
+        if mark == "=" and brace != "(" and not (yield from self._cursor.sees(*_QUOTES, '"', "'")):
+            raise _Unreadable("a key without its colon")
 
     def _list(self) -> Parser:
         self._open.append("]")

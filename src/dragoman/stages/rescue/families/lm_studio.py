@@ -1,0 +1,28 @@
+"""LM Studio's own form, which it asks for where a model has none: a call object,
+`[TOOL_REQUEST]{"name": …, "arguments": {…}}[END_TOOL_REQUEST]`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.json_calls import call_objects
+from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
+
+_END: Final = "[END_TOOL_REQUEST]"
+
+
+def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    cursor.stops = (_END,)
+    yield from cursor.space()
+    yield from call_objects(cursor, tools)
+    yield from cursor.closing(_END)
+
+
+FAMILY = Family(
+    name="lm-studio",
+    openers=("[TOOL_REQUEST]",),
+    parse=_parse,
+    source="https://lmstudio.ai/docs/advanced/tool-use (read 2026-11-26)",
+    residue=(_END, *STOP_TOKENS),
+)

@@ -1,0 +1,53 @@
+"""Texts as servers let them through: each read as it is meant, whole, in single characters and cut anywhere."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from dragoman.events import Reply
+from found_answers import Found
+from found_lookalikes import ALIKE
+from found_texts import MEANT, TOOLS
+from test_written_calls import delivered, exact, play_pieces
+
+TEXTS = (*MEANT, *ALIKE)
+
+
+def cut(text: str, seed: int) -> list[str]:
+    """A text whole, in single characters, or cut in places that the seed chooses."""
+    if seed == 0:
+        return [text]
+    ends = range(len(text) + 1)
+    if seed > 1:
+        draw = random.Random(f"{seed} {text}")
+        ends = sorted({0, len(text), *(draw.randrange(len(text)) for _ in range(draw.randint(1, 12)))})
+    return [text[start:end] for start, end in itertools.pairwise(ends)]
+
+
+def differences(found: Found, reply: Reply) -> list[str]:
+    stop = "tool_use" if found.calls else "error" if found.failed else "stop"
+    seen = {
+        "calls": (exact(delivered(reply)), exact(list(found.calls))),
+        "failed": ([call.name for call in reply.failed_calls], list(found.failed)),
+        "thinking": (reply.thinking.strip(), found.thought),
+        "stop": (reply.stop_reason, stop),
+    }
+    if found.left is not None:
+        seen["text"] = (reply.text.strip(), found.left.strip())
+    elif not (found.calls or found.failed):
+        seen["text"] = (reply.text, found.text)
+    return [f"{key}: {got!r} instead of {meant!r}" for key, (got, meant) in seen.items() if got != meant]
+
+
+def test_there_are_more_than_two_hundred_and_as_many_are_no_calls():
+    assert len(TEXTS) >= 200 and len({found.name for found in TEXTS}) == len(TEXTS)
+    assert len(ALIKE) >= 0.4 * len(TEXTS)
+
+
+@pytest.mark.parametrize("found", TEXTS, ids=lambda found: found.name)
+def test_each_text_is_read_as_it_is_meant(found: Found):
+    for seed in range(6):
+        assert differences(found, play_pieces(TOOLS, cut(found.text, seed), "stop")) == [], seed

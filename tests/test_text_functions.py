@@ -79,7 +79,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "secret.py masked": {"secrets": (Secret("abc"),)},
     "stages/argument_repair/inner_quotes.py is_sure": {"inner": [3, 5], "closer": 9, "names": frozenset({"a"})},
     "stages/argument_repair/near_json.py read_inner": {"names": frozenset({"a"})},
-    "stages/rescue/argument_tags.py empty_call": {"is_head_read": True},
+    "stages/rescue/typed_tags.py empty_call": {"is_head_read": True},
     "stages/rescue/behind/kinds.py kind_of": {
         "facts": Facts("}", True, {"a", "b"}, {"b"}, {"b"}, (("<tool_call>", "</tool_call>"),)), "is_closed": False,
     },

@@ -11,6 +11,7 @@ import pytest
 
 import wires
 from dragoman.decoding import decode
+from dragoman.events import Reply
 
 TOOLS = [
     {"name": "add", "parameters": {"type": "object", "properties": {"n": {}}}},
@@ -139,3 +140,38 @@ def test_a_call_whose_index_counts_its_pieces_is_one():
     pieces = [wires.chat_piece(text, at) for at, text in enumerate(OF_ONE)]
     body = wires.body_of("openai-chat", wires.chat_stream(wires.chat_call("find"), *pieces))
     assert read("openai-chat", body) == [("find", {"city": "New York"})]
+
+
+# ---------------------------------------------------------------- a name, and its arguments without it
+
+NAMED = {"name": "find", "args": {}}, {"name": "add", "args": {}}
+TOLD = {"city": "A"}, {"n": 1}
+
+
+def gemini(*calls: dict[str, Any], reason: str = "STOP") -> Reply:
+    chunks = [*({"functionCall": call} for call in calls)]
+    frames = [
+        wires.gemini_chunk(chunk, reason=reason if at == len(chunks) - 1 else None) for at, chunk in enumerate(chunks)
+    ]
+    return decode(wires.body_of("gemini-generate", frames), "gemini-generate", tools=TOOLS)
+
+
+@pytest.mark.parametrize("reason", ["STOP", "MAX_TOKENS"])
+def test_arguments_behind_a_name_are_its_own(reason: str):
+    for order in itertools.permutations([0, 1]):
+        parts = [part for at in order for part in (NAMED[at], {"args": TOLD[at]})]
+        reply = gemini(*parts, reason=reason)
+        assert [json.loads(call.arguments) for call in reply.tool_calls] == [TOLD[at] for at in order]
+        assert reply.error is None
+    alone = gemini(*NAMED, reason=reason)
+    assert [call.arguments for call in alone.tool_calls] == ["{}", "{}"] and alone.error is None
+
+
+def test_arguments_that_may_be_those_of_two_names_fail():
+    for parts in (
+        (*NAMED, {"args": TOLD[0]}, {"args": TOLD[1]}),
+        ({"args": TOLD[0]}, NAMED[0]),
+        (NAMED[0], {"args": TOLD[0]}, {"args": TOLD[0]}),
+    ):
+        assert gemini(*parts).error is not None
+    assert gemini({**NAMED[0], "id": "a"}, {"args": TOLD[0], "id": "b"}).error is not None

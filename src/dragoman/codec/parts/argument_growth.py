@@ -122,5 +122,13 @@ def tell_whole(call: OpenCall, text: str, where: str, answer: Answer) -> None:
     elif call.kind == "custom" or is_placeholder(text):
         if call.kind == "custom" and text.strip() and text != said:
             answer.contradict(call, where)
-    elif not (is_same(text, said) or is_same(text, call.arguments)):
+    elif not (is_same(text, said) or is_same(text, call.arguments) or _comes_to(call, text)):
         answer.contradict(call, where)
+
+
+def _comes_to(call: OpenCall, text: str) -> bool:
+    """Whether the pieces of an open call, some of which were told again, come to these whole arguments."""
+    if not (call.is_open() and call.text.is_closed()):
+        return False
+    settled = call.text.settle(proven=True)
+    return settled.text is not None and not settled.more and is_same(text, settled.text)

@@ -76,10 +76,11 @@ def numbered(candidates: list[Candidate]) -> list[Candidate]:
 class CallReader:
     """Reads the calls of one response; remembers the one whose arguments are coming."""
 
-    __slots__ = ("_assembly", "_before", "_is_torn", "_last", "_partial", "_pieced")
+    __slots__ = ("_assembly", "_bare", "_before", "_is_torn", "_last", "_partial", "_pieced")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
+        self._bare: OpenCall | None = None  # the last one without arguments: they may come behind it, without its name
         self._before: _PartialCall | None = None  # one of the same name, which had no end of its own
         self._is_torn = False  # pieces came that name no call
         self._last: OpenCall | None = None  # the call that was read last
@@ -167,6 +168,12 @@ class CallReader:
             opened = assembly.open_call(call.id, call.name, native=native)
             assembly.contradict(opened, "functionCall")
             return opened
+        if call.name and is_placeholder(arguments):
+            self._bare = opened = assembly.open_call(call.id, call.name, native=native)
+            opened.signature = signature or None
+            assembly.add_arguments(opened, arguments)
+            assembly.calls.ripe[opened.index] = opened
+            return opened
         return assembly.whole_call(call.id, call.name, arguments, native=native, signature=signature or None)
 
     def _is_misread(self, call: FunctionCall) -> bool:
@@ -209,12 +216,27 @@ class CallReader:
     def _ends_known(self, call: FunctionCall) -> bool:
         """Whether a call without a name is of one that ended: its end again, or what goes on behind it."""
         self._assembly.deviate("missing-name", "functionCall")
+        if self._goes_on(call):
+            return True
         known = self._assembly.calls.call_of(call.id) if call.id else None
         if call.args is call.arguments is call.parameters is NOTHING:
             return known is not None or not call.id
         if known is not None:
             self._assembly.contradict(known, "functionCall")
         return known is not None
+
+    def _goes_on(self, call: FunctionCall) -> bool:
+        """Whether a call without a name has the arguments of the last one, which came without any."""
+        bare = self._bare
+        if bare is None or not bare.is_open() or bare is not self._last or (call.id and call.id != bare.id):
+            return False
+        arguments, is_one = self._arguments_of(call)
+        if not is_one:
+            self._assembly.contradict(bare, "functionCall")
+        elif not is_placeholder(arguments):
+            self._assembly.add_arguments(bare, arguments)
+            self._assembly.end_call(bare)
+        return True
 
     def _is_renamed(self, call: FunctionCall) -> bool:
         """Whether a call comes with the id of one that came in pieces, under another name: both are refused."""

@@ -229,7 +229,7 @@ class Decoder:
         if candidates is not None:
             for place, candidate in enumerate(candidates if len(candidates) == 1 else numbered(candidates)):
                 self._read_candidate(candidate, place, frame, found, told)
-        self._is_plain = not calls and self._choice is not None and not self._assembly.calls.has_bare
+        self._is_plain = not calls and self._choice is not None and not self._assembly.calls.may_lack()
         usage = chunk.usageMetadata
         if usage is not None:
             if usage != self._usage:
@@ -372,6 +372,8 @@ class Decoder:
         name = enum_name(FINISH_REASONS, word).upper()
         if name in UNSPECIFIED:
             return
+        if name != "STOP":  # which some servers tell in each chunk
+            self._assembly.calls.settle_ripe(self._assembly)
         if name in FAILED_REASONS:
             # calls, text and usage that still come count beside the error
             self._failed_reason = name

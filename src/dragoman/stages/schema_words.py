@@ -23,6 +23,8 @@ _KEYWORDS: Final = frozenset({
 _BRACKETS: Final = "<>{}[]"
 _LONGEST: Final = 80
 _DOTS: Final = frozenset({"...", "…"})
+#: What explains a value.
+_EXAMPLE: Final = re.compile(r"\b(?:e\.g\.|i\.e\.|for example|optional|required|by default|defaults to)", re.IGNORECASE)
 _WORD: Final = re.compile(r"[a-z0-9]+")
 _DEEPEST: Final = 32
 
@@ -30,28 +32,78 @@ _DEEPEST: Final = 32
 def describes(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
     """Whether arguments give no value at all: each names a type, is a placeholder or repeats a declaration."""
     shape = schema.root()
-    if _is_schema(arguments) and not all(schema.has_member(key) for key in arguments):
+    if _repeats(arguments, schema):
         return True
     members = [(key, item) for key, item in arguments.items() if item is not None]
     return bool(members) and all(_is_described(key, item, schema, schema.member(shape, key)) for key, item in members)
 
 
 def is_template(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
-    """Whether arguments behind a marker show how a call is written: they are a schema, or one of them is dots or the
-    name of its own place in brackets. A type's name is a value there."""
-    if _is_schema(arguments) and not all(schema.has_member(key) for key in arguments):
+    """Whether arguments behind a marker show how a call is written: they repeat the tool's schema, or one of them, in
+    what is declared, is dots, a schema, its description or the name of its own place in brackets. A type's name is a
+    value there, and so are two kinds of dots, one for the other."""
+    if _repeats(arguments, schema):
         return True
+    if set(_DOTS) <= {item for item in arguments.values() if isinstance(item, str)}:
+        return False
     shape = schema.root()
-    texts = [(key, item) for key, item in arguments.items() if isinstance(item, str)]
-    return any(_is_shown(key, item, schema.member(shape, key)) for key, item in texts)
+    return any(_shows(key, item, schema, schema.member(shape, key)) for key, item in arguments.items())
+
+
+def is_explained(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
+    """Whether each of the arguments says in words what stands at its place, as in a list of tools."""
+    shape = schema.root()
+    return bool(arguments) and all(
+        isinstance(item, str) and _explains(key, item, schema.member(shape, key)) for key, item in arguments.items()
+    )
+
+
+def _explains(key: str, value: str, shape: Shape) -> bool:
+    if len(value) > _LONGEST or "\n" in value.strip() or value in shape.words:
+        return False
+    words = set(_WORD.findall(value.lower()))
+    return _is_word(key, value, shape) or bool(_EXAMPLE.search(value)) or not words.isdisjoint(_WORD.findall(key))
+
+
+def _repeats(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
+    """Whether arguments are a JSON schema that the tool takes for no value: its own where it takes members that it does
+    not declare."""
+    if not _is_schema(arguments) or all(schema.has_member(key) for key in arguments):
+        return False
+    root, members = schema.root().schema, arguments.get("properties")
+    declared, more = root.get("properties") or {}, root.get("additionalProperties")
+    if more is False or (declared and not more):
+        return True
+    if not members:
+        return not declared and arguments.get("type") == "object"
+    return bool(declared) and isinstance(members, Mapping) and members.keys() <= declared.keys()
+
+
+def _shows(key: str, value: Any, schema: ToolSchema, shape: Shape, depth: int = 0) -> bool:
+    """Whether a value, or one in it whose place is declared, shows what is written there."""
+    if isinstance(value, str):
+        return _is_shown(key, value, shape)
+    if depth > _DEEPEST or not isinstance(value, dict | list):
+        return False
+    if isinstance(value, list):
+        item = schema.item(shape)
+        return any(_shows(key, one, schema, item, depth + 1) for one in value if item.schema)
+    declared = shape.schema.get("properties") or {}
+    is_other = shape.kinds is not None and "object" not in shape.kinds
+    if _is_schema(value) and (is_other or (declared and not value.keys() & declared.keys())):
+        return True
+    members = [(name, one) for name, one in value.items() if name in declared]
+    return any(_shows(name, one, schema, schema.member(shape, name), depth + 1) for name, one in members)
 
 
 def _is_shown(key: str, value: str, shape: Shape) -> bool:
-    """Whether a text is dots, or its key in brackets, and none of the values that are declared. Dots with blanks
-    around them are code: the body of a function of Python."""
+    """Whether a text is dots, its description, or its key in brackets, and none of the values that are declared. Dots
+    with blanks around them are code: the body of a function of Python."""
     said = value.strip()
     if value in shape.words or value == shape.schema.get("const"):
         return False
+    if said and said == shape.schema.get("description"):
+        return True
     return value in _DOTS or (said[:1] in ("<", "{") and said.strip(_BRACKETS).strip().lower() == key.lower())
 
 

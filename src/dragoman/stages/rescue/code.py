@@ -16,6 +16,8 @@ _LANGUAGE: Final = re.compile(r"[\w+#.-]*+\s*+$")
 #: What stands between those words and the fence, white space beside.
 _WORDS_END: Final = tuple(".:!?。：！？")
 _LIST_ITEM: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])(?: {1,4}|\t)(?=\S)")
+#: The same, up to where its text begins, tags around that passed over.
+_ITEM_BEGUN: Final = re.compile(r"\s*(?:[-*+•]|\d{1,9}[.)])[ \t]{1,4}(?:<[^<>]{1,80}>[ \t]{0,4}){0,3}$")
 _TAGS_ONLY: Final = re.compile(r"\s*(?:<[^<>]*>\s*)*$")
 #: A quotation mark that opens, right before what comes next.
 _QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,\u2e80-\uffef])(?:[fFrRbBuU]{1,2}(?=[\"']))?([\"'“‘«„‹])$|([「『《])$")
@@ -135,6 +137,11 @@ class Code:
         """Whether only white space stands before, on this line."""
         self._read()
         return self._is_blank
+
+    def is_item_start(self) -> bool:
+        """Whether an item of a list begins with what comes next."""
+        self._read()
+        return not self._is_blank and _ITEM_BEGUN.match(self._line) is not None
 
     # ------------------------------------------------------------ lines
 

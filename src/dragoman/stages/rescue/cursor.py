@@ -30,12 +30,14 @@ class More:
 
 @final
 class Open(msgspec.Struct, frozen=True, gc=False):
-    """A call of this tool begins, its values in tags or not. `id`: as the text has it; `family`: as its runner says."""
+    """A call of this tool begins, its values in tags or not. `id`: as the text has it; `family` and `is_item`, whether
+    it is an item of a list: as its runner says."""
 
     name: str
     id: str = ""
     in_tags: bool = False
     family: str = ""
+    is_item: bool = False
 
 
 @final

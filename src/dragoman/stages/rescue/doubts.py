@@ -15,7 +15,7 @@ from dragoman.stages.rescue.cursor import Close, Family, Tools
 from dragoman.stages.rescue.json_calls import BRACED, IS_CALL, closes_before_its_end, is_call
 from dragoman.stages.rescue.markers import value_begins, value_ends
 from dragoman.stages.rescue.parts import Call
-from dragoman.stages.schema_words import is_template
+from dragoman.stages.schema_words import is_explained, is_template
 from dragoman.stages.torn_arguments import key_problem, value_problem
 
 #: Why a call is refused that has nothing of what it must have.
@@ -24,6 +24,8 @@ EMPTY: Final = "it has no arguments, and its tool requires some: they may stand 
 HOLDS_NEXT: Final = "a value of it may hold the next argument: two readings"
 #: Why a call is refused that shows how one is written.
 TEMPLATE: Final = "its arguments are a schema, dots, or the names of their places: it shows how a call is written"
+#: Why one is refused that may be part of a list of tools.
+EXPLAINED: Final = "it stands in a list, and its values say what stands at their places: it may explain its tool"
 #: Before a key: what begins an argument, and the tag in which the key stands as an attribute.
 _BEFORE: Final = re.compile(r"[<=>/\"',(]\s{0,8}\Z")
 _IN_TAG: Final = re.compile(r"(<?)[^\w<>]{0,3}([\w:|｜.-]{3,24})(?:\s{1,3}\w{2,5})?\s{0,2}=?\s{0,2}[\"']?\Z")
@@ -52,6 +54,8 @@ def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, famili
         return ""
     if is_template(value, schema):
         return TEMPLATE
+    if call.is_item and is_explained(value, schema):
+        return EXPLAINED
     if problem := key_problem(value, schema, is_joined=is_joined):
         return problem
     ends = value_ends(families, call.family)

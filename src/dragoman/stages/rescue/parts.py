@@ -23,7 +23,7 @@ TextEvent: TypeAlias = TextStart | ThinkingStart | TextDelta | ThinkingDelta | T
 class Call:
     """A rescued call that is open."""
 
-    __slots__ = ("family", "id", "in_tags", "index", "name", "text", "waits")
+    __slots__ = ("family", "id", "in_tags", "index", "is_item", "name", "text", "waits")
 
     def __init__(self, index: int, call_id: str, begun: Open, *, waits: bool) -> None:
         self.index = index
@@ -31,6 +31,7 @@ class Call:
         self.name = begun.name
         self.family = begun.family  # that wrote it
         self.in_tags = begun.in_tags
+        self.is_item = begun.is_item  # of a list
         self.text = ArgumentText()
         self.waits = waits  # it may say again what a structured call said
 

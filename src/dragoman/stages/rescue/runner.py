@@ -8,7 +8,7 @@ its arguments (`behind/kinds.py` says when), it has two readings and fails.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Final, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, final
 
 import msgspec
 
@@ -50,20 +50,29 @@ UNREAD: Final = "its text is not of its format"
 MOVED: Final = "an argument of it, or a part of one, stands before it"
 
 
+class Place(NamedTuple):
+    """Where a candidate begins. `is_moved`: tags of its values stand before it. `is_item`: it begins an item of a
+    list. `has_words`: something else stands before it on its line."""
+
+    is_moved: bool = False
+    is_item: bool = False
+    has_words: bool = False
+
+
 class Runner:
     """One family reading one candidate."""
 
     __slots__ = (
         "begun_at", "cursor", "family", "found", "is_begun", "is_over", "is_spoilt", "is_torn", "opened", "opener",
-        "_arguments", "_begun", "_behind", "_body", "_brackets", "_in_call", "_in_tags", "_is_doubtful", "_is_moved",
-        "_last", "_markers", "_name", "_parser", "_tags", "_tools",
+        "_arguments", "_begun", "_behind", "_body", "_brackets", "_in_call", "_in_tags", "_is_doubtful", "_last",
+        "_markers", "_name", "_parser", "_place", "_tags", "_tools", "_unshown",
     )  # fmt: skip
 
     def __init__(
-        self, family: Family, opener: str, cursor: Cursor, tools: Tools, markers: Markers, *, is_moved: bool = False
+        self, family: Family, opener: str, cursor: Cursor, tools: Tools, markers: Markers, place: Place
     ) -> None:
-        """`is_moved`: tags of its values stand before the candidate."""
-        self._is_moved = is_moved
+        """`place`: where the candidate begins."""
+        self._place = place
         self.family = family
         self.cursor = cursor
         self.found: GatheredRuns[Found] = GatheredRuns()
@@ -87,6 +96,7 @@ class Runner:
         self._name = self._last = ""  # of the last call, and the last character of it
         self._arguments = GatheredText()  # the text of its arguments
         self._in_call = self._in_tags = False
+        self._unshown: Open | None = None  # a call that may be named alone, until its arguments begin
         self._brackets: Brackets | None = None  # what reads on behind the last call
         self._body: Close | None = None  # how the last call closed, until it is known what follows
 
@@ -152,8 +162,24 @@ class Runner:
                 continue
             if not isinstance(action, Open | Piece | Close):
                 return True
-            self._take(action)
+            if not self._is_unshown(action):
+                self._take(action)
         return False
+
+    def _is_unshown(self, action: Open | Piece | Close) -> bool:
+        """Whether a call waits that may be no more than named: one in tags without arguments, as an item of a list and
+        in its line, or in a sentence where its own tag ends it."""
+        held, self._unshown = self._unshown, None
+        if isinstance(action, Open):
+            is_ended = self._place.has_words and self.cursor.passed().endswith("/>")
+            if action.in_tags and not self.opened and (self._place.is_item or is_ended):
+                self._unshown = action
+        elif held is not None:
+            if action == Piece("{}") and "\n" not in self.cursor.passed():
+                self._begun = None
+                raise NotACall
+            self._take(held)
+        return self._unshown is not None
 
     def _read_behind(self, opener: str) -> Parser:
         """What stands behind the last call: its family's residue, and what is left of it when it cannot be read."""
@@ -254,7 +280,8 @@ class Runner:
             return
         if isinstance(action, Open):
             self._in_tags, self._name = action.in_tags, action.name
-            action = msgspec.structs.replace(action, family=self.family.name)
+            is_item = self._place.is_item and not self.opened
+            action = msgspec.structs.replace(action, family=self.family.name, is_item=is_item)
             self.opened = self._in_call = True
             self._begun = None
             self.cursor.unmark()
@@ -274,7 +301,7 @@ class Runner:
         cursor.mark()
         cursor.is_sealed = end.by not in ("", BODY)
         cursor.is_broken = not end.is_whole()
-        if self._is_moved and end.is_whole():
+        if self._place.is_moved and end.is_whole():
             end = Close("", MOVED)
         if end.is_whole():
             self._body = end

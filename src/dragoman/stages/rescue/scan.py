@@ -11,7 +11,7 @@ from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Cursor, Family, Open, Piece, Tools
 from dragoman.stages.rescue.markers import Markers, value_tags
 from dragoman.stages.rescue.quoted import Cover, Foreign
-from dragoman.stages.rescue.runner import Found, Prose, Runner
+from dragoman.stages.rescue.runner import Found, Place, Prose, Runner
 
 _SLICE: Final = 2048
 #: Families that a marker begins, each with its own marker.
@@ -316,8 +316,9 @@ class Scanner:
         return None if known[1].startswith(text) and not self._is_ended else False
 
     def _start(self, family: Family, opener: str, rest: str) -> None:
-        is_moved = not self._moved.isdisjoint(value_tags(family))
-        self._race.append(Runner(family, opener, Cursor(rest), self._tools, self._markers, is_moved=is_moved))
+        is_item = self._code.is_item_start()
+        place = Place(not self._moved.isdisjoint(value_tags(family)), is_item, not self._code.is_line_start())
+        self._race.append(Runner(family, opener, Cursor(rest), self._tools, self._markers, place))
 
     def _run(self, out: list[Found], *, is_end: bool = False) -> str:
         """Let the families read what has come; gives the text that is left when none reads on."""

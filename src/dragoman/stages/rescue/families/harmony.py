@@ -17,14 +17,17 @@ _NAME: Final = re.compile(r"[^\s<>{}]+")
 _KIND: Final = re.compile(r"[A-Za-z]+")
 _STARTS: Final = ("<|channel|>", "<|start|>assistant", "<|start|> assistant")
 _CHANNELS: Final = ("commentary", "analysis")
+#: An empty object before tags of Muse Glimmer's calls, which have the same header.
+_OTHERS: Final = ("{}<atem:", "{}</")
 _BARE: Final = tuple(
     f"{role}{channel} to=functions." for role in ("", "assistant") for channel in ("commentary", "analysis")
 )
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    written = (yield from _recipient(cursor)) if opener not in _BARE else (yield from cursor.word(_NAME))
-    yield from _call(cursor, tools, written)
+    is_stripped = opener in _BARE
+    written = (yield from cursor.word(_NAME)) if is_stripped else (yield from _recipient(cursor))
+    yield from _call(cursor, tools, written, is_stripped=is_stripped)
 
 
 def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -37,8 +40,8 @@ def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from _parse(cursor, tools, mark)
 
 
-def _call(cursor: Cursor, tools: Tools, written: str) -> Parser:
-    """One call from behind its recipient on."""
+def _call(cursor: Cursor, tools: Tools, written: str, *, is_stripped: bool = False) -> Parser:
+    """One call from behind its recipient on. `is_stripped`: its tokens were taken away."""
     cursor.stops = ("<|call|>",)
     name = (yield from begun(tools, written)) if written else ""
     yield from cursor.space()
@@ -52,10 +55,13 @@ def _call(cursor: Cursor, tools: Tools, written: str) -> Parser:
         yield from cursor.space()
     kind = yield from cursor.word(_KIND, 32)  # json, code
     yield from cursor.space()
-    yield from cursor.take("<|message|>")
+    has_message = (yield from cursor.take("<|message|>")) != ""
     yield from cursor.space()
     if kind == "xml":  # Beam's
         raise NotACall
+    empty = _OTHERS if has_message or is_stripped else ("{}", *cursor.stops)
+    if (yield from cursor.sees(*empty)):
+        raise NotACall  # its message, with the arguments, may stand behind
     yield from named_call(cursor, name, ends=cursor.stops)
     yield from cursor.closing("<|call|>", "<|end|>", "<|return|>")
 

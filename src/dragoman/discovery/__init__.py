@@ -1,1 +1,1 @@
-"""What servers and catalogue say of models: queries, facts, lists."""
+"""Find out which models there are and what they can do, from servers, catalogue and proofs."""

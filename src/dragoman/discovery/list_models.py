@@ -1,4 +1,4 @@
-"""What models there are to ask, with all that is known of each: servers are asked, catalogue and proofs looked up."""
+"""List the available models with all that is known of each: ask servers, look up catalogue and proofs."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ async def take_stock(
     provider: str | None = None,
     tell: Callable[[Found], None] | None = None,
 ) -> tuple[ModelFacts, ...]:
-    """All models that can be asked: those of servers that answer, of providers whose key is set, and our own.
+    """Return all available models: those of servers that answer, of providers whose key is set, and the embedded one.
 
     Args:
         transport: asks the servers.
         config: names them.
         proofs: what validation has shown.
-        provider: only this one's; it is asked even when the catalogue lists its models.
-        tell: called for each server that was asked and gave no list.
+        provider: only this one's; it is asked even if the catalogue lists its models.
+        tell: called for each server that gave no list.
 
     Returns:
         Servers' models first, each server's in its own order; then the catalogue's.
@@ -73,7 +73,7 @@ def _told(found: Iterable[Found], config: Config, proofs: ProofStore) -> list[Mo
 def _listed(
     wanted: Iterable[Provider], found: Iterable[Found], config: Config, proofs: ProofStore, *, is_named: bool
 ) -> list[ModelFacts]:
-    """The catalogue's models of providers that were not asked, or gave no list."""
+    """Return the catalogue's models of providers that were not asked, or gave no list."""
     told = {one.provider.name for one in found if one.models}
     return [
         gather(model.target, told=None, listed=model, proof=proof_of(model, provider, proofs), is_local=provider.local)

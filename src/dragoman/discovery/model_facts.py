@@ -1,7 +1,7 @@
-"""What a model can do: what its server says, what the catalogue says, what validation has shown. Pure.
+"""What a model can do, by its server, the catalogue and validation. Pure.
 
-A claim is the server's word, else the catalogue's, and only where both are silent that of its family's name. Claims and
-evidence stand side by side: what was shown wins where one model must be picked.
+A claim is the server's, else the catalogue's, and only if both are silent the one of its family's name. Claims and
+evidence stand side by side; evidence wins where one model must be picked.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _SHOWN: Final = 8
 
 @final
 class ModelFacts(msgspec.Struct, frozen=True):
-    """What is known of one model; None is "not known".
+    """The facts about one model; None is "not known".
 
     Attributes:
         target: `provider/model`.
-        context: the longest conversation, in tokens, and in `context_source` who says so.
-        tools: whether it is claimed to take tools, and in `tools_source` who claims it.
+        context: the longest conversation, in tokens; `context_source` is the source.
+        tools: whether it is claimed to take tools; `tools_source` is the source.
         thinking: whether it is claimed to think.
-        proof: the last validation that still holds.
-        is_there: its server lists it; None when nobody was asked.
+        proof: the last valid validation.
+        is_there: its server lists it; None if no server was asked.
         is_local: it runs on this machine.
     """
 
@@ -56,12 +56,12 @@ class ModelFacts(msgspec.Struct, frozen=True):
 
     @property
     def proven(self) -> bool | None:
-        """Whether validation has shown that its tools work; None when it was not validated."""
+        """Whether validation has shown that its tools work; None if it was not validated."""
         return None if self.proof is None else is_proven(self.proof)
 
     @property
     def disagreement(self) -> str:
-        """Where the claim and the evidence differ; "" where they do not."""
+        """How the claim and the evidence differ; "" if they do not."""
         if self.proven is None or self.tools is None or self.proven == self.tools:
             return ""
         if self.tools:
@@ -70,13 +70,13 @@ class ModelFacts(msgspec.Struct, frozen=True):
 
 
 def gather(target: str, *, told: Model | None, listed: Model | None, proof: Proof | None, is_local: bool) -> ModelFacts:
-    """The facts of one model.
+    """Return the facts of one model.
 
     Args:
         target: `provider/model`.
-        told: what its server says; None when it was not asked or does not list it.
+        told: what its server says; None if it was not asked or does not list it.
         listed: what the catalogue says.
-        proof: the last validation that holds.
+        proof: the last valid validation.
         is_local: it runs on this machine.
     """
     context, context_source = _first(
@@ -103,37 +103,37 @@ def gather(target: str, *, told: Model | None, listed: Model | None, proof: Proo
 
 
 def is_of_a_family(model: str) -> bool:
-    """Whether a model's name alone tells that it takes tools: the last resort."""
+    """Return whether a model's name alone suggests that it takes tools: the last resort."""
     name = model.rpartition("/")[2].lower()
     found = _FAMILY.match(name)
     return found is not None and not _NO_MEMBER.search(name)
 
 
 def pick_default(facts: Iterable[ModelFacts]) -> ModelFacts | None:
-    """The model to take when nobody named one: proven, else claimed by its server, the catalogue, its name.
+    """Return the default model: a proven one, else one claimed by its server, the catalogue, or its name.
 
-    Among equals the first, so give those of a server in its own order. Models that take no tools, or that validation
-    has found wanting, are never picked; None when nothing is left.
+    Among equals the first wins, so pass those of a server in its own order. Models without tools, or that failed
+    validation, are never picked; None if nothing is left.
     """
     fit = [one for one in facts if takes_tools(one)]
     return min(fit, key=_rank, default=None)
 
 
 def takes_tools(facts: ModelFacts) -> bool:
-    """Whether tools may be expected to work: shown, or claimed and not shown to fail."""
+    """Return whether tools may be expected to work: proven, or claimed and not disproven."""
     return facts.proven if facts.proven is not None else facts.tools is True
 
 
 def find(facts: Sequence[ModelFacts], target: str) -> ModelFacts | None:
-    """The facts of a target; Ollama's `:latest` may be left out."""
+    """Return the facts of a target; Ollama's `:latest` may be left out."""
     return next((one for one in facts if one.target in (target, f"{target}:latest")), None)
 
 
 def check_model(facts: Sequence[ModelFacts], target: str) -> str:
-    """Why a target cannot be used with tools, with names of those that can; "" when nothing speaks against it.
+    """Return why a target cannot be used with tools, with names of those that can; "" if nothing is against it.
 
     Args:
-        facts: all models of its provider that are known, and of others to be named instead.
+        facts: all known models of its provider, and others to name as alternatives.
         target: `provider/model`.
     """
     provider, model = split_target(target)
@@ -150,7 +150,7 @@ def check_model(facts: Sequence[ModelFacts], target: str) -> str:
 
 
 def _alternatives(facts: Sequence[ModelFacts], mine: Sequence[ModelFacts], target: str) -> str:
-    """A tail for a message: those that take tools, the provider's own before others; else what the provider has."""
+    """Return the end of a message: models that take tools, the provider's own first; else what the provider has."""
     fit = sorted((one for one in mine if takes_tools(one)), key=_rank)
     others = sorted((one for one in facts if one not in mine and takes_tools(one)), key=_rank)
     names = [one.target for one in (fit or others)][:_SHOWN]
@@ -169,5 +169,5 @@ def _rank(facts: ModelFacts) -> int:
 
 
 def _first(*said: tuple[T | None, Source]) -> tuple[T | None, Source | None]:
-    """The first word that was said, and whose it is."""
+    """Return the first known value and its source."""
     return next(((value, source) for value, source in said if value is not None), (None, None))

@@ -1,4 +1,4 @@
-"""Asks servers about their models: which there are, how long a context, whether they take tools."""
+"""Ask servers about their models: which there are, how long a context, whether they take tools."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TOOL_WORDS: Final = frozenset({"tools", "tool_use", "tool-calling", "tool_calli
 
 @final
 class Found(msgspec.Struct, frozen=True):
-    """What one server answered: its models, or why there are none."""
+    """One server's answer: its models, or why there are none."""
 
     provider: Provider
     models: tuple[Model, ...] = ()
@@ -39,7 +39,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def make_transport(*, seconds: float, proxy: Secret | None = None, ca_file: str | None = None) -> Transport:
-    """A transport that does not wait long."""
+    """Return a transport with short timeouts."""
     return Transport(
         timeouts=Timeouts(connect=seconds), proxy=proxy.reveal() if proxy is not None else None, ca_file=ca_file
     )
@@ -48,7 +48,7 @@ def make_transport(*, seconds: float, proxy: Secret | None = None, ca_file: str 
 async def ask(
     transport: Transport, provider: Provider, path: str, *, key: Secret | None, seconds: float, body: object = None
 ) -> Any | Failure:
-    """One small request to a provider: GET, or POST with a body.
+    """Send one small request to a provider: GET, or POST with a body.
 
     Returns:
         The answer as JSON values, or why there is none (no connection, a status that is not 2xx, no JSON).
@@ -81,7 +81,7 @@ async def ask(
 
 
 async def look(transport: Transport, provider: Provider, *, key: Secret | None) -> Found:
-    """A server's models, with what it says of each. The catalogue is not asked."""
+    """Return a server's models, with what it says of each. The catalogue is not asked."""
     seconds = LOCAL_SECONDS if provider.local else FAR_SECONDS
     listing = await ask(transport, provider, PROTOCOLS[provider.protocol].models_path, key=key, seconds=seconds)
     if isinstance(listing, Failure):
@@ -93,7 +93,7 @@ async def look(transport: Transport, provider: Provider, *, key: Secret | None) 
 
 
 async def _detail(transport: Transport, provider: Provider, models: list[Model], *, key: Secret | None) -> list[Model]:
-    """What the usual local servers tell on further paths; one that does not know a path says nothing."""
+    """Add what the usual local servers say under further paths. A server without such a path adds nothing."""
 
     async def more(path: str, body: object = None, *, root: bool = False) -> Mapping[str, Any]:
         base_url = provider.base_url.removesuffix("/v1") if root else provider.base_url
@@ -122,7 +122,7 @@ def _rows(listing: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _read_row(provider: str, row: Mapping[str, Any]) -> Model:
-    """A row of a model list, in any of the forms that servers have: each writes its extensions in its own way."""
+    """Read a row of a model list, in any of the forms that servers have: each has its own extensions."""
     name = row.get("id") or row.get("model") or row.get("name")
     meta = row.get("meta")
     best = row.get("top_provider")
@@ -141,7 +141,9 @@ def _read_row(provider: str, row: Mapping[str, Any]) -> Model:
 
 
 def _read_tools(row: Mapping[str, Any]) -> bool | None:
-    """What a row claims of tools. Of a list of words only that of parameters is complete enough to deny by silence."""
+    """Return what a row claims of tools. Of the lists, only that of parameters is complete enough to deny by
+    silence.
+    """
     parameters, claims = row.get("supported_parameters"), row.get("capabilities")  # OpenRouter; LM Studio, GitHub
     if isinstance(parameters, list) and parameters:
         return "tools" in parameters
@@ -156,7 +158,7 @@ def _read_tools(row: Mapping[str, Any]) -> bool | None:
 
 
 def _read_modalities(row: Mapping[str, Any]) -> tuple[Modality, ...] | None:
-    """OpenRouter's `architecture.input_modalities`; others are silent."""
+    """Return OpenRouter's `architecture.input_modalities`, or None."""
     architecture = row.get("architecture")
     words = architecture.get("input_modalities") if isinstance(architecture, dict) else None
     if not isinstance(words, list):
@@ -166,7 +168,7 @@ def _read_modalities(row: Mapping[str, Any]) -> tuple[Modality, ...] | None:
 
 
 def _read_digest(row: Mapping[str, Any], meta: Any) -> str | None:
-    """What names the weights: Ollama's digest, or what llama.cpp tells of its file."""
+    """Return what identifies the weights: Ollama's digest, or llama.cpp's description of its file."""
     digest = row.get("digest")
     if isinstance(digest, str) and digest:
         return digest
@@ -176,7 +178,7 @@ def _read_digest(row: Mapping[str, Any], meta: Any) -> str | None:
 
 
 def _with_properties(model: Model, properties: Mapping[str, Any]) -> Model:
-    """llama.cpp's `/props` (tools/server/README.md, read 2026-11-21): the one loaded model's context and template."""
+    """Add llama.cpp's `/props` (tools/server/README.md, read 2026-11-21): the loaded model's context and template."""
     caps, settings = properties.get("chat_template_caps"), properties.get("default_generation_settings")
     tools = caps.get("supports_tool_calls") if isinstance(caps, dict) else None
     context = _first_count(settings.get("n_ctx") if isinstance(settings, dict) else None, model.context)
@@ -184,7 +186,7 @@ def _with_properties(model: Model, properties: Mapping[str, Any]) -> Model:
 
 
 def _with_details(model: Model, details: Mapping[str, Any]) -> Model:
-    """Ollama's `/api/show` (docs.ollama.com/api, read 2026-11-21)."""
+    """Add Ollama's `/api/show` (docs.ollama.com/api, read 2026-11-21)."""
     info, claims = details.get("model_info"), details.get("capabilities")
     if isinstance(info, dict):
         lengths = [value for key, value in info.items() if key.endswith(".context_length")]

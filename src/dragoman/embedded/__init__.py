@@ -19,7 +19,7 @@ EMBEDDED: Final = Model(
 
 
 def has_embedded() -> bool:
-    """Whether the extra that runs it is installed."""
+    """Return whether the extra that runs it is installed."""
     return importlib.util.find_spec("xllamacpp") is not None
 
 

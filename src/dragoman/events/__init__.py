@@ -1,4 +1,4 @@
-"""The steps of one response (`steps`), and their sum (`reply`)."""
+"""The events of one response (`steps`), and their sum (`reply`)."""
 
 from __future__ import annotations
 

@@ -51,10 +51,10 @@ from dragoman.types import (
 class Reply(msgspec.Struct, Generic[Output], frozen=True, repr_omit_defaults=True):
     """A whole response: the fold of its events.
 
-    `stop_reason` is "error" when the response failed, or when its only calls did. `error` is the `Failure`, else the
-    first `ToolCallFailed`. Text and whole calls that came before a failure are kept; run none of them. `native` holds
-    the fields of `Start` and those of `Finish`. A client adds `output`, the answer as the `output_type` that was asked
-    for, and `attempts`, the result of each target.
+    `stop_reason` is "error" if the response failed, or if its only calls did. `error` is the `Failure`, else the first
+    `ToolCallFailed`. Text and complete calls that came before a failure are kept; do not run the calls. `native` has
+    the fields of `Start` and those of `Finish`. A client adds `output`, the answer as the requested `output_type`, and
+    `attempts`, the result of each target.
     """
 
     id: str | None
@@ -74,7 +74,7 @@ class Reply(msgspec.Struct, Generic[Output], frozen=True, repr_omit_defaults=Tru
     attempts: tuple[Attempt, ...] = ()
 
     def __str__(self) -> str:
-        """Its text, or its calls as `get_weather(city="Paris")`, one a line."""
+        """Return its text, or its calls as `get_weather(city="Paris")`, one per line."""
         return self.text or "\n".join(map(str, self.tool_calls))
 
     @property
@@ -89,12 +89,12 @@ class Reply(msgspec.Struct, Generic[Output], frozen=True, repr_omit_defaults=Tru
 
     @property
     def tool_calls(self) -> list[ToolCall]:
-        """The calls that came whole, in order."""
+        """The complete calls, in order."""
         return [part for part in self.parts if type(part) is ToolCall]
 
     @property
     def message(self) -> Message:
-        """The answer as a turn of the conversation."""
+        """Return the answer as a turn of the conversation."""
         is_cut = self.stop_reason == "error" and type(self.error) is not ToolCallFailed
         return Message("assistant", self.parts, origin=self.origin, is_cut=is_cut)
 
@@ -128,7 +128,7 @@ class Fold:
         self._end: Finish | Failure | None = None
 
     def add(self, event: Event) -> None:
-        """Take the next event."""
+        """Add the next event."""
         if type(event) is TextDelta or type(event) is ToolCallDelta:  # as most are
             self._pieces[event.index].add(event.text)
         else:
@@ -191,13 +191,15 @@ class Fold:
         return ToolCallFailed(call.index, call.id, call.name, "cut", message, self.arguments(call.index))
 
     def arguments(self, index: int) -> str:
-        """The argument text of an open call so far; "" when there is none."""
+        """Return the argument text of an open call so far; "" if there is none."""
         pieces = self._pieces.get(index)
         return pieces.text() if pieces is not None else ""
 
     def reply(self) -> Reply:
-        """The response so far. Text that is still open counts, calls that are still open do not: once the response has
-        ended they have failed."""
+        """Return the response so far.
+
+        Open text counts, open calls do not: once the response has ended they have failed.
+        """
         parts: list[Part] = []
         failed = list(self._failed)
         for index in sorted(self._parts):
@@ -255,14 +257,14 @@ _TAKES: Final[dict[type, Callable[[Fold, Any], None]]] = {
 
 
 def _both(start: Native | None, end: Native | None) -> Native | None:
-    """The fields that a beginning and an end told; those of the end stand over the others."""
+    """Return the fields of a beginning and an end. Those of the end win."""
     if start is None or end is None:
         return start or end
     return Native(end.protocol, start.fields | end.fields)
 
 
 def fold(events: Iterable[Event]) -> Reply:
-    """Sum up a response. Parts stand in the order in which they started, never in that of their ends."""
+    """Sum up a response. Parts stand in the order in which they started, not in that of their ends."""
     state = Fold()
     for event in events:
         _TAKES[type(event)](state, event)
@@ -270,10 +272,10 @@ def fold(events: Iterable[Event]) -> Reply:
 
 
 def unfold(reply: Reply) -> list[Event]:
-    """The events of a whole response; `fold` of them is the reply again (its deviations first).
+    """Return the events of a whole response. `fold` of them is the reply again (its deviations first).
 
-    All native fields of the response stand in `Start`, as with a whole response that was decoded: an encoder keeps
-    those that its protocol tells at the end.
+    All native fields of the response stand in `Start`, as in a decoded whole response: an encoder keeps those that its
+    protocol writes at the end.
     """
     events: list[Event] = [*reply.deviations, Start(reply.id, reply.model, reply.created, reply.native, reply.origin)]
     add = events.append

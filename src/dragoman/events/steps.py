@@ -39,9 +39,9 @@ CallFailureKind: TypeAlias = Literal["cut", "unreadable", "lost", "nameless", "r
 
 @final
 class Start(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """The response has begun. `created` in Unix seconds; what the wire did not say is None.
+    """The response has begun. `created` is in Unix seconds; what the wire did not say is None.
 
-    `origin`: who was asked; only who asks knows it.
+    `origin`: who was asked; only the caller knows it.
     """
 
     id: str | None = None
@@ -71,7 +71,7 @@ class TextDelta(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
 class TextEnd(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A text part closes. `was_thinking`: a lone closing tag showed that it was thinking; `fold` moves it there.
 
-    `native` are fields that only the part's end told; they stand over those of its start.
+    `native` are fields that only the part's end has; they override those of its start.
     """
 
     index: int
@@ -98,9 +98,9 @@ class ThinkingDelta(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=Fal
 
 @final
 class ThinkingEnd(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """A thinking part closes, with the provider's seal and, when its text was withheld, its sealed data.
+    """A thinking part closes, with the provider's signature and, if its text was withheld, its encrypted data.
 
-    `native` are fields that only the part's end told; they stand over those of its start.
+    `native` are fields that only the part's end has; they override those of its start.
     """
 
     index: int
@@ -111,7 +111,7 @@ class ThinkingEnd(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
 @final
 class ToolCallStart(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """A tool call opens: its id (made up when the wire had none) and its whole name are known."""
+    """A tool call opens: its id (generated if the wire had none) and its complete name are known."""
 
     index: int
     id: str
@@ -130,7 +130,7 @@ class ToolCallDelta(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=Fal
 
 @final
 class ToolCallEnd(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """A tool call is whole: `call.arguments` is closed JSON, and all that its deltas said."""
+    """A tool call is complete: `call.arguments` is closed JSON, equal to all its deltas."""
 
     index: int
     call: ToolCall
@@ -141,9 +141,9 @@ class ToolCallFailed(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A tool call that cannot be delivered, in place of `ToolCallEnd`; the response goes on.
 
     `kind`: "cut" (arguments end before they are closed), "unreadable" (not a JSON object), "lost" (more of it may have
-    been in a frame that could not be read, or behind the end of the text it was written in), "nameless", "refused"
-    (the provider withdrew it, or its text is not of its format), "contradicted" (it came in two ways). `arguments` is
-    the raw text that came; `message` never holds it. A nameless call has no `ToolCallStart`.
+    been in a frame that could not be read, or behind the end of the text it was written in), "nameless", "refused" (the
+    provider withdrew it, or its text is not of its format), "contradicted" (it came in two ways). `arguments` is the
+    raw text that came; `message` never contains it. A nameless call has no `ToolCallStart`.
     """
 
     index: int
@@ -164,10 +164,10 @@ class PartEvent(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
 @final
 class NativeEvent(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
-    """An event that only its protocol has, as its JSON text: what a tool that the provider runs does meanwhile.
+    """An event that only its protocol has, as its JSON text: the progress of a tool that the provider runs.
 
-    It is written again in the same protocol; others, and a `Reply`, have no place for it. `of_part`: it tells of a part
-    that comes whole as a `PartEvent`, which counts; another event is named when it is lost.
+    It is written again in the same protocol; others, and a `Reply`, have no place for it. `of_part`: it belongs to a
+    part that comes whole as a `PartEvent`, which counts; another event is named when it is lost.
     """
 
     protocol: ProtocolName
@@ -185,10 +185,10 @@ class UsageUpdate(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
 @final
 class Finish(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """The response ended as its protocol says. `native_reason` is the wire's own word; None when it had none.
+    """The response ended as its protocol says. `native_reason` is the wire's own word; None if it had none.
 
-    `native` are fields of the response that its end told; they stand over those of `Start`. What stands deeper in the
-    response keeps its path there: `{"choices": [{"logprobs": …}]}`, `{"candidates": [{"groundingMetadata": …}]}`.
+    `native` are fields of the response that its end has; they override those of `Start`. Nested fields keep their path:
+    `{"choices": [{"logprobs": …}]}`, `{"candidates": [{"groundingMetadata": …}]}`.
     """
 
     reason: StopReason
@@ -216,7 +216,7 @@ class Failure(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 class Deviation(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """The wire broke its specification, and dragoman went on. `code` is one of `dragoman.deviations`.
 
-    `where` is a JSON path or a place in words; `seen` is clipped to 200 bytes and never holds argument values.
+    `where` is a JSON path or a place in words; `seen` is clipped to 200 bytes and never contains argument values.
     `severity` "note": what the protocol's usual servers leave out without harm; no reason to call a wire unclean.
     """
 
@@ -246,10 +246,10 @@ GROWTH: frozenset[type] = frozenset({TextDelta, ToolCallDelta})
 
 
 def settle_reason(wire: StopReason | None, *, usable_calls: int, failed_calls: int) -> StopReason:
-    """The stop reason of a response that reached its end, from what the wire said and what calls it holds.
+    """Return the stop reason of a response that reached its end, from the wire's word and its calls.
 
-    length and content_filter are kept; else a usable call makes it tool_use; a claim of tool use without any call is
-    a plain stop; a response whose only calls failed is "other" (`fold` reports "error").
+    length and content_filter are kept; else a usable call makes it tool_use; a claim of tool use without any call is a
+    plain stop; a response whose only calls failed is "other" (`fold` reports "error").
     """
     if wire == "length" or wire == "content_filter":
         return wire

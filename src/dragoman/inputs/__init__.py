@@ -1,1 +1,1 @@
-"""What users give: conversations in any protocol's form, and Python functions as tools."""
+"""Read what users pass: conversations in any protocol's form, and Python functions as tools."""

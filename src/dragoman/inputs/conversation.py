@@ -1,4 +1,4 @@
-"""What users pass as messages and tools → our values: strings, our own classes, or plain dicts of any protocol."""
+"""Read messages and tools that users pass: strings, our own classes, or plain dicts of any protocol."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Tools: TypeAlias = Iterable[Tool | FunctionTool | Callable[..., Any] | type | Ma
 
 
 def read_messages(messages: Messages) -> tuple[Message, ...]:
-    """A conversation in our values.
+    """Return a conversation in our values.
 
     Dicts may be of any of the five protocols, one protocol for the whole list.
 
@@ -77,12 +77,12 @@ _ROLES: Final = get_args(Role)
 
 
 def _is_pair(value: object) -> bool:
-    """Whether it is a turn as LangChain writes one: `("user", "hello")`."""
+    """Return whether it is a turn as LangChain writes one: `("user", "hello")`."""
     return isinstance(value, tuple | list) and len(value) == 2 and value[0] in (*_ROLES, "human", "ai")
 
 
 def _hint(value: object) -> str:
-    """How to say what was meant, where that is known."""
+    """Return how to write what was probably meant, or ""."""
     if hasattr(value, "read_bytes"):
         return "; a file goes into a message: Message.user('…', Path('cat.png'))"
     if _is_pair(value):
@@ -91,12 +91,12 @@ def _hint(value: object) -> str:
 
 
 def _is_blank(part: Part) -> bool:
-    """Whether it says nothing."""
+    """Return whether a part says nothing."""
     return isinstance(part, Text) and not part.text.strip()
 
 
 def _checked(message: Message, where: str) -> Message:
-    """A message of the caller's, who may have written `Message("user", "hello")`."""
+    """Return a caller's message, who may have written `Message("user", "hello")`."""
     role: object = message.role
     if role not in _ROLES:
         raise UsageError(f"{where}: expected a role of {', '.join(_ROLES)}, got {str(role)[:40]!r}")
@@ -131,7 +131,7 @@ def _check_dict(message: Mapping[str, Any], where: str) -> None:
 
 
 def read_tools(tools: Tools) -> tuple[tuple[Tool, ...], dict[str, FunctionTool]]:
-    """Tools in our values, and the functions among them by name.
+    """Return tools in our values, and the functions among them by name.
 
     Raises:
         UsageError: not a tool, or two of one name.
@@ -162,7 +162,7 @@ def read_tools(tools: Tools) -> tuple[tuple[Tool, ...], dict[str, FunctionTool]]
 
 
 def _checked_tool(tool: Tool, where: str) -> Tool:
-    """A tool of the caller's, whose schema may be a mapping."""
+    """Return a caller's tool, whose schema may be a mapping."""
     if not isinstance(tool.name, str) or not tool.name:
         raise UsageError(f"{where}: expected a name")
     if not isinstance(tool.description, str):
@@ -180,7 +180,7 @@ def _checked_tool(tool: Tool, where: str) -> Tool:
 
 
 def _model_tool(kind: Any) -> Tool:
-    """A class that checks its own values as a tool whose arguments are its fields."""
+    """Return a self-validating class as a tool whose arguments are its fields."""
     schema = model_schema(kind)
     description = schema.pop("description", None) or inspect.cleandoc(kind.__doc__ or "")
     schema.pop("title", None)
@@ -197,7 +197,7 @@ def _read_dicts(messages: list[Mapping[str, Any]]) -> tuple[Message, ...]:
 
 
 def _with_origin(message: Message, protocol: ProtocolName) -> Message:
-    """Dicts say whose seals an answer holds: those of a provider that speaks their protocol."""
+    """Return an answer with its origin: the signatures in a dict belong to a provider that speaks its protocol."""
     if message.role != "assistant" or not any(map(_has_seal, message.parts)):
         return message
     return msgspec.structs.replace(message, origin=Origin(protocol))
@@ -225,7 +225,7 @@ def _read_tool_dict(tool: Mapping[str, Any], position: int) -> tuple[Tool, ...]:
 
 
 def _declared(tool: Mapping[str, Any], where: str) -> tuple[ProtocolName, Mapping[str, Any]]:
-    """The protocol that a tool is written in, and the entry of its `tools`."""
+    """Return the protocol that a tool is written in, and the entry of its `tools`."""
     found = tool_entry(tool)
     if found is None:
         raise UsageError(f"expected a tool with a name, got the keys {', '.join(map(str, tool)) or 'none'} at {where}")

@@ -1,4 +1,6 @@
-"""Plain functions as tools: schema from the signature, words from the docstring, values checked before the call."""
+"""Plain functions as tools: the schema from the signature, descriptions from the docstring, values checked before the
+call.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,14 @@ _ENTRY: Final = re.compile(r"^(\s+)\*{0,2}(\w+)(?:\s*\([^)]*\))?\s*:\s*+(.*)$")
 
 @final
 class FunctionTool(msgspec.Struct, frozen=True):
-    """A tool and the function behind it. `arguments` is a Struct type with a field for each parameter."""
+    """A tool and its function. `arguments` is a Struct type with a field for each parameter."""
 
     tool: Tool
     function: Callable[..., Any]
     arguments: type[msgspec.Struct]
 
     def check(self, call: ToolCall) -> msgspec.Struct:
-        """A call's arguments, as the function takes them.
+        """Return a call's arguments as the function takes them.
 
         Raises:
             UsageError: they do not fit the signature; says which and what was expected.
@@ -45,13 +47,14 @@ class FunctionTool(msgspec.Struct, frozen=True):
 
 
 def tool_of(function: Callable[..., Any]) -> FunctionTool:
-    """The tool that a function is.
+    """Return the tool of a function.
 
     The name is the function's, the description its docstring up to `Args:`, whose entries (Google form) describe the
     parameters. Parameters without annotation take any value; those without default are required.
 
     Raises:
-        UsageError: the signature has `*args`, `**kwargs` or positional-only parameters, or a type that JSON cannot say.
+        UsageError: the signature has `*args`, `**kwargs` or positional-only parameters, or a type that JSON cannot
+            express.
     """
     name = getattr(function, "__name__", "")
     if not name or name == "<lambda>":
@@ -86,12 +89,12 @@ def tool_of(function: Callable[..., Any]) -> FunctionTool:
 
 
 def _description_in(kind: Any) -> str:
-    """The words in `Annotated[int, "how many"]`."""
+    """Return the text in `Annotated[int, "how many"]`."""
     return next((words for words in getattr(kind, "__metadata__", ()) if isinstance(words, str)), "")
 
 
 def _default(value: Any) -> Any:
-    """A default for a Struct field: mutable ones are made anew for each call."""
+    """Return a default for a Struct field. Mutable ones are copied for each call."""
     if isinstance(value, list | dict | set):
         copy = value.copy()
         return msgspec.field(default_factory=lambda: copy.copy())
@@ -99,7 +102,7 @@ def _default(value: Any) -> Any:
 
 
 def _schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:
-    """The JSON schema of an object, without a reference at the top."""
+    """Return the JSON schema of an object, without a reference at the top."""
     (schema,), definitions = msgspec.json.schema_components(  # noqa: TID251
         [arguments], ref_template="#/$defs/{name}", schema_hook=_schema_of_model
     )
@@ -127,7 +130,7 @@ def _convert_model(kind: type, value: Any) -> Any:
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """A docstring in Google form → its words before `Args:`, and the description of each parameter."""
+    """Return the description before `Args:` of a docstring in Google form, and the description of each parameter."""
     found = _ARGS.search(text)
     if found is None:
         return text.strip(), {}

@@ -1,4 +1,4 @@
-"""The keywords of a call → our values. The wrong kind is refused by its name, before anything is sent."""
+"""Read the keywords of a call. A wrong kind is refused by its name, before anything is sent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHOWN: Final = 60
 
 
 def seen(value: object) -> str:
-    """A wrong value in an error: a possible prompt or secret shows only its type."""
+    """Describe a wrong value in an error: a possible prompt or secret shows only its type."""
     if isinstance(value, int) and not -_MOST_TOKENS < value < _MOST_TOKENS:
         return "a number that is too large"
     if value is None or isinstance(value, bool | int | float):
@@ -36,26 +36,26 @@ def seen(value: object) -> str:
 
 
 def wrong(name: str, expected: str, value: object) -> UsageError:
-    """The error for an argument of the wrong kind."""
+    """Return the error for an argument of the wrong kind."""
     return UsageError(f"{name}: expected {expected}, got {seen(value)}")
 
 
 def read_text(name: str, value: object) -> str | None:
-    """A text or None."""
+    """Return a text or None."""
     if value is not None and not isinstance(value, str):
         raise wrong(name, "a string", value)
     return value
 
 
 def read_count(name: str, value: object, *, least: int = 1) -> int:
-    """A whole number of at least `least`."""
+    """Return a whole number of at least `least`."""
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < _MOST_TOKENS:
         raise wrong(name, f"a whole number of at least {least}", value)
     return value
 
 
 def read_seconds(name: str, value: object) -> float | None:
-    """Seconds, more than 0, or None."""
+    """Return seconds, more than 0, or None."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST_SECONDS:
@@ -64,21 +64,21 @@ def read_seconds(name: str, value: object) -> float | None:
 
 
 def read_flag(name: str, value: object) -> bool:
-    """True or False."""
+    """Return True or False."""
     if not isinstance(value, bool):
         raise wrong(name, "True or False", value)
     return value
 
 
 def read_function(name: str, value: object) -> Any:
-    """Something to call, or None."""
+    """Return a callable, or None."""
     if value is not None and not callable(value):
         raise wrong(name, "a function", value)
     return value
 
 
 def read_word(name: str, value: object, known: Sequence[str]) -> str:
-    """One of a few words."""
+    """Return one of a few words."""
     if not isinstance(value, str):
         raise wrong(name, _or(known), value)
     if value not in known:
@@ -91,7 +91,7 @@ def _or(known: Sequence[str]) -> str:
 
 
 def read_targets(value: object) -> str | tuple[str, ...]:
-    """A target's or route's name, or several in the order in which they are tried."""
+    """Return a target's or route's name, or several in the order in which they are tried."""
     if isinstance(value, str):
         if not value.strip():
             raise UsageError("target: expected provider/model or the name of a route, got an empty string")
@@ -107,7 +107,7 @@ def read_targets(value: object) -> str | tuple[str, ...]:
 
 
 def read_tool_choice(value: object, tools: Sequence[Tool]) -> ToolChoice:
-    """The word, or the tool of that name among those that are offered."""
+    """Return the word, or the offered tool of that name."""
     names = [tool.name for tool in tools]
     if isinstance(value, Named):
         value = value.name
@@ -128,7 +128,7 @@ def read_tool_choice(value: object, tools: Sequence[Tool]) -> ToolChoice:
 
 
 def with_system(system: object, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The conversation with instructions before it: they join those that it begins with."""
+    """Return the conversation with instructions before it. They join those that it begins with."""
     text = read_text("system", system)
     if text is None:
         return messages
@@ -142,7 +142,7 @@ def with_system(system: object, messages: tuple[Message, ...]) -> tuple[Message,
 
 
 def read_reasoning(name: str, value: object) -> Reasoning | None:
-    """An effort, a budget in tokens, True for as much as the provider likes, False for none."""
+    """Return an effort, or a budget in tokens. True lets the provider choose; False disables thinking."""
     if value is None:
         return value
     if isinstance(value, Reasoning):
@@ -222,14 +222,14 @@ _FIELDS: Final[Mapping[str, Callable[[str, object], Any]]] = {
 
 
 def read_params(params: object, keywords: Mapping[str, object]) -> Params:
-    """How to answer.
+    """Return the parameters.
 
     Args:
         params: `Params`, or a mapping with its fields, or None.
-        keywords: fields that were given by themselves; None is not given. They win.
+        keywords: fields that were passed one by one; None is not given. They win.
 
     Raises:
-        UsageError: a field that there is not, or of the wrong kind.
+        UsageError: an unknown field, or one of the wrong kind.
     """
     given: dict[str, object] = {}
     if isinstance(params, Params):

@@ -1,5 +1,5 @@
-"""Classes that check their own values, told by their methods (`model_json_schema`, `model_validate`): pydantic's and
-their like. Nothing of them is imported.
+"""Self-validating classes, recognised by their methods (`model_json_schema`, `model_validate`): pydantic's and similar
+ones. None is imported.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _MOST_VALUES: Final = 20_000
 
 
 def is_model(kind: object) -> bool:
-    """Whether it is such a class."""
+    """Return whether it is such a class."""
     return (
         isinstance(kind, type)
         and callable(getattr(kind, "model_json_schema", None))
@@ -22,7 +22,7 @@ def is_model(kind: object) -> bool:
 
 
 def model_schema(kind: Any) -> dict[str, Any]:
-    """The JSON schema of such a class, with what it refers to in its place, so that it can stand inside another one.
+    """Return the JSON schema of such a class, with references written out, so that it can stand inside another one.
 
     Raises:
         UsageError: it has none, or it refers to itself.
@@ -35,7 +35,7 @@ def model_schema(kind: Any) -> dict[str, Any]:
 
 
 def in_place(schema: dict[str, Any], name: str) -> dict[str, Any]:
-    """A schema without references: each definition stands where it was referred to.
+    """Return a schema without references: each definition replaces the references to it.
 
     Raises:
         UsageError: a definition refers to itself, or it is too large.
@@ -68,10 +68,10 @@ def in_place(schema: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def model_value(kind: Any, value: object) -> Any:
-    """A value as such a class has it.
+    """Return a value as an instance of such a class.
 
     Raises:
-        ValueError: it does not fit; says where, and never what stood there.
+        ValueError: it does not fit; says where, and never the value.
     """
     try:
         return kind.model_validate(value)
@@ -80,7 +80,7 @@ def model_value(kind: Any, value: object) -> Any:
 
 
 def problem_of(problem: Exception) -> str:
-    """What did not fit, without the values."""
+    """Describe what did not fit, without the values."""
     errors = getattr(problem, "errors", None)
     if callable(errors):
         try:

@@ -1,7 +1,8 @@
 """`output_type`: the JSON schema of a type, and an answer's text as a value of it.
 
-Dataclasses, TypedDicts, Structs and what msgspec knows besides, pydantic's models, lists of them, unions. What is no
-object is asked for inside one, under `answer`: that is what structured output takes everywhere.
+It may be a dataclass, TypedDict, Struct or another type that msgspec knows, a pydantic model, a list of these, or a
+union. A type that is no object is requested inside one, under `answer`, because structured output takes objects
+everywhere.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ _NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 class NotFitting(Exception):
-    """An answer that is not of the type; the text says why, without the answer's values."""
+    """An answer that is not of the type. The message says why, without the answer's values."""
 
 
 @final
 class OutputType:
-    """A type that an answer is to be of.
+    """The type of an answer.
 
     Attributes:
-        name: how messages call it.
+        name: its name in messages.
         schema: the JSON schema of the whole answer, an object.
 
     Raises:
-        UsageError: JSON cannot say the type.
+        UsageError: JSON cannot express the type.
     """
 
     __slots__ = ("_is_wrapped", "_members", "_read", "name", "schema")
@@ -59,17 +60,17 @@ class OutputType:
         self.schema: dict[str, Json] = _closed(schema)
 
     def response_schema(self) -> ResponseSchema:
-        """As a request asks for it."""
+        """Return the schema in the form of a request."""
         name = _NAME.sub("_", self.name).strip("_")[:60] or "response"
         return ResponseSchema(_json.raw(self.schema), name, strict=True if _is_strict(self.schema) else None)
 
     def words(self) -> str:
-        """The same in words, for models that know no structured output."""
+        """Return the instructions for models without structured output."""
         schema = _json.to_text(self.schema)
         return f"Answer with one JSON object only, and nothing around it. It must fit this JSON schema:\n{schema}"
 
     def value(self, text: str) -> Any:
-        """The value that an answer's text is.
+        """Return the value of an answer's text.
 
         Raises:
             NotFitting: it is not JSON, or not of the type.
@@ -86,8 +87,10 @@ class OutputType:
             raise NotFitting(str(problem)) from None
 
     def _bare(self, found: dict[str, Any]) -> Any:
-        """The value itself without its frame, as a model sends it that was asked in words: where one member of a union
-        has all its keys and takes it, and no other does."""
+        """Return a value that a prompted model sent without its frame.
+
+        It counts if one member of a union has all its keys and takes it, and no other does.
+        """
         fitting = []
         for schema, read in self._members:
             if found.keys() <= schema.get("properties", {}).keys():
@@ -100,7 +103,7 @@ class OutputType:
 
 
 def is_type(kind: object) -> bool:
-    """Whether it is something that a value can be of."""
+    """Return whether values can be of it."""
     if isinstance(kind, type) or get_origin(kind) is not None:
         return kind is not type(None)
     return False
@@ -111,7 +114,7 @@ def _name_of(kind: Any) -> str:
 
 
 def _read(kind: Any, name: str) -> tuple[dict[str, Any], Callable[[Any], Any]]:
-    """The schema of a type, and what makes a value of it."""
+    """Return the schema of a type, and the function that makes a value of it."""
     if is_model(kind):
         return model_schema(kind), lambda value: model_value(kind, value)
     if _holds_model(kind):
@@ -131,7 +134,7 @@ def _read(kind: Any, name: str) -> tuple[dict[str, Any], Callable[[Any], Any]]:
 
 
 def _objects_of(kind: Any, name: str) -> list[tuple[dict[str, Any], Callable[[Any], Any]]]:
-    """Of a union the members whose values are objects."""
+    """Return the members of a union whose values are objects."""
     if get_origin(kind) not in (Union, types.UnionType):
         return []
     members = [_read(one, name) for one in get_args(kind) if one is not type(None)]
@@ -139,7 +142,7 @@ def _objects_of(kind: Any, name: str) -> list[tuple[dict[str, Any], Callable[[An
 
 
 def _is_object(kind: Any) -> bool:
-    """Whether its values are objects, which msgspec cannot tell apart in a union."""
+    """Return whether its values are objects, which msgspec cannot distinguish in a union."""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return kind.__struct_config__.tag is None
     return dataclasses.is_dataclass(kind) or typing.is_typeddict(kind) or get_origin(kind) is dict or kind is dict
@@ -158,7 +161,9 @@ def _read_list(value: Any, read: Callable[[Any], Any]) -> list[Any]:
 
 
 def _union(members: list[tuple[dict[str, Any], Callable[[Any], Any]]]) -> tuple[dict[str, Any], Callable[[Any], Any]]:
-    """Of the members that a value fits, the one with the fewest keys that it does not know; the first of equals."""
+    """Return the union's schema and reader. Of the members that fit, the one with the fewest unknown keys wins, then
+    the first.
+    """
 
     def read(value: Any) -> Any:
         fitting: list[tuple[int, int, Any]] = []
@@ -183,7 +188,7 @@ def _holds_model(kind: Any) -> bool:
 
 
 def _adapted(kind: Any, name: str) -> tuple[dict[str, Any], Callable[[Any], Any]]:
-    """A list or union of models: their own library knows best. It is there, for they are."""
+    """Return the schema and reader of a list or union of models, from their own library."""
     make = getattr(sys.modules.get("pydantic"), "TypeAdapter", None)
     if make is None:
         raise UsageError(f"output_type: {name}: models in lists and unions need pydantic 2")
@@ -205,7 +210,7 @@ def _adapted(kind: Any, name: str) -> tuple[dict[str, Any], Callable[[Any], Any]
 
 
 def _closed(schema: Any) -> Any:
-    """A schema whose objects take no further keys, as structured output demands."""
+    """Return a schema whose objects take no further keys, as structured output demands."""
     if isinstance(schema, list):
         return [_closed(item) for item in schema]
     if not isinstance(schema, dict):
@@ -226,7 +231,7 @@ _STRICT_KEYS: Final = {
 
 
 def _is_strict(schema: Any) -> bool:
-    """Whether a server with strict structured output takes it: every key required, nothing beyond the usual words."""
+    """Return whether strict structured output takes the schema: every key required, only the usual keywords."""
     if not isinstance(schema, dict) or not schema.keys() <= _STRICT_KEYS:
         return False
     properties = schema.get("properties")
@@ -242,7 +247,7 @@ def _is_strict(schema: Any) -> bool:
 
 
 def _json_in(text: str) -> Any:
-    """The JSON value that a text is, or that stands alone in it: in a fence, or with words around it."""
+    """Return the JSON value that a text is, or the only one in it: in a fence, or with words around it."""
     inner = text.strip()
     if inner.startswith(_FENCE) and inner.endswith(_FENCE):
         inner = inner.removesuffix(_FENCE).partition("\n")[2].strip()

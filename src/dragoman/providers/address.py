@@ -1,4 +1,4 @@
-"""What an address of a server is: one rule for where it is configured and where it is dialled."""
+"""Server addresses: one rule for configuring and dialling them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _NO_HOST: Final = re.compile(r"[^\w.:%-]")
 
 
 def split_url(url: str) -> tuple[SplitResult, str] | None:
-    """The parts of an http:// or https:// address, and its host as name servers know it.
+    """Return the parts of an http:// or https:// address, and its host as name servers know it.
 
-    None where it is not one: another scheme, no host, an impossible host, or a port that is no number up to 65535.
+    None if it is not one: another scheme, no host, an impossible host, or a port that is no number up to 65535.
     """
     try:
         parts = urlsplit(url)
@@ -25,7 +25,7 @@ def split_url(url: str) -> tuple[SplitResult, str] | None:
 
 
 def whole_address(word: str) -> str | None:
-    """The address that a word is, or is but for its scheme (`host:port`, with or without a path). None: it is none."""
+    """Return the address of a word, which may lack its scheme (`host:port`, with or without a path), or None."""
     if "://" not in word and not word.partition("/")[0].rpartition(":")[2].isdecimal():
         return None
     whole = word if "://" in word else f"http://{word}"
@@ -33,6 +33,6 @@ def whole_address(word: str) -> str | None:
 
 
 def scheme_hint(word: str) -> str:
-    """The tail of a message that expects an address: `; write http://…` for one without its scheme, else ""."""
+    """Return the end of a message that expects an address: `; write http://…` for one without its scheme, else ""."""
     whole = whole_address(word)
     return "" if whole is None or whole == word or "@" in word else f"; write {whole[:80]}"

@@ -1,7 +1,7 @@
-"""The providers and their models, as data: `catalog.toml` and `models.json` beside this file.
+"""The catalogue of providers and models: `catalog.toml` and `models.json` beside this file.
 
-Nothing is read before it is asked for, and nothing here knows a provider by name. A user's tables lie over the
-catalogue's; a name that the catalogue does not have makes a provider of its own.
+Files are read at first use, and no code knows a provider by name. A user's tables override the catalogue's; a name that
+the catalogue lacks defines a new provider.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ Modality: TypeAlias = Literal["text", "image", "audio", "video", "document"]
 class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A service, or a server on this machine, that answers requests. `catalog.toml` explains the fields.
 
-    `path` "": the protocol's own. `body`, `path` and `query` belong to `protocol`, not to those of `also`.
-    `has_logins`: its own clients log in to it, and send a bearer in place of a key.
-    `known_as`: other names of it, for messages.
-    `start`: the command that starts it, of a server on this machine. `found_first`: where it runs, and nobody named a
-    model, one of its models that takes tools is begun with.
-    `retired`: the day (ISO 8601) on which the vendor closed it; None while it is open.
+    Attributes:
+        path: "": the protocol's own. `body`, `path` and `query` belong to `protocol`, not to those of `also`.
+        has_logins: its own clients log in to it, and send a bearer token in place of a key.
+        known_as: other names of it, for messages.
+        start: the command that starts a server on this machine.
+        found_first: if it runs and no model was named, one of its models that takes tools is the default.
+        retired: the day (ISO 8601) on which the vendor closed it, or None.
     """
 
     name: str
@@ -60,11 +61,11 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def is_complete(self) -> bool:
-        """Whether it has an address that can be asked."""
+        """Whether its address has no placeholder left."""
         return bool(self.base_url) and "{" not in self.base_url
 
     def speaking(self, protocol: ProtocolName) -> Provider:
-        """The same provider in another of its protocols.
+        """Return the same provider in another of its protocols.
 
         Raises:
             ConfigError: it does not offer that protocol.
@@ -83,10 +84,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 @final
 class Model(msgspec.Struct, frozen=True):
-    """What is known of a model; None is "not known", never a guess.
+    """The known facts about a model. None is "not known", never a guess.
 
-    `context` and `max_output` in tokens. Some sources give the longest input as the context. `digest` names the
-    weights, where a server tells.
+    `context` and `max_output` are in tokens; some sources give the longest input as the context. `digest` identifies
+    the weights, if a server reports it.
     """
 
     provider: str
@@ -104,13 +105,13 @@ class Model(msgspec.Struct, frozen=True):
         return f"{self.provider}/{self.id}"
 
     def limits(self) -> ModelLimits:
-        """What a protocol wants to know when it renders a request to this model."""
+        """The facts that a protocol needs to render a request to this model."""
         return ModelLimits(self.context, self.max_output)
 
 
 @final
 class ModelSource(msgspec.Struct, frozen=True):
-    """Where rows of `models.json` come from. `date`: when the source was made, `read`: when it was read (ISO 8601)."""
+    """The source of rows of `models.json`. `date`: when it was made, `read`: when it was read (ISO 8601)."""
 
     name: str
     version: str | None
@@ -122,12 +123,12 @@ class ModelSource(msgspec.Struct, frozen=True):
 
 @final
 class Catalog(msgspec.Struct, frozen=True):
-    """All providers by name, the user's among them. Models are read at the first question about one."""
+    """All providers by name, the user's included. Models are read at the first question about one."""
 
     providers: dict[str, Provider]
 
     def provider(self, name: str) -> Provider:
-        """The provider of that name.
+        """Return the provider of that name.
 
         Raises:
             UsageError: there is none; names the nearest.
@@ -142,7 +143,7 @@ class Catalog(msgspec.Struct, frozen=True):
         return found
 
     def models(self, provider: str) -> tuple[Model, ...]:
-        """The models that the catalogue lists for a provider, by id; local servers have none here.
+        """Return the models that the catalogue lists for a provider, by id; it lists none for local servers.
 
         Raises:
             UsageError: no such provider.
@@ -151,7 +152,7 @@ class Catalog(msgspec.Struct, frozen=True):
         return _models(provider)
 
     def model(self, target: str) -> Model:
-        """What is known of a target's model. New and local models are in no list: everything about them is None.
+        """Return what is known of a target's model. For unlisted models, such as local ones, everything is None.
 
         Raises:
             UsageError: no such provider, or not a target.
@@ -160,7 +161,7 @@ class Catalog(msgspec.Struct, frozen=True):
         return _find(self.models(provider), model_id) or Model(provider, model_id)
 
     def known_model(self, target: str) -> Model:
-        """The listed model of that name.
+        """Return the listed model of that name.
 
         Raises:
             UsageError: the provider or the model is not listed; names the nearest.
@@ -175,11 +176,11 @@ class Catalog(msgspec.Struct, frozen=True):
 
 
 def split_target(target: str) -> tuple[str, str]:
-    """`provider/model` → its two halves; everything after the first "/" is the model.
+    """Return the two halves of `provider/model`; everything after the first "/" is the model.
 
     Raises:
-        UsageError: one of the halves is missing, or the model's name has a segment that means another path to a server
-            which has the name in its URL: "", "." or "..".
+        UsageError: one of the halves is missing, or the model's name has a segment "", "." or "..", which would change
+            the path of a server that has the name in its URL.
     """
     provider, _, model_id = target.partition("/")
     if "://" in target:
@@ -192,7 +193,7 @@ def split_target(target: str) -> tuple[str, str]:
 
 
 def refuse_address(word: str) -> None:
-    """Refuse an address where a provider's name belongs, with or without a scheme. Raises UsageError: it is one."""
+    """Raise UsageError if a provider's name is an address, with or without a scheme."""
     whole = whole_address(word)
     if whole is not None:
         shown, named = ("", "…") if "@" in word or "?" in word else (f" {_clip(word)}", _clip(whole))
@@ -216,10 +217,10 @@ _SHORTEST_PART: Final = 3  # letters
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A tail for a message about an unknown name: `; nearest: a, b`, or "" when nothing is near.
+    """Return the end of a message about an unknown name: `; nearest: a, b`, or "" if nothing is near.
 
     Near is what shares two thirds of its letters with the name, what begins with two thirds of the name, and what
-    holds the name as a part.
+    contains the name.
     """
     import difflib
 
@@ -240,7 +241,7 @@ _FIELDS: Final = (*(name for name in Provider.__struct_fields__ if name != "name
 
 
 def load_catalog(overlay: Mapping[str, Mapping[str, Any]] | None = None) -> Catalog:
-    """The catalogue, with the user's provider tables over it.
+    """Return the catalogue with the user's provider tables over it.
 
     Args:
         overlay: provider name → table, in `catalog.toml`'s form; `region` picks one of `regions`, another `protocol`
@@ -256,12 +257,12 @@ def load_catalog(overlay: Mapping[str, Mapping[str, Any]] | None = None) -> Cata
 
 
 def load_model_sources() -> tuple[ModelSource, ...]:
-    """Where the model list comes from, and how old it is."""
+    """Return the sources of the model list with their dates."""
     return _model_file().sources
 
 
 def _laid_over(name: str, below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """One provider's table with the user's over it; region and protocol become a base URL."""
+    """Return one provider's table with the user's over it; region and protocol become a base URL."""
     if not name or "/" in name:
         raise ConfigError(f"providers.{_clip(name)}: expected a name without '/'")
     known = (*_FIELDS, *_USERS_OWN)
@@ -288,7 +289,7 @@ def _laid_over(name: str, below: Mapping[str, Any], above: Mapping[str, Any]) ->
 def _elsewhere(
     name: str, below: Mapping[str, Any], protocol: object, *, region: object, has_url: bool
 ) -> dict[str, Any]:
-    """What changes when a provider is asked for at another site or in another protocol."""
+    """Return what changes if a provider is used in another region or another protocol."""
     main: object = below.get("protocol")
     sites = below.get("regions", {})
     if region is not None and region not in sites:
@@ -327,7 +328,7 @@ def _provider(name: str, table: Mapping[str, Any]) -> Provider:
 
 
 def _check_url(name: str, url: str, placeholders: Iterable[str]) -> None:
-    """Refuse what is no address, and one with a password in it, which would show in messages."""
+    """Refuse an invalid address, and one with a password in it, which would show in messages."""
     if not url:
         return  # known only when the server runs
     if "@" in url.partition("://")[2].partition("/")[0]:
@@ -386,7 +387,7 @@ def _find(models: Iterable[Model], model_id: str) -> Model | None:
 
 
 def _read(name: str) -> bytes:
-    """A data file of this package."""
+    """Return a data file of this package."""
     from pathlib import Path
 
     return Path(__file__).with_name(name).read_bytes()

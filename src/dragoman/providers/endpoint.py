@@ -1,4 +1,4 @@
-"""A rendered request → what goes over the wire to one provider: address, headers, body. No I/O."""
+"""Address a rendered request to one provider: URL, headers, body. No I/O."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ _AUTH_HEADER: Final[dict[Auth, tuple[str, str]]] = {
 
 @final
 class Outgoing(msgspec.Struct, frozen=True):
-    """A request ready to be sent. `headers` may hold the key and `body` the prompt, so `repr` shows neither.
-    `has_login`: the key is a client's own, which nobody keeps."""
+    """A request ready to be sent. `headers` may contain the key and `body` the prompt, so `repr` shows neither.
+
+    `has_login`: the key is a client's own, which is never kept.
+    """
 
     method: str
     url: str
@@ -66,7 +68,7 @@ def endpoint(provider: Provider, http: HttpRequest, *, model: str, key: str | No
 
 
 def fixed_headers(provider: Provider, key: str | None) -> dict[str, str]:
-    """The headers that every request to a provider has, whatever a client's own say.
+    """Return the headers that every request to a provider has, whatever a client sends.
 
     Raises:
         ConfigError: the key cannot stand in a header.
@@ -77,7 +79,7 @@ def fixed_headers(provider: Provider, key: str | None) -> dict[str, str]:
 
 
 def filled(provider: Provider, variables: Mapping[str, str]) -> Provider:
-    """The provider with the placeholders of its base URLs replaced by the environment `variables` that are set."""
+    """Return the provider with the placeholders of its base URLs replaced by the set environment `variables`."""
 
     def fill(url: str) -> str:
         for name, variable in provider.placeholders.items():
@@ -94,7 +96,9 @@ def filled(provider: Provider, variables: Mapping[str, str]) -> Provider:
 
 @lru_cache(maxsize=1024)
 def _joined(base_url: str, path: str) -> str:
-    """Base URL and path; a segment that ends the one and begins the other stands once (`…/v1` + `/v1/messages`)."""
+    """Join base URL and path. A segment that ends the one and begins the other stands once (`…/v1` +
+    `/v1/messages`).
+    """
     base = base_url.rstrip("/")
     last = base.rpartition("/")[2]
     return base + (path.removeprefix(f"/{last}") if path.startswith(f"/{last}/") else path)
@@ -111,7 +115,7 @@ def _auth(provider: Provider, key: str | None) -> dict[str, str]:
 
 
 def with_fields(body: bytes, provider: Provider) -> bytes:
-    """The body with the fields that every request to this provider carries; the request's own stand."""
+    """Return the body with the fields that every request to this provider carries. The request's own fields win."""
     if not provider.body:
         return body
     asked = _json.decode(body)

@@ -1,4 +1,4 @@
-"""What is wrong with a table of the configuration, in the words of TOML."""
+"""Describe what is wrong with a table of the configuration, in the terms of TOML."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Table: TypeAlias = Mapping[str, Any]
 def wrong_value(
     problem: msgspec.ValidationError, kind: object, where: str, table: Table, read: Callable[[Table], object]
 ) -> ConfigError:
-    """The error for a table that is not of its kind: the path of the key, what was expected, what was seen.
+    """Return the error for a table of the wrong kind: the path of the key, what was expected, what was seen.
 
     Args:
         where: the path of the table.
-        read: what raised the problem.
+        read: the function that raised the problem.
     """
     said, _, place = str(problem).partition(" - at `")
     path = place.removeprefix(_KEY).removeprefix("$").removesuffix("`").replace("[...]", ".*")
@@ -45,8 +45,11 @@ def wrong_value(
 
 
 def _with_names(path: str, table: Table, read: Callable[[Table], object], problem: str) -> str:
-    """The path with the name of the first entry that has the problem in place of each `*`, all that msgspec tells. A
-    path through a list stays as it is."""
+    """Return the path with a name in place of each `*`, msgspec's only information: that of the first entry with the
+    problem.
+
+    A path through a list stays as it is.
+    """
     if "[" in path.rpartition(".*")[0]:
         return path
     shown, steps = "", list[str]()
@@ -76,24 +79,26 @@ def _inner(table: Table, steps: Sequence[str]) -> Table:
 
 
 def _only(table: Table, steps: Sequence[str], name: str) -> Table:
-    """The table with one entry alone at the steps."""
+    """Return the table with a single entry at the steps."""
     return {**table, steps[0]: _only(table[steps[0]], steps[1:], name)} if steps else {name: table[name]}
 
 
 def dotted(key: str) -> str:
-    """A key as it stands in a path: quoted when it is not a bare one."""
+    """Return a key as it stands in a path: quoted if it is not a bare one."""
     key = key[:80]
     return key if key.replace("-", "_").isidentifier() else f'"{key}"'
 
 
 def listed(known: Iterable[str]) -> str:
-    """A tail for a message about a key that is near to none: `; there are: a, b`."""
+    """Return the end of a message about an unknown key: `; there are: a, b`."""
     words = ", ".join(known)
     return f"; there are: {words if len(words) <= _SHOWN else words[:_SHOWN].rpartition(',')[0] + ', …'}"
 
 
 def _found(kind: object, path: str) -> tuple[Any, ...]:
-    """The kinds of value that may stand at a path like `.limits.depth` or `.protocols[0]`, as msgspec tells them."""
+    """Return the kinds of value allowed at a path such as `.limits.depth` or `.protocols[0]`, as msgspec writes
+    them.
+    """
     from msgspec import inspect  # loads what only errors need
 
     found: tuple[Any, ...] = _alternatives(inspect.type_info(kind))
@@ -112,7 +117,7 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
 
 
 def _choices(kinds: Iterable[Any], *, of_keys: bool) -> str:
-    """The words that may stand there, or as a key of the table there."""
+    """Return the words allowed there, or allowed as a key of the table there."""
     if of_keys:
         kinds = [one for each in kinds if hasattr(each, "key_type") for one in _alternatives(each.key_type)]
     words = ", ".join(str(word) for each in kinds for word in getattr(each, "values", ()))

@@ -1,7 +1,7 @@
-"""For tests of programs that use dragoman: a model that says what it is told to, in all five protocols.
+"""Test programs that use dragoman: a scripted model, in all five protocols.
 
-`FakeModel` answers every client inside its `with` block; nothing goes out. `Recording` keeps the answers of real models
-in a folder, and plays them again.
+`FakeModel` answers every client inside its `with` block; no request leaves the process. `Recording` keeps the answers
+of real models in a folder, and replays them.
 """
 
 from dragoman.recording.local_server import Served

@@ -1,7 +1,7 @@
-"""Faults of a wire, by the names of `dragoman.deviations`: what they do to the bytes of an answer, in any protocol.
+"""Wire faults, by the names of `dragoman.deviations`: what they do to the bytes of an answer, in any protocol.
 
-Each changes the frames of an answer that was right (the data of an event stream, a line, a whole body), so that none of
-them knows a protocol by its name: a fault that finds nothing to change cannot be played there.
+Each changes the frames of a correct answer (the data of an event stream, a line, a whole body), so that none of them
+names a protocol. A fault that finds nothing to change cannot be played there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 def play(body: bytes, fault: Fault) -> bytes | None:
-    """A body with the fault in it; None: it has no place for it."""
+    """Return a body with the fault in it, or None if it has no place for it."""
     if fault.value is not None:
         spoiled, found = [], False
         for prefix, data, suffix in _frames(body):
@@ -46,7 +46,7 @@ def play(body: bytes, fault: Fault) -> bytes | None:
 
 
 def _frames(body: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Lines as what stands before their JSON, the JSON, and what ends them."""
+    """Yield lines as the text before their JSON, the JSON, and the line end."""
     for line in body.splitlines(keepends=True):
         text = line.rstrip(b"\r\n")
         prefix = b"data: " if text.startswith(b"data: ") else b""
@@ -54,7 +54,7 @@ def _frames(body: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
 
 
 def _inside(value: Any) -> Iterator[dict[str, Any]]:
-    """All objects of a value."""
+    """Yield all objects of a value."""
     left = [value]
     while left:
         one = left.pop()
@@ -66,7 +66,7 @@ def _inside(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _calls(value: Any) -> Iterator[dict[str, Any]]:
-    """The objects that are calls, in any protocol's words."""
+    """Yield the objects that are calls, in any protocol."""
     for one in _inside(value):
         for key in ("tool_calls", "functionCall", "content_block", "item", "output", "content"):
             inner = one.get(key)
@@ -78,7 +78,7 @@ def _calls(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _named(call: dict[str, Any]) -> dict[str, Any]:
-    """Where a call's name and arguments stand."""
+    """Return the object that contains a call's name and arguments."""
     inner = call.get("function")
     return inner if isinstance(inner, dict) else call
 
@@ -95,7 +95,7 @@ def _without(*keys: str) -> Spoil:
 
 
 def _at_zero(value: Any) -> bool:
-    """Every call at index 0, as servers do that never count them."""
+    """Set every call's index to 0, as servers do that never count them."""
     found = False
     for one in _inside(value):
         calls = one.get("tool_calls")
@@ -142,7 +142,7 @@ def _doubled(value: Any) -> bool:
 
 
 def _as_text(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Calls written as text, as models do that were taught so."""
+    """Write calls as text, as models do that were trained so."""
     out: list[Part] = []
     for part in parts:
         if isinstance(part, ToolCall):
@@ -153,7 +153,7 @@ def _as_text(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def _think(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Thinking written into the text."""
+    """Write thinking into the text."""
     thought = "".join(part.text for part in parts if isinstance(part, Thinking)) or "Hm."
     rest = [part for part in parts if not isinstance(part, Thinking)]
     if rest and isinstance(rest[0], Text):
@@ -203,5 +203,5 @@ FAULTS: Final[Mapping[str, Fault]] = {
 
 
 def needs_call(faults: Iterable[str]) -> bool:
-    """Whether one of them is a fault of a call."""
+    """Return whether one of them is a fault of a call."""
     return any(FAULTS[name].needs_call for name in faults)

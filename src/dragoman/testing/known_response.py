@@ -1,4 +1,4 @@
-"""`KnownResponse`: a response of a transport that is known before it is asked for."""
+"""`KnownResponse`: a transport's response with known content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from dragoman.http.response import TransportFailed
 
 @final
 class KnownResponse:
-    """Its body comes in pieces of so many bytes. `cut`: the words with which it breaks behind them; "" for an end."""
+    """A response whose body comes in pieces of a given size. `cut`: the message with which it breaks off; "" for an
+    end.
+    """
 
     __slots__ = ("_cut", "_pieces", "headers", "status")
 

@@ -1,4 +1,4 @@
-"""`FakeModel`: says what it is told to, to every client inside its `with` block."""
+"""`FakeModel`: a scripted model for every client inside its `with` block."""
 
 from __future__ import annotations
 
@@ -37,20 +37,21 @@ _PIECE: Final = 48  # bytes of an answer that come at once
 
 @final
 class FakeModel:
-    """A model for tests. Inside its `with` block every client asks it, whatever the target; nothing goes out.
+    """A model for tests. Inside its `with` block every client asks it, whatever the target; no request leaves the
+    process.
 
     A turn is a text, `call(…)`, a list of both, `deviation("NAME")`, `cut(…)`, `error(429)`, `delay(0.1)`, or a
-    function that takes the `Request` and gives one of these. Each request gets the next turn; one for which there is
+    function that takes the `Request` and returns one of these. Each request gets the next turn; one for which there is
     none left raises UsageError. A retry is a request too: after `cut(…)`, `error(429)` or `error(500)` it takes the
     next turn, unless the client has `retries=0`. So does the second question for an `output_type`. Embeddings take no
     turn.
 
     Args:
-        turns: what it says, in order.
-        protocol: what it speaks where the target's provider is not known; it speaks that of a known one.
+        turns: the turns in order.
+        protocol: the protocol for targets whose provider is unknown; a known provider keeps its own.
 
     Attributes:
-        requests: what was asked, in order, as `dragoman.Request`; the system prompt is the first message.
+        requests: the requests in order, as `dragoman.Request`; the system prompt is the first message.
 
     Raises:
         UsageError: something is no turn.
@@ -72,7 +73,7 @@ class FakeModel:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        """Clients ask their providers again."""
+        """Let clients ask their providers again."""
         STAND_INS.remove(self)
         for served in self._served:
             served.close()
@@ -82,7 +83,7 @@ class FakeModel:
         return f"FakeModel({len(self._turns)} turns left, {len(self.requests)} requests)"
 
     def serve(self, port: int = 0) -> Served:
-        """A server on this machine that answers all five protocols, for programs that do not use dragoman.
+        """Start a server on this machine that answers all five protocols, for programs that do not use dragoman.
 
         It ends with its own `with` block, with that of the model, or with `close`.
 
@@ -94,7 +95,7 @@ class FakeModel:
         return served
 
     def answer(self, protocol: ProtocolName, path: str, body: bytes) -> Played:
-        """What is sent for a request. Raises WireError: it is no request of the protocol."""
+        """Return the answer to a request. Raises WireError if it is no request of the protocol."""
         if is_embedding(path):
             return play_embeddings(PROTOCOLS[protocol], path, body)
         parsed = PROTOCOLS[protocol].parse_request(body, path=path)
@@ -119,7 +120,7 @@ class FakeModel:
     def chain(
         self, target: str | tuple[str, ...], config: Config, resolve: Callable[[Config], Chain], retries: int
     ) -> Chain:
-        """What answers to a name: the target itself where it is known, but here."""
+        """Return what answers to a name: the target itself if it is known, but here."""
         names = target if isinstance(target, tuple) else (target,)
         try:
             found = resolve(self._open_to(names, config))
@@ -129,7 +130,7 @@ class FakeModel:
         return msgspec.structs.replace(found, targets=here, only_validated=False, order="declared", unusable=())
 
     def _open_to(self, names: tuple[str, ...], config: Config) -> Config:
-        """A configuration in which no key is missing, and in which those names have a provider."""
+        """Return a configuration in which no key is missing, and in which those names have a provider."""
         known = config.catalog.providers
         wanted = {name.partition("/")[0] for name in names if "/" in name}
         added = {name: self._unknown(name) for name in wanted if name and name not in known}
@@ -150,7 +151,7 @@ class FakeModel:
         return _here(Target(table, PROTOCOLS[table.protocol], model or name, table.dialect, UNKNOWN_MODEL))
 
     async def open(self, outgoing: Outgoing, forward: object = None) -> Response:
-        """As a transport does; nothing is forwarded. Raises TransportFailed: it is no request to a model."""
+        """Act as a transport; nothing is forwarded. Raises TransportFailed if it is no request to a model."""
         place, _, rest = outgoing.url.removeprefix(_HOST + "/").partition("/")
         if not outgoing.url.startswith(_HOST) or place not in NAMES:
             raise TransportFailed(Failure("connection", "nothing goes out while a FakeModel answers"))
@@ -165,7 +166,7 @@ class FakeModel:
 
 
 def _here(target: Target) -> Target:
-    """A target whose requests come to the fake model."""
+    """Return a target whose requests come to the fake model."""
     protocol = target.protocol
     provider = msgspec.structs.replace(
         target.provider,

@@ -1,4 +1,4 @@
-"""`Recording`: real answers, kept once in a folder and played again in every later run of a test."""
+"""`Recording`: real answers, kept once in a folder and replayed in every later run of a test."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _MADE_UP: Final = re.compile(r"\b(?:call|toolu|fc|msg|rs|resp)_[A-Za-z0-9]{24}\b
 class Recording:
     """Answers of real models, kept in a folder: inside its `with` block every request is recorded or replayed.
 
-    Where the folder has no recording the requests go out, and each exchange is written there without its keys, in the
-    form that `dragoman record` writes. Where it has one nothing goes out: a request gets the recorded answer to the
-    same request, byte by byte; no key is needed. A request that was not recorded raises UsageError.
+    If the folder has no recording, requests go out, and each exchange is written there without its keys, in the form
+    that `dragoman record` writes. If it has one, no request goes out: a request gets the recorded answer to the same
+    request, byte by byte; no key is needed. A request that was not recorded raises UsageError.
 
     Args:
         folder: where the recording is.
-        mode: "auto" records when the folder has none, or when the variable DRAGOMAN_RECORD is set; "record" and
-            "replay" do just that.
+        mode: "auto" records if the folder has none, or if the variable DRAGOMAN_RECORD is set; "record" and "replay" do
+            just that.
 
     Attributes:
         is_recording: whether requests go out.
@@ -83,10 +83,10 @@ class Recording:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *problem: object) -> None:
-        """Write what was recorded; a test that failed leaves the folder as it was.
+        """Write what was recorded. A failed test leaves the folder as it was.
 
         Raises:
-            UsageError: an answer tells a secret in a way that cannot be taken out of it.
+            UsageError: an answer contains a secret that cannot be removed.
         """
         STAND_INS.remove(self)
         for close in self._servers:
@@ -100,7 +100,7 @@ class Recording:
         return f"Recording({str(self._folder)!r}, {word}, {len(self._kept) or len(self._cases)} exchanges)"
 
     def serve(self, upstream: str | None = None, port: int = 0) -> Served:
-        """A server on this machine that records or replays, for programs that do not use dragoman.
+        """Start a server on this machine that records or replays, for programs that do not use dragoman.
 
         Args:
             upstream: the address of the real server, as `http://127.0.0.1:11434`; needed to record.
@@ -126,14 +126,14 @@ class Recording:
     def chain(
         self, target: str | tuple[str, ...], config: Config, resolve: Callable[[Config], Chain], retries: int
     ) -> Chain:
-        """What answers to a name, as without a recording; to replay no key is needed."""
+        """Return what answers to a name, as without a recording. Replaying needs no key."""
         if self.is_recording:
             return resolve(config)
         keys = {provider: Secret(_NO_KEY) for provider in config.catalog.providers}
         return resolve(msgspec.structs.replace(config, keys={**keys, **config.keys}, unread_keys={}))
 
     async def open(self, outgoing: Outgoing, forward: Callable[[Outgoing], Awaitable[Response]]) -> Response:
-        """As a transport does. Raises UsageError: the request was not recorded."""
+        """Act as a transport. Raises UsageError if the request was not recorded."""
         parts = urlsplit(outgoing.url)
         path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
         if not self.is_recording:
@@ -160,7 +160,7 @@ class Recording:
             write_case(exchange, self._folder, number)
 
     def _replay(self, method: str, path: str, body: bytes) -> Exchange:
-        """The next recorded answer to this request. Raises UsageError: there is none."""
+        """Return the next recorded answer to this request. Raises UsageError if there is none."""
         wanted = _asked(method, self._redactor.path(path), self._redactor.request(body))
         with self._lock:
             for place, case in enumerate(self._cases):
@@ -174,7 +174,7 @@ class Recording:
 
 
 def _asked(method: str, path: str, body: bytes) -> tuple[str, str, str]:
-    """What makes two requests the same: members in any order, ids that are made up numbered as they come."""
+    """Return the identity of a request: members in any order, generated ids numbered as they come."""
     value = _json.decode(body)
     text = body.decode("utf-8", "replace") if isinstance(value, _json.Malformed) else _json.indented(value)
     numbers: dict[str, int] = {}
@@ -196,7 +196,7 @@ class _Played:
 
 @final
 class _Recorded:
-    """A response that is handed on and kept, once, when it has ended or the client has enough."""
+    """A response that is passed on and kept, once, when it has ended or the client has enough."""
 
     __slots__ = ("_asked", "_is_kept", "_keep", "_received", "_response", "headers", "status")
 

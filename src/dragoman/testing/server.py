@@ -29,10 +29,10 @@ _LIST: Final = {
 
 
 def serve(answering: Answering, port: int = 0) -> Served:
-    """A server that answers all five protocols. It lists one model, `fake-model`, and answers to every name.
+    """Start a server that answers all five protocols. It lists one model, `fake-model`, and answers to every name.
 
     Raises:
-        UsageError: the port cannot be had.
+        UsageError: the port is taken.
     """
     return Served(lambda asked: _respond(asked, answering), port)
 

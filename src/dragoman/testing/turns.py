@@ -1,4 +1,4 @@
-"""What a fake model is told to say: texts, calls, and what goes wrong on the way."""
+"""The turns of a fake model: texts, calls, and faults."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Faulty(msgspec.Struct, frozen=True):
 
 @final
 class Delay(msgspec.Struct, frozen=True):
-    """So many seconds pass before the answer."""
+    """A pause in seconds before the answer."""
 
     seconds: float
 
@@ -63,7 +63,7 @@ class Script(msgspec.Struct, frozen=True):
 
 
 def call(name: str, arguments: Mapping[str, Any] | None = None, /, **more: Any) -> ToolCall:
-    """A call of a tool: `call("get_weather", city="Paris")`, or `call("get_weather", {"city": "Paris"})`.
+    """Return a call of a tool: `call("get_weather", city="Paris")`, or `call("get_weather", {"city": "Paris"})`.
 
     Raises:
         UsageError: the name is not a text, the arguments are no mapping, or one of them is not a JSON value.
@@ -79,14 +79,14 @@ def call(name: str, arguments: Mapping[str, Any] | None = None, /, **more: Any) 
 
 
 def thinking(text: str) -> Thinking:
-    """What the model thinks before it answers. Raises UsageError: it is no text."""
+    """Return the model's thinking before it answers. Raises UsageError if it is no text."""
     if not isinstance(text, str):
         raise UsageError(f"thinking: expected a string, got {kind_of(text)}")
     return Thinking(text)
 
 
 def cut(*said: str | Part) -> Cut:
-    """An answer that breaks: these texts and calls begin, and in the last of them the connection is lost.
+    """Return an answer that breaks off: these texts and calls begin, and in the last of them the connection is lost.
 
     Raises:
         UsageError: something is neither a text nor a call.
@@ -95,7 +95,7 @@ def cut(*said: str | Part) -> Cut:
 
 
 def error(status: int, message: str = "", *, retry_after: float | None = None) -> Error:
-    """A refusal of the provider with this HTTP status, from 400 to 599.
+    """Return a refusal of the provider with this HTTP status, from 400 to 599.
 
     Raises:
         UsageError: it is no such status, or the message no text.
@@ -111,7 +111,8 @@ def error(status: int, message: str = "", *, retry_after: float | None = None) -
 
 
 def deviation(name: str) -> Faulty:
-    """A fault of the wire by its name, as `"missing-id"`: alone a turn of its own, in a list that of its neighbours.
+    """Return a wire fault by its name, such as `"missing-id"`. Alone it is a turn; in a list it affects its neighbours.
+
     The page of deviations says which names can be played.
 
     Raises:
@@ -123,14 +124,14 @@ def deviation(name: str) -> Faulty:
 
 
 def delay(seconds: float) -> Delay:
-    """Wait so many seconds before the answer. Raises UsageError: it is no number of seconds."""
+    """Return a pause before the answer. Raises UsageError if it is no number of seconds."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < _LONGEST:
         raise UsageError(f"delay: expected seconds, 0 or more, got {seen(seconds)}")
     return Delay(float(seconds))
 
 
 def script_of(turn: object, where: str) -> Script:
-    """A turn as it is played.
+    """Return a turn as it is played.
 
     Raises:
         UsageError: the value is not a turn.

@@ -1,4 +1,4 @@
-"""A turn of a fake model as the bytes of an answer, in any protocol."""
+"""Encode a turn of a fake model as the bytes of an answer, in any protocol."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Played(msgspec.Struct, frozen=True):
 
 
 def play_turn(protocol: Protocol, parsed: Parsed, script: Script, usage: Usage) -> Played:
-    """A turn as the answer to a request.
+    """Return the answer of a turn to a request.
 
     Raises:
         UsageError: the protocol has no place for a fault that the turn asks for.
@@ -83,7 +83,7 @@ def play_turn(protocol: Protocol, parsed: Parsed, script: Script, usage: Usage) 
 
 
 def _with_ids(script: Script, offered: Sequence[str]) -> tuple[Part, ...]:
-    """The parts of a turn, each call with an id; of a fault alone, those that it needs."""
+    """Return the parts of a turn, each call with an id; for a fault alone, the parts that it needs."""
     parts = script.parts
     if not parts and script.faults:
         if not needs_call(script.faults):
@@ -99,7 +99,7 @@ def _with_ids(script: Script, offered: Sequence[str]) -> tuple[Part, ...]:
 
 
 def _in_pieces(events: Sequence[Event]) -> Iterator[Event]:
-    """Long deltas in several, as models send them."""
+    """Split long deltas, as models send them."""
     for event in events:
         if isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta):
             text = event.text

@@ -1,4 +1,4 @@
-"""The schema of an answer that is either calls of tools or words, made of the tools' own schemas."""
+"""The schema of an answer that is either tool calls or words, built from the tools' own schemas."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _LEFT_OUT: Final = frozenset({"$schema", "$id", *_DEFINITIONS})
 def answer_schema(
     tools: Sequence[Tool], *, may_answer: bool, answer: ResponseSchema | None, most_calls: int | None = None
 ) -> dict[str, Json]:
-    """The schema of the answer.
+    """Return the schema of the answer.
 
-    Its definitions stand at the root, where every server looks for them, and objects are closed, as structured
-    output demands.
+    Its definitions stand at the root, where every server looks for them, and objects are closed, as structured output
+    demands.
 
     Args:
         tools: those that may be called; at least one.
         may_answer: words are allowed in place of calls.
-        answer: what the words must be, when the request asks for structured output by itself.
-        most_calls: as many at most; None: no limit.
+        answer: what the words must be, if the request itself asks for structured output.
+        most_calls: the most calls; None: no limit.
     """
     definitions: dict[str, Json] = {}
     calls = [_call(tool, place, definitions) for place, tool in enumerate(tools)]
@@ -57,7 +57,7 @@ def _object(properties: dict[str, Json]) -> dict[str, Json]:
 
 
 class _Placed:
-    """One schema inside the larger one: its definitions move to the root under names of their own."""
+    """One schema inside the larger one. Its definitions move to the root under their own names."""
 
     __slots__ = ("_definitions", "_is_recursive", "_known", "_prefix", "_schema")
 
@@ -72,7 +72,7 @@ class _Placed:
             self._known |= inner if isinstance(inner, dict) else {}
 
     def root(self) -> dict[str, Json]:
-        """The schema; its definitions are among the others."""
+        """Return the schema; its definitions are among the others."""
         for name, inner in self._known.items():
             self._definitions[f"{self._prefix}_{name}"] = self._place(inner)
         placed: dict[str, Json] = self._place(self._schema)
@@ -108,7 +108,7 @@ class _Placed:
         return out
 
     def _reference(self, reference: str) -> str:
-        """Where a reference points now; "" when nobody can tell: then anything is allowed there."""
+        """Return where a reference points now; "" if that cannot be told: then anything is allowed there."""
         if reference == "#":
             self._is_recursive = True
             return f"#/$defs/{self._prefix}"

@@ -1,9 +1,9 @@
 """The system text that describes the tools and the form of a call, where no field for tools can be sent.
 
-Which words do was measured on real models: docs/reference/ways.md. What is said of results, for one, makes small
-models write results. And what small models do not understand they repeat, so nothing in these words is a call when it
-is repeated: the form and the example name tools that are not offered, and a tool's description stands before its name,
-where no call has it.
+The wording was measured on real models: docs/reference/ways.md. Describing results, for example, makes small models
+write results. Small models repeat what they do not understand, so nothing in this text is a call when it is repeated:
+the form and the example name tools that are not offered, and a tool's description stands before its name, where no call
+has it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _EXAMPLE: Final = "open_door"
 
 
 def system_words(request: Request, tools: Sequence[Tool], way: ToolMode) -> str:
-    """The text for a request that offers these tools. Each tool is a JSON object on a line of its own."""
+    """Return the text for a request that offers these tools. Each tool is a JSON object on a line of its own."""
     may_answer = request.tool_choice == "auto"
     lines = [
         _MAY_CALL[way] if may_answer else _MUST_CALL[way],
@@ -80,7 +80,7 @@ def _call(way: ToolMode, name: str, arguments: str) -> str:
 
 
 def _unoffered(name: str, tools: Iterable[Tool]) -> str:
-    """A name that is no tool's, nor would be when it is cleaned (`dragoman.stages.tool_names`)."""
+    """Return a name that no tool has, not even after it is cleaned (`dragoman.stages.tool_names`)."""
     while any(name in tool.name for tool in tools):
         name += "_"
     return name

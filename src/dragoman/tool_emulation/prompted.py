@@ -1,8 +1,9 @@
-"""Calls that a model was told to write as text, where its server has no field for them (`dragoman.tool_emulation`).
+"""Read calls that a model was told to write as text, because its server has no field for them
+(`dragoman.tool_emulation`).
 
-Some models cannot write the form that they are asked for: coder models of the Qwen family never learned their own
-vocabulary's `<tool_call>`, and put the call into a fence, or nothing around it. So what is read of an answer in
-`native`, where nothing was said about a form, is read here too; only that is a deviation.
+Some models cannot write the requested form: coder models of the Qwen family never learned `<tool_call>` of their own
+vocabulary, and put the call into a fence, or nothing around it. So every form that is read in `native`, where no form
+was requested, is read here too; it only counts as a deviation.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _ASKED = hermes.FAMILY
 
 
 class Prompted:
-    """Reads the form that was asked for, which is no deviation, and the others. A `dragoman.protocol.Stage`.
+    """Reads the requested form, which is no deviation, and the others. A `dragoman.protocol.Stage`.
 
     `lenient` False: that form alone.
     """

@@ -1,4 +1,4 @@
-"""A request with tools → the same one without: a system text, a schema for the answer, calls and results as text."""
+"""Turn a request with tools into one without: a system text, a schema for the answer, calls and results as text."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _NATIVE_KEYS: Final = frozenset(
 
 
 def reading_mode(request: Request, way: ToolMode) -> ToolMode:
-    """The way in which the answer to a request is read: native when it offers no tool that could be called."""
+    """Return how the answer to a request is read: native if it offers no callable tool."""
     if way == "native" or request.tool_choice == "none":
         return "native"
     return way if any(_is_sayable(tool) for tool in request.tools) else "native"
 
 
 def ask(request: Request, way: ToolMode) -> tuple[Request, tuple[Deviation, ...]]:
-    """The request in that way, and what could not be said in it. `native` changes nothing."""
+    """Return the request in that way, and what it cannot express. `native` changes nothing."""
     if way == "native":
         return request, ()
     has_turns = any(isinstance(part, ToolCall | ToolResult) for message in request.messages for part in message.parts)
@@ -86,7 +86,7 @@ def ask(request: Request, way: ToolMode) -> tuple[Request, tuple[Deviation, ...]
 
 
 def without_tools(request: Request) -> Request:
-    """The request without its tools; earlier calls and results are text."""
+    """Return the request without its tools; earlier calls and results become text."""
     return ask(msgspec.structs.replace(request, tool_choice="none"), "prompted")[0]
 
 
@@ -109,7 +109,7 @@ _NO_CALLS: Final = "Earlier messages show calls of tools and their results. No t
 
 
 def _with_words(messages: tuple[Message, ...], words: str) -> tuple[Message, ...]:
-    """The words stand behind the conversation's own system text, in the same message: many templates take only one."""
+    """Append the words to the conversation's own system text, in the same message: many templates take only one."""
     if not words:
         return messages
     first = messages[0] if messages else None
@@ -123,7 +123,7 @@ def _with_words(messages: tuple[Message, ...], words: str) -> tuple[Message, ...
 
 
 def _rewritten(messages: Sequence[Message], way: ToolMode, lost: list[Deviation]) -> tuple[Message, ...]:
-    """The conversation with calls and results as text. What follows a result in the user's turn joins its message."""
+    """Return the conversation with calls and results as text. A user's words behind a result join its message."""
     out: list[Message] = []
     places: dict[str, int] = {}  # by call, its place in its turn
     was_results = False
@@ -150,7 +150,7 @@ def _merged(first: Message, second: Message) -> Message:
 
 
 def _called(parts: Sequence[Part], way: ToolMode) -> tuple[Part, ...]:
-    """An assistant's turn: its calls as text of the form that is asked for."""
+    """Return an assistant's turn with its calls as text of the requested form."""
     out: list[Part] = []
     calls: list[str] = []
     for part in (*parts, None):
@@ -178,7 +178,7 @@ def _call_text(call: ToolCall) -> str:
 def _results(
     parts: Sequence[Part], places: Mapping[str, int], *, where: str, lost: list[Deviation]
 ) -> tuple[Part, ...]:
-    """Results, in the order of their calls, and what else stands in the message, behind them."""
+    """Return results in the order of their calls, and the message's other parts behind them."""
     out: list[Part] = []
     others = [part for part in parts if not isinstance(part, ToolResult)]
     results = [(place, part) for place, part in enumerate(parts) if isinstance(part, ToolResult)]
@@ -198,12 +198,12 @@ def _results(
 
 
 def _closed_in(text: str, tag: str) -> str:
-    """JSON text in which the closing tag cannot stand: a slash may be escaped."""
+    """Return JSON text that cannot contain the closing tag: a slash may be escaped."""
     return text.replace(f"</{tag}>", f"<\\/{tag}>")
 
 
 def _joined(parts: Iterable[Part], between: str) -> tuple[Part, ...]:
-    """Parts with neighbouring texts made one, unless one of them has fields of its own."""
+    """Join neighbouring texts, unless one of them has fields of its own."""
     out: list[Part] = []
     for part in parts:
         last = out[-1] if out else None

@@ -1,4 +1,4 @@
-"""An answer as one JSON object of calls or words becomes the events that a native answer has.
+"""Turn an answer that is one JSON object of calls or words into the events of a native answer.
 
 Arguments and words stream as they come. Text of another form passes as text; a call that cannot be read fails.
 """
@@ -41,7 +41,7 @@ _NO_CALL: Final = "it is not of the form that was asked for"
 
 
 class _Part:
-    """A text part that is read."""
+    """A text part being read."""
 
     __slots__ = ("answer", "has_said", "index", "is_spoilt", "reader", "space", "start")
 
@@ -56,7 +56,7 @@ class _Part:
 
 
 class _Call:
-    """A call that is open."""
+    """An open call."""
 
     __slots__ = ("id", "index", "name", "text")
 
@@ -142,7 +142,7 @@ class Structured:
             self._say(part, rest)
 
     def _give_back(self, part: _Part) -> None:
-        """Text of another form: it passes as it came."""
+        """Pass text of another form unchanged."""
         part.reader = None
         part.answer.cursor.rewind()
         self._open(part)
@@ -166,7 +166,7 @@ class Structured:
             self._close_call(self._call, said)
 
     def _say(self, part: _Part, text: str) -> None:
-        """Text that is not of the form, or stands behind it."""
+        """Pass text that is not of the form, or stands behind it."""
         if part.is_spoilt:
             return
         if part.index < 0:

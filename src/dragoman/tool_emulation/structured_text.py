@@ -1,5 +1,4 @@
-"""The text of an answer that was asked for as one JSON object of calls or words (`dragoman.tool_emulation`), read
-live."""
+"""Read the text of an answer that was requested as one JSON object of calls or words, live."""
 
 from __future__ import annotations
 
@@ -35,9 +34,9 @@ class AnswerText:
     """The text of one part. `read` is a generator over its cursor.
 
     Attributes:
-        is_ours: it has shown that it is of the form that was asked for.
-        is_in_calls: the list of calls is read.
-        oddities: what of it was not.
+        is_ours: it is known to be of the requested form.
+        is_in_calls: the list of calls is being read.
+        oddities: what of it was not of the form.
     """
 
     __slots__ = ("cursor", "is_in_calls", "is_ours", "oddities")
@@ -50,7 +49,7 @@ class AnswerText:
         self.oddities: list[str] = []
 
     def read(self) -> Generator[Said, None, None]:
-        """Words and calls, as they come. Raises `NotACall` where the text leaves the form."""
+        """Yield words and calls as they come. Raises `NotACall` if the text leaves the form."""
         cursor = self.cursor
         yield from cursor.space()
         fenced = yield from cursor.take("```json", "```")
@@ -81,7 +80,7 @@ class AnswerText:
             yield from cursor.closing("```")
 
     def _key(self) -> Generator[Said, None, str]:
-        """A key and its colon."""
+        """Read a key and its colon."""
         cursor = self.cursor
         yield from cursor.expect('"')
         key = yield from cursor.word(_KEY, _KEY_LIMIT)
@@ -92,7 +91,7 @@ class AnswerText:
         return key
 
     def _keep(self) -> None:
-        """It is of the form: nothing read so far is text."""
+        """Record that the text is of the form, so that nothing read so far is passed as text."""
         self.is_ours = True
         self.cursor.unmark()
 
@@ -115,7 +114,7 @@ class AnswerText:
                 return
 
     def _call(self) -> Generator[Said, None, None]:
-        """One call, from behind its brace on: live once its name is known."""
+        """Read one call, from behind its brace on; it is live once its name is known."""
         cursor = self.cursor
         name, held, is_open, unread, problem = "", "", False, "", ""
         while True:
@@ -174,7 +173,7 @@ class AnswerText:
             yield Prose(said.text) if isinstance(said, Piece) else said
 
     def _string(self) -> Generator[Said, None, None]:
-        """The rest of a string, without its escapes."""
+        """Read the rest of a string, without its escapes."""
         cursor = self.cursor
         while True:
             rest = cursor.rest()

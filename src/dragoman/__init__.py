@@ -1,4 +1,4 @@
-"""dragoman stands between programs that call tools through a language model and every model that can be had."""
+"""dragoman lets any tool-calling program use any language model."""
 
 from __future__ import annotations
 
@@ -101,7 +101,9 @@ _SHARED = frozenset({"embed", "reply", "run", "run_stream", "stream"})
 
 
 def __getattr__(name: str) -> object:
-    """What reads bytes, and the client with its HTTP library, are loaded at their first use: importing costs little."""
+    """Import decoders and clients, with their HTTP library, at their first use, so that importing dragoman costs
+    little.
+    """
     if name == "decode":
         from dragoman.decoding import decode
 

@@ -1,7 +1,7 @@
-"""The only caller of the JSON library.
+"""JSON: the only caller of the JSON library.
 
-`decode` never raises: what cannot be read comes back as `Malformed`. Two readers stand behind it, a strict and
-fast one for the hot path (`typed_decoder`) and a lenient one for what the strict one refuses (`decode_lenient`).
+`decode` never raises: text that cannot be read becomes `Malformed`. Behind it stand two readers: a strict, fast one for
+the hot path (`typed_decoder`), and a lenient one for what the strict one refuses (`decode_lenient`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Json = Any
 
 @final
 class Malformed(msgspec.Struct, frozen=True, gc=False):
-    """Text that is not the JSON that was expected; `problem` says why in the library's words, without the value."""
+    """Text that is not the expected JSON; `problem` says why in the library's words, without the value."""
 
     problem: str
 
@@ -52,8 +52,10 @@ _decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class LenientNumber(float):
-    """A number with a fraction or an exponent, or what stands for one, and the text that it had. `encode` writes that:
-    no digit is lost, and what is no JSON stays none. `1e999`, to readers an `Infinity`, becomes `NaN`."""
+    """A number with a fraction or an exponent, or a word such as NaN, with its original text, which `encode` writes.
+
+    No digit is lost, and what is no JSON stays none. `1e999`, which readers take for `Infinity`, becomes `NaN`.
+    """
 
     __slots__ = ("text",)
 
@@ -105,7 +107,7 @@ def decode(data: bytes | str | Raw) -> Json | Malformed:
 
 
 def is_json(data: bytes | str) -> bool:
-    """Whether this is one JSON value. A quarter of the cost of `decode`; bad UTF-8 in strings goes unnoticed."""
+    """Return whether this is one JSON value. A quarter of the cost of `decode`; bad UTF-8 in strings goes unnoticed."""
     try:
         _skim(data)
     except _UNREADABLE:
@@ -114,7 +116,7 @@ def is_json(data: bytes | str) -> bool:
 
 
 def typed_decoder(kind: type[T]) -> Callable[[bytes | str | Raw], T | Malformed]:
-    """A decoder of one Struct; its result is `Malformed` when the text is not JSON or does not fit the Struct."""
+    """Return a decoder of one Struct. Its result is `Malformed` if the text is not JSON or does not fit the Struct."""
     run = msgspec.json.Decoder(kind).decode
 
     def decode_typed(data: bytes | str | Raw) -> T | Malformed:
@@ -127,7 +129,9 @@ def typed_decoder(kind: type[T]) -> Callable[[bytes | str | Raw], T | Malformed]
 
 
 def fields_decoder(kind: type[S]) -> Callable[[bytes], tuple[S, dict[str, Raw]] | Malformed]:
-    """A decoder of some fields of an object, as a Struct, and all as their JSON texts. A short one is read twice."""
+    """Return a decoder of some fields of an object, as a Struct, and of all as their JSON texts. A short object is read
+    twice.
+    """
     names = frozenset([field.encode_name for field in msgspec.structs.fields(kind)])
     run = msgspec.json.Decoder(kind).decode
 
@@ -143,7 +147,7 @@ def fields_decoder(kind: type[S]) -> Callable[[bytes], tuple[S, dict[str, Raw]] 
 
 
 def lines_decoder(kind: type[T]) -> Callable[..., list[T] | None]:
-    """A decoder of many Structs at once, one from each line; None when any is not JSON or does not fit.
+    """Return a decoder of many Structs at once, one from each line; None if any is not JSON or does not fit.
 
     Each line begins with `{` and ends with `}`: two broken ones never make a whole one. `joined`: the same as one text.
     """
@@ -166,8 +170,8 @@ def lines_decoder(kind: type[T]) -> Callable[..., list[T] | None]:
 def decode_lenient(data: bytes) -> Json | Malformed:
     """Decode what servers send by mistake: bad UTF-8, raw control characters in strings, lone surrogates.
 
-    Not an object with a key twice and two values, for readers differ in which counts. NaN and Infinity are read as
-    `LenientNumber`: encoded they are words again, and every JSON reader refuses them.
+    An object that has a key twice with two values is refused, because readers differ in which counts. NaN and Infinity
+    become `LenientNumber`: encoded they are words again, and every JSON reader refuses them.
     """
     if data[:1] not in _FIRST:  # most of what is no JSON, for a tenth of the time
         return _NO_VALUE
@@ -189,12 +193,14 @@ def decode_object(text: str) -> dict[str, Json] | Malformed:
 
 
 def indented(value: Json, *, is_sorted: bool = True) -> str:
-    """The value over several lines, its keys sorted: equal for equal values. Raises as msgspec for what is no JSON."""
+    """Return the value over several lines, its keys sorted: equal for equal values. Raises as msgspec for what is no
+    JSON.
+    """
     return msgspec.json.format(msgspec.json.encode(value, order="sorted" if is_sorted else None), indent=1).decode()
 
 
 def is_object(text: str) -> bool:
-    """Whether `decode_object` reads a text. A short one costs a fraction of it."""
+    """Return whether `decode_object` reads a text. A short one costs a fraction of it."""
     if len(text) < _LONGEST_NUMBER:
         try:
             _decode_fields(text)
@@ -206,8 +212,11 @@ def is_object(text: str) -> bool:
 
 
 def repeats_key(text: str) -> bool:
-    """Whether an object in a JSON text, at any depth, has a key twice with different values: readers differ in which
-    of the two counts (RFC 8259, section 4). Every member is looked at; `codec.repeated_keys` looks cheaper first."""
+    """Return whether an object in a JSON text, at any depth, has a key twice with different values.
+
+    Readers differ in which of the two counts (RFC 8259, section 4). Every member is looked at; `codec.repeated_keys`
+    has a cheaper first look.
+    """
     try:
         _told_once.decode(text)
     except _UNREADABLE as problem:
@@ -216,8 +225,11 @@ def repeats_key(text: str) -> bool:
 
 
 def is_written_of(value: Json, text: bytes) -> bool:
-    """Whether a JSON text is what is written of the value that was read from it, white space aside: then no object in
-    it has a key twice. Of a text that is written otherwise (escapes, forms of numbers) nothing is known."""
+    """Return whether a JSON text equals what is written of its value, white space aside. Then no object has a key
+    twice.
+
+    False says nothing about a text that is written otherwise (escapes, forms of numbers).
+    """
     try:
         written = _encode(value)
     except (RecursionError, UnicodeEncodeError):
@@ -231,14 +243,14 @@ class Number(str):
     __slots__ = ()
 
     def is_integer(self) -> bool:
-        """Whether it has no fraction (5.0 has none)."""
+        """Return whether it has no fraction (5.0 has none)."""
         try:
             return "e" not in self.lower() and ("." not in self or not self.partition(".")[2].strip("0"))
         except ValueError:
             return False
 
     def equals(self, other: float) -> bool:
-        """Whether it is this number."""
+        """Return whether it is this number."""
         return bool(_decode_any(str(self)) == other)
 
 
@@ -246,7 +258,7 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+
 
 
 def read_number(text: str) -> Number | None:
-    """The text as a number, if it is one in JSON."""
+    """Return the text as a number if it is one in JSON, else None."""
     return Number(text) if _NUMBER.fullmatch(text) else None
 
 
@@ -265,7 +277,7 @@ def decode_exact(text: str) -> Json | Malformed:
 
 
 def encode_exact(value: Json, quote: Callable[[str], str] | None = None) -> str:
-    """Encode what `decode_exact` or `decode_lenient` gave, or any other JSON value. `quote`: writes a text."""
+    """Encode a result of `decode_exact` or `decode_lenient`, or any other JSON value. `quote`: encodes a text."""
     quote = quote or _quoted
     if isinstance(value, Number):
         return str(value)
@@ -290,8 +302,8 @@ def split_values(text: str, problem: str) -> list[str] | Malformed:
     """Split concatenated JSON values (`{..}{..}`, white space between) into their texts, none lost.
 
     Args:
-        problem: why `decode_lenient` refused the text. Where it is not that more follows, the first value is no JSON:
-            it is not read again.
+        problem: why `decode_lenient` refused the text. If it is not that more follows, the first value is no JSON and
+            is not read again.
     """
     if not problem.startswith(_MORE_FOLLOWS):
         return Malformed(problem)
@@ -313,10 +325,9 @@ def split_values(text: str, problem: str) -> list[str] | Malformed:
 
 
 def encode(value: object) -> bytes:
-    """Encode Python values, Structs and `Raw` as JSON on one line, compact but for what a `Raw` holds. Lone surrogates
-    become U+FFFD.
+    """Encode Python values, Structs and `Raw` as JSON on one line, compact but for a `Raw`'s own white space.
 
-    A frame of a stream is one line: what goes through here can break none.
+    Lone surrogates become U+FFFD. A frame of a stream is one line: nothing encoded here can break it.
     """
     try:
         return _on_one_line(_encode_ordered(value))
@@ -325,8 +336,7 @@ def encode(value: object) -> bytes:
 
 
 def _on_one_line(data: bytes) -> bytes:
-    """JSON with every character escaped that ends a line somewhere. A bare line end stands between values only, where
-    a `Raw` had it."""
+    """Escape every character that ends a line somewhere. A bare line end stands between values only, inside a `Raw`."""
     if _LF in data or _CR in data:
         data = data.replace(b"\n", b" ").replace(b"\r", b" ")
     if not data.isascii():
@@ -337,7 +347,7 @@ def _on_one_line(data: bytes) -> bytes:
 
 
 def _whole_characters(value: object) -> object:
-    """The value with U+FFFD in place of every half surrogate pair; `Raw` in it stays."""
+    """Return the value with U+FFFD in place of every lone surrogate; a `Raw` in it stays."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, msgspec.Struct):
@@ -362,7 +372,7 @@ def to_text(value: object) -> str:
 
 
 def to_lenient_text(value: Json) -> str:
-    """Encode what `decode_lenient` gave. NaN and Infinity stay words, so that who reads the text as JSON refuses it."""
+    """Encode a result of `decode_lenient`. NaN and Infinity stay words, so that a JSON reader refuses the text."""
     try:
         return encode_exact(value, json.dumps)
     except RecursionError:
@@ -370,12 +380,12 @@ def to_lenient_text(value: Json) -> str:
 
 
 def raw(value: object) -> Raw:
-    """The encoded value as `Raw`, to be embedded as it is."""
+    """Return the encoded value as `Raw`, to be embedded as it is."""
     return Raw(encode(value))
 
 
 def embed(text: str) -> Raw:
-    """JSON text as `Raw`, on one line, to be embedded as it is. Lone surrogates become U+FFFD."""
+    """Return JSON text as `Raw`, on one line, to be embedded as it is. Lone surrogates become U+FFFD."""
     line = text.replace("\n", " ").replace("\r", " ") if "\n" in text or "\r" in text else text
     try:
         data = line.encode()
@@ -385,7 +395,7 @@ def embed(text: str) -> Raw:
 
 
 def compact(value: bytes | Raw) -> Raw:
-    """JSON text copied out of its frame, without white space between its values; numbers keep their form."""
+    """Copy JSON text out of its frame, without white space between its values; numbers keep their form."""
     data = bytes(value)
     if data.isalnum():  # a whole number, or a word
         return Raw(data)
@@ -393,7 +403,7 @@ def compact(value: bytes | Raw) -> Raw:
 
 
 def without_spaces(data: bytes) -> bytes:
-    """JSON text without white space between its values; as it is where it is nested too deeply."""
+    """Return JSON text without white space between its values; unchanged if it is nested too deeply."""
     try:
         return msgspec.json.format(data, indent=-1)
     except _UNREADABLE:
@@ -401,12 +411,12 @@ def without_spaces(data: bytes) -> bytes:
 
 
 def raw_text(value: Raw) -> str:
-    """The JSON text of a `Raw`, copied out of its frame; "" when unset. Bad UTF-8 becomes U+FFFD."""
+    """Return the JSON text of a `Raw`, copied out of its frame; "" if unset. Bad UTF-8 becomes U+FFFD."""
     return bytes(value).decode("utf-8", "replace")
 
 
 def has_whole_characters(text: str) -> bool:
-    """Whether a text can be written out: half surrogate pairs cannot."""
+    """Return whether a text has no lone surrogate, and so can be encoded."""
     if not text.isascii():
         try:
             text.encode()  # four times as fast as a search
@@ -416,7 +426,7 @@ def has_whole_characters(text: str) -> bool:
 
 
 def whole_characters(text: str) -> str:
-    """Text with U+FFFD in place of every half surrogate pair, which could not be written out."""
+    """Return the text with U+FFFD in place of every lone surrogate, which could not be encoded."""
     return text if text.isascii() or has_whole_characters(text) else _HALF_PAIR.sub("\ufffd", text)
 
 
@@ -427,6 +437,8 @@ def _json_type(value: Json) -> str:
 
 
 def _say(problem: Exception) -> str:
-    """One clipped line; msgspec names paths and kinds, never values, and Python a setting for the digits of numbers."""
+    """Return one clipped line. msgspec names paths and kinds, never values, and Python a setting for the digits of
+    numbers.
+    """
     told = str(problem).splitlines()[0][:160] if str(problem) else type(problem).__name__
     return "a number has too many digits" if told.startswith("Exceeds the limit") else told

@@ -1,4 +1,4 @@
-"""How much one answer may hold: `AnswerBounds`. Everything that a provider's words make grow ends at one of these."""
+"""The bounds of one answer: `AnswerBounds`. Everything that a provider can make grow ends at one of these."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _MIB: Final = 1024 * 1024
 
 @final
 class AnswerBounds(msgspec.Struct, frozen=True, gc=False):
-    """Bounds of one answer. Sizes in bytes. An answer that breaks one fails with the setting's name.
+    """Bounds of one answer. Sizes in bytes. An answer that exceeds one fails with the setting's name.
 
     Attributes:
         parts: parts and calls; a long answer of an agent has some dozens.
         calls: calls among them.
         arguments: characters of one call's arguments.
-        frame: of one frame, or of a whole JSON body; a picture is one frame.
-        answer: in all, unpacked, and so of all its text: half a million chunks.
-        whole: of an answer that is held to be given in one piece.
-        apart: of a frame, or a call that is read as a whole, beyond which a thread reads.
+        frame: one frame, or a whole JSON body; a picture is one frame.
+        answer: the whole answer, decompressed, and so all its text: half a million chunks.
+        whole: an answer that is held until it is complete.
+        apart: a frame, or a call that is read as a whole, above which a thread reads it.
         frame_values: JSON values of a frame that is larger than 256 KiB, an empty list or object for two; log
-            probabilities of a whole answer have 200 a token.
+            probabilities of a whole answer have 200 per token.
     """
 
     parts: int = 4_096
@@ -35,7 +35,7 @@ class AnswerBounds(msgspec.Struct, frozen=True, gc=False):
     frame_values: int = 1_000_000
 
     def overrun(self, *, parts: int, calls: int) -> str:
-        """What an answer of so many parts, and of so many calls among them, breaks, in words; "" for nothing."""
+        """Describe the bound that an answer of so many parts and calls exceeds; "" if none."""
         if parts > self.parts:
             return exceeded(f"a response of at most {self.parts} parts", "parts", f"{parts} or more")
         if calls > self.calls:
@@ -47,5 +47,5 @@ USUAL_BOUNDS: Final = AnswerBounds()
 
 
 def exceeded(what: str, setting: str, seen: str) -> str:
-    """The words for an answer that breaks a bound: what was expected, which setting says so, what was seen."""
+    """Return the message for an answer that exceeds a bound: what was expected, which setting, what was seen."""
     return f"expected {what} (setting server.limits.{setting}), got {seen}"

@@ -1,4 +1,4 @@
-"""`dragoman.decode`: a whole response body → a `Reply`, without a network."""
+"""`dragoman.decode`: decode a whole response body into a `Reply`, without a network."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def decode(
     dialect: Dialect = PLAIN,
     strict: Strictness = False,
 ) -> Reply:
-    """Decode the body of a response, streamed or whole (told from its bytes).
+    """Decode the body of a response, streamed or whole (its bytes tell which).
 
     Args:
         body: the raw bytes.
-        protocol: one of the five names; None: told from the body's first frames.
-        tools: those that the request had offered.
+        protocol: one of the five names; None: detected from the body's first frames.
+        tools: those that the request offered.
         request: the body of the request, in the same protocol: its tools count as offered, and what it asked for is no
             deviation.
         status: the HTTP status; from 400 on the body is read as an error.
@@ -41,7 +41,7 @@ def decode(
 
     Raises:
         UsageError: no such protocol, none is named and the body does not tell it, or a tool or the request cannot be
-            read. What else the body holds never raises: see `Reply.error`.
+            read. Nothing else in the body ever raises: see `Reply.error`.
     """
     _check(body, protocol, status=status, dialect=dialect, strict=strict)
     chosen = PROTOCOLS[protocol or _told_by(body)]
@@ -82,7 +82,7 @@ def _check(body: object, protocol: object, *, status: object, dialect: object, s
 
 
 def _told_by(body: bytes) -> ProtocolName:
-    """Raises UsageError for a body that does not tell its protocol."""
+    """Detect a body's protocol. Raises UsageError if the body does not tell it."""
     from dragoman.protocols.recognize import recognize
 
     found = recognize(bytes(body))
@@ -103,9 +103,9 @@ def _request_body(request: object) -> bytes:
 
 
 def read_request(body: bytes, protocol: Protocol) -> tuple[tuple[Tool, ...], Expectation]:
-    """What the request of a recorded response offered, and what else it asked for.
+    """Return what the request of a recorded response offered, and what else it asked for.
 
-    A body whose path names the model may be without one.
+    A body whose path names the model may lack it.
 
     Raises:
         UsageError: it is no request of the protocol.

@@ -102,7 +102,9 @@ SEEN_LIMIT: Final = 200
 
 
 def part_path(at: tuple[int, ...]) -> str:
-    """Where a part of a request stands, `messages[2].parts[0]`: the numbers of its message, of itself, and so on."""
+    """Return where a part of a request stands, `messages[2].parts[0]`: the numbers of its message, of itself, and so
+    on.
+    """
     if len(at) == 2:  # as nearly all do, by the thousand where ids repeat
         return f"messages[{at[0]}].parts[{at[1]}]"
     message, *parts = at
@@ -110,7 +112,7 @@ def part_path(at: tuple[int, ...]) -> str:
 
 
 def clip(seen: object) -> str:
-    """What was seen, as text of at most 200 bytes; half surrogate pairs become question marks."""
+    """Return a seen value as text of at most 200 bytes; lone surrogates become question marks."""
     text = seen if isinstance(seen, str) else repr(seen)
     data = text.encode("utf-8", "replace")
     return data.decode() if len(data) <= SEEN_LIMIT else data[: SEEN_LIMIT - 3].decode("utf-8", "ignore") + "…"

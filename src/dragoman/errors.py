@@ -25,7 +25,7 @@ from dragoman.types import NO_USAGE, Message, Usage
 
 
 class MissingExtra(DragomanError):
-    """A part of dragoman that is not installed is needed; the message has its install line."""
+    """A part of dragoman that is not installed is needed; the message has the command that installs it."""
 
 
 class ConfigError(DragomanError):
@@ -47,14 +47,14 @@ class WireError(DragomanError):
 
 
 class CallFailed(DragomanError):
-    """The response failed; `failure` says how, `reply` holds what came before. Run none of its calls.
+    """The response failed. Run none of its calls.
 
     Attributes:
-        failure: a `Failure`, or the first `ToolCallFailed` where the answer came and its only calls cannot be used;
-            both have `kind` and `message`.
-        reply: what came before.
-        status: the HTTP status; None when there was none.
-        retry_after: seconds after which the provider takes another try; None when it did not say.
+        failure: a `Failure`, or the first `ToolCallFailed` if the answer came and its only calls cannot be used; both
+            have `kind` and `message`.
+        reply: what came before the failure.
+        status: the HTTP status, or None.
+        retry_after: seconds after which the provider accepts another try, or None.
     """
 
     def __init__(self, failure: Failure | ToolCallFailed, reply: Reply) -> None:
@@ -66,8 +66,9 @@ class CallFailed(DragomanError):
 
 
 class OutputInvalid(CallFailed):
-    """The answer is not of the `output_type` that was asked for; `reply` holds it. The message has none of its
-    values."""
+    """The answer is not of the requested `output_type`; `reply` contains it. The message contains none of its
+    values.
+    """
 
     def __init__(self, message: str, reply: Reply) -> None:
         super().__init__(Failure("wire", message, usage=reply.usage, cost=reply.cost, code="output_invalid"), reply)
@@ -111,32 +112,34 @@ _CUT: Final = "cut"
 
 
 def call_failure(failed: Sequence[ToolCallFailed], usage: Usage = NO_USAGE) -> Failure:
-    """The failure by which calls that cannot be delivered are told, in the protocol's own place for errors."""
+    """Return the failure that reports undeliverable calls, in the protocol's own place for errors."""
     return Failure("wire", "; ".join([call.message for call in failed]), usage=usage, code=CALL_FAILED)
 
 
 def failure_of(reply: Reply) -> Failure | None:
-    """The failure that a whole answer tells beside its good calls; None when no call failed."""
+    """Return the failure that a whole answer reports beside its good calls, or None."""
     return call_failure(reply.failed_calls, reply.usage) if reply.failed_calls else None
 
 
 def is_unusable(reply: Reply) -> bool:
-    """Whether calls failed, none is good, and nothing else says why, so that the answer is an error."""
+    """Return whether calls failed, none is good, and nothing else says why, so that the answer is an error."""
     is_told = reply.stop_reason in _STANDING and all(failed.kind == _CUT for failed in reply.failed_calls)
     return bool(reply.failed_calls) and not reply.tool_calls and not is_told
 
 
 def is_explained(failed: ToolCallFailed, finish: Finish) -> bool:
-    """Whether the stop reason of an answer says itself why a call failed: the limit, or the filter, cut it. Any other
-    failure is told beside these reasons too: clients that do not look at them would run what they hold."""
+    """Return whether an answer's stop reason itself explains a failed call: the limit, or the filter, cut it.
+
+    Any other failure is reported beside these reasons too: clients that ignore them would run the calls.
+    """
     return failed.kind == _CUT and finish.reason in _STANDING
 
 
 class FailedCalls:
-    """The failed calls of a streamed answer until its end, where they are told.
+    """The failed calls of a streamed answer, reported at its end.
 
     Attributes:
-        has_left: some of one had left, so that the client's connection must not end well.
+        has_left: a part of one was sent, so that the client's connection must not end well.
     """
 
     __slots__ = ("_failed", "has_left")
@@ -146,19 +149,19 @@ class FailedCalls:
         self.has_left = False
 
     def add(self, failed: ToolCallFailed, *, has_left: bool = False) -> None:
-        """A call failed. `has_left`: the client has some of it."""
+        """Add a failed call. `has_left`: the client has a part of it."""
         self._failed.append(failed)
         self.has_left = self.has_left or has_left
 
     def failure(self, finish: Finish) -> Failure | None:
-        """The end to report in place of this one; None when it stands."""
+        """Return the end to report in place of this one, or None if it stands."""
         if not self.has_left and all(is_explained(failed, finish) for failed in self._failed):
             return None
         return call_failure(self._failed, finish.usage)
 
 
 def failure_kind(status: int) -> FailureKind:
-    """The kind of failure that an HTTP status alone tells."""
+    """Return the kind of failure for an HTTP status alone."""
     known = _KIND_OF_STATUS.get(status)
     if known is not None:
         return known
@@ -168,7 +171,7 @@ def failure_kind(status: int) -> FailureKind:
 
 
 def status_of(failure: Failure) -> int:
-    """The HTTP status to answer a failure with: the provider's own, where it says what the kind says."""
+    """Return the HTTP status to answer a failure with: the provider's own, if it agrees with the kind."""
     status = failure.status
     if status is not None and status >= 400 and failure_kind(status) == failure.kind:
         return status

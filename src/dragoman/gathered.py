@@ -1,4 +1,4 @@
-"""Bytes and text that come in pieces and are kept until they are whole, however they were cut."""
+"""Buffers for bytes and text that come in pieces and are kept until they are complete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GATHERED: Final = 32
 
 
 class Gathered:
-    """Takes pieces; gives them back as one. Memory is the bytes, a tenth more, and 4 KiB. Time is linear."""
+    """Joins pieces of bytes. Memory is the bytes, a tenth more, and 4 KiB. Time is linear."""
 
     __slots__ = ("_pieces", "_small", "size")
 
@@ -27,7 +27,7 @@ class Gathered:
             self.add(data)
 
     def add(self, data: bytes) -> None:
-        """Take the next piece."""
+        """Add a piece."""
         self.size += len(data)
         small = self._small
         if len(data) < _SMALL:
@@ -42,17 +42,17 @@ class Gathered:
             self._pieces.append(data)
 
     def joined(self) -> bytes:
-        """All that came."""
+        """Return all pieces joined."""
         return b"".join((*self._pieces, self._small))
 
     def take(self, more: bytes = b"") -> bytes:
-        """All that came, and `more` behind it; nothing is kept."""
+        """Return all pieces joined, with `more` behind them, and clear the buffer."""
         data = b"".join((*self._pieces, self._small, more))
         self.clear()
         return data
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Clear the buffer."""
         self._pieces.clear()
         self._small.clear()
         self.size = 0
@@ -62,10 +62,10 @@ class Gathered:
 
 
 class GatheredText(msgspec.Struct, eq=False):
-    """Takes texts; gives them back as one. Memory is the text, a tenth more, and `GATHERED` objects. Time is linear.
+    """Joins pieces of text. Memory is the text, a tenth more, and `GATHERED` objects. Time is linear.
 
     Attributes:
-        pieces: the texts so far, in order. Who adds some himself calls `gather` now and then.
+        pieces: the texts so far, in order. A caller that appends to it itself calls `gather` periodically.
     """
 
     pieces: list[str] = []
@@ -75,36 +75,36 @@ class GatheredText(msgspec.Struct, eq=False):
         return f"<{type(self).__name__} of {len(self.pieces)} pieces>"  # they may hold secrets
 
     def add(self, text: str) -> None:
-        """Take the next piece."""
+        """Add a piece."""
         pieces = self.pieces
         pieces.append(text)
         if len(pieces) - self._joined > GATHERED:
             self.gather()
 
     def gather(self) -> None:
-        """Make one of the pieces that came since, if they are many."""
+        """Join the new pieces if they are many."""
         pieces, joined = self.pieces, self._joined
         if len(pieces) - joined > GATHERED:
             pieces[joined:] = ["".join(pieces[joined:])]
             self._joined = joined + 1
 
     def text(self) -> str:
-        """All that came."""
+        """Return all pieces joined."""
         return "".join(self.pieces)
 
     def take(self) -> str:
-        """All that came; nothing is kept."""
+        """Return all pieces joined, and clear the buffer."""
         text = "".join(self.pieces)
         self.clear()
         return text
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Clear the buffer."""
         self.pieces.clear()
         self._joined = 0
 
     def last_two(self) -> str:
-        """Its last two characters, or as many as there are in two pieces."""
+        """Return its last two characters, or as many as its last two pieces have."""
         return "".join(self.pieces[-2:])[-2:]
 
     def __bool__(self) -> bool:
@@ -112,10 +112,10 @@ class GatheredText(msgspec.Struct, eq=False):
 
 
 class GatheredRuns(Generic[Item]):
-    """Takes structs, some of which have a `text`; of many of one kind in a row it makes one.
+    """Gathers structs, some of which have a `text`, and joins runs of one kind.
 
     Attributes:
-        items: those that wait, in order.
+        items: the waiting structs, in order.
     """
 
     __slots__ = ("_joined", "items")
@@ -125,7 +125,7 @@ class GatheredRuns(Generic[Item]):
         self._joined = len(first)  # what stands behind these is one run
 
     def add(self, item: Item) -> None:
-        """Take the next one."""
+        """Add a struct."""
         items, has_text = self.items, hasattr(item, "text")
         if not has_text or (len(items) > self._joined and type(items[-1]) is not type(item)):
             self._joined = len(items) + (not has_text)
@@ -136,7 +136,7 @@ class GatheredRuns(Generic[Item]):
             self._joined += 1
 
     def take(self) -> list[Item]:
-        """All of them; none is kept."""
+        """Return all of them, and clear the buffer."""
         items, self.items, self._joined = self.items, [], 0
         return items
 

@@ -1,4 +1,4 @@
-"""Identifiers of our own making."""
+"""Generated identifiers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MANY: Final = 64
 
 
 class _Drawn:
-    """Identifiers for later, so that the system is asked for chance once for many. A forked process draws its own."""
+    """Identifiers in stock, so that one call for random bytes serves many. A forked process draws its own."""
 
     __slots__ = ("_kept",)
 
@@ -39,5 +39,5 @@ _DRAWN: Final = _Drawn()
 
 
 def new_id() -> str:
-    """24 letters and digits that nobody has used (142 bits of chance)."""
+    """Return 24 letters and digits that are unique (142 random bits)."""
     return _DRAWN.next()

@@ -8,7 +8,7 @@ _PLAIN_NAMES: Final[dict[type, str]] = {str: "string"}
 
 
 class DragomanError(Exception):
-    """The root of what dragoman raises."""
+    """The root of dragoman's exceptions."""
 
 
 class UsageError(DragomanError):
@@ -16,7 +16,7 @@ class UsageError(DragomanError):
 
 
 def kind_of(value: object) -> str:
-    """What a wrong value is, for a message, without the value: `a str`, `an int`, `an empty list`."""
+    """Describe a wrong value for a message, without the value: `a str`, `an int`, `an empty list`."""
     if isinstance(value, str | bytes | list | tuple | dict | set | frozenset) and not value:
         return f"an empty {_PLAIN_NAMES.get(type(value), type(value).__name__)}"
     name = type(value).__name__

@@ -1,6 +1,6 @@
 """Money as whole numbers: nano-dollars (10⁻⁹ USD) in the ledger, micro-dollars where a limit is compared.
 
-Nothing is rounded but the cost of one attempt, once, half up; sums of it are exact. Unknown is None, never 0.
+Only the cost of one attempt is rounded, once, half up; sums of it are exact. Unknown is None, never 0.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ _EXACT: Final = Context(prec=64, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX
 
 
 def nano_from_usd(usd: Decimal) -> int | None:
-    """US dollars → nano-dollars, rounded half up; None for what is no amount of money (negative, not finite, 2⁵³ and
-    more)."""
+    """Return US dollars as nano-dollars, rounded half up; None for no amount of money (negative, not finite, 2⁵³ and
+    more).
+    """
     if not usd.is_finite() or (usd.is_signed() and usd) or usd.adjusted() > 18:
         return None
     nano = rounded_units(usd, 9)
@@ -33,7 +34,9 @@ def nano_from_usd(usd: Decimal) -> int | None:
 
 
 def correction_from_usd(usd: Decimal) -> int | None:
-    """US dollars, less than 0 too, → nano-dollars; None for what is no amount, or has parts of a nano-dollar."""
+    """Return US dollars, which may be negative, as nano-dollars; None for no amount, or one with a fraction of a
+    nano-dollar.
+    """
     nano = nano_from_usd(usd.copy_abs())
     if nano is None or exact_units(usd.copy_abs(), 9) is None:
         return None
@@ -41,7 +44,7 @@ def correction_from_usd(usd: Decimal) -> int | None:
 
 
 def bounded_usage(usage: Usage) -> Usage:
-    """A usage without figures that cannot be meant (negative, 2⁴⁰ tokens and more): those are unknown."""
+    """Return a usage in which impossible figures (negative, 2⁴⁰ tokens and more) are unknown."""
     input, output, read, write = usage.input or 0, usage.output or 0, usage.cache_read or 0, usage.cache_write or 0
     if 0 <= input | output | read | write | (usage.reasoning or 0) < MOST_TOKENS:  # a power of two, so each of them is
         return usage
@@ -50,7 +53,7 @@ def bounded_usage(usage: Usage) -> Usage:
 
 
 def render_usd(nano: int) -> str:
-    """Nano-dollars as a plain decimal number of US dollars: `0.000123`, `-2`, all places that are not 0."""
+    """Render nano-dollars as a plain decimal number of US dollars: `0.000123`, `-2`, all places that are not 0."""
     whole, rest = divmod(abs(nano), NANO)
     places = f".{rest:09d}".rstrip("0") if rest else ""
     return f"{'-' if nano < 0 else ''}{whole}{places}"
@@ -58,7 +61,7 @@ def render_usd(nano: int) -> str:
 
 @final
 class Rates(msgspec.Struct, frozen=True):
-    """Prices of one model as whole numbers: nano-dollars for `scale` tokens of each kind."""
+    """The prices of one model as whole numbers: nano-dollars for `scale` tokens of each kind."""
 
     scale: int
     input: int
@@ -67,7 +70,7 @@ class Rates(msgspec.Struct, frozen=True):
     cache_write: int
 
     def cost(self, usage: Usage) -> int | None:
-        """Nano-dollars of a usage, rounded half up once; None when its input or output is not known.
+        """Return the nano-dollars of a usage, rounded half up once; None if its input or output is unknown.
 
         `usage.input` includes cached tokens, which have prices of their own.
         """
@@ -86,7 +89,9 @@ class Rates(msgspec.Struct, frozen=True):
         return nano if 0 <= nano < MOST_NANO else None
 
     def most(self, usage: Usage) -> int | None:
-        """Nano-dollars of a usage at most, whether all of its input is written to the provider's cache or none."""
+        """Return the most that a usage may cost in nano-dollars, whether its input is written to the provider's cache
+        or not.
+        """
         if usage.input is None or usage.output is None:
             return None
         price = self.input if self.input > self.cache_write else self.cache_write
@@ -99,8 +104,10 @@ class Rates(msgspec.Struct, frozen=True):
 def make_rates(
     input: Decimal, output: Decimal, cache_read: Decimal | None = None, cache_write: Decimal | None = None
 ) -> Rates | None:
-    """Rates from US dollars a token; a kind of cached tokens without a price of its own costs as `input`. None when one
-    is no price (negative, not finite, a million dollars and more a token)."""
+    """Return rates from US dollars per token. Cached tokens without a price of their own cost as `input`.
+
+    None if one is no price (negative, not finite, a million dollars and more per token).
+    """
     prices = (input, output, input if cache_read is None else cache_read, input if cache_write is None else cache_write)
     if any(not price.is_finite() or price < 0 or price.adjusted() > 5 for price in prices):
         return None
@@ -110,13 +117,15 @@ def make_rates(
 
 
 def rounded_units(amount: Decimal, places: int) -> int:
-    """A finite amount ≥ 0 in units of a decimal place, rounded half up. It may have any number of digits behind the
-    point; those before it, with `places`, are at most 64."""
+    """Return a finite amount ≥ 0 in units of a decimal place, rounded half up.
+
+    It may have any number of digits after the point; those before it, with `places`, are at most 64.
+    """
     return int(amount.quantize(_EXACT.scaleb(Decimal(1), -places), context=_EXACT).scaleb(places, context=_EXACT))
 
 
 def exact_units(amount: Decimal, places: int) -> int | None:
-    """As `rounded_units`; None where something would be rounded."""
+    """As `rounded_units`, but None if something would be rounded."""
     units = rounded_units(amount, places)
     return units if _EXACT.scaleb(Decimal(units), -places) == amount else None
 
@@ -127,5 +136,5 @@ def _places(price: Decimal) -> int:
 
 
 def _half_up(numerator: int, denominator: int) -> int:
-    """A quotient of whole numbers ≥ 0, rounded half up."""
+    """Return a quotient of whole numbers ≥ 0, rounded half up."""
     return (2 * numerator + denominator) // (2 * denominator)

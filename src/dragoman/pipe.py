@@ -1,4 +1,4 @@
-"""Response bytes of one protocol → events → response bytes of another. Pure and synchronous."""
+"""Translate response bytes of one protocol through events into those of another. Pure and synchronous."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TOO_DEEP: Final = Failure("wire", "expected JSON of some hundred levels at most
 
 
 class Reader:
-    """A decoder and the stages behind it: response bytes → the events that users see."""
+    """A decoder and the stages behind it: response bytes become the events that users see."""
 
     __slots__ = ("_decoder", "_kind", "_route", "_stages")
 
@@ -28,7 +28,7 @@ class Reader:
 
     @property
     def ended(self) -> bool:
-        """The protocol's own end was seen: at most usage may follow."""
+        """Whether the protocol's own end was seen: at most usage may follow."""
         return self._decoder.ended
 
     def feed(self, data: bytes) -> list[Event]:
@@ -39,18 +39,18 @@ class Reader:
             return self.fail(_TOO_DEEP)
 
     def close(self) -> list[Event]:
-        """The body ended."""
+        """End the body."""
         try:
             return self._through(self._decoder.close())
         except RecursionError:
             return self.fail(_TOO_DEEP)
 
     def fail(self, failure: Failure) -> list[Event]:
-        """The connection broke: the response ends with this failure, unless its own end was seen."""
+        """End a broken connection: the response ends with this failure, unless its own end was seen."""
         return self._through(self._decoder.fail(failure))
 
     def _through(self, events: list[Event]) -> list[Event]:
-        """All stages, one after the other. Long runs of one kind go apart: most stages have nothing to do with them."""
+        """Run all stages in order. Long runs of one kind run separately: most stages have nothing to do with them."""
         if len(events) == 1:  # as most come while a part grows: few stages have to do with it
             if type(events[0]) is not self._kind:
                 self._kind = type(events[0])
@@ -87,8 +87,11 @@ class Reader:
 
 
 def _pass(events: list[Event], stages: Iterable[Stage], *, is_whole: bool = False) -> list[Event]:
-    """`is_whole`: an answer comes at once: a stage with nothing to do need not know its parts. Where one of a kind has
-    changed nothing of what stands here, another one changes nothing either: parts are put in sequence twice."""
+    """Run events through stages.
+
+    `is_whole`: the answer comes at once, so a stage with nothing to do need not see its parts. If a stage of a kind
+    changed nothing, another of the same kind is skipped: parts are put in sequence twice.
+    """
     kinds = set(map(type, events))
     content: set[type[Stage]] = set()
     for stage in stages:
@@ -107,7 +110,7 @@ def _pass(events: list[Event], stages: Iterable[Stage], *, is_whole: bool = Fals
 
 
 class Pipe:
-    """Bytes in, bytes out. `read_along` has the events that the last call passed."""
+    """Translates bytes. `read_along` has the events of the last call."""
 
     __slots__ = ("_encoder", "_reader", "read_along")
 
@@ -118,24 +121,24 @@ class Pipe:
 
     @property
     def aborted(self) -> bool:
-        """The client's connection must be cut after the last bytes, not ended."""
+        """Whether the client's connection must be cut after the last bytes, not ended."""
         return self._encoder.aborted
 
     def feed(self, data: bytes) -> bytes:
-        """Take the provider's next bytes; gives the client's."""
+        """Take the provider's next bytes. Return the client's."""
         self.read_along = self._reader.feed(data)
         return self._encoder.encode(self.read_along)
 
     def close(self) -> bytes:
-        """The provider's body ended."""
+        """End the provider's body."""
         self.read_along = self._reader.close()
         return self._encoder.encode(self.read_along)
 
     def fail(self, failure: Failure) -> bytes:
-        """The provider's connection broke."""
+        """End the provider's broken connection."""
         self.read_along = self._reader.fail(failure)
         return self._encoder.encode(self.read_along)
 
     def keepalive(self) -> bytes:
-        """Bytes for a client that waits."""
+        """Return bytes for a waiting client."""
         return self._encoder.keepalive()

@@ -1,4 +1,4 @@
-"""Stages: events → events, between a decoder and its reader. `stages_for` is the one place with their order."""
+"""The stages of a response, between a decoder and its reader. `stages_for` is the one place with their order."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ from dragoman.types import Tool
 
 @final
 class Policy(msgspec.Struct, frozen=True):
-    """What a route asks of the stages.
+    """A route's settings of the stages.
 
-    `rescue`: calls written as text are taken out of it. `arguments`: "live" repairs and coerces them while they
-    stream, "whole" when they are whole, "raw" leaves them as they came. `strict`: the first deviation ends the
-    response; notes do with "notes" alone. `sequential`: one part open at a time, for encoders. `way`: how the tools
-    were asked for (`dragoman.tool_emulation.reading_mode`).
+    Attributes:
+        rescue: calls written as text are taken out of it.
+        arguments: "live" repairs and coerces them while they stream, "whole" when they are complete, "raw" leaves them.
+        strict: the first deviation ends the response; notes do with "notes" alone.
+        sequential: one part open at a time, for encoders.
+        way: how the tools were requested (`dragoman.tool_emulation.reading_mode`).
     """
 
     rescue: bool = True
@@ -47,8 +49,9 @@ def stages_for(
     dialect: Dialect = PLAIN,
     expectation: Expectation = NOTHING_EXPECTED,
 ) -> list[Stage]:
-    """The stages of one response, in order: mend, judge, put in sequence. Without tools no call is mended. Texts that
-    take turns are put in sequence before any of them is held, or they would leave in another order.
+    """Return the stages of one response, in order: mend, judge, put in sequence. Without tools no call is mended.
+
+    Interleaved texts are put in sequence before any of them is held, or they would leave in another order.
 
     Args:
         tools: those that were offered, in whatever way.

@@ -1,4 +1,4 @@
-"""Keys and other texts that must not be seen by accident."""
+"""Keys and other texts that must not be shown by accident."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _SHORTEST: Final = 8
 
 
 def name_alone(value: object) -> str:
-    """The `__repr__` of what holds the words of people and models, or keys."""
+    """Return the type's name: the `__repr__` of values that contain the words of people and models, or keys."""
     return f"<{type(value).__name__}>"
 
 
 @final
 class Secret:
-    """A text that shows itself only when asked: `repr`, `str`, `format` and tracebacks have `***`.
+    """A text that is shown only on request: `repr`, `str`, `format` and tracebacks have `***`.
 
     It cannot be pickled or encoded. Two are compared in constant time.
     """
@@ -28,7 +28,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The text itself, for the one who sends it."""
+        """Return the text itself."""
         return self._value
 
     def __repr__(self) -> str:
@@ -67,7 +67,7 @@ class Secret:
 
 
 def masked(text: str, secrets: Iterable[str]) -> str:
-    """The text without these texts in it, also where their end is missing because somebody clipped it."""
+    """Return the text without these secrets in it, also where one is clipped at its end."""
     for secret in secrets:
         begin, rest = secret[:_SHORTEST], secret[_SHORTEST:]
         if len(begin) == _SHORTEST and begin in text:
@@ -77,6 +77,6 @@ def masked(text: str, secrets: Iterable[str]) -> str:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """Return the length of the common prefix."""
     return next((place for place, (mine, theirs) in enumerate(zip(one, other, strict=False)) if mine != theirs),
                 min(len(one), len(other)))  # fmt: skip

@@ -1,8 +1,8 @@
-"""About how many tokens a request's prompt has, without its tokenizer.
+"""Estimate the tokens of a request's prompt, without its tokenizer.
 
 A token of English or code is about four bytes of UTF-8; a chat template adds a few tokens to every message, call and
-tool. The figure decides how much context a local server should load, and whether a server that reports far fewer
-prompt tokens cut the prompt; both allow for an error of some tens of per cent.
+tool. The estimate decides how much context a local server should load, and whether a server that reports far fewer
+prompt tokens cut the prompt. Both allow for an error of some tens of per cent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PER_OTHER_MEDIA: Final = 1_024
 
 
 def estimate_tokens(request: Request) -> int:
-    """The prompt of a request in tokens: messages, tools and the schema of the answer. 0 for an empty request."""
+    """Return the prompt tokens of a request: messages, tools and the schema of the answer. 0 for an empty request."""
     tokens = _PER_MESSAGE * len(request.messages)
     for message in request.messages:
         tokens += sum(map(_part_tokens, message.parts))

@@ -67,9 +67,9 @@ class Text(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
 
 @final
 class Thinking(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
-    """Reasoning. `signature` is the provider's seal, replayed verbatim to the same provider only.
+    """Reasoning. `signature` is the provider's, replayed verbatim to the same provider only.
 
-    `redacted`: the sealed data of a block whose text is withheld; then `text` is "".
+    `redacted`: the encrypted data of a block whose text is withheld; then `text` is "".
     """
 
     text: str
@@ -90,7 +90,7 @@ class Media(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
 
     @staticmethod
     def of(path: Path | str) -> Media:
-        """A file as a part of a message; its suffix tells what it is.
+        """Return a file as a part of a message. Its suffix tells its type.
 
         Raises:
             UsageError: it cannot be read, or its suffix is not known.
@@ -115,7 +115,7 @@ class Media(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
 
 
 def media_kind(mime: str | None) -> Literal["image", "audio", "video", "document"]:
-    """What a media type holds; what is unknown is a document."""
+    """Return the kind of a media type; an unknown one is a document."""
     match (mime or "").partition("/")[0]:
         case "image" | "audio" | "video" as kind:
             return kind
@@ -146,7 +146,7 @@ class ToolCall(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     native: Native | None = None
 
     def values(self) -> dict[str, Any]:
-        """The arguments as an object; of duplicate keys the last wins. A custom tool's text is under `input`.
+        """Return the arguments as an object; of duplicate keys the last wins. A custom tool's text is under `input`.
 
         Raises:
             ValueError: the text is not a JSON object (never for a call that dragoman delivered).
@@ -159,7 +159,7 @@ class ToolCall(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
         return value
 
     def __str__(self) -> str:
-        """The call as Python would write it: `get_weather(city="Paris")`."""
+        """Return the call as Python would write it: `get_weather(city="Paris")`."""
         value = {"input": self.arguments} if self.kind == "custom" else _json.decode_object(self.arguments)
         if isinstance(value, _json.Malformed):
             return f"{self.name}({self.arguments})"
@@ -195,7 +195,7 @@ Part: TypeAlias = Text | Thinking | Media | ToolCall | ToolResult | Opaque
 
 @final
 class Origin(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
-    """Who said an answer: in which protocol, and which target (`provider/model`), None when that is not known."""
+    """The source of an answer: the protocol, and the target (`provider/model`) or None."""
 
     protocol: ProtocolName
     target: str | None = None
@@ -205,8 +205,7 @@ class Origin(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
 class Message(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """One turn. Results stand in messages of role "tool".
 
-    `origin` says of an answer who said it; None is not known. `is_cut`: its response failed or was given up before
-    its end.
+    `origin` is the source of an answer, or None. `is_cut`: its response failed or was given up before its end.
     """
 
     role: Role
@@ -217,7 +216,7 @@ class Message(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
 
     @staticmethod
     def user(*content: str | Path | Part) -> Message:
-        """A user's turn: texts, files (`Path("cat.png")`) and parts, in order.
+        """Return a user's turn: texts, files (`Path("cat.png")`) and parts, in order.
 
         Raises:
             UsageError: something is none of these, or a file cannot be read.
@@ -226,12 +225,12 @@ class Message(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
 
     @staticmethod
     def system(*content: str | Part) -> Message:
-        """Instructions for the model. Raises UsageError as `user`."""
+        """Return instructions for the model. Raises UsageError as `user`."""
         return Message("system", read_content(content, "Message.system"))
 
     @staticmethod
     def assistant(*content: str | Path | Part) -> Message:
-        """A turn of the model. Raises UsageError as `user`."""
+        """Return a turn of the model. Raises UsageError as `user`."""
         return Message("assistant", read_content(content, "Message.assistant"))
 
     @property
@@ -247,10 +246,10 @@ class Message(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
 
 
 def read_content(content: object, where: str) -> tuple[Part, ...]:
-    """What stands in a message: a text, a file or a part, or several.
+    """Return the parts of a message's content: a text, a file or a part, or several.
 
     Raises:
-        UsageError: it is nothing of that, or nothing at all.
+        UsageError: it is none of these, or empty.
     """
     items = tuple(content) if isinstance(content, list | tuple) else (content,)
     if not items:
@@ -287,7 +286,7 @@ class Tool(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     native: Native | None = None
 
     def schema_object(self) -> dict[str, Any]:
-        """The schema as an object; without one, an object with no properties."""
+        """Return the schema as an object; without one, an object with no properties."""
         value = _json.decode(bytes(self.schema)) if self.schema is not None else None
         return value if isinstance(value, dict) else {"type": "object", "properties": {}}
 
@@ -304,7 +303,7 @@ ToolChoice: TypeAlias = Literal["auto", "none", "any"] | Named
 
 @final
 class Reasoning(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
-    """How much to think: an effort, or a budget in tokens. Both None: on, as the provider likes."""
+    """How much to think: an effort, or a budget in tokens. Both None: on, with the provider's default."""
 
     effort: Effort | None = None
     budget: int | None = None
@@ -322,7 +321,7 @@ class ResponseSchema(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
 @final
 class Params(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """How to answer; None everywhere means not asked, so the provider's default holds.
+    """Parameters; None means not set, so the provider's default applies.
 
     `max_tokens`, `num_ctx` in tokens. `cache`: "none" sends no key and no marker, "short" is the provider's default
     life, "long" its longest. `reasoning` None: not mentioned.
@@ -345,7 +344,7 @@ class Params(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
 @final
 class Request(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """One question to a model, in no protocol's words. `session_id` names the conversation (for cache keys)."""
+    """One question to a model, independent of protocols. `session_id` names the conversation (for cache keys)."""
 
     model: str
     messages: tuple[Message, ...]
@@ -371,7 +370,9 @@ class Usage(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     reasoning: int | None = None
 
     def merged(self, later: Usage) -> Usage:
-        """With what is reported `later` of all so far: output only grows, a 0 takes nothing back, later input holds."""
+        """Return the usage with a later report merged: output only grows, a 0 takes nothing back, later input
+        replaces.
+        """
         if later == self:
             return self
         return Usage(
@@ -388,7 +389,7 @@ NO_USAGE: Final = Usage()
 
 @final
 class Cost(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """US dollars, and who says so: the provider's report, the user's own price list, or the price catalogue."""
+    """US dollars, and their source: the provider's report, the user's own price list, or the price catalogue."""
 
     usd: Decimal
     source: Literal["provider", "user", "catalogue"]
@@ -403,8 +404,11 @@ Outcome: TypeAlias = Literal["answered", "failed", "broken", "cancelled", "skipp
 class Attempt(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """The outcome of one target of a request.
 
-    `reason` in words, "" when it was answered; `kind` and `status` are its failure's; `seconds` from asking it to the
-    end of that; `usage` what it reported, also when it failed.
+    Attributes:
+        reason: "" if it was answered.
+        kind, status: its failure's.
+        seconds: from the first request to its end.
+        usage: what it reported, also if it failed.
     """
 
     target: str

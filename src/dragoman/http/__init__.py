@@ -1,1 +1,1 @@
-"""Requests over HTTP: connections, pools, time limits, and which addresses may be dialled."""
+"""HTTP requests: connections, pools, timeouts, and which addresses may be dialled."""

@@ -1,4 +1,4 @@
-"""HTTP by aiohttp: for proxies, and where httptools is not installed. Only this file imports it.
+"""HTTP over aiohttp: for proxies, and if httptools is not installed. Only this file imports it.
 
 Redirects are not followed, cookies are not kept, environment proxies are not read.
 """
@@ -74,7 +74,7 @@ class _Response:
 
 
 class _Connection:
-    """Whether a request's connection had served another one, and the function to call before it is written."""
+    """Whether a request's connection was used before, and the callback before the request is written."""
 
     __slots__ = ("is_reused", "tell")
 
@@ -89,7 +89,7 @@ async def _note_reuse(session: object, context: Any, parameters: object) -> None
 
 
 async def _tell(session: object, context: Any, parameters: object) -> None:
-    """There is a connection, and nothing was written to it."""
+    """Call the callback: there is a connection, and nothing was written to it."""
     if context.trace_request_ctx.tell is not None:
         waiting = context.trace_request_ctx.tell()
         if waiting is not None:
@@ -97,12 +97,12 @@ async def _tell(session: object, context: Any, parameters: object) -> None:
 
 
 class AiohttpPool:
-    """Connections that aiohttp keeps. Made and used in one event loop."""
+    """Connections that aiohttp keeps. Created and used in one event loop."""
 
     __slots__ = ("_hint", "_proxy", "_session")
 
     def __init__(self, *, connect: float, proxy: str | None, context: ssl.SSLContext, hint: str) -> None:
-        """`connect`: seconds for a connection; `hint`: added where no connection is made."""
+        """Create it. `connect`: seconds for a connection; `hint`: added to errors about connecting."""
         self._proxy = proxy
         self._hint = hint
         trace = aiohttp.TraceConfig()
@@ -155,7 +155,7 @@ class AiohttpPool:
 
 
 def _failure(problem: BaseException, where: str, *, hint: str = "") -> Failure:
-    """The library's exception in our words. No URL's query, no header and no body is ever quoted."""
+    """Return the failure of the library's exception. No URL's query, no header and no body is ever quoted."""
     place = place_of(where)
     match problem:
         case aiohttp.ClientConnectorDNSError():

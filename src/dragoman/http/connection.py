@@ -1,7 +1,7 @@
-"""Our HTTP/1.1 client: one connection, one response after the other on it. An asyncio protocol on httptools.
+"""An HTTP/1.1 client connection, used for one response after the other: an asyncio protocol over httptools.
 
-No queue stands between the socket and the reader: what the parser finds in one read goes on in one piece, to a `read`
-that waits or, after `pour`, straight to a callback.
+No queue stands between the socket and the reader. What the parser finds in one read goes on whole, to a waiting `read`
+or, after `pour`, straight to a callback.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TOO_LARGE_HEAD: Final = "its head is larger than 64 KiB"
 
 
 class HttpResponse(msgspec.Struct, eq=False):
-    """A response whose body is still coming; see `Response`.
+    """A response whose body is still arriving; see `Response`.
 
     Attributes:
         head: done when status and headers are there.
@@ -102,7 +102,7 @@ class HttpResponse(msgspec.Struct, eq=False):
     # ------------------------------------------------------------ for the connection
 
     def take(self, data: bytes) -> None:
-        """Bytes of the body came."""
+        """Take bytes of the body."""
         if self.sink is not None:
             try:
                 self.sink(data)
@@ -119,13 +119,13 @@ class HttpResponse(msgspec.Struct, eq=False):
         self.wake()
 
     def end(self) -> None:
-        """The body is whole. The connection may go on to another request."""
+        """End the body. The connection may take another request."""
         self.has_ended = True
         self._connection = None
         self.wake()
 
     def fail(self, problem: BaseException) -> None:
-        """Nothing more comes. The connection is closed."""
+        """End the response with an exception. The connection is closed."""
         connection, self._connection = self._connection, None
         if connection is None:
             return
@@ -134,14 +134,17 @@ class HttpResponse(msgspec.Struct, eq=False):
         self.wake()
 
     def wake(self) -> None:
-        """Wake those that wait."""
+        """Wake the waiting readers."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
 
 def raised(problem: BaseException) -> BaseException:
-    """An exception to raise for one that is kept. What is raised knows the frames that it passed, and they know who
-    keeps it: all of them, the answer too, would stay until somebody looks for garbage."""
+    """Return a copy of a kept exception to raise.
+
+    A raised exception refers to the frames that it passed, and these refer to its keeper. All of them, the answer
+    included, would stay until the garbage collector runs.
+    """
     return TransportFailed(problem.failure) if isinstance(problem, TransportFailed) else problem
 
 
@@ -162,9 +165,12 @@ class HttpConnection(asyncio.BufferedProtocol):
         gone: Callable[[HttpConnection], None],
         buffer: memoryview,
     ) -> None:
-        """`place`: the address as it may be shown. `buffer`: where the loop reads to. What was read is taken from it
-        before anything else is read, so all connections of a loop may share one; its size bounds what one read adds
-        to what waits for a slow client.
+        """Create it.
+
+        Args:
+            place: the address as it may be shown.
+            buffer: where the loop reads to. Its content is used before the next read, so all connections of a loop may
+                share one. Its size bounds what one read adds to the backlog of a slow client.
         """
         self.place = place
         self._buffer = buffer
@@ -199,7 +205,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         return self._transport is not None and not self._transport.is_closing()
 
     async def send(self, head: bytes, body: bytes) -> HttpResponse:
-        """Send a request and wait for the head of its response. Closes the connection when it is cancelled.
+        """Send a request and wait for the head of its response. Cancelling closes the connection.
 
         Raises:
             TransportFailed: the connection broke before the head, or before the request, or it is no HTTP.
@@ -226,20 +232,22 @@ class HttpConnection(asyncio.BufferedProtocol):
         return response
 
     def pause(self) -> None:
-        """Read nothing more from the socket."""
+        """Stop reading from the socket."""
         if not self._is_paused and self.is_open and self._transport is not None:
             self._is_paused = True
             self._transport.pause_reading()  # nothing, while others have their turn
 
     def resume(self) -> None:
-        """Read on."""
+        """Continue reading."""
         if self._is_paused:
             self._is_paused = False
             if not self._lets_others:
                 self._read_on()
 
     def _let_others(self) -> None:
-        """More has come than one read takes: the event loop would read on and on, and let nobody in between."""
+        """Pause reading once: more has come than one read takes, and the event loop would give no other connection a
+        turn.
+        """
         if self._transport is not None and not self._lets_others:
             self._lets_others = True
             self._transport.pause_reading()
@@ -251,7 +259,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def shut(self) -> None:
-        """Close now. Those that wait for a response get an error."""
+        """Close now. Readers waiting for a response get an error."""
         if self._response is not None:
             self._fail(no_answer(self.place) if not self._has_head else broken_body())
         self.abort()
@@ -283,7 +291,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._fail(broken_body())
 
     def _reads_to_the_end(self) -> bool:
-        """Whether the end of the connection is the end of the body."""
+        """Return whether the end of the connection is the end of the body."""
         return "content-length" not in self._fields and "transfer-encoding" not in self._fields
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -328,7 +336,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._complete(response)
 
     def _complete(self, response: HttpResponse) -> None:
-        """The response is whole."""
+        """Complete the response."""
         self._response = None
         if self._is_paused:
             self.resume()
@@ -391,8 +399,10 @@ class HttpConnection(asyncio.BufferedProtocol):
 
 
 def read_fields(lines: list[bytes]) -> dict[str, str]:
-    """The fields of a head by their names, in lower case; values of one that comes again are joined. `lines`: names and
-    values as they came, in turns."""
+    """Return the fields of a head by lower-case name; the values of a repeated one are joined.
+
+    `lines`: names and values alternating, as they came.
+    """
     if not lines:
         return {}
     # All at once, for hardly any has a line's end in it.

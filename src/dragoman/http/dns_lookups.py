@@ -1,7 +1,7 @@
-"""Addresses of host names: looked up in a thread a host, and remembered for a while.
+"""Look up host names, each host in its own thread, and cache the addresses.
 
 The event loop's own look-ups share four threads: a name server that does not answer for one provider would stop
-connections to all. Here a host that waits holds its own thread alone, and one at a time.
+connections to all. Here a waiting host holds only its own thread, and one at a time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class DnsLookups:
         self._waiting: dict[str, asyncio.Future[list[str]]] = {}
 
     async def addresses(self, host: str) -> list[str]:
-        """The host's addresses, families taking turns, the system's first choice first.
+        """Return the host's addresses, families alternating, the system's first choice first.
 
         Raises:
             socket.gaierror: there are none, or too many other hosts wait.
@@ -54,11 +54,11 @@ class DnsLookups:
         return await asyncio.shield(waiting)
 
     def forget(self, host: str) -> None:
-        """The addresses do not answer: look anew the next time."""
+        """Forget addresses that do not answer, so that the next call looks them up again."""
         self._found.pop(host, None)
 
     def _look_up(self, host: str, loop: asyncio.AbstractEventLoop) -> None:
-        """In the thread. A host that never answers holds it until the process ends, which does not wait for it."""
+        """Run in the thread. A host that never answers holds it until the process ends, which does not wait for it."""
         outcome: list[str] | OSError
         try:
             outcome = _in_turns(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
@@ -80,7 +80,7 @@ class DnsLookups:
 
 
 def _in_turns(found: Iterable[Sequence[Any]]) -> list[str]:
-    """The addresses of `getaddrinfo`'s rows."""
+    """Return the addresses of `getaddrinfo`'s rows, families alternating."""
     families: dict[int, list[str]] = {}
     for family, _, _, _, address in found:
         families.setdefault(family, []).append(str(address[0]))

@@ -1,4 +1,4 @@
-"""Connections of our own HTTP/1.1 client: made, kept, used again."""
+"""Keep and reuse connections of our own HTTP/1.1 client."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _PLACES: Final = 128
 
 @final
 class _Place:
-    """A URL in parts. `target` is what stands in the request's line; `headers` follow from the URL."""
+    """A URL in parts. `target` stands in the request line; `headers` follow from the URL."""
 
     __slots__ = ("_fields", "_head", "_method", "headers", "host", "is_tls", "key", "port", "target")
 
     def __init__(self, key: tuple[bool, str, int], target: str, headers: dict[str, str]) -> None:
-        """`key`: whether it is TLS, host and port, which tell connections apart."""
+        """Create it. `key`: whether it is TLS, host and port, which identify reusable connections."""
         self.key = key
         self.is_tls, self.host, self.port = key
         self.target = target
@@ -52,8 +52,10 @@ class _Place:
         self._head = b""
 
     def head(self, method: str, fields: dict[str, str], *, keeps: bool) -> bytes | None:
-        """The head of a request with these fields and the place's own, but for the length and the blank line; None when
-        one of them cannot be sent. `keeps`: they may be remembered."""
+        """Return the head of a request with these fields and the place's own, without the length and the blank line.
+
+        None if one of them cannot be sent. `keeps`: they may be cached.
+        """
         if method == self._method and fields == self._fields:
             return self._head
         every = {**self.headers, **fields}
@@ -68,7 +70,7 @@ class _Place:
 
 
 class HttpPool:
-    """Connections by host; see `Pool`. Made and used in one event loop."""
+    """Connections by host; see `Pool`. Created and used in one event loop."""
 
     __slots__ = (
         "_buffer",
@@ -85,8 +87,13 @@ class HttpPool:
     )
 
     def __init__(self, *, connect: float, context: Callable[[], ssl.SSLContext], hint: str = "") -> None:
-        """`connect`: seconds for a connection; `context`: made at the first https address; `hint`: added where no
-        connection is made."""
+        """Create it.
+
+        Args:
+            connect: seconds for a connection.
+            context: called at the first https address.
+            hint: added to errors about connecting.
+        """
         self._loop = asyncio.get_running_loop()
         self._connect = connect
         self._make_context = context
@@ -157,7 +164,7 @@ class HttpPool:
             kept.remove(connection)
 
     def _sweep(self) -> None:
-        """Close what was not used for long; the longest unused stand first."""
+        """Close connections that were unused for long; the longest unused stand first."""
         oldest = self._loop.time() - IDLE_SECONDS
         next_look: float | None = None
         for key, kept in tuple(self._idle.items()):
@@ -204,7 +211,7 @@ class HttpPool:
         return connection
 
     async def _first_of(self, place: _Place, addresses: list[str], shown: str) -> HttpConnection:
-        """A connection to the first address that takes one; each next one is tried a little later."""
+        """Return a connection to the first address that accepts one; each next one is tried a little later."""
         if len(addresses) == 1:
             return await self._dial(place, addresses[0], shown)
         waiting = list(addresses)
@@ -237,7 +244,9 @@ class HttpPool:
 
 
 def _tell(before: BeforeSend, outgoing: Outgoing, connection: HttpConnection) -> Awaitable[None] | None:
-    """Tell that a request is about to be written to a connection; one that must not be leaves none behind."""
+    """Call the callback before a request is written. If the request must not be written, no coroutine is left
+    unawaited.
+    """
     try:
         return before(outgoing)
     except BaseException:
@@ -254,7 +263,7 @@ async def _awaited(waiting: Awaitable[None], connection: HttpConnection) -> None
 
 
 def _abandon(task: asyncio.Task[HttpConnection]) -> None:
-    """A connection that came too late."""
+    """Close a connection that came too late."""
     if not task.cancelled() and task.exception() is None:
         task.result().abort()
 
@@ -262,7 +271,7 @@ def _abandon(task: asyncio.Task[HttpConnection]) -> None:
 def _won(
     done: set[asyncio.Task[HttpConnection]], problem: BaseException
 ) -> tuple[HttpConnection | None, BaseException]:
-    """A connection, if one was made; else the last problem."""
+    """Return a connection if one was made, else the last problem."""
     winner = None
     for task in done:
         failed = task.exception()
@@ -276,7 +285,7 @@ def _won(
 
 
 def _split(url: str) -> _Place:
-    """The parts of a URL.
+    """Return the parts of a URL.
 
     Raises:
         TransportFailed: it is no address.
@@ -299,7 +308,7 @@ def _split(url: str) -> _Place:
 
 
 def _rendered(outgoing: Outgoing, place: _Place) -> bytes:
-    """The head of a request.
+    """Return the head of a request.
 
     Raises:
         TransportFailed: a field cannot be sent.

@@ -1,4 +1,4 @@
-"""Which addresses are of the public Internet: the one guard of all that dials where somebody else says."""
+"""Decide which addresses are public: the one guard for dialling addresses that someone else names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INSIDE: Final = tuple(
 
 
 def is_public(text: str) -> bool:
-    """Whether an address is one of the open Internet, in each way to write it; False for a name or one with a zone."""
+    """Return whether an address is public, in any notation; False for a name or an address with a zone."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a transport gives: a response whose body is still coming, and the one way in which it breaks."""
+"""A transport's response, whose body is still arriving, and the one exception with which it breaks."""
 
 from __future__ import annotations
 
@@ -29,21 +29,22 @@ class TransportFailed(Exception):
 
 
 class Response(Protocol):
-    """A response whose body is still coming. Names of `headers` are in lower case."""
+    """A response whose body is still arriving. Names of `headers` are in lower case."""
 
     status: int
     headers: Mapping[str, str]
 
     async def read(self) -> bytes:
-        """What has come, at least one byte; b"" at the end of the body.
+        """Return what has come, at least one byte; b"" at the end of the body.
 
         Raises:
-            TransportFailed: the connection broke, or the body is not what its headers say.
+            TransportFailed: the connection broke, or the body does not match its headers.
         """
         ...
 
     async def pour(self, sink: Sink) -> None:
-        """Give `sink` all that still comes, each piece as it is read from the socket; returns at the end of the body.
+        """Pass everything that still comes to `sink`, each piece as it is read from the socket; return at the end of
+        the body.
 
         Raises:
             TransportFailed: as `read`.
@@ -51,15 +52,15 @@ class Response(Protocol):
         ...
 
     def pause(self) -> None:
-        """Take no more from the network: the receiver has enough."""
+        """Stop reading from the network: the receiver has a backlog."""
         ...
 
     def resume(self) -> None:
-        """Go on after `pause`."""
+        """Continue after `pause`."""
         ...
 
     def abort(self) -> None:
-        """Close the connection at once; a `read` or `pour` that waits ends with `TransportFailed`."""
+        """Close the connection at once. A waiting `read` or `pour` ends with `TransportFailed`."""
         ...
 
     def close(self) -> None:
@@ -80,7 +81,7 @@ class Pool(Protocol):
 
     @property
     def connections(self) -> int:
-        """How many are open, as far as that is known."""
+        """Return how many are open, as far as that is known."""
         ...
 
     async def close(self) -> None:
@@ -89,51 +90,51 @@ class Pool(Protocol):
 
 
 def place_of(url: str) -> str:
-    """A URL as it may be shown: its query may hold a key."""
+    """Return a URL as it may be shown: without its query, which may contain a key."""
     return url.partition("?")[0]
 
 
 def unknown_host(place: str, hint: str = "") -> Failure:
-    """No such host."""
+    """Return the failure for an unknown host."""
     return Failure("connection", f"the host name of {place} is not known{hint}", code="unknown_host")
 
 
 def untrusted(place: str) -> Failure:
-    """No TLS, or an authority that is not known."""
+    """Return the failure for no TLS, or an unknown certificate authority."""
     message = f"no trusted TLS connection to {place}; an own authority goes into [http] ca_file"
     return Failure("connection", message, code="tls")
 
 
 def not_in_time(place: str, hint: str = "") -> Failure:
-    """No connection within the connect clock."""
+    """Return the failure for no connection within the timeout."""
     return Failure("timeout", f"no connection to {place} in time{hint}")
 
 
 def not_connected(place: str, reason: str, hint: str = "") -> Failure:
-    """Nobody listens, or no way there."""
+    """Return the failure for a refused connection, or no route."""
     return Failure("connection", f"no connection to {place}: {reason}{hint}", code="refused")
 
 
 def no_address(place: str) -> Failure:
-    """The text is not a URL."""
+    """Return the failure for a text that is not a URL."""
     return Failure("bad_request", f"expected an address, got {place}")
 
 
 def no_answer(place: str) -> Failure:
-    """Closed before the head."""
+    """Return the failure for a connection that closed before the head."""
     return Failure("connection", f"{place} closed the connection without an answer")
 
 
 def no_http(place: str, problem: str) -> Failure:
-    """Bytes that are not HTTP."""
+    """Return the failure for bytes that are not HTTP."""
     return Failure("wire", f"{place} does not answer in HTTP: {problem[:160]}")
 
 
 def broken(place: str, problem: BaseException) -> Failure:
-    """Broken before the head."""
+    """Return the failure for a connection that broke before the head."""
     return Failure("connection", f"the connection to {place} broke: {type(problem).__name__}")
 
 
 def broken_body() -> Failure:
-    """Broken after the head."""
+    """Return the failure for a connection that broke after the head."""
     return Failure("connection", "the body of the response broke off or is not what its headers say")

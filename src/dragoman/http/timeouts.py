@@ -1,4 +1,4 @@
-"""How long each phase of a response may take, and the timer that watches it."""
+"""The timeouts of a response's phases, and the timer that watches them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from dragoman.events import Failure
 
 @final
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits in seconds. `first_event` holds until something of the answer came; a server that loads a model, or was
-    asked for its answer in one piece, is given `first_event_local`, one that was asked to think
-    `first_event_reasoning`. `silence`: no byte at all; `progress`: no event of the answer, pings do not count;
-    `total`: the whole response.
+    """Limits in seconds.
+
+    Attributes:
+        first_event: until the first event of the answer. `first_event_local` applies to servers that load a model, and
+            to answers that come whole; `first_event_reasoning` to answers with reasoning.
+        silence: no byte at all.
+        progress: no event of the answer; pings do not count.
+        total: the whole response.
     """
 
     connect: float = 10.0
@@ -31,14 +35,16 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     trailing: float = 1.0
 
     def first_event_of(self, *, local: bool, reasoning: bool, whole: bool = False) -> float:
-        """The limit for the first event of this kind of request. `whole`: nothing comes before all of it is made."""
+        """Return the limit for the first event of this kind of request. `whole`: the answer comes only when it is
+        complete.
+        """
         if local or whole:
             return self.first_event_local
         return self.first_event_reasoning if reasoning else self.first_event
 
 
 def read_clocks(http: HttpConfig) -> Timeouts:
-    """The limits that the configuration sets."""
+    """Return the limits of the configuration."""
     return Timeouts(
         connect=http.connect_seconds,
         first_event=http.first_event_seconds,
@@ -55,8 +61,9 @@ def _nothing() -> None:
 
 
 class Guard:
-    """What is awaited inside ends with `TimeoutError` when `expire` is called: `asyncio.timeout` without a clock of its
-    own. To be used once."""
+    """An `asyncio.timeout` without its own clock: awaiting inside ends with `TimeoutError` when `expire` is called. Use
+    it once.
+    """
 
     __slots__ = ("_asked", "_is_expired", "_task")
 
@@ -79,22 +86,29 @@ class Guard:
             raise TimeoutError from None
 
     def expire(self) -> None:
-        """Now; nothing when nobody is inside."""
+        """Expire now. Does nothing outside the block."""
         if self._task is not None and not self._is_expired:
             self._is_expired = True
             self._task.cancel()
 
 
 class Watch:
-    """One timer for all limits of a response. Noting a byte or an event costs one assignment. `size`: bytes of the body
-    that were read one read after the other."""
+    """One timer for all limits of a response. Recording a byte or an event costs one assignment.
+
+    Attributes:
+        size: bytes of the body that were read one read after the other.
+    """
 
     __slots__ = ("_clocks", "_deadline", "_expired", "_first", "_guard", "_handle", "_loop", "_start", "_trailing",
                  "failure", "last_byte", "last_event", "size")  # fmt: skip
 
     def __init__(self, timeouts: Timeouts, *, first_event: float, deadline: float, expired: Callable[[], None]) -> None:
-        """`deadline`: of the whole request, which this may not be the first try of; by the loop's clock. `expired` is
-        called once, when a limit has passed; `failure` then says which."""
+        """Create it.
+
+        Args:
+            deadline: of the whole request, of which this may not be the first try; by the loop's clock.
+            expired: called once, when a limit has passed; `failure` then says which.
+        """
         self._loop = asyncio.get_running_loop()
         self._clocks = timeouts
         self._first = first_event
@@ -110,32 +124,34 @@ class Watch:
         self._handle = self._loop.call_at(first, self._look)
 
     def now(self) -> float:
-        """The loop's clock."""
+        """Return the loop's time."""
         return self._loop.time()
 
     def trail(self) -> None:
-        """The protocol's own end was seen: the body's end is not waited for much longer."""
+        """Record that the protocol's own end was seen, so that the body's end is not waited for much longer."""
         if not self._trailing:
             self._trailing = True
             self._handle.cancel()
             self._handle = self._loop.call_later(self._clocks.trailing, self._expired)
 
     def guard(self) -> Guard:
-        """What is awaited inside ends with `TimeoutError` when a limit passes. To be used once."""
+        """Return a guard that ends with `TimeoutError` when a limit passes. Use it once."""
         self._guard = Guard()
         return self._guard
 
     def stop(self) -> None:
-        """The response is over."""
+        """Stop: the response is over."""
         self._handle.cancel()
         self._expired = _nothing  # the response holds this watch: in a ring both would stay until a look for garbage
 
     def _next(self, now: float) -> float:
-        """When to look next: at latest when a limit that begins to hold now would end: the timer stays."""
+        """Return when to look next: at latest when a limit that starts now would end, so that the timer need not be
+        moved.
+        """
         return min(self._limit()[0], now + self._clocks.silence, now + self._clocks.progress)
 
     def _limit(self) -> tuple[float, str, float]:
-        """The limit that ends first: when, what it says of itself, how long it is."""
+        """Return the limit that ends first: its time, its description, its length."""
         timeouts = self._clocks
         total = (self._deadline, "the response took more than", timeouts.total)
         if self.last_event is None:
@@ -154,7 +170,7 @@ class Watch:
         self.expire(Failure("timeout", f"{words} {seconds:g} s"))
 
     def expire(self, failure: Failure) -> None:
-        """End the wait with this failure, as a limit that passes does."""
+        """End the wait with this failure, as a limit does."""
         self._handle.cancel()
         self.failure = failure
         if self._guard is not None:

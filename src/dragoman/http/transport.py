@@ -1,5 +1,6 @@
-"""How requests reach providers: by our own HTTP/1.1 client, through a proxy by aiohttp. Their exceptions become
-failures, by one table in each; nothing above knows which of them it was.
+"""Send requests to providers: with our own HTTP/1.1 client, through a proxy with aiohttp.
+
+Each turns its exceptions into failures by one table, so that nothing above knows which of them it was.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ if not (_HAS_HTTPTOOLS or _HAS_AIOHTTP):  # pragma: no cover - the extra is part
 
 
 class StandIn(Protocol):
-    """What stands before every provider while a program is tested: `dragoman.testing.FakeModel` and `Recording`."""
+    """A replacement for every provider while a program is tested: `dragoman.testing.FakeModel` and `Recording`."""
 
     def chain(self, target: str | tuple[str, ...], config: Any, resolve: Callable[[Any], Any], retries: int) -> Any:
-        """The `Chain` of what answers to a name. `resolve` gives the one of a configuration, or raises."""
+        """Return the `Chain` of a name. `resolve` returns the one of a configuration, or raises."""
         ...
 
     async def open(self, outgoing: Outgoing, forward: Callable[[Outgoing], Awaitable[Response]]) -> Response:
@@ -46,12 +47,12 @@ STAND_INS: Final[list[StandIn]] = []
 
 
 class Transport:
-    """A pool of connections. Made and used in one event loop."""
+    """A pool of connections. Created and used in one event loop."""
 
     __slots__ = ("_ca_file", "_connect", "_pool", "_proxy")
 
     def __init__(self, *, timeouts: Timeouts, proxy: str | None = None, ca_file: str | None = None) -> None:
-        """`proxy`: an http:// URL; `ca_file`: PEM file of further authorities."""
+        """Create it. `proxy`: an http:// URL; `ca_file`: PEM file of further authorities."""
         self._pool: Pool | None = None
         self._connect = timeouts.connect
         self._proxy = proxy
@@ -79,14 +80,14 @@ class Transport:
         return await STAND_INS[-1].open(outgoing, self._forward)
 
     async def _forward(self, outgoing: Outgoing) -> Response:
-        """As `open`, past what stands in: apart from it, for `open` is on every request's way."""
+        """As `open`, without the stand-in. Separate, because every request runs through `open`."""
         if self._pool is None:
             self._pool = self._open_pool()
         return await self._pool.open(outgoing)
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """Return how many are open."""
         return self._pool.connections if self._pool is not None else 0
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
-"""What a protocol is to the rest: a record of callables, and the values that pass between them.
+"""The interface of a protocol: a record of callables, and the values that pass between them.
 
-No base class carries behaviour. A protocol folder fills in one `Protocol`; a provider's differences within a
-protocol are a `Dialect` (data).
+No base class carries behaviour. A protocol's folder fills in one `Protocol`; a provider's differences within a protocol
+are a `Dialect` (data).
 """
 
 from __future__ import annotations
@@ -36,23 +36,24 @@ ToolMode: TypeAlias = Literal["native", "schema", "prompted"]
 
 
 def takes_nothing(name: str) -> bool:
-    """Nothing is known of any tool, so that each may be called without arguments. A `TakesNothing`."""
+    """Return True: no tool is known, so each may be called without arguments. A `TakesNothing`."""
     return True
 
 
 @final
 class Expectation(msgspec.Struct, frozen=True):
-    """What a request asked for, as far as its answer would be odd without that.
+    """Facts about a request without which its answer would look odd.
 
-    `deviations`: pairs of a code and a place that are none in this answer; a place of "" is any. `tools`: found by a
-    search, so that they may be called beside those that were offered.
+    Attributes:
+        deviations: pairs of a code and a place that are no deviations in this answer; a place of "" is any.
+        tools: tools found by a search, which may be called beside those that were offered.
     """
 
     deviations: frozenset[tuple[str, str]] = frozenset()
     tools: frozenset[str] = frozenset()
 
     def explains(self, deviation: Deviation) -> bool:
-        """Whether the request asked for it."""
+        """Return whether the request explains a deviation."""
         code = deviation.code
         if code == "unknown-tool":
             return deviation.seen.partition(";")[0] in self.tools
@@ -79,7 +80,7 @@ class HttpRequest(msgspec.Struct, frozen=True):
 
 @final
 class Rendered(msgspec.Struct, frozen=True):
-    """A request in a protocol's words, what could not be said, and what its answer may hold."""
+    """A request in a protocol's form, what it could not express, and what its answer may contain."""
 
     http: HttpRequest
     deviations: tuple[Deviation, ...] = ()
@@ -88,12 +89,16 @@ class Rendered(msgspec.Struct, frozen=True):
 
 @final
 class ReplyStyle(msgspec.Struct, frozen=True):
-    """How the client wants its answer written, as told from its request (and by configuration).
+    """The form in which the client wants its answer, from its request and the configuration.
 
-    `include_usage`: OpenAI Chat's usage chunk. `array`: Gemini without `alt=sse`. `bare_calls`: Ollama calls with
-    the `function` key alone (old Zed). `batch_calls`: all Ollama calls in one chunk (litellm). `echo`: request
-    fields that the response repeats, `id`: the answer's, in place of the provider's (both Responses).
-    `knows_servers`: it named MCP servers, so it reads the blocks of their calls, which a beta of Messages has.
+    Attributes:
+        include_usage: OpenAI Chat's usage chunk.
+        array: Gemini without `alt=sse`.
+        bare_calls: Ollama calls with the `function` key alone (old Zed).
+        batch_calls: all Ollama calls in one chunk (litellm).
+        echo: request fields that the response repeats.
+        id: the answer's id, in place of the provider's (both Responses).
+        knows_servers: it named MCP servers, so it reads the blocks of their calls, which a beta of Messages has.
     """
 
     include_usage: bool = True
@@ -117,11 +122,15 @@ class Parsed(msgspec.Struct, frozen=True):
 
 @final
 class Peek(msgspec.Struct, frozen=True):
-    """What must be known of a request before its bytes are passed on to a target of the same protocol.
+    """The facts about a request that are needed before its bytes are passed on to a target of the same protocol.
 
-    `fields`: those of the body, as their JSON texts. `names_model`: one of them is the model's name, as "model".
-    `usage`: fields that ask for usage in the stream, where the client did not; the frame that answers them is not for
-    the client. `max_tokens`: for the record. `expectation`: what it asks for besides what its `fields` tell.
+    Attributes:
+        fields: those of the body, as their JSON texts.
+        names_model: one of them is the model's name, as "model".
+        usage: fields that ask for usage in the stream, if the client did not; the frame that answers them is not for
+            the client.
+        max_tokens: for the record.
+        expectation: what it asks for besides what its `fields` say.
     """
 
     model: str
@@ -134,55 +143,62 @@ class Peek(msgspec.Struct, frozen=True):
 
 
 class Decoder(Interface):
-    """Response bytes → events. Never raises on any bytes; the same events however the bytes are cut."""
+    """Decodes response bytes into events. Never raises on any bytes; the same events however the bytes are cut."""
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes (any cut)."""
         ...
 
     def close(self) -> list[Event]:
-        """The body ended. Ends with exactly one terminal event, unless one was given before."""
+        """End the body. Return exactly one terminal event at the end, unless one was returned before."""
         ...
 
     def fail(self, failure: Failure) -> list[Event]:
-        """The connection broke. Ends with this failure, unless the protocol's own end was seen (then as `close`)."""
+        """End a broken connection. Return this failure at the end, unless the protocol's own end was seen (then as
+        `close`).
+        """
         ...
 
     @property
     def ended(self) -> bool:
-        """The protocol's own end was seen: only usage may follow, so nobody need wait long for the body's end."""
+        """Whether the protocol's own end was seen: only usage may follow, so the body's end need not be waited for
+        long.
+        """
         ...
 
 
 class Encoder(Interface):
-    """Events → response bytes. One part is open at a time."""
+    """Encodes events as response bytes. One part is open at a time."""
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Write what these events say in the protocol."""
+        """Return these events in the protocol's form."""
         ...
 
     def keepalive(self) -> bytes:
-        """Bytes that keep a silent connection open without saying anything."""
+        """Return bytes that keep a silent connection open without saying anything."""
         ...
 
     @property
     def aborted(self) -> bool:
-        """The connection must be cut after these bytes, not ended: a call that had begun to leave has failed."""
+        """Whether the connection must be cut after these bytes, not ended: a call that had begun to leave has
+        failed.
+        """
         ...
 
     @property
     def lost(self) -> Sequence[Deviation]:
-        """What of the answer so far the protocol cannot say: a note for each field, with its path."""
+        """What of the answer so far the protocol cannot express: a note for each field, with its path."""
         ...
 
 
 class Stage(Interface):
-    """Events → events; holds back only what it must."""
+    """Transforms events; holds back only what it must."""
 
     @property
     def handles(self) -> frozenset[type]:
-        """The kinds of events that it must see now; others may pass it by. It may change when `feed` has seen several
-        events, or has changed one."""
+        """The kinds of events that it must see now; others may bypass it. This may change when `feed` has seen several
+        events, or has changed one.
+        """
         ...
 
     @property
@@ -191,17 +207,19 @@ class Stage(Interface):
         ...
 
     def feed(self, events: list[Event]) -> list[Event]:
-        """Take the next events; gives the same list when it changes nothing. The terminal event flushes all that is
-        held."""
+        """Take the next events; return the same list if nothing changes. The terminal event flushes all that is
+        held.
+        """
         ...
 
 
 class MakeDecoder(Interface):
-    """Makes a decoder for one response.
+    """Creates a decoder for one response.
 
-    `offered_names`: the tools of the request; they decide where a name sent in pieces ends.
-    `takes_nothing`: which of them take no arguments; it decides whether a call is still waiting for some.
-    `bounds`: of the response.
+    Args:
+        offered_names: the tools of the request; they decide where a name sent in pieces ends.
+        takes_nothing: which of them take no arguments; it decides whether a call is still waiting for some.
+        bounds: of the response.
     """
 
     def __call__(
@@ -216,16 +234,17 @@ class MakeDecoder(Interface):
 
 
 class MakeEncoder(Interface):
-    """Makes an encoder for one response. `model` is the name the client asked for, `created` Unix seconds."""
+    """Creates an encoder for one response. `model` is the name the client asked for, `created` Unix seconds."""
 
     def __call__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = ...) -> Encoder: ...
 
 
 class ParseRequest(Interface):
-    """Reads a client's request.
+    """Parses a client's request.
 
-    `path` is the request's path with its query (Gemini names model and verb there). `fields`: those of the body, when
-    a glance has read them.
+    Args:
+        path: the request's path with its query (Gemini names model and verb there).
+        fields: those of the body, if they were read before.
 
     Raises:
         WireError: the body is not this protocol.
@@ -235,26 +254,28 @@ class ParseRequest(Interface):
 
 
 class PeekAtRequest(Interface):
-    """Looks at a client's request without reading it. None: it cannot pass as it is, or cannot be read."""
+    """Inspects a client's request without parsing it. None: it cannot pass as it is, or cannot be read."""
 
     def __call__(self, body: bytes, *, path: str = ...) -> Peek | None: ...
 
 
 class CheckWhole(Interface):
-    """Looks at the body of a whole answer without reading it: how it ended. None: something in it is not as the
-    protocol says, or it cannot be told without reading it."""
+    """Inspects the body of a whole answer without parsing it: how it ended.
+
+    None: something in it breaks the protocol, or only parsing can tell.
+    """
 
     def __call__(self, body: bytes) -> Finish | None: ...
 
 
 class ExpectAnswer(Interface):
-    """Tells from the fields of a request, as it is or was sent, what its answer may hold."""
+    """Derives from the fields of a request, as received or sent, what its answer may contain."""
 
     def __call__(self, fields: dict[str, Raw]) -> Expectation: ...
 
 
 def expect_nothing(fields: dict[str, Raw]) -> Expectation:
-    """For a protocol whose answers are not odd, whatever is asked."""
+    """Return no expectation, for a protocol whose answers are never odd, whatever is asked."""
     return NOTHING_EXPECTED
 
 
@@ -263,26 +284,26 @@ GoesAsCame: TypeAlias = Callable[[Request], bool]
 
 
 def never(request: Request) -> bool:
-    """For a protocol whose requests are always written anew. A `GoesAsCame`."""
+    """Return False, for a protocol whose requests are always rewritten. A `GoesAsCame`."""
     return False
 
 
 class RenderRequest(Interface):
-    """Writes a request for a provider."""
+    """Renders a request for a provider."""
 
     def __call__(self, request: Request, *, dialect: Dialect = ..., limits: ModelLimits = ...) -> Rendered: ...
 
 
 class ParseError(Interface):
-    """Reads the body of a response with an error status (any body: JSON of any shape, HTML, nothing)."""
+    """Parses the body of a response with an error status (any body: JSON of any shape, HTML, nothing)."""
 
     def __call__(self, status: int, body: bytes, *, headers: Mapping[str, str] = ...) -> Failure: ...
 
 
 class RenderResponse(Interface):
-    """Writes a whole (non-streamed) response. A reply with a `Failure` is written by `render_error` instead.
+    """Renders a whole (non-streamed) response. A reply with a `Failure` is rendered by `render_error` instead.
 
-    `lost` is given a note for each field of the answer that the protocol cannot say, with its path.
+    `lost` is called with a note for each field of the answer that the protocol cannot express, with its path.
     """
 
     def __call__(
@@ -298,7 +319,7 @@ class RenderResponse(Interface):
 
 
 class RenderError(Interface):
-    """Writes a failure before the first byte: HTTP status and body in the client's own form."""
+    """Renders a failure before the first byte: HTTP status and body in the client's own form."""
 
     def __call__(self, failure: Failure) -> tuple[int, bytes]: ...
 
@@ -308,7 +329,7 @@ StyleFor: TypeAlias = Callable[[str, ReplyStyle], ReplyStyle]
 
 
 def usual_style(user_agent: str, style: ReplyStyle) -> ReplyStyle:
-    """For a protocol that all clients read alike. A `StyleFor`."""
+    """Return the style unchanged, for a protocol that all clients read alike. A `StyleFor`."""
     return style
 
 
@@ -327,24 +348,30 @@ class Sibling(msgspec.Struct, frozen=True):
 
 @final
 class Protocol(msgspec.Struct, frozen=True):
-    """One wire language, both directions.
+    """One wire protocol, both directions.
 
-    `routes`: (method, path pattern) that the gateway serves with `parse_request`. `models_path`: where a server lists
-    its models, below its base URL. `stream_type`: the content type of its streams. `truncates_silently`: its servers
-    cut a prompt that is too long without a word. `takes_image_urls`: they fetch an image that is named by its address.
-    `tells_failed_calls`: its answers say that calls failed, so that one without a good call is an answer all the same,
-    no error. `peek` and `check_whole` are for bytes that pass. `goes_as_came`: whether a client's request of which
-    nothing was changed for its target is sent as it came. `id_header`: what its clients call the id of a request,
-    beside `x-request-id`. `style_for`: clients that read answers in a form of their own. `without_usage`: for a
-    protocol whose streams tell usage only where it was asked for (`Peek.usage`). `takes_result_media`: a result of a
-    tool may hold images; where not, they follow in a message of the user.
-    `sibling`: the protocol whose requests clients send to this one's path.
-    `hosted_paths`: where clouds serve it.
-    `tools`: what it tells of tools that only it knows. `address_variable`: where its clients read their server's
-    address; `address_path`: what stands there behind host and port. `end_marks`: of these the frame that ends a stream
-    holds one; none where no frame does. `stop_mark`: the same of a frame before it that says why the answer ends; such
-    bytes stand in no text. `output_limits`: where a request says how many tokens
-    its answer may have, each as the names on the way there.
+    Attributes:
+        routes: (method, path pattern) that the gateway serves with `parse_request`.
+        models_path: where a server lists its models, below its base URL.
+        stream_type: the content type of its streams.
+        truncates_silently: its servers cut a prompt that is too long without an error.
+        takes_image_urls: they fetch an image that is named by its address.
+        tells_failed_calls: its answers can report failed calls, so that one without a good call is an answer, not an
+            error.
+        peek, check_whole: for bytes that pass.
+        goes_as_came: whether a client's request that was not changed for its target is sent as it came.
+        id_header: its clients' header for the id of a request, beside `x-request-id`.
+        style_for: clients that read answers in a form of their own.
+        without_usage: for a protocol whose streams report usage only if asked (`Peek.usage`).
+        takes_result_media: a tool result may contain images; otherwise they follow in a message of the user.
+        sibling: the protocol whose requests clients send to this one's path.
+        hosted_paths: where clouds serve it.
+        tools: its forms of tools.
+        address_variable, address_path: the variable in which its clients look for their server's address, and what
+        follows host and port there.
+        end_marks: the frame that ends a stream contains one of these; none if no frame does.
+        stop_mark: the same for a frame before it that gives the stop reason; such bytes stand in no text.
+        output_limits: where a request limits the answer's tokens, each as a path of names.
     """
 
     name: ProtocolName
@@ -380,7 +407,7 @@ class Protocol(msgspec.Struct, frozen=True):
 
 
 def no_glance(body: bytes, *, path: str = "") -> Peek | None:
-    """For a form of a protocol whose requests must always be read."""
+    """Return None, for a form of a protocol whose requests must always be parsed."""
     return None
 
 
@@ -388,8 +415,8 @@ def no_glance(body: bytes, *, path: str = "") -> Peek | None:
 class Legacy(msgspec.Struct, frozen=True):
     """An older form of a protocol, in which a prompt is one text.
 
-    `path`: of the form at a provider, relative to its base URL. `unsayable` names the field of a request that only
-    such a provider can honour; "" when any model can answer it.
+    `path`: of the form at a provider, relative to its base URL. `unsayable` returns the field of a request that only
+    such a provider can honour; "" if any model can answer it.
     """
 
     protocol: Protocol

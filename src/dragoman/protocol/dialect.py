@@ -1,4 +1,6 @@
-"""How a provider or model differs from its protocol's specification, as data. The defaults are the specification's."""
+"""The differences of a provider or model from its protocol's specification, as data. The defaults are the
+specification's.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import msgspec
 
 @final
 class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a provider differs within its protocol. The defaults are the protocol's own specification.
+    """The differences of a provider within its protocol. The defaults are the protocol's own specification.
 
     Fields named `supports_*` say what may be sent; what may not is left out with a `dropped` deviation.
     """
@@ -50,7 +52,7 @@ PLAIN = Dialect()
 
 @final
 class ModelLimits(msgspec.Struct, frozen=True, gc=False):
-    """What is known of the model, in tokens; None is unknown. `num_ctx_cap` bounds what Ollama is asked to load."""
+    """Limits of the model, in tokens; None is unknown. `num_ctx_cap` bounds what Ollama is asked to load."""
 
     context: int | None = None
     max_output: int | None = None

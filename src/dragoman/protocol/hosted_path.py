@@ -13,9 +13,12 @@ from dragoman._json import Json
 class HostedPath(msgspec.Struct, frozen=True):
     """One such path.
 
-    `pattern`: the path, `{model}` and others in braces for any text. `path`: the vendor's own; without `{model}` in it
-    the body is given the model. `adds`: fields that the path stands for. `leaves`: fields that the cloud alone knows.
-    `heads`: fields that are a header at the vendor's, by name; a list's texts stand behind commas.
+    Attributes:
+        pattern: the path, with `{model}` and other names in braces for any text.
+        path: the vendor's own; without `{model}` in it the body gets the model.
+        adds: fields that the path implies.
+        leaves: fields that only the cloud knows.
+        heads: fields that are a header at the vendor's, by name; the texts of a list are joined with commas.
     """
 
     pattern: str

@@ -1,4 +1,4 @@
-"""Tools that only some protocols know, in words that all share; and what a protocol must tell of its own."""
+"""Tools that only some protocols know, in a shared form, and what a protocol declares about its own."""
 
 from __future__ import annotations
 
@@ -23,8 +23,13 @@ KINDS: Final = (
 
 @final
 class RemoteServer(msgspec.Struct, frozen=True):
-    """An MCP server that the provider asks, without anybody's approval. `token`: of a bearer; `headers`: further ones.
-    `allowed`: of its tools, these; None: all. It may hold keys: `repr` shows none."""
+    """An MCP server that the provider calls without anyone's approval. It may contain keys: `repr` shows none.
+
+    Attributes:
+        token: of a bearer.
+        headers: further ones.
+        allowed: only these of its tools; None: all.
+    """
 
     name: str
     url: str
@@ -36,7 +41,7 @@ class RemoteServer(msgspec.Struct, frozen=True):
         return "RemoteServer(…)"
 
     def with_token(self) -> RemoteServer:
-        """The same with the token of an `authorization` header as its token."""
+        """Return the same server with the token of an `authorization` header as its token."""
         name = next((name for name in self.headers if name.lower() == "authorization"), "")
         scheme, _, token = self.headers.get(name, "").partition(" ")
         if self.token or scheme.lower() != "bearer":
@@ -49,12 +54,16 @@ class RemoteServer(msgspec.Struct, frozen=True):
 class NativeTool(msgspec.Struct, frozen=True):
     """A tool of a request that is no function.
 
-    `kind`: one of `KINDS`; `name`: what messages call it; `where`: its place in the request. `function`: what stands
-    for it where it is not known, with its published schema; None: nothing can. `settings`: of what a provider runs
-    (`allowed_domains`, `blocked_domains`, `user_location`, `max_uses`, `search_context_size`; of files `stores` and
-    `max_results`; of images `aspect`, as "3:2"). `server`: of kind "mcp". `unsaid`: its other
-    fields, which only its protocol knows. `bound`: why no other protocol can say it without allowing more; "" if one
-    can.
+    Attributes:
+        kind: one of `KINDS`.
+        name: its name in messages.
+        where: its place in the request.
+        function: its replacement where it is not supported, with its published schema; None: there is none.
+        settings: of what a provider runs (`allowed_domains`, `blocked_domains`, `user_location`, `max_uses`,
+            `search_context_size`; of files `stores` and `max_results`; of images `aspect`, as "3:2").
+        server: of kind "mcp".
+        unsaid: its other fields, which only its protocol knows.
+        bound: why no other protocol can express it without allowing more; "" if one can.
     """
 
     kind: str
@@ -70,11 +79,13 @@ class NativeTool(msgspec.Struct, frozen=True):
 
 @final
 class Opened(msgspec.Struct, frozen=True):
-    """A request with all that its protocol alone knows of tools said in words that all share.
+    """A request whose protocol-specific tools are in the shared form.
 
-    `request`: its native fields hold no tools and no tool choice any more. `tools`: those that are no functions.
-    `forced`: the name of one of these that must be called; "" without one. `forms`: by a tool's name, what calls of it
-    carry for the client.
+    Attributes:
+        request: its native fields contain no tools and no tool choice any more.
+        tools: those that are no functions.
+        forced: the name of one of these that must be called, or "".
+        forms: by a tool's name, what its calls carry for the client.
     """
 
     request: Request
@@ -86,9 +97,13 @@ class Opened(msgspec.Struct, frozen=True):
 
 @final
 class Written(msgspec.Struct, frozen=True):
-    """A tool that the provider runs, in a protocol's words. `tool`: its entry among the tools; None: it has none.
-    `beside`: fields of the body that belong to it, lists of what several tools say. `unsaid`: settings that these words
-    have no place for."""
+    """A tool that the provider runs, in a protocol's form.
+
+    Attributes:
+        tool: its entry among the tools; None: it has none.
+        beside: fields of the body that belong to it; lists combine those of several tools.
+        unsaid: settings that this form has no place for.
+    """
 
     tool: Raw | None
     choice: Raw | None = None
@@ -98,11 +113,15 @@ class Written(msgspec.Struct, frozen=True):
 
 @final
 class SchemaRules(msgspec.Struct, frozen=True, gc=False):
-    """What a vendor wants of a tool's schema beyond JSON schema itself.
+    """A vendor's requirements on a tool's schema beyond JSON Schema itself.
 
-    `is_object_rooted`: the root's type is object. `has_plain_root`: no union stands there; None: where the host checks
-    schemas. `names_members`: `properties` stand at the root, and `items` in each list. `key`: what an argument may be
-    called. `references`: to anywhere, to the root's `$defs`, or none. `is_objects`: no schema is true or false.
+    Attributes:
+        is_object_rooted: the root's type is object.
+        has_plain_root: the root is no union; None: if the host checks schemas.
+        names_members: `properties` stand at the root, and `items` in each list.
+        key: the allowed names of arguments.
+        references: allowed to anywhere, to the root's `$defs`, or not at all.
+        is_objects: no schema is true or false.
     """
 
     is_object_rooted: bool = True
@@ -115,13 +134,16 @@ class SchemaRules(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class ToolForms(msgspec.Struct, frozen=True):
-    """What a protocol tells of its tools.
+    """A protocol's declarations about tools.
 
-    `name`: what a tool may be called. `keeps_custom`: tools that take free text are part of the protocol wherever it
-    is spoken. `open_request`: makes a request ready for another protocol. `write_call`: a call of a client's tool of a
-    kind, as its clients read it; None: as any call. `write_tool`: a tool that providers run; None: the protocol has
-    none of the kind. `restate`: says what another provider's tools did earlier in the protocol's words, and names what
-    it cannot say. `schema`: what its vendor wants of schemas.
+    Attributes:
+        name: the allowed names of tools.
+        keeps_custom: tools that take free text are part of the protocol wherever it is spoken.
+        open_request: prepares a request for another protocol.
+        write_call: renders a call of a client's tool of a kind as its clients read it; None: as any call.
+        write_tool: renders a tool that providers run; None: the protocol has none of the kind.
+        restate: expresses what another provider's tools did earlier, and names what it cannot express.
+        schema: its vendor's requirements on schemas.
     """
 
     name: re.Pattern[str]

@@ -15,12 +15,12 @@ ToolEntry: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
 
 
 def nowhere(value: Mapping[str, Any]) -> bool:
-    """Nothing tells it apart. An `IsWritten`."""
+    """Return False: nothing distinguishes it. An `IsWritten`."""
     return False
 
 
 def no_entry(tool: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """No tool is told by its own marks. A `ToolEntry`."""
+    """Return None: its tools have no marks of their own. A `ToolEntry`."""
     return None
 
 
@@ -28,13 +28,17 @@ def no_entry(tool: Mapping[str, Any]) -> Mapping[str, Any] | None:
 class Recognition(msgspec.Struct, frozen=True):
     """The marks of one protocol.
 
-    `short_name`: what people call it. `client_headers`: names, in lower case, that its clients alone send.
-    `error_paths`: how paths begin whose errors are told in its form where no route answers; the longest of all
-    protocols wins, and "" is every path.
-    `messages_field`: of a request; `hello`: what stands there in the shortest one.
-    `is_answer`, `is_error`: of an object in a response's body; `is_message`: of a message or an item of a request.
-    `tool_entry`: by marks of its own; `plain_tool_entry`: a tool that has a name and no protocol's marks.
-    `has_embeddings`: the folder has a module `embeddings`. `operation`: OpenTelemetry's `gen_ai.operation.name`.
+    Attributes:
+        short_name: its common name.
+        client_headers: names, in lower case, that only its clients send.
+        error_paths: prefixes of paths whose errors have its form if no route answers; the longest of all protocols
+            wins, and "" is every path.
+        messages_field: of a request; `hello`: its content in the shortest request.
+        is_answer, is_error: of an object in a response's body.
+        is_message: of a message or an item of a request.
+        tool_entry: recognises a tool by its own marks; `plain_tool_entry`: one with a name and no protocol's marks.
+        has_embeddings: the folder has a module `embeddings`.
+        operation: OpenTelemetry's `gen_ai.operation.name`.
     """
 
     short_name: str

@@ -20,7 +20,7 @@ LIMIT, OVERDRAFT = 100, 24
 START = 1_795_305_600.0
 OverdraftFault: TypeAlias = Literal[
     "who never asked is not folded", "parts by the list alone", "nobody asks the ledger", "a used part is given up",
-    "silent when it is written",
+    "silent when it is written", "long attempts are not told",
 ]  # fmt: skip
 OVERDRAFT_FAULTS: tuple[OverdraftFault, ...] = get_args(OverdraftFault)
 
@@ -45,6 +45,10 @@ class Attempt(NamedTuple):
     need: Need
 
 
+#: What each worker told at its last call that was heard, by account.
+Told: TypeAlias = dict[tuple[int, str], int]
+
+
 class Link:
     """A worker's way to the counters. `lost`: "" nothing, `questions` or `answers` are."""
 
@@ -59,7 +63,13 @@ class Link:
         return str(self._world.counters.epoch)
 
     def take(self, claim: Claim) -> Lease:
-        return self._called(lambda: self._world.counters.take(claim))
+        return self._called(lambda: self._heard(claim))
+
+    def _heard(self, claim: Claim) -> Lease:
+        lease: Lease = self._world.counters.take(claim)
+        if lease.outcome in ("granted", "refused"):
+            self._world.told[claim.account, claim.holder] = claim.facts.spent + claim.facts.reserved
+        return lease
 
     def look(self) -> str:
         return self._called(self._world.counters.look)
@@ -114,6 +124,7 @@ class OverdraftWorld:
         self.ended: set[str] = set()
         self.workers: list[Worker] = []
         self.plans: list[Plan] = []
+        self.told: Told = {}
         self.counters = counters or Reference(self.seed, self.live, lambda: self.now)
         for _ in range(2):
             self.begin()
@@ -172,10 +183,16 @@ class OverdraftWorld:
         accounts = [self.charge(which).account for which in range(2)]
         since = None if self.fault == "silent when it is written" else self.now - SILENT_SECONDS
         return [
-            (account, worker, worker.name in self.ended, worker.used(account), since)
+            (account, worker, worker.name in self.ended, self.known(worker, account), since)
             for worker in self.workers if worker.has_joined
             for account in accounts
         ]  # fmt: skip
+
+    def known(self, worker: Worker, account: int) -> int:
+        """What a shipper knows that a worker used: its rows, and while it lives what it told, which is what it has set
+        apart, too."""
+        rows = worker.rows.get(account, 0)
+        return rows if worker.name in self.ended else max(rows, self.told.get((account, worker.name), 0))
 
     def do(self, plan: Plan) -> None:
         for account, worker, has_ended, used, since in plan:
@@ -223,7 +240,19 @@ class OverdraftWorld:
             self.now += 1.0
             if self.fault == "a used part is given up":
                 worker.budgets._overdrawn.clear()
+            if self.fault == "long attempts are not told":
+                for line in worker.budgets._lines.values():
+                    line.told = line.balance.used
             worker.budgets.tick(START)
+
+    def wait(self, seconds: float) -> None:
+        """All that live go on ticking, which takes no time of its own here."""
+        until = self.now + seconds
+        while self.now < until:
+            self.now += 10.0
+            for each in self.workers:
+                self.tick(each)
+                self.now -= 0.0 if each.is_dead else 1.0
 
     def die(self, worker: Worker) -> None:
         """What it left open costs what was set apart."""
@@ -275,7 +304,7 @@ class OverdraftWorld:
             case 12:
                 self.sweep()
             case 13:
-                self.now += (1, 5, LEASE_SECONDS, SILENT_SECONDS)[second % 4]
+                self.wait((10.0, 20.0, LEASE_SECONDS + 10.0, SILENT_SECONDS + 10.0)[second % 4])
             case 14 if second % 3:
                 self.limit = (60, 100, 130)[second // 3 % 3]
                 self.most, self.generation = max(self.most, self.limit), self.generation + 1

@@ -22,10 +22,16 @@ SELECT account, holder, amount, seen, told FROM counter_share JOIN counter_accou
 WHERE amount IS NOT NULL AND life = (SELECT counter_epoch()) AND is_seeded
 """
 _ENDED: Final = "SELECT account, holder FROM counter_share WHERE amount IS NULL"
-_ACCOUNTS: Final = "SELECT id, adjusted FROM counter_account WHERE life = (SELECT counter_epoch()) AND is_seeded"
+_ACCOUNTS: Final = (
+    "SELECT id, adjusted, closed FROM counter_account WHERE life = (SELECT counter_epoch()) AND is_seeded"
+)
 _TOTALS: Final = """
 SELECT id, (closed + adjusted + coalesce((SELECT sum(amount) FROM counter_share WHERE account = id), 0))::bigint
 FROM counter_account WHERE id = ANY($1::bigint[]) AND life = (SELECT counter_epoch()) AND is_seeded
+"""
+_CLOSE_AT: Final = """
+UPDATE counter_account SET closed = greatest(closed, $2)
+WHERE id = $1 AND life = (SELECT counter_epoch()) AND is_seeded RETURNING 1
 """
 _TAKE: Final = (
     "SELECT concat_ws('|', outcome, amount_now, is_tight::int, others, epoch_now) "
@@ -80,11 +86,17 @@ class PostgresqlPlace:
     def correct(self, account: Account, adjusted: int) -> None:
         self._ask("UPDATE counter_account SET adjusted = $2 WHERE id = $1 AND is_seeded RETURNING 1", account, adjusted)
 
+    def close_at(self, account: Account, least: int) -> None:
+        self._ask(_CLOSE_AT, account, least)
+
     def listing(self) -> Listing:
         shares = [Share(*row) for row in self._ask(_SHARES)]
         [(now,)] = self._ask("SELECT counter_clock($1)", self._clock())
+        ended = self._ask(_ENDED)
         # After the shares: each of theirs is among these.
-        return Listing(shares, dict(self._ask(_ACCOUNTS)), now, self._ask(_ENDED))
+        accounts = self._ask(_ACCOUNTS)
+        adjusted = {id: amount for id, amount, _ in accounts}
+        return Listing(shares, adjusted, now, ended, {id: amount for id, _, amount in accounts})
 
     def totals(self, accounts: Collection[Account]) -> dict[Account, int]:
         return dict(self._ask(_TOTALS, list(accounts)))

@@ -42,13 +42,14 @@ class Share(msgspec.Struct, frozen=True):
 @final
 class Listing(msgspec.Struct, frozen=True):
     """The shares of all holders that have not ended, the corrections of each account, the time by the counters' clock,
-    and the holders that are known to have ended, by account.
+    the holders that are known to have ended, by account, and the closed part of each account.
     """
 
     shares: Sequence[Share]
     adjusted: Mapping[Account, int]
     now: float
     ended: Collection[tuple[Account, str]] = ()
+    closed: Mapping[Account, int] = {}
 
 
 class Place(Protocol):
@@ -93,6 +94,10 @@ class Place(Protocol):
 
     def correct(self, account: Account, adjusted: int) -> None:
         """Set the sum of an account's corrections."""
+        ...
+
+    def close_at(self, account: Account, least: int) -> None:
+        """Raise the closed part of a filled account to at least this amount."""
         ...
 
     def listing(self) -> Listing:
@@ -270,11 +275,13 @@ class RemoteCounters:
         if ended := awaited - live:
             self._place.heard(*ended)
         known = spent([account for account in listing.adjusted if is_recorded(account)])
+        self._count_late(listing, known, live, over)
         for share in listing.shares:
             by_rows = known[share.account].get(share.holder, 0) if is_recorded(share.account) else 0
             if share.holder not in live:
                 has = by_rows if is_recorded(share.account) else 0 if is_concurrent(share.account) else share.amount
-                self._place.fold(share.account, share.holder, has)
+                is_closed = is_recorded(share.account) and share.holder not in over
+                self._place.fold(share.account, share.holder, 0 if is_closed else has)
             elif share.seen <= listing.now - SILENT_SECONDS:
                 goes_on = not (share.holder in lost and is_concurrent(share.account))
                 used = max(share.told, by_rows) if goes_on else 0
@@ -291,6 +298,23 @@ class RemoteCounters:
         self._roster.release(over)
         # After the release: who ended and has no share any more would be one who never asked.
         self._place.tidy()
+
+    def _count_late(self, listing: Listing, known: Spent, live: Collection[str], over: Collection[str]) -> None:
+        """Close what the rows say of ended holders.
+
+        Rows come late when their machine did not reach the store for a day. A forgotten holder was folded before that,
+        and its rows stand for what it announced in a new life. A holder that ended lately is folded instead of this, so
+        that nobody is counted twice.
+        """
+        ended = set(listing.ended)
+        for account, by_holder in known.items():
+            least = sum(
+                amount
+                for holder, amount in by_holder.items()
+                if holder != ADJUSTED and ((account, holder) in ended or not (holder in live or holder in over))
+            )
+            if least > listing.closed.get(account, 0):
+                self._place.close_at(account, least)
 
     def divide(self, holder: str, wanted: int) -> int:
         """As `Roster.divide`. Raises CountersAway."""

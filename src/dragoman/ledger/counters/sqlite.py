@@ -120,10 +120,7 @@ class SqliteCounters:
             others = total - (0 if found is None else found[0])
             holders -= found is not None
             given = share(others, claim.facts, want=claim.want, least=claim.least, limit=quota, neighbours=holders)
-            connection.execute(
-                "INSERT OR REPLACE INTO share VALUES(?,?,?,?,?)",
-                (claim.account, claim.holder, given.amount, claim.number, self._now()),
-            )
+            self._keep(connection, claim, given.amount)
             outcome: Literal["refused", "granted"] = "refused" if given.is_refused else "granted"
             return Lease(outcome, given.amount, given.is_tight, self.epoch, others)
 
@@ -146,13 +143,17 @@ class SqliteCounters:
     def greet(self, holder: str, claims: Sequence[Claim] = ()) -> str:
         """Record that a holder uses no lease of an earlier life. Return the epoch.
 
-        What it has used (`claims`) stands in its journal.
+        What it has used (`claims`) stands in its journal, except for accounts that no row tells of.
 
         Raises:
             CountersAway: nothing was recorded.
         """
         with self._changing() as connection:
             connection.execute("DELETE FROM awaited WHERE holder = ?", (holder,))
+            for claim in claims:
+                if not is_recorded(claim.account):
+                    self._account(connection, claim)
+                    self._keep(connection, claim, claim.facts.spent + claim.facts.reserved)
             return self.epoch
 
     def correct(self, account: Account) -> None:
@@ -195,6 +196,7 @@ class SqliteCounters:
             for holder, amount in seed.by_holder.items()
         ]
         self._close(epoch, ended, used, silent_since)
+        self._forget(over)
         for account, amount in adjusted.items():
             if is_recorded(account) and known[account].get(ADJUSTED, 0) != amount:
                 self.correct(account)
@@ -211,9 +213,19 @@ class SqliteCounters:
                     self._fold(connection, account, holder, amount)
                 for account, holder, amount in used[first : first + _AT_ONCE]:
                     self._expire(connection, account, holder, amount, silent_since)
+
+    def _forget(self, over: set[str]) -> None:
+        """Delete holders that ended a day ago, and accounts of earlier periods.
+
+        A holder whose journal is still there (`over`) is kept: it would look like one that never asked, and be counted
+        again. A clock that was ahead keeps a journal for longer than a day.
+        """
         with self._changing() as connection:
-            forgotten = self._now() - _REMEMBERED
-            connection.execute("DELETE FROM share WHERE amount IS NULL AND seen <= ?", (forgotten,))
+            old = connection.execute(
+                "SELECT account, holder FROM share WHERE amount IS NULL AND seen <= ?", (self._now() - _REMEMBERED,)
+            ).fetchall()
+            forgotten = [(account, holder) for account, holder in old if holder not in over]
+            connection.executemany("DELETE FROM share WHERE account = ? AND holder = ?", forgotten)
             connection.execute("DELETE FROM account WHERE until <= ?", (time.time() - _KEPT_AFTER,))
             connection.execute("DELETE FROM share WHERE account NOT IN (SELECT id FROM account)")
 
@@ -266,6 +278,10 @@ class SqliteCounters:
             )
             return claim.limit
         return int(found[0])
+
+    def _keep(self, connection: sqlite3.Connection, claim: Claim, amount: int) -> None:
+        values = (claim.account, claim.holder, amount, claim.number, self._now())
+        connection.execute("INSERT OR REPLACE INTO share VALUES(?,?,?,?,?)", values)
 
     def _is_settling(self, connection: sqlite3.Connection, holder: str) -> bool:
         """Return whether another holder may still use a lease of the previous life."""

@@ -157,19 +157,23 @@ class ValkeyPlace:
     def correct(self, account: Account, adjusted: int) -> None:
         self._run(scripts.CORRECT, _bucket(account), account, f"{adjusted}")
 
+    def close_at(self, account: Account, least: int) -> None:
+        self._run(scripts.CLOSE_AT, _bucket(account), account, f"{least}")
+
     def listing(self) -> Listing:
         shares: list[Share] = []
         ended: list[tuple[Account, str]] = []
         adjusted: dict[Account, int] = {}
+        closed: dict[Account, int] = {}
         now = self._clock()
         for account, fields in self._accounts():
-            adjusted[account] = int(fields["adjusted"])
+            adjusted[account], closed[account] = int(fields["adjusted"]), int(fields["closed"])
             for holder, (amount, seen, told) in _shares(fields).items():
                 if amount is None:
                     ended.append((account, holder))
                 else:
                     shares.append(Share(account, holder, amount, seen, told))
-        return Listing(shares, adjusted, now, ended)
+        return Listing(shares, adjusted, now, ended, closed)
 
     def totals(self, accounts: Collection[Account]) -> dict[Account, int]:
         found = {}

@@ -182,3 +182,12 @@ if not goes_on or fields[1] ~= known or fields[2] ~= '1' then return 0 end
 return redis.call('HSET', account_key, 'adjusted', given[4])
 """
 )
+
+CLOSE_AT: Final = (
+    _HEAD
+    + """
+local fields = redis.call('HMGET', account_key, 'life', 'seeded', 'closed')
+if not goes_on or fields[1] ~= known or fields[2] ~= '1' or tonumber(fields[3]) >= tonumber(given[4]) then return 0 end
+return redis.call('HSET', account_key, 'closed', given[4])
+"""
+)

@@ -16,7 +16,8 @@ import msgspec
 
 from dragoman.ledger.interfaces import Account, Claim, Counters, CountersAway, Lease
 from dragoman.ledger.limits.accounts import Charge, Need
-from dragoman.ledger.limits.leases import LEASE_SECONDS, PARTS, Balance
+from dragoman.ledger.limits.leases import PARTS, Balance
+from dragoman.ledger.limits.lines import TOLD_AFTER, Line
 
 #: Seconds of its need that a worker leases ahead, and the part of a limit that it leases ahead at most.
 _AUTONOMY: Final = 10.0
@@ -29,9 +30,6 @@ _REFUSED_FOR: Final = 0.1
 _AWAY_FOR: Final = 0.5
 #: Seconds for which it is remembered who leases, and between two questions to a ledger that did not answer as asked.
 _SEEN_FOR: Final = 1.0
-#: Seconds after the last call until what was set apart since is told, where nothing else is to tell: who seems silent
-#: (`leases.SILENT_SECONDS`) has what it told.
-_TOLD_AFTER: Final = LEASE_SECONDS / 2
 _PAUSE: Final = 4.0
 #: Accounts that are told in one second only since this worker's part of an overdraft has grown.
 _MOST_TOLD: Final = 50
@@ -47,34 +45,6 @@ class Refusal(msgspec.Struct, frozen=True):
     cause: Cause
 
 
-@final
-class _Line(msgspec.Struct):
-    """This worker's state of one account.
-
-    Attributes:
-        asked, used: the time of the last call of the counters, and what was used then.
-        others, told: at the last answer, what all other holders had and what this worker had reported.
-        part: this worker's part of the overdraft at the last answer; None: the counters never answered.
-        leased: what was used within leases before an overdraft began; None: there was none since that answer.
-        alert_at: the amount at which the next alert is logged.
-        refused, refused_until: the amount that did not fit, and how long this refusal is reused.
-        is_idle: nothing was admitted since the last tick.
-    """
-
-    charge: Charge
-    balance: Balance
-    alert_at: float
-    asked: float = 0.0
-    used: int = 0
-    others: int = 0
-    told: int = 0
-    part: int | None = None
-    leased: int | None = None
-    refused: int = 0
-    refused_until: float = 0.0
-    is_idle: bool = False
-
-
 class Budgets:
     """The budgets of one holder.
 
@@ -86,8 +56,8 @@ class Budgets:
 
     __slots__ = (
         "_away_until", "_begin", "_counters", "_divide", "_divide_at", "_divided", "_epoch", "_grown_at", "_has_begun",
-        "_holder", "_holders", "_lines", "_now", "_overdrawn", "_part", "_seen", "_seen_at", "_unread_until",
-        "_wanted", "_was_used", "exchanges", "has_ended", "reached",
+        "_holder", "_holders", "_lines", "_looked_at", "_now", "_overdrawn", "_part", "_seen", "_seen_at",
+        "_unread_until", "_wanted", "_was_used", "exchanges", "has_ended", "reached",
     )  # fmt: skip
 
     def __init__(
@@ -122,8 +92,8 @@ class Budgets:
         self._seen_at = self._divide_at = self._unread_until = float("-inf")
         self._now = now
         self._epoch = ""
-        self._lines: dict[Account, _Line] = {}
-        self._away_until = 0.0
+        self._lines: dict[Account, Line] = {}
+        self._away_until = self._looked_at = 0.0
         self._has_begun = False
         self.exchanges = 0
         self.has_ended = False
@@ -215,15 +185,19 @@ class Budgets:
 
     def tick(self, wall: float) -> None:
         """Do what is due every second: return leases, report overdrafts, greet new counters. `wall`: Unix seconds."""
-        if self._counters.is_shared and self._now() >= self._away_until:
+        now = self._now()
+        # One machine's counters begin anew where their file was lost. They wait no longer than one lease.
+        looks = self._counters.is_shared or (self._has_begun and now >= self._looked_at + TOLD_AFTER)
+        if looks and now >= self._away_until:
+            self._looked_at = now
             self._look()
         if self._counters.is_shared:
-            self._look_who_leases(self._now())
+            self._look_who_leases(now)
         told = 0
         for account, line in tuple(self._lines.items()):
             balance = line.balance
             is_beyond = line.leased is not None  # also where a call of which no answer came makes it look exact
-            is_due = line.is_idle and balance.used != line.told and self._now() >= line.asked + _TOLD_AFTER
+            is_due = line.is_due(now, is_shared=self._counters.is_shared)
             if is_beyond or is_due or (
                 not balance.is_exact and (line.is_idle or balance.is_tight or balance.used > balance.held)
             ):  # fmt: skip
@@ -272,21 +246,21 @@ class Budgets:
 
     # ------------------------------------------------------------ inside
 
-    def _line_of(self, charge: Charge) -> _Line:
+    def _line_of(self, charge: Charge) -> Line:
         line = self._lines.get(charge.account)
         return line if line is not None and line.charge is charge else self._line(charge)
 
-    def _line(self, charge: Charge) -> _Line:
+    def _line(self, charge: Charge) -> Line:
         """Return the state of a charge's account, with the charge as it is now."""
         line = self._lines.get(charge.account)
         if line is None:
-            line = self._lines[charge.account] = _Line(charge, Balance(), 0.0)
+            line = self._lines[charge.account] = Line(charge, Balance(), 0.0)
         line.charge = charge
         line.alert_at = charge.alerts[0] if charge.alerts else math.inf
         line.refused_until = 0.0  # its limit may have changed
         return line
 
-    def _may_overdraw(self, line: _Line, amount: int, now: float) -> bool:
+    def _may_overdraw(self, line: Line, amount: int, now: float) -> bool:
         """Return whether an amount is within this worker's part of the overdraft.
 
         A holder that began after the last known list has no part. All overspending that this worker knows of counts
@@ -330,7 +304,7 @@ class Budgets:
         if self._part > before:
             self._grown_at = time.time()
 
-    def _is_unused(self, line: _Line, now: float) -> bool:
+    def _is_unused(self, line: Line, now: float) -> bool:
         """Return whether no ended holder used an account about which the counters never answered. It may have used this
         part.
         """
@@ -346,7 +320,7 @@ class Budgets:
         line.part = self._part
         return True
 
-    def _call(self, line: _Line, amount: int, now: float) -> Cause | None:
+    def _call(self, line: Line, amount: int, now: float) -> Cause | None:
         """Lease what is needed and a little ahead. Return None if the amount fits now."""
         if now < line.refused_until and amount >= line.refused:
             return "spent"
@@ -367,10 +341,10 @@ class Budgets:
             return None
         return "settling"
 
-    def _tell(self, line: _Line) -> None:
+    def _tell(self, line: Line) -> None:
         self._exchange(line, want=0, least=0)
 
-    def _exchange(self, line: _Line, *, want: int, least: int) -> Lease | None:
+    def _exchange(self, line: Line, *, want: int, least: int) -> Lease | None:
         """Call the counters, and once more if they have a new life. Return None if they are away."""
         now = self._now()
         if now < self._away_until:
@@ -394,14 +368,14 @@ class Budgets:
                 self._overdrawn.discard(line.charge.account)
         return lease
 
-    def _take(self, line: _Line, want: int, least: int, now: float) -> Lease:
+    def _take(self, line: Line, want: int, least: int, now: float) -> Lease:
         claim = self._claim(line, want, least)
         self.exchanges += 1
         lease = self._counters.take(claim)
         line.balance.hear(lease, number=claim.number, made=now)
         return lease
 
-    def _claim(self, line: _Line, want: int, least: int) -> Claim:
+    def _claim(self, line: Line, want: int, least: int) -> Claim:
         """Build a claim. Nothing more is admitted until it is answered: the counters may give the unused rest to
         others.
         """

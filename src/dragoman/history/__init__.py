@@ -1,8 +1,8 @@
-"""A conversation made fit for the model that is asked next: `fit`, and a vault for seals that clients lose.
+"""Make a conversation fit for the model that is asked next: `fit`, and a vault for signatures that clients lose.
 
-Histories come from other models and providers, from clients that drop half of what they were told, and from turns that
-broke off. `fit` makes of each a conversation that the target takes; a healthy one passes untouched. What a protocol
-cannot say is left to its renderer, ids in the form of the target too.
+Histories come from other models and providers, from clients that drop half of what they received, and from turns that
+broke off. `fit` turns each into a conversation that the target accepts; a valid one passes unchanged. What a protocol
+cannot express is left to its renderer, as are ids in the target's form.
 """
 
 from dragoman.history.fit import fit

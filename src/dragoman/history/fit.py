@@ -40,21 +40,22 @@ def fit(
     thinking: ThinkingPolicy = "same",
     takes_result_media: bool = True,
 ) -> tuple[Request, tuple[Deviation, ...]]:
-    """Make the conversation of a request one that its target takes.
+    """Turn the conversation of a request into one that its target accepts.
 
-    An answer's `origin` says who said it. Without one, a part or field that only one protocol knows tells the
-    protocol; an answer of which nothing is known counts as the target's own.
+    An answer's `origin` is its source. Without one, a part or field that only one protocol knows tells the protocol; an
+    answer of unknown source counts as the target's own.
 
     Args:
-        request: is not changed; a healthy conversation comes back as it is.
-        protocol: the language in which the target is asked.
-        target: `provider/model`; None is not known, then only the protocol tells answers apart.
-        thinking: "same": thinking and seals go back to the target that made them and to no other; "keep": its words go
-            to every target, seals to their own; "text": for other targets its words become text; "drop": to nobody.
-        takes_result_media: whether results of tools hold media; where not, they follow in a message of the user.
+        request: is not changed; a valid conversation is returned as it is.
+        protocol: the protocol in which the target is asked.
+        target: `provider/model`; None: unknown, then only the protocol distinguishes answers.
+        thinking: "same": thinking and signatures go back to the target that made them and to no other; "keep": the
+            words go to every target, signatures to their own; "text": for other targets the words become text; "drop":
+            to none.
+        takes_result_media: tool results may contain media; otherwise these follow in a message of the user.
 
     Returns:
-        The request, and what was left out, moved or changed, each at its place in the request that was given.
+        The request, and what was left out, moved or changed, each with its place in the original request.
     """
     if all(map(_is_plain, request.messages)):
         return request, ()
@@ -78,7 +79,7 @@ def fit(
 
 
 def _is_plain(message: Message) -> bool:
-    """Whether nothing of a message need be fitted for any target, as where somebody first asks something."""
+    """Return whether no target needs a change in a message, such as a first question."""
     if message.role not in ("user", "system") or message.is_cut:
         return False
     for part in message.parts:
@@ -88,7 +89,9 @@ def _is_plain(message: Message) -> bool:
 
 
 def _goes_on_at_the_server(request: Request) -> bool:
-    """Whether the provider holds the conversation before, or parts of it, so that results answer calls unseen here."""
+    """Return whether the provider stores the conversation so far, or parts of it, so that results may answer unseen
+    calls.
+    """
     fields = request.native.fields if request.native is not None else {}
     if any(bytes(fields.get(name, b"null")) != b"null" for name in _STATE):
         return True
@@ -110,14 +113,14 @@ class _Cleaner:
         self._deviations = deviations
 
     def message(self, message: Message, place: int) -> Message:
-        """The message with its parts as the target takes them."""
+        """Return the message with its parts as the target accepts them."""
         cleaned = tuple([self._part(part, (place, number)) for number, part in enumerate(message.parts)])
         if cleaned == message.parts:
             return message
         return msgspec.structs.replace(message, parts=tuple(part for part in cleaned if part is not None))
 
     def _part(self, part: Part, at: tuple[int, ...]) -> Part | None:
-        """The part as the target takes it; None when it takes it not at all."""
+        """Return the part as the target accepts it, or None."""
         if type(part) is Text or type(part) is Thinking:
             return part if part.text.isascii() else self._whole(part, part.text, at)
         if type(part) is ToolCall:
@@ -135,7 +138,7 @@ class _Cleaner:
         return part
 
     def _whole(self, part: Text | Thinking | ToolCall, text: str, at: tuple[int, ...]) -> Part:
-        """A part whose text has no half surrogate pairs, which no JSON reader takes."""
+        """Return a part whose text has no lone surrogates, which no JSON reader accepts."""
         if _json.has_whole_characters(text):
             return part
         field = "arguments" if isinstance(part, ToolCall) else "text"
@@ -156,7 +159,7 @@ class _Cleaner:
 
 
 def _without_empty(messages: list[tuple[int, Message]], deviations: list[Deviation]) -> list[Message]:
-    """Messages that say something; the last of the user's stays, whatever it says."""
+    """Return the messages that say something. The user's last message always stays."""
     empty = {number for number, (_, message) in enumerate(messages) if not any(map(_says, message.parts))}
     if not empty:
         return [message for _, message in messages]
@@ -169,7 +172,7 @@ def _without_empty(messages: list[tuple[int, Message]], deviations: list[Deviati
 
 
 def _says(part: Part) -> bool:
-    """Whether a message of this part alone can be sent; thinking needs an answer behind it."""
+    """Return whether a message of this part alone can be sent; thinking needs an answer behind it."""
     if isinstance(part, Text):
         return bool(part.text and not part.text.isspace()) or part.signature is not None
     return not isinstance(part, Thinking)

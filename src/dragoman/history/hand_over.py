@@ -1,4 +1,4 @@
-"""What of an earlier answer goes to the target: all of it to the one that gave it, words and calls to any other."""
+"""What of an earlier answer goes to the target: all of it to its author, words and calls to any other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ThinkingPolicy: TypeAlias = Literal["same", "keep", "text", "drop"]
 def handed_over(
     message: Message, target: Origin, turn: int, *, policy: ThinkingPolicy, deviations: list[Deviation]
 ) -> Message:
-    """An answer as the target may see it; `turn` is its place."""
+    """Return an answer as the target may see it. `turn` is its place."""
     is_own = _is_own(message, target)
     if is_own and policy != "drop":
         return message
@@ -42,14 +42,14 @@ def handed_over(
 
 
 def _words(part: Thinking, policy: ThinkingPolicy) -> Thinking | Text | None:
-    """Thinking for a target that did not think it."""
+    """Return thinking for a target that is not its author."""
     if not part.text.strip() or policy in ("same", "drop"):
         return None
     return Thinking(part.text) if policy == "keep" else Text(part.text)
 
 
 def _unsealed(part: Part, place: str, protocol: ProtocolName, deviations: list[Deviation]) -> Part:
-    """A part without what only its own model reads: its seal, and ids of the provider's store."""
+    """Return a part without what only its own model reads: its signature, and ids of the provider's store."""
     if not isinstance(part, Text | ToolCall | Media):
         return part
     if not isinstance(part, Media) and part.signature is not None:
@@ -60,7 +60,7 @@ def _unsealed(part: Part, place: str, protocol: ProtocolName, deviations: list[D
 
 
 def _unowned(native: Native | None, protocol: ProtocolName, place: str, deviations: list[Deviation]) -> Native | None:
-    """What another model's answer says besides: of another protocol it is not written, and named as it is crossed."""
+    """Return the other fields of another model's answer. Those of another protocol are named when they are dropped."""
     if native is None or native.protocol != protocol:
         return native
     deviations += [
@@ -70,7 +70,7 @@ def _unowned(native: Native | None, protocol: ProtocolName, place: str, deviatio
 
 
 def _is_own(message: Message, target: Origin) -> bool:
-    """Whether the target gave this answer, as far as is known."""
+    """Return whether the target gave this answer, as far as is known."""
     origin = message.origin
     if origin is None:
         protocols = _protocols(message)
@@ -81,7 +81,7 @@ def _is_own(message: Message, target: Origin) -> bool:
 
 
 def _protocols(message: Message) -> set[ProtocolName]:
-    """The protocols that left traces in a message."""
+    """Return the protocols that left traces in a message."""
     found = {message.native.protocol} if message.native is not None else set()
     for part in message.parts:
         if isinstance(part, Opaque):

@@ -1,4 +1,4 @@
-"""Every call with one result, right behind the turn that called; no result without its call.
+"""Pair calls and results: every call has one result, right behind its turn, and no result lacks its call.
 
 Providers refuse a call without a result, a result without its call, and anything between the two.
 """
@@ -19,7 +19,7 @@ _UNANSWERED: Final = "No result: this call was not run."
 
 
 class _Turn:
-    """A message of the assistant, what stands up to the next one, and the results of its calls."""
+    """A message of the assistant, what follows up to the next one, and the results of its calls."""
 
     __slots__ = ("answers", "calls", "message", "others", "place", "tools")
 
@@ -44,7 +44,7 @@ class _Waiting:
         self._by_name: dict[str, list[_Calls]] = {}
 
     def add(self, turn: _Turn) -> None:
-        """The calls of the next turn."""
+        """Add the calls of the next turn."""
         for number, call in enumerate(turn.calls):
             ways = (self._all, self._by_id.setdefault(call.id, []), self._by_name.setdefault(call.name, []))
             for calls in ways:
@@ -53,8 +53,11 @@ class _Waiting:
                 calls[-1][1].append(number)
 
     def take(self, result: ToolResult, place: int) -> bool:
-        """Give a result to its call, of the last turn that has one: the one with its id. A result without an id is
-        taken by a call without one, else by its name, and without a name by the first call that waits."""
+        """Give a result to its call in the last turn that has one: the call with its id.
+
+        A result without an id goes to a call without one, else to a call of its name, and without a name to the first
+        waiting call.
+        """
         found = _last_of(self._by_id.get(result.call_id))
         if not result.call_id:
             other = _last_of(self._by_name.get(result.name) if result.name else self._all)
@@ -71,7 +74,7 @@ _Calls: TypeAlias = tuple[_Turn, deque[int]]
 
 
 def _last_of(calls: list[_Calls] | None) -> _Calls | None:
-    """The last turn that has such a call waiting, and its calls, the one that waits first."""
+    """Return the last turn that has such a call waiting, and its calls, the first waiting one first."""
     while calls:
         turn, numbers = calls[-1]
         while numbers and numbers[0] in turn.answers:
@@ -83,7 +86,7 @@ def _last_of(calls: list[_Calls] | None) -> _Calls | None:
 
 
 def are_paired(messages: Sequence[Placed]) -> bool:
-    """Whether exactly the results of its calls follow every turn that called, each naming its call."""
+    """Return whether exactly the results of its calls follow every turn with calls, each naming its call."""
     calls: list[str] = []
     answered: list[str] = []
     is_over = False
@@ -105,7 +108,7 @@ def are_paired(messages: Sequence[Placed]) -> bool:
 
 
 def paired(messages: Sequence[Placed], deviations: list[Deviation]) -> list[Placed]:
-    """The conversation with its calls and results put right. Places are those in the request that was given."""
+    """Return the conversation with calls and results paired. Places are those in the original request."""
     lead: list[Placed] = []
     turns: list[_Turn] = []
     for place, message in messages:
@@ -125,7 +128,7 @@ def paired(messages: Sequence[Placed], deviations: list[Deviation]) -> list[Plac
 
 
 def _answer(lead: Sequence[Placed], turns: Sequence[_Turn], deviations: list[Deviation]) -> set[tuple[int, int]]:
-    """Give every result to its call; the places of those that have none."""
+    """Give every result to its call. Return the places of results without a call."""
     orphans: set[tuple[int, int]] = set()
     waiting = _Waiting()
     for turn in (None, *turns):
@@ -141,7 +144,7 @@ def _answer(lead: Sequence[Placed], turns: Sequence[_Turn], deviations: list[Dev
 
 
 def _without(item: Placed, orphans: set[tuple[int, int]]) -> Placed | None:
-    """A message without orphans; None when nothing else was in it."""
+    """Return a message without orphaned results, or None if nothing else was in it."""
     place, message = item
     parts = tuple(part for number, part in enumerate(message.parts) if (place, number) not in orphans)
     if len(parts) == len(message.parts):
@@ -150,7 +153,7 @@ def _without(item: Placed, orphans: set[tuple[int, int]]) -> Placed | None:
 
 
 def _written(turn: _Turn, deviations: list[Deviation]) -> list[Placed]:
-    """The turn, the results of its calls, and what followed."""
+    """Return the turn, the results of its calls, and what followed."""
     followers = sorted([*turn.tools, *turn.others], key=lambda item: item[0])
     out: list[Placed] = [(turn.place, turn.message)]
     if are_paired([*out, *followers]):
@@ -177,14 +180,14 @@ def _written(turn: _Turn, deviations: list[Deviation]) -> list[Placed]:
 
 
 def _has_moved(turn: _Turn) -> bool:
-    """Whether a result stood elsewhere than in the messages right behind its turn."""
+    """Return whether a result stood elsewhere than right behind its turn."""
     first_other = turn.others[0][0] if turn.others else None
     places = {place for place, _ in turn.tools if first_other is None or place < first_other}
     return any(place not in places for place, _ in turn.answers.values())
 
 
 def _named(result: ToolResult, call: ToolCall) -> ToolResult:
-    """A result that says which call it answers."""
+    """Return a result that names its call."""
     if result.call_id == call.id and result.name == call.name:
         return result
     return msgspec.structs.replace(result, call_id=call.id, name=result.name or call.name)

@@ -1,7 +1,7 @@
-"""Seals kept for clients whose protocol has no field for them, or which do not send them back.
+"""Keep signatures for clients whose protocol has no field for them, or which do not send them back.
 
-Gemini refuses a step whose first call lacks the thought signature that came with it, Anthropic a call whose signed
-thinking is missing. A vault keeps both, and puts them back when the client returns the call.
+Gemini refuses a step whose first call lacks its thought signature, Anthropic a call whose signed thinking is missing. A
+vault keeps both, and puts them back when the client returns the call.
 """
 
 from __future__ import annotations
@@ -40,34 +40,37 @@ _TELLING: Final = 16
 
 @final
 class Seal(msgspec.Struct, frozen=True):
-    """What one call lost. `thinking`: the sealed thinking of its turn, kept with the turn's first call."""
+    """What one call lost. `thinking`: the signed thinking of its turn, kept with the turn's first call."""
 
     origin: Origin
     signature: str | None = None
     thinking: tuple[Thinking, ...] = ()
 
     def size(self) -> int:
-        """Characters."""
+        """Its number of characters."""
         return len(self.signature or "") + sum(
             len(part.text) + len(part.signature or "") + len(part.redacted or "") for part in self.thinking
         )
 
 
 class Vault(Protocol):
-    """Remembers seals by owner (whose conversations they are) and call: by the call's id, and for clients that change
-    or drop ids by its name, arguments and place. No owner ever gets another's."""
+    """Keeps signatures by owner (whose conversations they are) and call.
+
+    A call is found by its id and, for clients that change or drop ids, by its name, arguments and place. No owner ever
+    gets another's.
+    """
 
     async def restored(self, request: Request, owner: str) -> Request:
-        """The request with what its answers lost, and with the origin of those that are known."""
+        """Return the request with what its answers lost, and with the origin of known answers."""
         ...
 
     def keep(self, owner: str, seals: Mapping[str, Seal]) -> Awaitable[None] | None:
-        """Remember seals, each by its key; None when that is done already."""
+        """Keep signatures, each by its key. Return what to await, or None if it is done."""
         ...
 
 
 class SignatureVault:
-    """A vault in memory: the oldest seals are forgotten, and all of them with it. For one event loop or thread."""
+    """A vault in memory that drops the oldest signatures. For one event loop or thread."""
 
     __slots__ = ("_most_calls", "_most_size", "_seals", "_size")
 
@@ -78,15 +81,15 @@ class SignatureVault:
         self._size = 0
 
     def note(self, request: Request, answer: Message, owner: str = "") -> None:
-        """Remember the seals of an answer to this request, whose origin is known."""
+        """Keep the signatures of an answer to this request, whose origin is known."""
         self.keep(owner, seals_of(Place(request.messages), answer))
 
     def watch(self, request: Request, owner: str = "") -> SignatureWatch:
-        """Reads the events of the answer to this request, and notes their seals at its end."""
+        """Return a reader of the answer's events that keeps their signatures at the end."""
         return SignatureWatch(self, request, owner)
 
     def restore(self, request: Request, owner: str = "") -> Request:
-        """The request with what its answers lost, and with the origin of those that are known."""
+        """Return the request with what its answers lost, and with the origin of known answers."""
 
         def find(key: str) -> Seal | None:
             seal = self._seals.get((owner, key))
@@ -101,7 +104,7 @@ class SignatureVault:
         return self.restore(request, owner)
 
     def keep(self, owner: str, seals: Mapping[str, Seal]) -> None:
-        """Remember seals, each by its key."""
+        """Keep signatures, each by its key."""
         for key, seal in seals.items():
             old = self._seals.pop((owner, key), None)
             self._size += seal.size() - (old.size() if old is not None else 0)
@@ -112,7 +115,7 @@ class SignatureVault:
 
 
 def seals_of(place: Place, answer: Message) -> dict[str, Seal]:
-    """What is to be kept of an answer at this place, by key; nothing when its origin is not known."""
+    """Return what to keep of an answer at this place, by key; nothing if its origin is unknown."""
     found: dict[str, Seal] = {}
     if answer.origin is None:
         return found
@@ -132,7 +135,7 @@ def seals_of(place: Place, answer: Message) -> dict[str, Seal]:
 
 
 def keys_of(request: Request) -> list[str]:
-    """The keys under which seals of this request's answers may have been kept."""
+    """Return the keys under which the signatures of this request's answers may have been kept."""
     keys: list[str] = []
     for _, message, place in _answers(request):
         keys += [_key("seal", text) for text in _seals_in(message)]
@@ -142,7 +145,7 @@ def keys_of(request: Request) -> list[str]:
 
 
 def put_back(request: Request, find: Callable[[str], Seal | None]) -> Request:
-    """The request with its answers' seals put back; `find` gives the seal of a key."""
+    """Return the request with its answers' signatures put back. `find` returns the one of a key."""
     messages = list(request.messages)
     for number, message, place in _answers(request):
         messages[number] = _restored(message, place, find)
@@ -152,7 +155,7 @@ def put_back(request: Request, find: Callable[[str], Seal | None]) -> Request:
 
 
 def _answers(request: Request) -> Iterator[tuple[int, Message, str]]:
-    """The answers in a request, each with its number and its place."""
+    """Yield the answers in a request, each with its number and its place."""
     place = Place()
     for number, message in enumerate(request.messages):
         if message.role == "assistant":
@@ -181,7 +184,7 @@ def _restored(message: Message, place: str, find: Callable[[str], Seal | None]) 
 
 
 def _keys(call: ToolCall, number: int, place: str) -> Iterator[str]:
-    """The keys of a call, the surest first. `number`: its place among the calls of its turn."""
+    """Yield the keys of a call, the most certain first. `number`: its place among the calls of its turn."""
     if len(call.id) >= _TELLING:
         yield _key("id", call.id, call.name)
     elif call.id:
@@ -194,7 +197,7 @@ def _key(*names: str) -> str:
 
 
 def _canonical(call: ToolCall) -> str:
-    """The arguments in one form for all ways to write them."""
+    """Return the arguments in one form for all ways to write them."""
     value = _json.decode_object(call.arguments) if call.kind == "function" else call.arguments
     return call.arguments if isinstance(value, _json.Malformed) else _json.to_text(_sorted(value))
 
@@ -206,8 +209,10 @@ def _sorted(value: object) -> object:
 
 
 class Place:
-    """The conversation so far, by what clients do not change: the user's words and how many answers there were. Words
-    are read when the name is asked for, which it seldom is."""
+    """The conversation so far, by what clients do not change: the user's words and the number of answers.
+
+    Words are read when the name is needed, which is rare.
+    """
 
     __slots__ = ("_answers", "_read", "_words")
 
@@ -219,14 +224,14 @@ class Place:
             self.add(message)
 
     def add(self, message: Message) -> None:
-        """The next message."""
+        """Add the next message."""
         if message.role == "assistant":
             self._answers += 1
         elif message.role == "user":
             self._words.append(message.text)
 
     def name(self) -> str:
-        """The place's name."""
+        """Return the place's name."""
         self._read = read = self._read or hashlib.sha256()
         for text in self._words:
             data = text.encode("utf-8", "replace")
@@ -250,7 +255,7 @@ def _is_sealed_thinking(part: Part) -> bool:
 
 
 def _seals_in(message: Message) -> Iterator[str]:
-    """The seals of an answer."""
+    """Yield the signatures of an answer."""
     for part in message.parts:
         if isinstance(part, Thinking) and part.redacted:
             yield part.redacted
@@ -266,7 +271,7 @@ _ENDS: Final = frozenset({TextEnd, ThinkingEnd, ToolCallEnd})
 
 
 class SignatureWatch:
-    """Notes the seals of one answer, when it has any. Text and argument fragments are not kept."""
+    """Keeps the signatures of one answer, if it has any. Text and argument fragments are not kept."""
 
     __slots__ = ("_events", "_keeping", "_owner", "_place", "_seals", "_vault")
 
@@ -279,10 +284,10 @@ class SignatureWatch:
         self._keeping: Awaitable[None] | None = None
 
     def keep(self) -> Awaitable[None] | None:
-        """Give the vault the seals of an answer that is whole, once; in the vault's thread (`add` may run in another).
+        """Give the vault the signatures of a complete answer, once, in the vault's thread (`add` may run in another).
 
-        Gives what to wait for before the client sees the answer's end, so that its next request finds the seals; None
-        when there is nothing to wait for.
+        Return what to await before the client sees the answer's end, so that its next request finds the signatures, or
+        None.
         """
         if self._seals:
             self._keeping = self._vault.keep(self._owner, self._seals)
@@ -290,7 +295,7 @@ class SignatureWatch:
         return self._keeping
 
     def add(self, events: Sequence[Event]) -> None:
-        """Take the next events; with the last one the seals are known."""
+        """Take the next events. With the last one the signatures are known."""
         if not events:
             return
         is_over = type(events[-1]) is Finish
@@ -308,7 +313,7 @@ def _is_any_sealed(events: Sequence[Event]) -> bool:
 
 
 def _is_sealed(event: Event) -> bool:
-    """Whether a part that ends carries what a provider wants back."""
+    """Return whether a part that ends carries what a provider wants back."""
     if type(event) is ToolCallEnd:
         return bool(event.call.signature)
     if type(event) is ThinkingEnd:

@@ -174,6 +174,39 @@ def test_a_key_twice_is_seen_wherever_it_stands(monkeypatch: pytest.MonkeyPatch)
     assert plain == {(True, False), (False, False), (False, True)}
 
 
+def members_of_all(members: list[tuple[str, object]]) -> dict[str, object]:
+    if len(dict(members)) < len(members):
+        raise Repeated
+    return dict(members)
+
+
+def test_a_text_in_which_no_key_stands_twice_is_plain_however_it_is_written(monkeypatch: pytest.MonkeyPatch):
+    """With blanks, escapes that nobody needs, and numbers of any form: to look at each member takes ten times as long.
+    Servers written in Go escape `<`, `>` and `&`, and Google's put a blank behind each colon."""
+    monkeypatch.setattr(repeated_keys, "SHORT", 0)
+    outcomes = set()
+    for seed in range(2_000):
+        chance = random.Random(seed)
+        text = random_object(chance, 3).replace("1e400", "1E5")
+        for character in chance.sample("abx:", 2):
+            text = text.replace(character, rf"\u{ord(character):04x}") if character != ":" else text.replace(":", ": ")
+        try:
+            json.loads(text, object_pairs_hook=members_of_all)
+        except Repeated:
+            expected = False
+        else:
+            expected = True
+        assert repeated_keys.has_plain_keys(text.encode()) is expected, text
+        outcomes.add(expected)
+    assert outcomes == {True, False}
+
+
+def test_a_key_twice_behind_what_hides_it():
+    """Quotes that are told as numbers, and a long string before the object that has it."""
+    assert repeats_key(rb'{"a":1,"a":2,"b":"\u0022\u0022"}')
+    assert repeats_key(b'{"text":"' + b"x" * 2_000 + b'","o":{"a":1,"a":2}}')
+
+
 @pytest.mark.parametrize(
     "second", ['"name": "remove"', '"name": "no_tool"', '"tool": "remove"', '"function": "remove"']
 )

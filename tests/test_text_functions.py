@@ -33,7 +33,7 @@ def take_nothing(code: str, where: str, seen: str) -> None:
 #: Functions that need more than a text → what else they get.
 GIVEN: dict[str, dict[str, Any]] = {
     "ledger/times.py read_moment": {"now": 0.0},
-    "_json.py is_written_of": {"text": '{"a":1}'},
+    "_json.py holds_all": {"text": '{"a":1}'},
     "_json.py split_values": {"problem": "Extra data"},
     "agent/approval.py words_of": {"pattern": None},
     "agent/tools/read.py text_of": {"name": "a"},

@@ -224,17 +224,21 @@ def repeats_key(text: str) -> bool:
     return False
 
 
-def is_written_of(value: Json, text: bytes) -> bool:
-    """Return whether a JSON text equals what is written of its value, white space aside. Then no object has a key
-    twice.
+def holds_all(value: Json, text: bytes) -> bool:
+    """Return whether a value has every member of the JSON text that was read into it. Then no object has a key twice.
 
-    False says nothing about a text that is written otherwise (escapes, forms of numbers).
+    It has when what is written of it has as many quotes as the text, whatever spaces, escapes and forms of numbers the
+    text has. False says nothing about a text that tells quotes as numbers.
     """
     try:
         written = _encode(value)
     except (RecursionError, UnicodeEncodeError):
         return False
-    return written == text or (len(written) < len(text) and written == without_spaces(text))
+    return written == text or (_count_quotes(written) == _count_quotes(text) and text.rfind(rb"\u0022") < 0)
+
+
+def _count_quotes(text: bytes) -> int:
+    return len(text) - len(text.replace(b'"', b""))  # few are found as memory is searched
 
 
 class Number(str):

@@ -19,7 +19,7 @@ def repeats_key(text: bytes, value: Json = None) -> bool:
     if value is None:
         is_plain = has_plain_keys(text)
     else:
-        is_plain = _json.is_written_of(value, text)
+        is_plain = _json.holds_all(value, text)
     return not is_plain and _json.repeats_key(text.decode("utf-8", "replace"))
 
 
@@ -30,7 +30,7 @@ def has_plain_parts(text: bytes, read: object, parts: Iterable[Raw]) -> bool:
         read: the Struct or the object that a reader made of the text.
         parts: each text in that which is an object.
     """
-    if not _json.is_written_of(read, text):
+    if not _json.holds_all(read, text):
         return False
     for part in parts:  # noqa: SIM110 -- most are one
         if not has_plain_keys(bytes(part)):
@@ -51,27 +51,21 @@ def without_value(text: bytes, key: bytes, value: Raw | bytes) -> bytes:
 
 def has_plain_keys(text: bytes) -> bool:
     """Whether a text is a JSON object in which it is soon seen that no object has a key twice, and that every number is
-    one that readers hold: it has as many members as colons, or is what is written of its values again. Of most other
-    texts nothing is known."""
+    one that readers hold. Of another text nothing is known."""
     if len(text) > SHORT and text.find(b'{"', 1, _NEAR) < 0:  # long strings in it are passed over
         members = _decode_members(text)
-        if type(members) is dict and (_has_colons(text, len(members)) or _json.is_written_of(members, text)):
+        if type(members) is dict and _json.holds_all(members, text):
             for member in members.values():
-                if (value := bytes(member))[:1] != b'"' and not _is_canonical(value):
+                if (value := bytes(member))[:1] != b'"' and not _is_plain(value):
                     return False
             return True
     if text[:1] != b"{":
         return False
-    read = _json.decode(text)  # as `_is_canonical`, for a call less
-    return type(read) is not Malformed and _json.is_written_of(read, text)
+    read = _json.decode(text)  # as `_is_plain`, for a call less
+    return type(read) is not Malformed and _json.holds_all(read, text)
 
 
-def _has_colons(text: bytes, count: int) -> bool:
-    """Whether so many colons stand in a text: few are found as memory is searched."""
-    return len(text) - len(text.replace(b":", b"", count + 1)) == count
-
-
-def _is_canonical(text: bytes) -> bool:
-    """Whether a text is what is written of its value again."""
+def _is_plain(text: bytes) -> bool:
+    """Whether no object in a value has a key twice. A false no is possible."""
     value = _json.decode(text)
-    return type(value) is not Malformed and _json.is_written_of(value, text)
+    return type(value) is not Malformed and _json.holds_all(value, text)

@@ -145,7 +145,7 @@ def is_usual_start(frame: bytes) -> bool:
     """Whether a frame begins a call and tells nothing else, and that once: then nothing beside it need be looked for.
     A false no is possible."""
     start = _decode_start(frame)
-    return type(start) is _CallStart and _json.is_written_of(start, frame)
+    return type(start) is _CallStart and _json.holds_all(start, frame)
 
 
 def read(value: Raw | None) -> Json:

@@ -14,6 +14,7 @@ from dragoman.client.request.forwarding import ClientHead
 from dragoman.config import Config, load_config
 from dragoman.errors import DragomanError
 from dragoman.events import Deviation, Failure
+from dragoman.gateway.request_bodies import whole_characters
 from dragoman.protocols import PROTOCOLS
 from dragoman.routing.resolve import resolve, with_defaults
 from dragoman.types import ProtocolName
@@ -66,7 +67,7 @@ def exchange(client: ProtocolName, body: dict[str, Any] | bytes, target: str) ->
     Raises:
         DragomanError: it is refused.
     """
-    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    data = whole_characters(body if isinstance(body, bytes) else json.dumps(body).encode())
     parsed = PROTOCOLS[client].parse_request(data, path=GEMINI_PATH if client == "gemini-generate" else "")
     found = resolve(target, configured())
     count = iter(range(1, 1_000))

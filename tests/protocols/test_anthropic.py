@@ -57,6 +57,7 @@ from dragoman.types import (
 from grammar import check
 
 SCHEMA = Raw(b'{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}')
+CLOSED = _json.raw({**json.loads(bytes(SCHEMA)), "additionalProperties": False})
 WEATHER = Tool("get_weather", "Weather in a city", SCHEMA)
 HELLO = Message("user", (Text("Hello"),))
 PNG = "iVBORw0KGgo="
@@ -339,7 +340,7 @@ def test_no_cache_means_no_marker_not_even_the_clients():
 def test_structured_output():
     request = asked(params=Params(response_schema=ResponseSchema(SCHEMA)))
     assert rendered(request)["output_config"] == {
-        "format": {"type": "json_schema", "schema": json.loads(bytes(SCHEMA))}
+        "format": {"type": "json_schema", "schema": {**json.loads(bytes(SCHEMA)), "additionalProperties": False}}
     }
     assert losses(request) == []
 
@@ -456,7 +457,7 @@ def test_a_request_of_an_agent_survives_the_round_trip():
         Params(max_tokens=7, temperature=0.5, top_p=0.9, top_k=3, stop=("a", "b")),
         Params(max_tokens=7, reasoning=Reasoning("none"), parallel_tools=True),
         Params(max_tokens=9000, reasoning=Reasoning("max", 8000)),
-        Params(max_tokens=7, reasoning=Reasoning("low"), response_schema=ResponseSchema(SCHEMA)),
+        Params(max_tokens=7, reasoning=Reasoning("low"), response_schema=ResponseSchema(CLOSED)),
     ],
 )
 def test_what_is_rendered_is_parsed_again(params: Params):

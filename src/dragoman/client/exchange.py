@@ -19,12 +19,12 @@ from dragoman.history import SignatureWatch, fit
 from dragoman.offering import DROPPED, Offer, dropped_header
 from dragoman.offering.restoring import Restored
 from dragoman.pipe import Reader
-from dragoman.protocol import Expectation, HttpRequest, NewId, Rendered
+from dragoman.protocol import ANY_TURNS, Expectation, HttpRequest, NewId, Rendered, TurnRules
 from dragoman.providers.endpoint import Outgoing
 from dragoman.response_stages import nothing_fits, stages_for
 from dragoman.routing.target import Target
 from dragoman.token_estimate import estimate_tokens
-from dragoman.types import Cost, Origin, Request, Usage
+from dragoman.types import Cost, Origin, ProtocolName, Request, Usage
 
 #: (target's name, usage) → what it costs, None when unknown.
 PriceOf: TypeAlias = Callable[[str, Usage], Cost | None]
@@ -39,6 +39,8 @@ OnWire: TypeAlias = Callable[[Outgoing, int, bytes, Sequence[Event]], None]
 _ERROR_LIMIT: Final = 256 * 1024
 #: A server that reports less than this share of our estimate did not read the whole prompt.
 _TRUNCATED_SHARE: Final = 0.7
+#: What a model's own template takes.
+_STRICT_TURNS: Final = TurnRules(later_system=False, alternate=True)
 #: Deviations of a request that are told by their place: it may have as many fields as its body has room for.
 _MOST_TOLD: Final = 256
 _USAGE: Final = frozenset[type]({UsageUpdate, Finish, Failure})
@@ -86,7 +88,7 @@ class Exchange:
         so far: while it stays so, and the target speaks its protocol, its bytes are sent."""
         protocol = target.protocol
         self._offer = made = offered or offer_tools(target, request, head.protocol if head else None)
-        self._request, unfit = _fit(made.request, target)
+        self._request, unfit = _fit(made.request, target, head.protocol if head else None)
         self._asked = asked = asked or first_attempt(target, self._request)
         rendered = protocol.render_request(asked.request, dialect=target.dialect, limits=target.limits)
         if is_as_came and asked.request is request and not asked.deviations:
@@ -285,13 +287,25 @@ class Exchange:
         return usage.input is not None and usage.input < _TRUNCATED_SHARE * self._prompt_estimate
 
 
-def _fit(request: Request, target: Target) -> tuple[Request, tuple[Deviation, ...]]:
+def _turns(target: Target, client: ProtocolName | None) -> TurnRules:
+    """Which turns a target takes of a client: of one of its own protocol those that this has."""
+    dialect, rules = target.dialect, target.protocol.turns
+    if dialect.strict_turns:
+        return _STRICT_TURNS
+    if client != target.protocol.name:
+        return rules
+    return ANY_TURNS if rules.later_system or dialect.supports_later_system else rules
+
+
+def _fit(request: Request, target: Target, client: ProtocolName | None) -> tuple[Request, tuple[Deviation, ...]]:
     return fit(
         request,
         protocol=target.protocol.name,
         target=target.name,
         thinking=target.thinking,
         takes_result_media=target.protocol.takes_result_media,
+        turns=_turns(target, client),
+        client=client,
     )
 
 

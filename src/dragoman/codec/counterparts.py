@@ -144,6 +144,10 @@ OF_TOOL: Final[tuple[Counterpart, ...]] = (
         for name in ("syntax", "definition")
     ),
 )
+#: Of a function: OpenAI's own rules for strict schemas, in both its protocols.
+OF_FUNCTION: Final[tuple[Counterpart, ...]] = (
+    Counterpart({"openai-chat": ("function", "strict"), "openai-responses": ("strict",)}),
+)
 _ANSWERED: Final = {f'"{word}"': word for word in ("auto", "default", "flex", "priority", "scale")}
 #: Fields of an answer. A tier that OpenAI does not have is none for its clients.
 OF_ANSWER: Final[tuple[Counterpart, ...]] = (

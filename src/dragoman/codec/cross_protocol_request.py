@@ -15,6 +15,7 @@ import msgspec
 from dragoman._json import Json
 from dragoman.codec.counterparts import (
     DETAIL,
+    OF_FUNCTION,
     OF_MARKED_PART,
     OF_PART,
     OF_TOOL,
@@ -121,7 +122,7 @@ class Crossed:
                 messages[place] = msgspec.structs.replace(message, parts=parts, native=own)
         tools = list(request.tools)
         for place, tool in enumerate(request.tools):
-            known = OF_TOOL if self._is_vendor and tool.kind == "custom" else ()
+            known = (OF_TOOL if tool.kind == "custom" else OF_FUNCTION) if self._is_vendor else ()
             own = self._native(tool.native, "tools[].", f"tools[{place}].", known)
             if own is not tool.native:
                 tools[place] = msgspec.structs.replace(tool, native=own)

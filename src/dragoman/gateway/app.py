@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from dragoman.client.offload import LARGE, run_sized
 from dragoman.errors import DragomanError, WireError, failure_kind
-from dragoman.events import Failure
+from dragoman.events import Deviation, Failure
 from dragoman.gateway.accounting import Ledger
 from dragoman.gateway.auth import Guard, nobodys_owner
 from dragoman.gateway.endpoint import Call, Endpoint, Refused
@@ -22,7 +22,7 @@ from dragoman.gateway.model_names import ModelNames, UnknownModel
 from dragoman.gateway.pages.health import HEALTH, PATHS, Operations
 from dragoman.gateway.pages.models import PAGES, Asked, Page
 from dragoman.gateway.relay import Relay, refusal
-from dragoman.gateway.request_bodies import check_shape, unpacked
+from dragoman.gateway.request_bodies import check_shape, unpacked, whole_characters
 from dragoman.gateway.server.client_addresses import ClientAddresses
 from dragoman.gateway.telemetry.record import Observer, Record
 from dragoman.protocol import Protocol
@@ -176,10 +176,7 @@ class App:
         try:
             if encoding := head.headers.get("content-encoding", ""):
                 body = await run_sized(LARGE + 1, partial(unpacked, body, encoding, self._limits.body))
-            if len(body) <= LARGE:
-                check_shape(body, self._limits.shape)
-            else:
-                await run_sized(len(body), partial(check_shape, body, self._limits.shape))
+            body = await self._checked(body, record)
             if hosted is not None:
                 head, body = hosted.own(head, body)
             if self._ledger is not None and not isinstance(handler, Page):
@@ -210,6 +207,18 @@ class App:
         answering = self._relay.respond(protocol, head, body, response_writer, record)
         del body
         await answering
+
+    async def _checked(self, body: bytes, record: Record) -> bytes:
+        """A body within the bounds, its characters whole."""
+        if len(body) <= LARGE:
+            check_shape(body, self._limits.shape)
+            whole = whole_characters(body)
+        else:
+            await run_sized(len(body), partial(check_shape, body, self._limits.shape))
+            whole = await run_sized(len(body), partial(whole_characters, body))
+        if whole is not body:
+            record.note([Deviation("lone-surrogate", "body")])
+        return whole
 
     def _send_refusal(self, answer: Answer, failure: Failure, response_writer: ResponseWriter, record: Record) -> None:
         response_writer.send(answer)

@@ -7,6 +7,7 @@ and deep or endless JSON from reaching a provider.
 from __future__ import annotations
 
 import importlib
+import re
 import zlib
 from typing import Any, Final, final
 
@@ -32,6 +33,10 @@ _SHORT: Final = 2048
 _COMMA: Final = ord(",")
 _OPENING: Final = b"[{"
 
+#: An escape: a pair of surrogates, half of one, or any other.
+_ESCAPES: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
 #: Fields that hold a conversation.
 _CONVERSATIONS: Final = ("messages", "input", "contents")
 
@@ -159,6 +164,24 @@ def _zstd() -> Any:
         return importlib.import_module("compression.zstd")
     except ModuleNotFoundError:
         return None
+
+
+# ---------------------------------------------------------------- characters
+
+
+def whole_characters(body: bytes) -> bytes:
+    """The body with U+FFFD for each escape that is half of a surrogate pair; the same one where there is none.
+
+    Programs that cut a text between two of JavaScript's characters write such, and neither readers nor vendors take it.
+    """
+    if b"\\ud" not in body and b"\\uD" not in body:
+        return body
+    found = _ESCAPES.sub(_whole, body)
+    return body if found == body else found
+
+
+def _whole(escape: re.Match[bytes]) -> bytes:
+    return b"\\ufffd" if escape[1] else escape[0]
 
 
 # ---------------------------------------------------------------- the shape of JSON

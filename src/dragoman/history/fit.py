@@ -10,8 +10,10 @@ from dragoman import _json
 from dragoman.codec.counterparts import as_text, kind_of
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
-from dragoman.history.hand_over import ThinkingPolicy, handed_over
+from dragoman.history.hand_over import ThinkingPolicy, handed_over, without_seals
 from dragoman.history.pair_results import are_paired, paired
+from dragoman.history.turns import are_in_turn, in_turn
+from dragoman.protocol import ANY_TURNS, TurnRules
 from dragoman.types import (
     Media,
     Message,
@@ -39,6 +41,8 @@ def fit(
     target: str | None = None,
     thinking: ThinkingPolicy = "same",
     takes_result_media: bool = True,
+    turns: TurnRules = ANY_TURNS,
+    client: ProtocolName | None = None,
 ) -> tuple[Request, tuple[Deviation, ...]]:
     """Turn the conversation of a request into one that its target accepts.
 
@@ -49,15 +53,16 @@ def fit(
         request: is not changed; a valid conversation is returned as it is.
         protocol: the protocol in which the target is asked.
         target: `provider/model`; None: unknown, then only the protocol distinguishes answers.
-        thinking: "same": thinking and signatures go back to the target that made them and to no other; "keep": the
-            words go to every target, signatures to their own; "text": for other targets the words become text; "drop":
-            to none.
+        thinking: "same": thinking and signatures go back to the target that made them only; "keep": the words go to
+            every target, signatures to their own; "text": for others the words become text; "drop": to none.
         takes_result_media: tool results may contain media; otherwise these follow in a message of the user.
+        turns: the turns that the target accepts.
+        client: the protocol of the client; another vendor has no use for signatures of unknown source.
 
     Returns:
         The request, and what was left out, moved or changed, each with its place in the original request.
     """
-    if all(map(_is_plain, request.messages)):
+    if all(map(_is_plain, request.messages)) and (turns is ANY_TURNS or are_in_turn(request.messages, turns)):
         return request, ()
     deviations: list[Deviation] = []
     own = Origin(protocol, target)
@@ -69,10 +74,13 @@ def fit(
             continue
         if message.role == "assistant":
             message = handed_over(message, own, place, policy=thinking, deviations=deviations)
+            if message.origin is None and client not in (None, protocol):
+                message = without_seals(message, place, deviations)
         messages.append((place, cleaner.message(message, place)))
     if not are_paired(messages) and not _goes_on_at_the_server(request):
         messages = paired(messages, deviations)
-    fitted = tuple(_without_empty(messages, deviations))
+    messages = in_turn(_without_empty(messages, deviations), turns, deviations)
+    fitted = tuple([message for _, message in messages])
     if not deviations and fitted == request.messages:
         return request, ()
     return msgspec.structs.replace(request, messages=fitted), tuple(deviations)
@@ -158,17 +166,17 @@ class _Cleaner:
 # ---------------------------------------------------------------- empty messages
 
 
-def _without_empty(messages: list[tuple[int, Message]], deviations: list[Deviation]) -> list[Message]:
+def _without_empty(messages: list[tuple[int, Message]], deviations: list[Deviation]) -> list[tuple[int, Message]]:
     """Return the messages that say something. The user's last message always stays."""
     empty = {number for number, (_, message) in enumerate(messages) if not any(map(_says, message.parts))}
     if not empty:
-        return [message for _, message in messages]
+        return messages
     empty.discard(max((number for number, (_, message) in enumerate(messages) if message.role == "user"), default=-1))
     for number in sorted(empty):
         place, message = messages[number]
         why = "thinking alone" if any(isinstance(part, Thinking) for part in message.parts) else "an empty message"
         deviations.append(Deviation("dropped", f"messages[{place}]", why))
-    return [message for number, (_, message) in enumerate(messages) if number not in empty]
+    return [placed for number, placed in enumerate(messages) if number not in empty]
 
 
 def _says(part: Part) -> bool:

@@ -41,6 +41,21 @@ def handed_over(
     return msgspec.structs.replace(message, parts=tuple(parts), native=native)
 
 
+def without_seals(message: Message, turn: int, deviations: list[Deviation]) -> Message:
+    """An answer whose thinking was sealed by nobody knows whom, without its seals."""
+    if not any(type(part) is Thinking and (part.signature or part.redacted) for part in message.parts):
+        return message
+    parts: list[Part] = []
+    for number, part in enumerate(message.parts):
+        if type(part) is Thinking and (part.signature or part.redacted):
+            where = f"messages[{turn}].parts[{number}].signature"
+            deviations.append(Deviation("dropped", where, "a seal of nobody that is known"))
+            parts += [Thinking(part.text, native=part.native)] if part.text else []
+        else:
+            parts.append(part)
+    return msgspec.structs.replace(message, parts=tuple(parts))
+
+
 def _words(part: Thinking, policy: ThinkingPolicy) -> Thinking | Text | None:
     """Return thinking for a target that is not its author."""
     if not part.text.strip() or policy in ("same", "drop"):

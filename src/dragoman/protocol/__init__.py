@@ -16,10 +16,12 @@ import msgspec
 from dragoman._json import Raw
 from dragoman.bounds import AnswerBounds
 from dragoman.events import Deviation, Event, Failure, Finish, Reply
+from dragoman.protocol.dialect import ANY_TURNS as ANY_TURNS
 from dragoman.protocol.dialect import PLAIN as PLAIN
 from dragoman.protocol.dialect import UNKNOWN_MODEL as UNKNOWN_MODEL
 from dragoman.protocol.dialect import Dialect as Dialect
 from dragoman.protocol.dialect import ModelLimits as ModelLimits
+from dragoman.protocol.dialect import TurnRules as TurnRules
 from dragoman.protocol.hosted_path import HostedPath as HostedPath
 from dragoman.protocol.native_tools import ANY_NAME, ToolForms
 from dragoman.secret import name_alone
@@ -364,6 +366,7 @@ class Protocol(msgspec.Struct, frozen=True):
         style_for: clients that read answers in a form of their own.
         without_usage: for a protocol whose streams report usage only if asked (`Peek.usage`).
         takes_result_media: a tool result may contain images; otherwise they follow in a message of the user.
+        turns: the turns that it accepts from a client of another protocol.
         sibling: the protocol whose requests clients send to this one's path.
         hosted_paths: where clouds serve it.
         tools: its forms of tools.
@@ -399,6 +402,7 @@ class Protocol(msgspec.Struct, frozen=True):
     style_for: StyleFor = usual_style
     without_usage: WithoutUsage | None = None
     takes_result_media: bool = True
+    turns: TurnRules = ANY_TURNS
     address_path: str = ""
     end_marks: tuple[bytes, ...] = ()
     stop_mark: re.Pattern[bytes] | None = None

@@ -38,6 +38,9 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     only_functions: bool | None = None  # knows function tools alone; None: as the protocol is usually spoken
     hosted_tools: tuple[str, ...] = ()  # kinds that the provider runs, for clients of other protocols
     id_form: Literal["any", "alphanumeric-9"] = "any"  # Mistral wants exactly 9 letters or digits
+    supports_later_system: bool = True  # in anthropic-messages: a message of the system within the conversation
+    strict_turns: bool = False  # a model's own template: one system message, first, and turns that alternate
+    answer_after_results: bool = False  # Mistral wants the model's turn between results and the user's words
     force_call_by_prefill: bool = False  # a required call needs its opening written for the model
     temperature_max: float | None = None
     # responses
@@ -48,6 +51,19 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 PLAIN = Dialect()
+
+
+@final
+class TurnRules(msgspec.Struct, frozen=True, gc=False):
+    """Which turns a server takes. `later_system`: a message of the system may stand within the conversation; `user`: a
+    conversation has a message that is not the system's; `alternate`: no two neighbours have one role."""
+
+    later_system: bool = True
+    user: bool = False
+    alternate: bool = False
+
+
+ANY_TURNS = TurnRules()
 
 
 @final

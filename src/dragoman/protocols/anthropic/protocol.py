@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from dragoman.codec.cross_protocol_request import crossing
-from dragoman.protocol import Protocol
+from dragoman.protocol import Protocol, TurnRules
 from dragoman.protocol.hosted_path import HostedPath
 from dragoman.protocols.anthropic.passthrough import check_whole, goes_as_came, peek
 from dragoman.protocols.anthropic.request.foreign_tools import FORMS
@@ -36,6 +36,7 @@ PROTOCOL: Final = Protocol(
     peek=peek,
     check_whole=check_whole,
     tools=FORMS,
+    turns=TurnRules(later_system=False, user=True),
     goes_as_came=goes_as_came,
     id_header="request-id",
     end_marks=(b'"message_stop"',),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.codec.cross_protocol_request import crossing
-from dragoman.protocol import Protocol
+from dragoman.protocol import Protocol, TurnRules
 from dragoman.protocol.hosted_path import HostedPath
 from dragoman.protocols.gemini.passthrough import check_whole, peek
 from dragoman.protocols.gemini.request.expectation import expect
@@ -36,6 +36,7 @@ PROTOCOL = Protocol(
     check_whole=check_whole,
     expect=expect,
     tools=FORMS,
+    turns=TurnRules(user=True),
     tells_failed_calls=True,
     hosted_paths=tuple(  # Vertex
         HostedPath(

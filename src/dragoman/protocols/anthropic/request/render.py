@@ -11,6 +11,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
+from dragoman.protocols.anthropic.request.answer_schema import answer_schema
 from dragoman.protocols.anthropic.request.parse import read_reasoning
 from dragoman.protocols.anthropic.request.render_messages import Block, Turns, kept, simplest
 from dragoman.protocols.anthropic.wire import (
@@ -77,6 +78,7 @@ class _Renderer:
         turns = Turns(request, self.dialect, self.deviations)
         system, first = turns.system()
         messages = turns.messages(first)
+        self._end(messages)
         if self._forces_call() and self.dialect.force_call_by_prefill:
             messages.append({"role": "assistant", "content": [{"type": "text", "text": _OPENING}]})
         tools, tool_choice = self._tools(), None
@@ -85,6 +87,10 @@ class _Renderer:
         elif request.tool_choice not in ("auto", "none"):
             self._say("dropped", "tool_choice", "no tools")
         thinking, effort = self._reasoning(tool_choice)
+        if thinking is not None and thinking.get("type") == "enabled" and _lacks_thinking(messages):
+            # "a final assistant message must start with a thinking block" (…/extended-thinking, read 2026-11-26)
+            self._say("dropped", "params.reasoning", "the call that was answered last came without its thinking")
+            thinking = None
         body: Block = {"model": request.model, "max_tokens": self._max_tokens(thinking)}
         self._mark_cache(system, tools, messages)
         if system:
@@ -107,6 +113,14 @@ class _Renderer:
             if key not in ("tools", "thinking", "output_config"):
                 body.setdefault(key, value)
         return body
+
+    def _end(self, messages: list[Block]) -> None:
+        """The beginning of an answer has no white space at its end."""
+        last = messages[-1] if messages else {}
+        block = last["content"][-1] if last.get("role") == "assistant" else {}
+        if block.get("type") == "text" and block["text"] != (text := block["text"].rstrip()):
+            block["text"] = text
+            self._say("changed", f"messages[{len(self.request.messages) - 1}]", "without the white space at its end")
 
     def _say(self, code: str, where: str, seen: str = "") -> None:
         self.deviations.append(Deviation(code, where, seen))
@@ -253,7 +267,10 @@ class _Renderer:
         if schema.schema is None or not self.dialect.supports_response_schema:
             self._say("dropped", where, "no plain JSON mode" if schema.schema is None else "not known to the provider")
             return config
-        config["format"] = {"type": "json_schema", "schema": schema.schema}
+        fitted, lost = answer_schema(schema.schema)
+        if lost:
+            self._say("changed", f"{where}.schema", f"words of the description: {', '.join(lost)}")
+        config["format"] = {"type": "json_schema", "schema": fitted}
         if schema.name != "response":
             self._say("dropped", f"{where}.name")
         if schema.description is not None:
@@ -293,6 +310,13 @@ class _Renderer:
         marker = {"type": "ephemeral", "ttl": "1h"} if lasts else {"type": "ephemeral"}
         for span in [span for span in spans if span][:_MOST_BREAKPOINTS]:
             span[-1]["cache_control"] = marker
+
+
+def _lacks_thinking(messages: list[Block]) -> bool:
+    """Whether the last turn of the model calls, and does not begin with its thinking."""
+    turn: list[Block] = next((each["content"] for each in reversed(messages) if each["role"] == "assistant"), [])
+    is_open = any(block.get("type") == "tool_use" for block in turn)
+    return is_open and turn[0].get("type") not in ("thinking", "redacted_thinking")
 
 
 def _says_type(schema: Raw) -> bool:

@@ -159,7 +159,7 @@ class Turns:
         number = self.numbers.get(first, 1)
         while sent in self.sent:  # ids are unique in a conversation; weak servers count anew in every turn
             number += 1
-            sent = f"{first}_{number}"
+            sent = sent_id(f"{first}_{number}")
         if number > 1:
             self.numbers[first] = number
         if part.id != sent:

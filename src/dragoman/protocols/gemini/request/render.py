@@ -162,11 +162,28 @@ class _Renderer:
                 continue
             results = parts if message.role == "tool" else None
             if parts:
-                role = "model" if message.role == "assistant" else "user"
-                contents.append({"role": role, "parts": parts} | native_fields(message.native, NAME))
+                self._turn(contents, "model" if message.role == "assistant" else "user", parts, message)
             elif all(isinstance(part, Text) for part in message.parts):  # a part of another kind said why
                 self._deviate("dropped", (place,), "a message with nothing in it")
+        first = contents[0] if contents else {"role": "user", "parts": ()}
+        if first["role"] == "model" and any(
+            isinstance(part, dict) and "functionCall" in part for part in first["parts"]
+        ):
+            self.report(
+                "changed", "messages[0]", "a call is not in the first turn: a blank one of the user stands there"
+            )
+            contents.insert(0, {"role": "user", "parts": [{"text": " "}]})
         return contents
+
+    def _turn(self, contents: list[Json], role: str, parts: list[Json], message: Message) -> None:
+        """Add a content. A call comes right behind a content of the user, so that what the model said before it is in
+        its content."""
+        native = native_fields(message.native, NAME)
+        if role == "model" and contents and contents[-1]["role"] == "model":
+            contents[-1]["parts"] += parts
+            contents[-1] |= native
+            return
+        contents.append({"role": role, "parts": parts} | native)
 
     def _parts(self, message: Message, place: int) -> list[Json]:
         parts: list[Json] = []

@@ -54,7 +54,9 @@ class _Renderer:
         """The whole body."""
         request, dialect = self._request, self._dialect
         keeps_marks = dialect.supports_cache_control and request.params.cache != "none"
-        turns = Turns(dialect, self.deviations, keeps_marks=keeps_marks)
+        reasoning = request.params.reasoning
+        is_off = reasoning is not None and (reasoning.effort == "none" or reasoning.budget == 0)
+        turns = Turns(dialect, self.deviations, keeps_marks=keeps_marks, is_thinking=not is_off)
         messages = turns.messages(request.messages)
         if keeps_marks and request.params.cache is not None:
             lasts = request.params.cache == "long" and dialect.supports_prompt_cache_retention

@@ -22,15 +22,21 @@ _NINE: Final = re.compile(r"[A-Za-z0-9]{9}")
 #: Characters of an id that OpenAI takes.
 _LONGEST_ID: Final = 40
 _MOVED: Final = "Media of the tool result above:"
+_ANSWER: Final = "Done."
+#: Thinking that is not known any more: hosts that want it back refuse a turn without any, and an empty one.
+_NO_THINKING: Final = " "
 
 
 class Turns:
     """Writes the messages of one request and collects what could not be said."""
 
-    __slots__ = ("_deviations", "_dialect", "_keeps_marks")
+    __slots__ = ("_deviations", "_dialect", "_keeps_marks", "_wants_thinking")
 
-    def __init__(self, dialect: Dialect, deviations: list[Deviation], *, keeps_marks: bool) -> None:
-        """`keeps_marks`: `cache_control` of parts is sent."""
+    def __init__(
+        self, dialect: Dialect, deviations: list[Deviation], *, keeps_marks: bool, is_thinking: bool = True
+    ) -> None:
+        """`keeps_marks`: `cache_control` of parts is sent. `is_thinking`: thinking is not turned off."""
+        self._wants_thinking = is_thinking and dialect.replay_reasoning and dialect.reasoning_style == "thinking-type"
         self._dialect = dialect
         self._deviations = deviations
         self._keeps_marks = keeps_marks
@@ -46,21 +52,31 @@ class Turns:
         for place, message in enumerate(messages):
             others = [part for part in message.parts if type(part) is not ToolResult]
             if len(others) == len(message.parts):
-                if held:
-                    rendered.append({"role": "user", "content": held})
-                    held = []
                 turn = self._message(message, others, place)
+                if held and self._dialect.strict_turns and turn["role"] == "user":
+                    turn["content"] = held + _as_list(turn["content"])
+                elif held:
+                    self._add(rendered, {"role": "user", "content": held}, place)
+                held = []
                 if not is_left_empty(message, turn):
-                    rendered.append(turn)
+                    self._add(rendered, turn, place)
                 continue
             for number, part in enumerate(message.parts):
                 if isinstance(part, ToolResult):
                     rendered.append(self._result(part, (place, number), held))
             if others:
-                rendered.append(self._message(message, others, place))
+                self._add(rendered, self._message(message, others, place), place)
         if held:
-            rendered.append({"role": "user", "content": held})
+            self._add(rendered, {"role": "user", "content": held}, len(messages) - 1)
         return rendered
+
+    def _add(self, rendered: list[dict[str, Json]], turn: dict[str, Json], place: int) -> None:
+        """Add a turn. Some hosts want one of the model between results and the words of somebody else."""
+        is_behind = bool(rendered) and rendered[-1]["role"] == "tool"
+        if is_behind and self._dialect.answer_after_results and turn["role"] != "assistant":
+            self._deviate("changed", (place,), "the host wants an answer before it: one was made up")
+            rendered.append({"role": "assistant", "content": _ANSWER})
+        rendered.append(turn)
 
     def _result(self, result: ToolResult, at: tuple[int, ...], held: list[Json]) -> dict[str, Json]:
         texts: list[Text] = []
@@ -119,6 +135,10 @@ class Turns:
                 said.append(part)
         if thinking:
             self._thinking(thinking, place, rendered)
+        if self._wants_thinking and calls and not rendered.get(self._dialect.reasoning_field):
+            rendered[self._dialect.reasoning_field] = _NO_THINKING
+            where, why = f"{part_path((place,))}.{self._dialect.reasoning_field}", "thinking that is not known: a blank"
+            self._deviations.append(Deviation("changed", where, why, "note"))
         if said or not (calls or "refusal" in rendered):
             rendered["content"] = self._content(said, (place,), has_seal=True)
         for part in said:
@@ -227,6 +247,10 @@ class Turns:
             self._deviate("dropped", at, "sound can be sent as data only")
             return None
         return {"type": "input_audio", "input_audio": {"data": media.data, "format": sound_form(media.mime)}, **native}
+
+
+def _as_list(content: Json) -> list[Json]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def mark_cache(messages: list[dict[str, Json]], mark: Json) -> None:

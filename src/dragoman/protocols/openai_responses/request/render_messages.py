@@ -22,7 +22,7 @@ _LONGEST_ID: Final = 64
 class _Writer:
     """Renders messages as input items."""
 
-    __slots__ = ("_custom", "_deviations", "_dialect", "_open", "_stateless", "items")
+    __slots__ = ("_custom", "_deviations", "_dialect", "_ids", "_open", "_stateless", "_used", "items")
 
     def __init__(self, deviations: list[Deviation], dialect: Dialect, *, stateless: bool) -> None:
         self.items: list[dict[str, Json] | Raw] = []
@@ -30,6 +30,8 @@ class _Writer:
         self._dialect = dialect
         self._stateless = stateless
         self._custom: set[str] = set()
+        self._ids: dict[str, str] = {}  # of the last call with an id: the one that was sent
+        self._used: set[str] = set()
         self._open: tuple[str, dict[str, Raw]] | None = None  # the item that the next part may join
 
     def message(self, message: Message, place: int) -> None:
@@ -48,7 +50,7 @@ class _Writer:
             for index, part in enumerate(message.parts)
             if (value := self._client_part(part, (place, index))) is not None
         ]
-        self.items.append({"type": "message", "role": role, **fields, "content": content})
+        self.items.append({"type": "message", "role": role, **fields, "content": content or ""})
 
     def _is_kept(self, parts: tuple[Part, ...]) -> bool:
         """Whether the thinking that comes first may be sent: hosts refuse what they can neither check nor remember."""
@@ -145,9 +147,20 @@ class _Writer:
             self._say("changed", at, f"at most {_LONGEST_ID} letters, digits, _ and -", field=field)
         return shaped
 
+    def _new_id(self, id: str, at: tuple[int, ...]) -> str:
+        """The id, with a number behind it where an earlier call has it: weak servers count anew in every turn."""
+        sent, number = id, 1
+        while sent in self._used:
+            number += 1
+            sent = shape_id(f"{id}_{number}", _LONGEST_ID, plain=True)
+        if number > 1:
+            self._say("changed", at, "an earlier call has this id", field=".id")
+        self._used.add(sent)
+        return sent
+
     def _call(self, call: ToolCall, at: tuple[int, ...]) -> None:
         fields = _own(call.native)
-        id = self._id(call.id, at, ".id")
+        id = self._ids[call.id] = self._new_id(self._id(call.id, at, ".id"), at)
         if call.kind == "custom":
             self._custom.add(call.id)
             self.items.append(
@@ -158,6 +171,10 @@ class _Writer:
                 {"type": "function_call", "name": call.name, **fields, "call_id": id, "arguments": call.arguments}
             )
 
+    def _id_of(self, result: ToolResult, at: tuple[int, ...]) -> str:
+        shaped = self._id(result.call_id, at, ".call_id")
+        return self._ids.get(result.call_id, shaped)
+
     def _result(self, result: ToolResult, at: tuple[int, ...]) -> None:
         fields = dict(_own(result.native))
         parts: tuple[Text | Media | Opaque, ...] = result.parts
@@ -165,7 +182,7 @@ class _Writer:
             self._say("changed", at, "said in words before the text", field=".is_error")
             parts = _say_error(parts)
         kind = fields.pop("type", Raw(b'"function_call_output"'))
-        value: dict[str, Json] = {"type": kind, **fields, "call_id": self._id(result.call_id, at, ".call_id")}
+        value: dict[str, Json] = {"type": kind, **fields, "call_id": self._id_of(result, at)}
         if result.call_id in self._custom:
             value["type"] = "custom_tool_call_output"
         if not parts:

@@ -1,0 +1,205 @@
+# ruff: noqa: E501 - tables of requests, which a line end would tear
+"""Reports of conversations: roles, results, thinking and media that were lost, or that the next vendor refused."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from asked.writing import (
+    ASK,
+    GONE,
+    PDF,
+    PIXEL,
+    PNG_URL,
+    Says,
+    answered,
+    called,
+    case,
+    chat,
+    function,
+    gemini,
+    messages,
+    ollama,
+    responses,
+    result,
+    says,
+    tells,
+    tool,
+    used,
+)  # fmt: skip
+
+IMAGE: Final = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+DOCUMENT: Final = {
+    "type": "document",
+    "title": "T",
+    "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
+}
+SEEN: Final = {"type": "text", "text": "Seen."}
+GO: Final = {"type": "text", "text": "Go on."}
+THOUGHT: Final = {"type": "thinking", "thinking": "Hm.", "signature": "c2VhbA=="}
+TWO: Final = {"role": "assistant", "content": None, "tool_calls": [
+    {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}},
+    {"id": "call_2", "type": "function", "function": {"name": "look", "arguments": "{}"}}]}  # fmt: skip
+UUID: Final = "chatcmpl-tool-0123456789abcdef0123456789abcdef0123456789"
+
+CASES: Final = [
+    case("a system message in the middle", "openai-chat", chat(
+        {"role": "system", "content": "Be brief."}, ASK, {"role": "assistant", "content": "Rain."},
+        {"role": "system", "content": "Now in French."}, {"role": "user", "content": "And now?"}),
+         messages=({"system[0].text": "Be brief.", "messages[2].role": "user"}, Says("messages[3]")),
+         gemini=({"systemInstruction.parts[1].text": "Now in French."}, Says("messages[3]")),
+         responses={"input[2].role": "developer"}, ollama={"messages[3].role": "system"},
+         vllm=({"messages[3].role": "user"}, Says("messages[3]")), llamacpp={"messages[3].role": "user"}),
+    case("a system message in the middle", "anthropic-messages", messages(
+        ASK, {"role": "system", "content": "Tools came."}, system="Be brief."),
+         chat={"messages[2].role": "developer"}, vllm={"messages[0].role": "system", "messages[1].role": "user"},
+         messages={"messages[1].role": "system"}, minimax=({"messages[1].role": "user"}, Says("messages[2]"))),
+    case("a system message alone", "openai-chat", chat({"role": "system", "content": "Say hello."}),
+         messages={"messages[0].role": "user"}, gemini={"contents[0].role": "user"}),
+    case("a developer's message", "openai-chat", chat({"role": "developer", "content": "Be brief."}, ASK),
+         vllm={"messages[0].role": "system"}, messages={"system[0].text": "Be brief."}, ollama={"messages[0].role": "system"}),
+    case("a developer's items", "openai-responses", responses(
+        {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "Be brief."}]},
+        {"role": "user", "content": "x"}, instructions="Help."),
+         chat={"messages[0].content": "Help.", "messages[1].role": "developer"},
+         vllm={"messages[0]": {"role": "system", "content": "Help.\n\nBe brief."}, "messages[1]": {"role": "user", "content": "x"}},
+         messages={"system[0].text": "Help.", "system[1].text": "Be brief."}),
+    case("two turns of the user", "openai-chat", chat(ASK, {"role": "user", "content": "Quick."}),
+         messages={"messages[0].content[0].text": "Weather in Rome?"}, vllm={"messages[1]": GONE}),
+    case("two turns of the model", "openai-chat", chat(ASK, {"role": "assistant", "content": "Well."}, called(), answered()),
+         gemini={"contents[1].parts[0].text": "Well.", "contents[1].parts[1].functionCall.name": "look"}),
+    case("a turn of the model first", "openai-chat", chat(called(), answered()), gemini={"contents[0].role": "user"}),
+    case("an empty turn of the model", "openai-chat", chat(ASK, {"role": "assistant", "content": ""}, {"role": "user", "content": "?"}),
+         messages=Says("messages[1]"), gemini=Says("messages[1]")),
+    case("an empty turn of the user", "openai-chat", chat({"role": "user", "content": ""}), chat={"messages[0].content": ""},
+         responses={"input[0].content": ""}, messages=Says("messages[0]"), gemini=Says("messages[0]")),
+    case("no content and no calls", "openai-chat", chat(ASK, {"role": "assistant", "content": None, "tool_calls": []}, ASK), each={}),
+    case("white space", "openai-chat", chat(ASK, {"role": "assistant", "content": "\n\n", "tool_calls": called()["tool_calls"]}, answered()),
+         messages={"messages[1].content[0].type": "tool_use"}),
+    case("a result with white space", "anthropic-messages", messages(ASK, says(used()), tells(result(content=""))),
+         chat={"messages[2].content": ""}, responses={"input[2].output": ""}, gemini={"contents[2].parts[0].functionResponse.name": "look"}),
+    case("a failed result", "anthropic-messages", messages(ASK, says(used()), tells(result(is_error=True))),
+         chat={"messages[2].content": "Error: rain"}, responses={"input[2].output": "Error: rain"},
+         gemini={"contents[2].parts[0].functionResponse.response": {"error": "rain"}},
+         ollama={"messages[2].content": "Error: rain"}),
+    case("a failed result of Gemini", "gemini-generate", gemini(
+        {"role": "user", "parts": [{"text": "x"}]}, {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"error": "no"}}}]}),
+         messages={"messages[2].content[0].is_error": True}),
+    case("an image in a result", "anthropic-messages", messages(ASK, says(used()), tells(result(content=[SEEN, IMAGE]))),
+         chat={"messages[2].content": "Seen.", "messages[3].content[1].image_url.url": PNG_URL},
+         responses={"input[2].output[1].image_url": PNG_URL}, ollama={"messages[3].images": [PIXEL]},
+         gemini={"contents[2].parts[0].functionResponse.parts[0].inlineData.data": PIXEL}),
+    case("an image alone in a result", "anthropic-messages", messages(ASK, says(used()), tells(result(content=[IMAGE]))),
+         chat={"messages[3].content[1].image_url.url": PNG_URL}, ollama={"messages[3].images": [PIXEL]}),
+    case("an image in one of two results", "anthropic-messages", messages(
+        ASK, says(used(), used("toolu_2")), tells(result(content=[IMAGE]), result("toolu_2"), GO)),
+         chat={"messages[3].role": "tool", "messages[4].role": "user"}, ollama={"messages[3].role": "tool"}),
+    case("an image in a result of Chat", "openai-chat", chat(ASK, called(), answered(content=[
+        {"type": "text", "text": "Seen."}, {"type": "image_url", "image_url": {"url": PNG_URL}}])),
+         messages={"messages[2].content[0].content[1].source.data": PIXEL}, responses={"input[2].output[1].image_url": PNG_URL},
+         gemini={"contents[2].parts[0].functionResponse.parts[0].inlineData.mimeType": "image/png"}),
+    case("a document", "anthropic-messages", messages(tells(DOCUMENT, GO)),
+         chat={"messages[0].content[0].file.file_data": f"data:application/pdf;base64,{PDF}"},
+         responses={"input[0].content[0].file_data": f"data:application/pdf;base64,{PDF}"},
+         gemini={"contents[0].parts[0].inlineData.mimeType": "application/pdf"}, ollama=Says("document")),
+    case("a document in a result", "anthropic-messages", messages(ASK, says(used()), tells(result(content=[SEEN, DOCUMENT]))),
+         responses={"input[2].output[1].type": "input_file"}, chat={"messages[3].content[1].type": "file"},
+         gemini={"contents[2].parts[0].functionResponse.parts[0].inlineData.data": PDF}, ollama=Says("document")),
+    case("a file", "openai-chat", chat(tells({"type": "file", "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PDF}"}}, GO)),
+         messages={"messages[0].content[0].source.data": PDF}, responses={"input[0].content[0].filename": "a.pdf"},
+         gemini={"contents[0].parts[0].inlineData.data": PDF}),
+    case("an image by its address", "openai-responses", responses(
+        {"role": "user", "content": [{"type": "input_image", "image_url": "https://example.test/a.png"}, {"type": "input_text", "text": "?"}]}),
+         chat={"messages[0].content[0].image_url.url": "https://example.test/a.png"},
+         messages={"messages[0].content[0].source": {"type": "url", "url": "https://example.test/a.png"}}),
+    case("sound", "openai-chat", chat(tells({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}, GO)),
+         gemini={"contents[0].parts[0].inlineData.mimeType": "audio/wav"}, messages=Says("audio"), ollama=Says("audio")),
+    case("a text file", "anthropic-messages", messages(tells(
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "abc"}}, GO)),
+         gemini={"contents[0].parts[0].inlineData.mimeType": "text/plain"}, chat={"messages[0].content[0].type": "file"}),
+    case("a search result", "anthropic-messages", messages(tells(
+        {"type": "search_result", "source": "https://example.test", "title": "T", "content": [{"type": "text", "text": "Found."}]}, GO)),
+         chat=Says("search_result"), ollama=Says("search_result")),
+    case("thinking of another vendor", "anthropic-messages", messages(
+        ASK, says(THOUGHT, used()), tells(result()), thinking={"type": "enabled", "budget_tokens": 2000}, max_tokens=4000),
+         chat=({"messages[1].reasoning_content": GONE}, Says("messages[1]")), responses=Says("messages[1]"),
+         gemini={"generationConfig.thinkingConfig.thinkingBudget": 2000}, ollama={"think": True}),
+    case("thinking that was not kept", "openai-chat", chat(ASK, called(), answered(), tools=[function()], reasoning_effort="high"),
+         deepseek={"messages[1].reasoning_content": " "}, moonshot={"messages[1].reasoning_content": " "},
+         messages={"thinking.type": "adaptive", "output_config.effort": "high"}),
+    case("thinking that was not kept, and a budget", "openai-chat", chat(
+        ASK, called(), answered(), tools=[function()], reasoning={"max_tokens": 2000}, max_tokens=4000),
+         messages=({"thinking": GONE}, Says("reasoning"))),
+    case("thinking that is off", "openai-chat", chat(ASK, called(), answered(), thinking={"type": "disabled"}),
+         deepseek={"messages[1].reasoning_content": GONE, "thinking.type": "disabled"}),
+    case("thinking that was kept", "openai-chat", chat(ASK, {**called(), "reasoning_content": "Hm."}, answered()),
+         deepseek={"messages[1].reasoning_content": "Hm."}, moonshot={"messages[1].reasoning_content": "Hm."},
+         messages=Says("messages[1]"), groq={"messages[1].reasoning_content": GONE}),
+    case("a call with no seal", "openai-chat", chat(ASK, TWO, answered(), answered("call_2")),
+         gemini={"contents[1].parts[0].thoughtSignature": "skip_thought_signature_validator", "contents[1].parts[1].thoughtSignature": GONE},
+         gemini2={"contents[1].parts[0].thoughtSignature": GONE}),
+    case("sealed reasoning", "openai-responses", responses(
+        {"role": "user", "content": "x"}, {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "seal"},
+        {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "call_1", "output": "y"}),
+         chat=Says("messages[1]"), messages=({"messages[1].content[0].type": "tool_use"}, Says("messages[1]"))),
+    case("an item behind an item", "openai-responses", responses(
+        {"role": "user", "content": "x"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Well."}]},
+        {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "call_1", "output": "y"}),
+         chat={"messages[1].content": "Well.", "messages[1].tool_calls[0].id": "call_1"},
+         gemini={"contents[1].parts[1].functionCall.name": "look"}),
+    case("outputs out of order", "openai-responses", responses(
+        {"role": "user", "content": "x"},
+        {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "call_1", "output": "1"},
+        {"type": "function_call", "call_id": "call_2", "name": "look", "arguments": "{}"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hm."}]},
+        {"type": "function_call_output", "call_id": "call_2", "output": "2"}), each={}),
+    case("a result that comes late", "openai-chat", chat(ASK, called(), {"role": "user", "content": "Wait."}, answered()), each=Says("messages[1]")),
+    case("a call without its result", "openai-chat", chat(ASK, called(), {"role": "user", "content": "Never mind."}), each=Says("messages[1]")),
+    case("one of two results", "openai-chat", chat(ASK, TWO, answered()), each=Says("messages[1]")),
+    case("a result without its call", "openai-chat", chat(ASK, answered("call_9"), {"role": "user", "content": "?"}), each=Says("messages[1]")),
+    case("two results of one call", "openai-chat", chat(ASK, called(), answered(), answered(content="sun")), each=Says("messages[3]")),
+    case("one id for two calls", "openai-chat", chat(ASK, called(), answered(), called(), answered(content="sun")),
+         messages={"messages[3].content[0].id": "call_1_2", "messages[4].content[0].tool_use_id": "call_1_2"}),
+    case("a long id", "openai-chat", chat(ASK, called(UUID), answered(UUID)), responses={}, messages=Says(".id") if len(UUID) > 64 else {},
+         mistral=Says(".id")),
+    case("an odd id", "openai-chat", chat(ASK, called("functions.look:0"), answered("functions.look:0")), messages=Says(".id"),
+         responses=Says(".id"), gemini={"contents[1].parts[0].functionCall.id": "functions.look:0"}),
+    case("no id", "ollama-chat", ollama(ASK, {"role": "assistant", "content": "", "tool_calls": [
+        {"function": {"name": "look", "arguments": {}}}]}, {"role": "tool", "content": "rain"}), each={}),
+    case("no id of Gemini", "gemini-generate", gemini(
+        {"role": "user", "parts": [{"text": "x"}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {"a": 1}}}, {"functionCall": {"name": "look", "args": {"a": 2}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"result": "1"}}},
+                                   {"functionResponse": {"name": "look", "response": {"result": "2"}}}]}),
+         chat={"messages[2].content": "1", "messages[3].content": "2"}, messages={"messages[2].content[1].content": "2"}),
+    case("words behind a result", "anthropic-messages", messages(ASK, says(used()), tells(result(), GO)),
+         mistral=({"messages[3].role": "assistant", "messages[4].role": "user"}, Says("messages[3]")),
+         chat={"messages[3]": {"role": "user", "content": "Go on."}}, gemini={"contents[3].parts[0].text": "Go on."}),
+    case("words before a result", "anthropic-messages", messages(ASK, says(used()), tells(GO, result())), each={}),
+    case("words between calls", "anthropic-messages", messages(ASK, says(used(), SEEN, used("toolu_2")), tells(result(), result("toolu_2"))),
+         chat=({"messages[1].content": "Seen."}, Says("messages[1].parts[1]")), gemini={"contents[1].parts[1].text": "Seen."}),
+    case("a beginning of the answer", "anthropic-messages", messages(ASK, {"role": "assistant", "content": "It is"}),
+         chat={"messages[1]": {"role": "assistant", "content": "It is"}}, gemini={"contents[1].role": "model"}),
+    case("a beginning with a blank", "openai-chat", chat(ASK, {"role": "assistant", "content": "It is "}),
+         messages={"messages[1].content": "It is"}),
+    case("a refusal", "openai-chat", chat(ASK, {"role": "assistant", "content": None, "refusal": "No."}, ASK),
+         messages={"messages[1].content": "No."}, gemini={"contents[1].parts[0].text": "No."}, responses={}),
+    case("names of users", "openai-chat", chat({"role": "user", "name": "Ann", "content": "x"}), messages=Says("name"), ollama=Says("name")),
+    case("marks in contents", "anthropic-messages", messages(
+        tells({"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}})),
+         responses=Says("cache_control"), openrouter={"messages[0].content[0].cache_control.ttl": "1h"}, ollama=Says("cache_control")),
+    case("a result that holds a schema", "anthropic-messages", messages(
+        ASK, says(used()), tells(result(content='{"$ref":"#/$defs/A"}'))),
+         gemini={"contents[2].parts[0].functionResponse.response": {"result": '{"$ref":"#/$defs/A"}'}}),
+    case("half a character", "openai-chat", chat({"role": "user", "content": "a\ud83d \\ud83d \U0001f30d"}),
+         chat={"messages[0].content": "a\ufffd \\ud83d \U0001f30d"}, ollama={"messages[0].content": "a\ufffd \\ud83d \U0001f30d"}),
+    case("tools found by a search", "anthropic-messages", messages(
+        ASK, says(used(name="ToolSearch")), tells(result(content=[{"type": "tool_reference", "tool_name": "look"}])),
+        tools=[tool("ToolSearch"), tool(defer_loading=True)]),
+         chat={"messages[2].content": "The tool look can be called now.", "tools[1].function.name": "look"}),
+]  # fmt: skip

@@ -1,0 +1,69 @@
+"""Conversations made up at random, from each protocol to each other: valid by the vendor's rules, and no word of them
+is lost in silence."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from random import Random
+from typing import Final
+
+import pytest
+
+from asked.asking import VENDORS, asked
+from asked.made_talks import talk
+from asked.vendor_rules import broken
+from asked.writing import EVERYWHERE
+from dragoman.types import ProtocolName
+from profiles import IS_SOAK
+
+TALKS: Final = 3_000 if IS_SOAK else 100
+_SEED: Final = 14
+#: Local models' templates: one system message first, then turns that alternate.
+_LOCAL: Final = "vllm/qwen3.6"
+
+
+def used(body: str, words: list[str]) -> list[str]:
+    """The words that stand in what a client sends: some were made and not chosen."""
+    return [word for word in words if word in body]
+
+
+@pytest.mark.parametrize("client", EVERYWHERE)
+@pytest.mark.parametrize("target", EVERYWHERE)
+def test_a_conversation_is_valid_and_whole(client: ProtocolName, target: ProtocolName) -> None:
+    dice = Random(_SEED)
+    for _ in range(TALKS):
+        body, words = talk(dice, client)
+        sent = asked(client, body, VENDORS[target])
+        assert not sent.refused, (json.dumps(body), sent.refused)
+        if client != target:
+            assert broken(target, sent.body) == [], (json.dumps(body), json.dumps(sent.body))
+        text = json.dumps(sent.body)
+        lost = [word for word in used(json.dumps(body), words) if word not in text]
+        named = sum(said.code == "dropped" for said in sent.deviations)
+        assert len(lost) <= named, (lost, sent.deviations, json.dumps(body))
+        if client not in ("gemini-generate", "ollama-chat"):
+            assert lost == [], (lost, sent.deviations, json.dumps(body))
+
+
+@pytest.mark.parametrize("client", EVERYWHERE)
+def test_turns_for_a_template_alternate(client: ProtocolName) -> None:
+    dice = Random(_SEED)
+    for _ in range(TALKS):
+        body, words = talk(dice, client)
+        sent = asked(client, body, _LOCAL)
+        roles = [turn["role"] for turn in sent.body["messages"]]
+        assert "system" not in roles[1:], json.dumps(body)
+        pairs = [pair for pair in pairwise(roles) if pair[0] == pair[1] != "tool"]
+        assert pairs == [], (json.dumps(body), json.dumps(sent.body))
+        text = json.dumps(sent.body)
+        assert [word for word in used(json.dumps(body), words) if word not in text] == []
+
+
+@pytest.mark.parametrize("client", EVERYWHERE)
+def test_a_host_that_wants_an_answer_after_results_gets_one(client: ProtocolName) -> None:
+    dice = Random(_SEED)
+    for _ in range(TALKS):
+        body, _ = talk(dice, client)
+        roles = [turn["role"] for turn in asked(client, body, "mistral/devstral").body["messages"]]
+        assert ("tool", "user") not in list(pairwise(roles)), json.dumps(body)

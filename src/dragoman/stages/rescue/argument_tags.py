@@ -10,7 +10,7 @@ from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Parse
 from dragoman.stages.rescue.heads import attributes, begun, head_rest, head_until, is_read, plain
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.typed_tags import BROKEN, empty_call, first_tag, refused, refused_head, refused_to_the_end
-from dragoman.stages.rescue.xml_values import leaf, member, value_until
+from dragoman.stages.rescue.xml_values import leaf, line_end, member, value_until
 
 _QUOTED: Final = re.compile(r"[^\"'<>\n]+")
 #: Hunyuan's, behind a name.
@@ -71,7 +71,7 @@ def invoke_call(
             yield from refused(cursor, (end, *ends))
             return False
         yield member(key, keys)
-        trim = trims and (yield from cursor.peek()) == "\n"
+        trim = trims and bool((yield from line_end(cursor)))
         stops = (f"{parameter.replace('<', '</')}>", f"{parameter} ", *nested)
         stop = yield from value_until(cursor, tools, name, key, stops, trim=trim)
         if stop in stops[1:]:

@@ -13,7 +13,15 @@ from dragoman.stages.rescue.cursor import MORE, Action, Close, Cursor, NotACall,
 from dragoman.stages.rescue.heads import attributes, is_call_read, is_read, tool_of, words_before
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.quoted import Begun, names_place
-from dragoman.stages.rescue.xml_values import SECTION, json_until, live_string, member, section_until, value_until
+from dragoman.stages.rescue.xml_values import (
+    SECTION,
+    json_until,
+    line_end,
+    live_string,
+    member,
+    section_until,
+    value_until,
+)
 
 #: Why a call whose markup does not go on is refused.
 BROKEN: Final = "its tags hold more than is read, do not close each other, or give an argument twice"
@@ -151,7 +159,7 @@ def _value(cursor: Cursor, tools: Tools, name: str, key: str, kind: str, tags: T
     if tags.has_sections and (yield from cursor.closing(SECTION)):
         return (yield from section_until(cursor, tools.shape(name, key), tags.closers))
     stops = (*tags.closers, *tags.openers, *tags.ends, *tags.calls)
-    trim = tags.trims and (yield from cursor.peek()) == "\n"
+    trim = tags.trims and bool((yield from line_end(cursor)))
     if not kind:
         return (yield from value_until(cursor, tools, name, key, stops, trim=trim))
     if kind in ("string", "any"):

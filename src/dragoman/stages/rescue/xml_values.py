@@ -70,7 +70,16 @@ def _as_json(text: str, shape: Shape) -> str:
 
 
 def _trimmed(text: str) -> str:
-    return text.removeprefix("\n").removesuffix("\n")
+    end = "\r\n" if text.startswith("\r\n") else "\n"
+    return text.removeprefix(end).removesuffix(end)
+
+
+def line_end(cursor: Cursor) -> Generator[Action, None, str]:
+    """The line end that comes next, Windows' too; "" when none does."""
+    first = yield from cursor.peek()
+    if first == "\r":
+        first = yield from cursor.peek(2)
+    return first if first in ("\n", "\r\n") else ""
 
 
 def json_until(cursor: Cursor, stops: tuple[str, ...]) -> Generator[Action, None, str]:
@@ -106,8 +115,9 @@ def live_string(cursor: Cursor, stops: tuple[str, ...], *, trim: bool) -> Genera
     """The text up to one of the closing tags as a JSON string, while it comes; gives which."""
     yield Piece('"')
     longest = max(map(len, stops))
-    if trim and (yield from cursor.peek()) == "\n":
-        cursor.skip(1)
+    begun = (yield from line_end(cursor)) if trim else ""
+    cursor.skip(len(begun))
+    end = begun or "\n"
     while True:
         rest = cursor.rest()
         places = [(rest.find(stop), stop) for stop in stops if stop in rest]
@@ -116,7 +126,7 @@ def live_string(cursor: Cursor, stops: tuple[str, ...], *, trim: bool) -> Genera
             text = rest[: place + (stop[0] == "\n")]
             cursor.skip(place + len(stop))
             cursor.marker = stop
-            yield Piece(_escaped(text.removesuffix("\n") if trim else text) + '"')
+            yield Piece(_escaped(text.removesuffix(end) if trim else text) + '"')
             return stop
         if cursor.ended:
             cursor.skip(len(rest))
@@ -124,7 +134,7 @@ def live_string(cursor: Cursor, stops: tuple[str, ...], *, trim: bool) -> Genera
             return ""
         sure = len(rest) - longest
         if sure > 0:  # a line end before the closing tag may be markup: it waits with what may be the tag
-            text = rest[:sure].rstrip("\n") if trim else rest[:sure]
+            text = rest[:sure].rstrip(end) if trim else rest[:sure]
             if text:
                 cursor.skip(len(text))
                 yield Piece(_escaped(text))

@@ -12,9 +12,9 @@ from typing import Final, Literal, TypeAlias
 from dragoman.gathered import GatheredText
 from dragoman.stages.thinking.tags import (
     HARMONY,
-    HARMONY_TEXT,
     KNOWN,
     PAIRS,
+    TEXTS,
     UNMARKED,
     UNMARKED_END,
     UNMARKED_HELD,
@@ -49,7 +49,7 @@ class ThinkingScanner:
         tags = KNOWN if named is None else Tags((Pair((named[0],), (named[1],)), *PAIRS))
         self._pairs, self._known, self._closers, self._start = tags.pairs, tags.known, tags.closers, tags.start
         self._inside = self._closers
-        self._is_final = False  # in harmony's text
+        self._is_final = False  # in a text that a header opened
         self._is_plain = False  # nothing needs to be read but lone closing tags
         self._is_fresh = opened  # white space that comes next is markup
         self._watch: Watch | None = None if opened else Watch()
@@ -136,9 +136,9 @@ class ThinkingScanner:
         self._space.clear()
         self.has_markup = self._is_fresh = True
         mark = found.group()
-        if mark in HARMONY_TEXT:
+        if mark in TEXTS:
             self.mode, self._is_final, self._watch = "text", True, None
-            self._inside = Marks(HARMONY.closers)
+            self._inside = Marks(TEXTS[mark])
         elif mark in self._known:
             self._enter(self._known[mark])
         # else a closing tag with no text before it: the thinking was empty

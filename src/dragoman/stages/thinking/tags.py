@@ -1,8 +1,9 @@
 """The tags that models put around their thinking, and which of them stand alone.
 
 Sources (read 2026-11): the chat templates of DeepSeek-R1 and Qwen3 (`<think>`), Seed-OSS (`<seed:think>`), Magistral
-(`[THINK]`) Command A (`<|START_THINKING|>`) and Gemma 4
-(`<|channel>thought`); OpenAI's harmony format (channels).
+(`[THINK]`), Command A (`<|START_THINKING|>`), Gemma 4 (`<|channel>thought`), MiniMax M3 (`<mm:think>`), Apertus
+(`<|inner_prefix|>`), Kimi K3 (`<|open|>think<|sep|>`) and Muse Glimmer (`to=self<|message|>`); OpenAI's harmony format
+(channels).
 """
 
 from __future__ import annotations
@@ -46,8 +47,14 @@ PAIRS: Final = (
     Pair(("[THINK]",), ("[/THINK]",)),
     Pair(("<|START_THINKING|>",), ("<|END_THINKING|>",)),
     Pair(("<|channel>thought",), ("<channel|>",)),
+    Pair(("<mm:think>",), ("</mm:think>",)),
+    Pair(("<|inner_prefix|>",), ("<|inner_suffix|>",)),
+    Pair(("<|open|>think<|sep|>",), ("<|close|>think<|sep|>",)),
 )
-#: What opens harmony's text for the user, and what ends it.
+#: Muse Glimmer's, which says to whom a message goes: its prompt may end with who speaks. What ends a message ends turns
+#: of others too, and shows nothing where it stands alone.
+MUSE: Final = Pair(("to=self<|message|>", "<|start|>assistant to=self<|message|>"), ("<|eom|>", "<|eot|>"), _ASSISTANT)
+#: What opens harmony's text for the user.
 HARMONY_TEXT: Final = tuple(
     f"{start}<|channel|>{gap}{channel}<|message|>"
     for start in ("", *_ASSISTANT)
@@ -59,6 +66,13 @@ UNMARKED: Final = re.compile(r"(?:assistant)?analysis(?=[^\W\d_]|[\"'“])")
 UNMARKED_END: Final = re.compile(r"(?<![\s\"'`“])assistant(?:final|(?=commentary to=functions\.))")
 #: A name in code begins in the same way.
 UNMARKED_NAME: Final = re.compile(r"(?:assistant)?analysis\w{0,64}\s{0,8}[=(\[{]")
+#: What opens a text for the user, and what ends it.
+TEXTS: Final = {
+    **dict.fromkeys(HARMONY_TEXT, HARMONY.closers),
+    "<|open|>response<|sep|>": ("<|close|>response<|sep|>",),
+    "to=user<|message|>": MUSE.closers,
+    "<|start|>assistant to=user<|message|>": MUSE.closers,
+}
 _UNMARKED_WORD: Final = "assistantanalysis"
 #: What may become the end, at the end of a text.
 UNMARKED_HELD: Final = len("xassistantcommentary to=functions.")
@@ -116,10 +130,10 @@ class Tags:
 
     def __init__(self, pairs: tuple[Pair, ...]) -> None:
         self.pairs = pairs
-        self.known = {opener: pair for pair in (*reversed(pairs), HARMONY) for opener in pair.openers}
+        self.known = {opener: pair for pair in (*reversed(pairs), HARMONY, MUSE) for opener in pair.openers}
         closers = [closer for pair in pairs for closer in pair.closers]
         self.closers = Marks(closers)
-        self.start = Marks([*self.known, *closers, *HARMONY_TEXT])
+        self.start = Marks([*self.known, *closers, *TEXTS])
 
 
 KNOWN: Final = Tags(PAIRS)

@@ -1,0 +1,387 @@
+"""More of those texts, of a second search: Python's literals, nulls, names, order, words around calls, other clients'
+forms and pages that speak of calls."""
+
+from __future__ import annotations
+
+import json
+
+from dragoman import _json
+from dragoman.types import Tool
+from found_answers import Found
+from found_lookalikes import line, none
+from found_texts import (
+    GIT,
+    RUN,
+    RUN9,
+    TIME,
+    TOOLS,
+    ZONE,
+    dsml,
+    dumped,
+    function,
+    glm,
+    harmony,
+    hermes,
+    invoke,
+    kimi,
+    qwen,
+    section,
+)
+
+NULLABLE = {"type": ["object", "null"]}
+ALL_TOOLS = (
+    *TOOLS,
+    Tool(
+        "Calendar.add",
+        "",
+        _json.raw(
+            {
+                "type": "object",
+                "properties": {
+                    "from": {"type": "string"},
+                    "size": {"type": "array", "items": {"type": "integer"}},
+                    "at": {"type": "number"},
+                    "extra": NULLABLE,
+                    "note": {"type": ["string", "null"]},
+                    "kind": {"type": "string", "enum": ["none", "Weekly", "daily"]},
+                    "is_private": {"type": "boolean"},
+                },
+                "required": ["from"],
+            }
+        ),
+    ),
+    Tool(
+        "web-fetch", "", _json.raw({"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]})
+    ),
+)
+DAY = ("Calendar.add", {"from": "Monday"})
+
+
+def lfm(text: str) -> str:
+    return f"<|tool_call_start|>[{text}]<|tool_call_end|>"
+
+
+def add(**given: object) -> tuple[str, dict[str, object]]:
+    return "Calendar.add", {"from": "Monday", **given}
+
+
+PYTHON = (
+    Found("lfm: a name with a dot, a word of Python as a key", lfm("Calendar.add(from='Monday')"), (DAY,)),
+    Found(
+        "lfm: a bracket in a text",
+        lfm("run(command='grep -F \"]\" log.txt')"),
+        (("run", {"command": 'grep -F "]" log.txt'}),),
+    ),
+    Found(
+        "lfm: a line end in a text",
+        lfm("run(command='cat << EOF\na\nEOF')"),
+        (("run", {"command": "cat << EOF\na\nEOF"}),),
+    ),
+    Found("lfm: a backslash at the end", lfm("run(command='dir C:\\\\')"), (("run", {"command": "dir C:\\"}),)),
+    Found("lfm: a negative number", lfm("Calendar.add(from='Monday', at=-74.5)"), (add(at=-74.5),)),
+    Found("lfm: a positive sign", lfm("run(command='git status', timeout=+9)"), (RUN9,)),
+    Found("lfm: a tuple", lfm("Calendar.add(from='Monday', size=(800, 600))"), (add(size=[800, 600]),)),
+    Found(
+        "lfm: JSON's words",
+        lfm("Calendar.add(from='Monday', is_private=true, extra=null)"),
+        (add(is_private=True, extra=None),),
+    ),
+    Found(
+        "lfm: white space behind the token", "<|tool_call_start|> [run(command='git status')]<|tool_call_end|>", (RUN,)
+    ),
+    Found("lfm: an infinite number", lfm("Calendar.add(from='Monday', at=1e999)"), failed=("Calendar.add",)),
+    Found("lfm: a value without a key", lfm("run('git status', timeout=9)"), failed=("run",)),
+    Found(
+        "lfm: two, words behind", lfm("run(command='git status'), get_time()") + "I wait.", (RUN, TIME), left="I wait."
+    ),
+    Found("lfm: a triple quotation mark", lfm('run(command="""git status""")'), (RUN,)),
+    Found("python: lines", "run(command='git status')\nget_time(zone=\"Asia/Tokyo\")", (RUN, ZONE)),
+    Found("python: a list over lines", "[\n  run(command='git status'),\n  get_time(),\n]", (RUN, TIME)),
+    Found(
+        "olmo: a name with a dot",
+        "<function_calls>\nCalendar.add(from='Monday', extra={'a': [1, None]})\n</function_calls>",
+        (add(extra={"a": [1, None]}),),
+    ),
+)
+
+VALUES = (
+    Found("qwen: None for an object or null", qwen(add(extra="None")), (add(extra=None),)),
+    Found("qwen: null for an object or null", qwen(add(extra="null")), (add(extra=None),)),
+    Found("qwen: None for a text or null", qwen(add(note="None")), (add(note="None"),)),
+    Found("qwen: none as an option", qwen(add(kind="none")), (add(kind="none"),)),
+    Found(
+        "minimax: none as an option",
+        f"<minimax:tool_call>\n{invoke(add(kind='none'))}\n</minimax:tool_call>",
+        (add(kind="none"),),
+    ),
+    Found("hermes: an option in another case", hermes(add(kind="weekly")), (add(kind="Weekly"),)),
+    Found("hermes: numbers in texts", hermes(("run", {"command": "git status", "timeout": "9"})), (RUN9,)),
+    Found(
+        "hermes: a number with a fraction of nothing",
+        hermes(("run", {"command": "git status", "timeout": "9.0"})),
+        (RUN9,),
+    ),
+    Found("hermes: a boolean in a text", hermes(add(is_private="True")), (add(is_private=True),)),
+    Found(
+        "hermes: a value for a list",
+        hermes(("search", {"query": "a", "sites": "b.example"})),
+        (("search", {"query": "a", "sites": ["b.example"]}),),
+    ),
+    Found(
+        "hermes: a list in a text",
+        hermes(("search", {"query": "a", "sites": '["b", "c"]'})),
+        (("search", {"query": "a", "sites": ["b", "c"]}),),
+    ),
+    Found("hermes: digits for a text", hermes(("search", {"query": "007"})), (("search", {"query": "007"}),)),
+    Found("qwen: digits for a text", qwen(("search", {"query": "007"})), (("search", {"query": "007"}),)),
+    Found(
+        "qwen: JSON for a text",
+        qwen(("create_file", {"path": "a.json", "content": '{"a": 1}'})),
+        (("create_file", {"path": "a.json", "content": '{"a": 1}'}),),
+    ),
+    Found("glm: a boolean, a list", glm(add(is_private="true", size="[1, 2]")), (add(is_private=True, size=[1, 2]),)),
+    Found("dsml: a text that says it is none", dsml(add(size="[1, 2]")), (add(size=[1, 2]),)),
+    Found(
+        "hermes: arguments twice in a string",
+        '<tool_call>{"name": "run", "arguments": '
+        '"\\"{\\\\\\"command\\\\\\": \\\\\\"git status\\\\\\"}\\""}</tool_call>',
+        (RUN,),
+    ),
+    Found(
+        "granite: arguments in a string",
+        f'<tool_call>{{"name": "run", "arguments": {json.dumps(GIT)}}}</tool_call>',
+        (RUN,),
+    ),
+    Found(
+        "hermes: a trailing comma",
+        '<tool_call>{"name": "run", "arguments": {"command": "git status",},}</tool_call>',
+        (RUN,),
+    ),
+    Found(
+        "hermes: a comment",
+        '<tool_call>{"name": "run", "arguments": {"command": "git status" // look\n}}</tool_call>',
+        (RUN,),
+    ),
+    Found(
+        "hermes: a name with a hyphen",
+        hermes(("web-fetch", {"url": "https://a.example/?q=1&r=<b>#c"})),
+        (("web-fetch", {"url": "https://a.example/?q=1&r=<b>#c"}),),
+    ),
+    Found("hermes: white space around a name", hermes((" run ", {"command": "git status"})), (RUN,)),
+    Found("hermes: brackets behind a name", hermes(("get_time()", {})), (TIME,)),
+    Found("qwen: a prefix", qwen(("functions.run", {"command": "git status"})), (RUN,)),
+    Found("hermes: a name that is near", hermes(("runs", {"command": "git status"})), left=None),
+    Found(
+        "hermes: NaN",
+        '<tool_call>{"name": "Calendar.add", "arguments": {"from": "a", "at": NaN}}</tool_call>',
+        failed=("Calendar.add",),
+    ),
+    Found(
+        "hermes: a list for arguments",
+        '<tool_call>{"name": "run", "arguments": ["git status"]}</tool_call>',
+        failed=("run",),
+    ),
+    Found(
+        "hermes: words for arguments",
+        '<tool_call>{"name": "run", "arguments": "git status"}</tool_call>',
+        failed=("run",),
+    ),
+    Found(
+        "hermes: two names",
+        '<tool_call>{"name": "run", "name": "search", "arguments": {"query": "a", "command": "b"}}</tool_call>',
+        failed=("run",),
+    ),
+    Found(
+        "qwen: an argument twice",
+        qwen(RUN).replace("</function>", "<parameter=command>\nls\n</parameter>\n</function>"),
+        failed=("run",),
+    ),
+    Found(
+        "glm: an argument twice",
+        glm(RUN).replace("</tool_call>", "<arg_key>command</arg_key><arg_value>ls</arg_value></tool_call>"),
+        failed=("run",),
+    ),
+)
+
+AROUND = (
+    Found(
+        "words in Chinese right before",
+        f"我先看一下状态。{hermes(RUN)}请稍等。",
+        (RUN,),
+        left="我先看一下状态。请稍等。",
+    ),
+    Found("words in Arabic", f"سأتحقق الآن.\n{qwen(RUN)}", (RUN,), left="سأتحقق الآن."),
+    Found("behind a heading", f"## Step 1\n\n{qwen(RUN)}", (RUN,), left="## Step 1"),
+    Found("behind a list", f"- look\n- tell\n\n{hermes(RUN)}", (RUN,), left="- look\n- tell"),
+    Found(
+        "behind a closed fence",
+        f"I ran:\n```sh\nls\n```\nNow:\n{qwen(RUN)}",
+        (RUN,),
+        left="I ran:\n```sh\nls\n```\nNow:",
+    ),
+    Found("behind inline code", f"I use `run` for it.\n{hermes(RUN)}", (RUN,), left="I use `run` for it."),
+    Found("behind a lone backtick", f"It is a ` in there.\n{hermes(RUN)}", (RUN,), left="It is a ` in there."),
+    Found("behind a quotation", f'You said "look".\n{hermes(RUN)}', (RUN,), left='You said "look".'),
+    Found("behind an apostrophe", f"Let's look, it's quick: {hermes(RUN)}", (RUN,), left="Let's look, it's quick:"),
+    Found("behind bold words", f"**Looking** {hermes(RUN)}", (RUN,), left="**Looking**"),
+    Found("behind a face", f"Sure 😊{qwen(RUN)}", (RUN,), left="Sure 😊"),
+    Found("behind an example of it", f"Such as `<tool_call>`:\n\n{hermes(RUN)}", (RUN,), left="Such as `<tool_call>`:"),
+    Found(
+        "behind a fence of it",
+        f"The form:\n```xml\n{qwen(ZONE)}\n```\nNow I do it:\n{qwen(RUN)}",
+        (RUN,),
+        left=f"The form:\n```xml\n{qwen(ZONE)}\n```\nNow I do it:",
+    ),
+    Found("one of each family", f"{hermes(RUN)}\n{qwen(TIME)}\n{glm(ZONE)}", (RUN, TIME, ZONE)),
+    Found("line ends of Windows", qwen(RUN).replace("\n", "\r\n"), (RUN,)),
+    Found("blank lines within", "<tool_call>\n\n\n" + dumped(RUN) + "\n\n\n</tool_call>", (RUN,)),
+    Found(
+        "a table before",
+        f"| a | b |\n|---|---|\n| 1 | 2 |\n\n{hermes(RUN)}",
+        (RUN,),
+        left="| a | b |\n|---|---|\n| 1 | 2 |",
+    ),
+    Found("a turn's token behind", f"{qwen(RUN)}<|im_end|>\n", (RUN,)),
+    Found("an offered one and another", f"{hermes(RUN)}\n{hermes(('shell', {}))}", (RUN,), left=hermes(("shell", {}))),
+    Found(
+        "a made-up answer of the tool",
+        f"{hermes(RUN)}\n<|im_end|>\n<|im_start|>user\n<tool_response>\nclean\n</tool_response><|im_end|>",
+        (RUN,),
+        left=None,
+    ),
+)
+
+CHANNELS = (
+    Found(
+        "muse: thinking, then a call",
+        "<|start|>assistant to=self<|message|>I list.<|eom|><|start|>assistant to=run<|message|><atem:function_calls>\n"
+        '<atem:invoke name="run">\n<atem:parameter name="command">git status</atem:parameter>\n</atem:invoke>\n'
+        "</atem:function_calls><|eom|>",
+        (RUN,),
+        thought="I list.",
+    ),
+    Found(
+        "muse: words, no header",
+        'I look.\n<atem:function_calls>\n<atem:invoke name="run">\n<atem:parameter name="command">git status'
+        "</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eot|>",
+        (RUN,),
+        left="I look.",
+    ),
+    Found(
+        "kimi k3: thinking and an answer before",
+        "<|open|>think<|sep|>I list.<|close|>think<|sep|><|open|>response<|sep|>I look.<|close|>response<|sep|>"
+        '<|open|>tools<|sep|><|open|>call tool="run" index="1"<|sep|><|open|>argument key="command" type="string"'
+        "<|sep|>git status<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>",
+        (RUN,),
+        left="I look.",
+        thought="I list.",
+    ),
+    Found(
+        "apertus: thinking before",
+        f'<|inner_prefix|>I list.<|inner_suffix|><|tools_prefix|>[{{"run": {GIT}}}]<|tools_suffix|>',
+        (RUN,),
+        thought="I list.",
+    ),
+    Found(
+        "minimax m3: thinking before",
+        '<mm:think>I list.</mm:think>]<]minimax[>[<tool_call>]<]minimax[>[<invoke name="get_time">'
+        "]<]minimax[>[</invoke>]<]minimax[>[</tool_call>",
+        (TIME,),
+        thought="I list.",
+    ),
+    Found(
+        "harmony: two analyses, a preamble, a call",
+        "<|channel|>analysis<|message|>One.<|end|><|start|>assistant<|channel|>commentary<|message|>I look.<|end|>"
+        f"{harmony(RUN)}<|call|>",
+        (RUN,),
+        left="I look.",
+        thought="One.",
+    ),
+    Found(
+        "granite: thinking before",
+        f"<think>I list.</think><response>I look.</response>{hermes(RUN)}",
+        (RUN,),
+        left=None,
+        thought="I list.",
+    ),
+)
+
+CLIENTS = (
+    none("cherry studio's form", f"<tool_use>\n<name>run</name>\n<arguments>{GIT}</arguments>\n</tool_use>"),
+    none(
+        "cline's form",
+        "<execute_command>\n<command>git status</command>\n"
+        "<requires_approval>false</requires_approval>\n</execute_command>",
+    ),
+    none("roo's form", "<read_file>\n<args>\n<file><path>a.py</path></file>\n</args>\n</read_file>"),
+    none("qwen-agent's form", f"✿FUNCTION✿: run\n✿ARGS✿: {GIT}\n✿RESULT✿"),
+    none(
+        "open webui's page",
+        '<details type="tool_calls" done="true" name="run" arguments="{&quot;command&quot;: &quot;ls&quot;}">\n'
+        "<summary>Tool Executed</summary>\n</details>",
+    ),
+    none("tgi's form", '{"function": {"_name": "run", "command": "git status"}}'),
+    none("gptme's form", f"@run(call-1): {GIT}\n"),
+    none("aider's blocks", "a.py\n<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE\n"),
+    none("an attribute for each argument", '<run command="git status" timeout="9"/>'),
+    none("a shell's prompt", "$ run git status\n$ get_time"),
+    none("openclaw's brackets", f"[run]\n{GIT}\n[END_TOOL_REQUEST]"),
+    none("history of an agent", f"[Tool call: run]\nArguments: {GIT}\n[Tool result]\nclean"),
+    none(
+        "a function of a schema",
+        '{"type": "function", "function": {"name": "run", "description": "Runs", "parameters": {"type": "object"}}}',
+    ),
+    none("words of a name", "Calling run with {command: git status} now."),
+    none("a promise", "I'll now call the `run` tool with command `git status`."),
+)
+
+PAGES = (
+    none(
+        "a page of a template", "{% for tool in tools %}\n<tool_call>\n{{ tool | tojson }}\n</tool_call>\n{% endfor %}"
+    ),
+    none("a pattern", r"Use `<tool_call>\s*(\{.*?\})\s*</tool_call>` with DOTALL."),
+    none("a pattern without marks", r"The pattern is <tool_call>\s*(.*?)\s*</tool_call> with DOTALL."),
+    none(
+        "a schema in the tag",
+        '<tool_call>\n{"name": "run", "arguments": {"command": "string"}} is only a shape'.replace(
+            "<tool_call>", "`<tool_call>`"
+        ),
+    ),
+    none("placeholders", '<tool_call>\n{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'),
+    none("a name in brackets", "<function={name}><parameter={key}>{value}</parameter></function>"),
+    none("a changelog", "- Parse `<tool_call>` blocks\n- Strip `[TOOL_CALLS]` from content\n- Handle `<|python_tag|>`"),
+    none("a list of tokens", "Tokens: <|tool_call|>, <|/tool_call|>, <|tool_response|>, <|im_end|>."),
+    none("a question", "Should <tool_call> be closed with </tool_call> or with <|im_end|>?"),
+    none("a code comment", f"```js\n// {line(hermes(RUN))}\nparse(text)\n```"),
+    none("a string in code", f"```py\nx = '{line(qwen(RUN))}'\n```"),
+    none(
+        "a unified diff without a fence",
+        "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-" + line(hermes(TIME)) + "\n+" + line(hermes(RUN)),
+    ),
+    none("a log line of a server", "2026-05-04 10:00:01 WARNING qwen tool call parsing failed: " + line(qwen(RUN))),
+    none(
+        "a nested list with a fence",
+        "- Forms:\n  - Qwen:\n\n    ```xml\n"
+        + "\n".join("    " + row for row in qwen(RUN).split("\n"))
+        + "\n    ```\n",
+    ),
+    none("a quotation of a quotation", "> > " + line(hermes(RUN)) + "\n>\n> he said."),
+    none("in French marks, spaced", f"Il a écrit « {line(hermes(RUN))} » puis rien."),
+    none("an admonition", f"!!! note\n\n    {line(hermes(RUN))}\n"),
+    none(
+        "a search's lines",
+        "parsers/qwen.py:12: " + line(function(RUN)) + "\nparsers/qwen.py:40: " + line(function(TIME)),
+    ),
+    none("a samp element", f"<samp>{line(hermes(RUN))}</samp> is what it prints."),
+    none("a textarea", f"<textarea>\n{qwen(RUN)}\n</textarea>"),
+    none("CDATA", f"<![CDATA[{qwen(RUN)}]]>"),
+    none("JSON that holds one", json.dumps({"text": hermes(RUN), "ok": True})),
+    none("a Python literal that holds one", "text = " + repr(hermes(RUN)) + "\nassert not parse(text)"),
+    none("Kimi's token in a list", "1. <|tool_call_begin|>\n2. <|tool_call_argument_begin|>\n3. <|tool_call_end|>"),
+    none("GLM's tags in a list", "1. <arg_key>\n2. <arg_value>\n3. </tool_call>"),
+    none("a marker at the very end", "The model stops at <tool_call>"),
+    none("Kimi's section as words", "`" + section(kimi(RUN, "functions.run:0")) + "` leaks on NIM."),
+)
+
+LATER_MEANT = (*PYTHON, *VALUES, *AROUND, *CHANNELS)
+LATER_ALIKE = (*CLIENTS, *PAGES)

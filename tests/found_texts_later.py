@@ -383,5 +383,174 @@ PAGES = (
     none("Kimi's section as words", "`" + section(kimi(RUN, "functions.run:0")) + "` leaks on NIM."),
 )
 
-LATER_MEANT = (*PYTHON, *VALUES, *AROUND, *CHANNELS)
-LATER_ALIKE = (*CLIENTS, *PAGES)
+DRAFT = line(hermes(ZONE))
+SEVERAL = (
+    Found("qwen: a word before the wrapper's end", f"<tool_call>\n{function(RUN)} ok\n</tool_call>", (RUN,), left=None),
+    Found(
+        "qwen: words behind the wrapper's beginning",
+        f"<tool_call>Let me check.\n{function(RUN)}\n</tool_call>",
+        (RUN,),
+        left=None,
+    ),
+    Found("required: a list with parameters", f"[{dumped(RUN, 'parameters')}]", (RUN,)),
+    Found(
+        "kimi: blanks around all tokens",
+        f"<think>I list. <|tool_calls_section_begin|> <|tool_call_begin|> functions.run:0 "
+        "<|tool_call_argument_begin|> "
+        f"{GIT} <|tool_call_end|> <|tool_calls_section_end|>",
+        (RUN,),
+        thought="I list.",
+    ),
+    Found(
+        "kimi: an offered one and another",
+        section(kimi(RUN, "functions.run:0"), kimi(("shell", {}), "functions.shell:1")),
+        (RUN,),
+        left=None,
+    ),
+    Found(
+        "hermes: a broken one before",
+        f'<tool_call>\n{{"name": "run", "arguments": {{"command": }}\n</tool_call>\n{hermes(TIME)}',
+        (TIME,),
+        failed=("run",),
+    ),
+    Found(
+        "kimi: the second is cut",
+        section(kimi(RUN, "functions.run:0"), kimi(ZONE, "functions.get_time:1"))[:-60],
+        (RUN,),
+        failed=("get_time",),
+    ),
+    Found("dsml: the second is cut", dsml(RUN, ZONE)[:-60], (RUN,), failed=("get_time",)),
+    Found("glm: the second is cut", glm(RUN) + "\n" + glm(ZONE)[:-20], (RUN,), failed=("get_time",)),
+    Found(
+        "mistral: the second is cut",
+        f'[TOOL_CALLS]run[ARGS]{GIT}[TOOL_CALLS]get_time[ARGS]{{"zone": "Asia',
+        (RUN,),
+        failed=("get_time",),
+    ),
+    Found(
+        "gemma: the second is cut",
+        '<|tool_call>call:run{command:<|"|>git status<|"|>}<tool_call|><|tool_call>call:get_time{zone:<|"|>Asia',
+        (RUN,),
+        failed=("get_time",),
+    ),
+    Found("harmony: the second is cut", harmony(RUN) + "<|call|>" + harmony(ZONE)[:-6], (RUN,), failed=("get_time",)),
+    Found(
+        "minimax: the second is cut",
+        f"<minimax:tool_call>\n{invoke(RUN)}\n{invoke(ZONE)[:-30]}",
+        (RUN,),
+        failed=("get_time",),
+    ),
+    Found(
+        "gemma: thought, words, call, words",
+        '<|channel>thought\nI list.<channel|>I look. <|tool_call>call:run{command:<|"|>git status<|"|>}<tool_call|>'
+        " Done.",
+        (RUN,),
+        left="I look.  Done.",
+        thought="I list.",
+    ),
+    Found(
+        "hermes: big numbers",
+        hermes(("run", {"command": "a", "timeout": 12345678901234567890})),
+        (("run", {"command": "a", "timeout": 12345678901234567890}),),
+    ),
+    Found(
+        "hermes: a deep value",
+        hermes(("book", {"trip": {"a": {"b": {"c": [[1, [2]], {"d": None}]}}}})),
+        (("book", {"trip": {"a": {"b": {"c": [[1, [2]], {"d": None}]}}}}),),
+    ),
+    Found(
+        "hermes: the marker of another family in a value",
+        hermes(("search", {"query": "[TOOL_CALLS] and <|tool_call_begin|>"})),
+        (("search", {"query": "[TOOL_CALLS] and <|tool_call_begin|>"}),),
+    ),
+    Found(
+        "qwen: the marker of another family in a value",
+        qwen(("search", {"query": "[TOOL_CALLS]run[ARGS]{}"})),
+        (("search", {"query": "[TOOL_CALLS]run[ARGS]{}"}),),
+    ),
+    Found(
+        "mistral: words after a call, then a call",
+        f"[TOOL_CALLS]run[ARGS]{GIT}\nThen:\n[TOOL_CALLS]get_time[ARGS]{{}}",
+        (RUN, TIME),
+        left="Then:",
+    ),
+    Found(
+        "a call in a quotation, then one that is meant",
+        f'It wrote "{DRAFT}" before.\n\n{hermes(RUN)}',
+        (RUN,),
+        left=f'It wrote "{DRAFT}" before.',
+    ),
+    Found(
+        "thinking tags inside of a value",
+        hermes(("create_file", {"path": "a", "content": "<think>x</think>"})),
+        (("create_file", {"path": "a", "content": "<think>x</think>"}),),
+    ),
+    Found(
+        "thinking that holds a fence, then a call",
+        f"<think>\n```\nls\n```\n</think>\n{qwen(RUN)}",
+        (RUN,),
+        thought="```\nls\n```",
+    ),
+    Found(
+        "a draft of Kimi's in thinking, then its call",
+        f"<think>Try {section(kimi(ZONE, 'functions.get_time:0'))}</think>{section(kimi(RUN, 'functions.run:0'))}",
+        (RUN,),
+        thought=f"Try {section(kimi(ZONE, 'functions.get_time:0'))}",
+    ),
+    Found(
+        "a draft in thinking, a bare call", f"<think>Try {DRAFT}</think>{dumped(RUN)}", (RUN,), thought=f"Try {DRAFT}"
+    ),
+    Found(
+        "a draft in thinking, a call that is cut",
+        f"<think>Try {DRAFT}</think>{hermes(RUN)[:-25]}",
+        failed=("run",),
+        thought=f"Try {DRAFT}",
+    ),
+    Found(
+        "a draft in thinking, a name that was not offered",
+        f"<think>Try {DRAFT}</think>{hermes(('shell', {}))}",
+        left=hermes(("shell", {})),
+        thought=f"Try {DRAFT}",
+    ),
+    Found(
+        "claude: the old form",
+        '<function_calls>\n<invoke name="run">\n<command>git status</command>\n</invoke>\n</function_calls>',
+        failed=("run",),
+        left=None,
+    ),
+    Found(
+        "glm: JSON in the value of an object",
+        glm(("book", {"trip": '{"from": "Oslo", "n": 1}'})),
+        (("book", {"trip": {"from": "Oslo", "n": 1}}),),
+    ),
+    Found(
+        "longcat: a JSON string for arguments",
+        f'<longcat_tool_call>{{"name": "run", "arguments": {json.dumps(GIT)}}}</longcat_tool_call>',
+        (RUN,),
+    ),
+    Found(
+        "ernie: behind thinking and line ends", f"I list.\n</think>\n\n\n{hermes(RUN)}\n\n\n", (RUN,), thought="I list."
+    ),
+    Found(
+        "deepseek: a line end behind the separator",
+        f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>run<｜tool▁sep｜>\n{GIT}\n<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        (RUN,),
+    ),
+    Found(
+        "lm studio: in thinking that nothing follows",
+        f"<think>I list. [TOOL_REQUEST]{dumped(RUN)}[END_TOOL_REQUEST]",
+        (RUN,),
+        thought="I list.",
+    ),
+)
+
+LONE = (
+    none("a lone closing tag behind words", "It is all done.</tool_call>"),
+    none("Kimi's lone end behind words", "It is all done.<|tool_calls_section_end|>"),
+    none("gemma: two thoughts, words between", "<b>interlude <|channel>thought\nsecond<channel|>done"),
+    none("lm studio: quoted", f'It printed "[TOOL_REQUEST]{dumped(RUN)}[END_TOOL_REQUEST]" there.'),
+    none("lm studio: in code", f"`[TOOL_REQUEST]{dumped(RUN)}[END_TOOL_REQUEST]`"),
+)
+
+LATER_MEANT = (*PYTHON, *VALUES, *AROUND, *CHANNELS, *SEVERAL)
+LATER_ALIKE = (*CLIENTS, *PAGES, *LONE)

@@ -114,7 +114,11 @@ ANSWERS = [
     '<|im_end|>\n<|im_start|>user\n{"zone": "Rome"}', '<|observation|>\n{"zone": "Rome"}',
 ]  # fmt: skip
 #: Words that name an argument, behind a closing tag.
-NAMING = ("zone: Rome (Italy)", "zone = [none]</s>", "[zone: any](x), {zone}", "zone: <b>Rome</b>")
+NAMING = (
+    "zone: it's set :)", "zone: none ;-)", "zone: first\n1) one\n2) two", "zone: see `f(x})`", "zone: [x](y) :)",
+    '<input name="zone">', '<a name="zone">x</a>', "zone: <b>x</b>, </i>", "zone: C:) drive", "zone=x :)",
+    "zone: Rome (Italy)", "zone = [none]</s>", "[zone: any](x), {zone}", "zone: <b>Rome</b>",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
@@ -204,3 +208,57 @@ def test_keys_that_a_part_of_the_schema_declares_are_known(more: dict[str, Any])
         text = form.write(calls).text()
         told = play_with((Tool("search", "", _json.raw(schema)),), text, "stop", len(text))
         assert exact(delivered(told)) == exact(calls), form
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "<[CDATA[<b>x</b>]]>", "![CDATA[x]]>", "<!CDATA[<b>x</b>]]", "><![CDATA[<b>x</b>]]>", "<![CDAT[<b>x</b>]]>",
+        "x]]>",
+    ],
+)  # fmt: skip
+def test_a_value_with_a_piece_of_its_sections_marks_is_none(value: str) -> None:
+    text = f'<function name="get_time"><param name="zone">{value}</param></function>'
+    for size in (len(text), 1):
+        assert delivered(play_with(TOOLS, text, "stop", size)) == []
+
+
+@pytest.mark.parametrize("kind", ["striing", "sting", "text", "str"])
+def test_a_type_that_nobody_knows_is_damaged(kind: str) -> None:
+    for form in FORMS:
+        written = form.write([("get_time", {"zone": "5"})]).text()
+        text = written.replace("arg_type>string<", f"arg_type>{kind}<").replace('type="string"', f'type="{kind}"')
+        if text != written:
+            assert delivered(play_with(TOOLS, text, "stop", len(text))) == [], text
+
+
+@pytest.mark.parametrize("value", ['type="string">x', 'string="true">', "<para>x</para", "<", "</", "a <"])
+def test_the_rest_of_another_familys_tag_is_a_value(value: str) -> None:
+    call = ("get_time", {"zone": value})
+    for form in FORMS:
+        if form.family in ("qwen-xml", "seed-oss", "glm", "hunyuan", "longcat"):
+            text = form.write([call]).text()
+            assert delivered(play_with(TOOLS, text, "stop", len(text))) == [call], text
+
+
+@pytest.mark.parametrize("text", ["''alpha'", '""alpha"', "'a 'b c'", "'a' b' c' d'"])
+def test_an_odd_quotation_mark_in_a_text_of_python_has_two_readings(text: str) -> None:
+    written = f"<|python_start|>[get_time(zone={text})]<|python_end|>"
+    for size in (len(written), 1):
+        assert delivered(play_with(TOOLS, written, "stop", size)) == [], written
+
+
+#: A call whose brackets closed early, with the token of a turn in the rest of its value, and a turn.
+TURNS = ("<|start|>user", "<|im_start|>user b", "<|start_header_id|>user ", "<start_of_turn>users")
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form.where == "anywhere"], ids=lambda form: form.family)
+def test_a_turns_token_in_a_value_ends_no_look(form: Form) -> None:
+    text = form.write([("run_command", {"command": "alpha", "timeout": 77})]).text()
+    early = form.write([("run_command", {"command": "alpha"})]).calls[0][0]
+    if form.closes == "body" and '", "timeout' in text:
+        for turn in TURNS:
+            written = early + turn + text[text.index('", "timeout') :]
+            for size in (len(written), 5):
+                reply = play_with(TOOLS, written, "stop", size)
+                assert reply.error is not None or delivered(reply) == [], written

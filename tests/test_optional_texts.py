@@ -59,3 +59,10 @@ def test_one_of_the_values_that_are_written_down_has_no_blanks_around_it(form: F
     content = {"anyOf": [{"enum": ["fast", "5"], "type": "string"}, NULL]}
     for value in ("fast", "5"):
         assert read(form, content, value) == exact([("put", {"path": "a", "content": value})])
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=IDS)
+def test_a_list_that_does_not_fit_is_the_text_that_stands_there(form: Form):
+    content = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
+    for value in ("[1, 2]", '[{"a": 1}]', ["a", "b"]):
+        assert read(form, content, value) == exact([("put", {"path": "a", "content": value})])

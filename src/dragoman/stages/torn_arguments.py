@@ -33,6 +33,8 @@ _WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|true|false", re.IGNORECASE)
 _ATTRIBUTE: Final = re.compile(
     r"\s*(?:string=\"(?:true|false)\"|type=\"(?:string|number|integer|boolean|array|object|null)\")\s*>"
 )
+#: In what ends a value: of families that write such.
+_TYPED: Final = ("ML｜", "ML|", "<|close|>")
 #: Characters of a tag that is taken for a piece of another one, at least.
 _PIECE: Final = 4
 #: Characters of a key in which another one is no accident.
@@ -40,6 +42,8 @@ _LONG: Final = 4
 #: Marks by which a damaged tag may differ, and a short one.
 _MOST_DAMAGE: Final = 2
 _SHORT: Final = 10
+#: What a closing tag begins with, on a line of its own.
+_HALVES: Final = ("\n<", "\n</")
 _DEEPEST: Final = 32
 #: Characters of a key that are looked for in a value.
 _LONGEST_KEY: Final = 64
@@ -111,11 +115,12 @@ def value_problem(
         written: as they stand there; `read`: as the schema wants them.
         ends: the tags that end such values.
     """
+    is_typed = any(mark in end for end in ends for mark in _TYPED)
     for key, text in written.items():
         if not isinstance(text, str):
             continue
         if (
-            _ATTRIBUTE.match(text)
+            (is_typed and _ATTRIBUTE.match(text))
             or (not text.rstrip().endswith(ends) and any(_is_torn(text, end) for end in ends))
             or _holds_key(key, text, schema)
         ):
@@ -155,6 +160,9 @@ def _is_torn(text: str, end: str) -> bool:
     begun = bare.rfind("<")
     piece = bare[begun:] if begun >= 0 else ""
     if len(piece) >= _PIECE and end.startswith(piece) and end != piece:
+        return not _is_closed(bare)
+    token, mark, rest = end.partition("|>")
+    if (rest and token + mark in text) or bare.endswith(_HALVES):
         return True
     most = _MOST_DAMAGE if size >= _SHORT else 1
     for length in range(size - most, size + most + 1) if bare[-1:] == end[-1:] and size > _PIECE else ():

@@ -140,5 +140,5 @@ def _joined_pair(
     if not joint or key.strip() in keys or not tools.schema(name).has_member(key.strip()):
         return ""
     yield member(key.strip(), keys)
-    yield Piece(leaf(value, tools.shape(name, key.strip())))
+    yield Piece(leaf(value, tools.shape(name, key.strip()), tools.schema(name)))
     return (yield from cursor.closing(*marks))

@@ -47,8 +47,10 @@ _SPEAKERS: Final = (
     "<seed:bos>",
 )  # fmt: skip
 _ASSISTANTS: Final = ("assistant", "model")
-#: The others that speak, behind the same tokens.
-_OTHER_SPEAKERS: Final = re.compile(r"\s?(?:user|system|developer|human|tools?|functions?|ipython|observation)(?=\W)")
+#: The others that speak, behind the same tokens, and what ends their names.
+_OTHER_SPEAKERS: Final = re.compile(
+    r"\s?(?:user|system|developer|human|tools?|functions?|ipython|observation)(?:[ \t]*+\r?\n|<\||\.\w|[ \t]to=)"
+)
 #: Tokens that say that somebody else speaks, and those that say that the assistant does.
 _OTHERS: Final = (
     "<|user|>", "<|observation|>", "<|system|>", "<|tool|>", "<|im_user|>", "<|im_system|>", "<|USER_TOKEN|>",

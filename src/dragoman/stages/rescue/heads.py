@@ -21,10 +21,10 @@ _MOST_WORDS: Final = 400
 _MARKUP: Final = re.compile(r"[<>\r\n]")
 _ATTRIBUTE: Final = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'“”‘’«»=/]++))")
 _REST: Final = re.compile(r"[^<>\r\n]+")
-_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null", "any"})
+TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null", "any"})
 #: Attributes that give no argument, in whichever family a model writes them: DeepSeek's `string`
 #: (DeepSeek-V4-Pro/encoding/README.md), Kimi K3's `type` (Kimi-K3.jinja; both read 2026-11-22).
-_HARMLESS: Final = {"string": frozenset({"true", "false"}), "type": _TYPES}
+_HARMLESS: Final = {"string": frozenset({"true", "false"}), "type": TYPES}
 _ID: Final = re.compile(r"[\w.:-]{0,80}+\Z")
 #: Attributes of a call's own tag that say which call it is, and what they hold.
 _LABELS: Final = {

@@ -79,6 +79,7 @@ def quoted_text(
     """
     yield from check_comma(cursor)
     pieces: list[str] = []
+    count = 0
     if _NEXT_ARGUMENT.search(said[-_AHEAD:]):
         raise Unreadable("a text may hold the next argument, or quotation marks of its own kind")
     before = said if quote in said or is_joined else ""
@@ -95,7 +96,10 @@ def quoted_text(
         if mark != quote or "\\" in said or _BEHIND.match(ahead) or _NEXT.match(ahead):
             raise Unreadable("a text holds quotation marks of its own kind and may end at several of them")
         pieces.append(mark)
+        count += 1
         before = plain
+    if count % 2:  # one of them may be one too many
+        raise Unreadable("a text holds an odd quotation mark of its own kind")
     text = "".join(pieces)
     try:
         ast.parse(f"f({quote}{said}{text}{quote})")

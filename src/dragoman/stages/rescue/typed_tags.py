@@ -15,6 +15,7 @@ from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.quoted import Begun, names_place
 from dragoman.stages.rescue.xml_values import (
     SECTION,
+    SECTION_END,
     json_until,
     line_end,
     live_string,
@@ -28,6 +29,8 @@ BROKEN: Final = "its tags hold more than is read, do not close each other, or gi
 #: Why a call whose value holds another call's markup is refused, with all that stands behind it.
 NESTED: Final = "a value holds the markup of a call, so that its end and its own call's have two readings"
 
+#: Characters at either end of a value in which marks of a section stand.
+_AROUND: Final = 16
 #: Reads the head of an argument up to its value: the key ("" when it has none) and the type ("" when none is told).
 Head: TypeAlias = Callable[[Cursor], Generator[Action, None, tuple[str, str]]]
 
@@ -157,14 +160,31 @@ def _value(cursor: Cursor, tools: Tools, name: str, key: str, kind: str, tags: T
     """The value of an argument whose tag tells its type, JSON unless that is "string" or "any"; without one the
     schema says it. Gives what ended it."""
     if tags.has_sections and (yield from cursor.closing(SECTION)):
-        return (yield from section_until(cursor, tools.shape(name, key), tags.closers))
+        return (yield from section_until(cursor, tools.shape(name, key), tools.schema(name), tags.closers))
     stops = (*tags.closers, *tags.openers, *tags.ends, *tags.calls)
     trim = tags.trims and bool((yield from line_end(cursor)))
+    if not kind and tags.has_sections:
+        return (yield from _unsectioned(value_until(cursor, tools, name, key, stops, trim=trim)))
     if not kind:
         return (yield from value_until(cursor, tools, name, key, stops, trim=trim))
     if kind in ("string", "any"):
         return (yield from live_string(cursor, stops, trim=trim))
     return (yield from json_until(cursor, stops))
+
+
+def _unsectioned(values: Generator[Action, None, str]) -> Generator[Action, None, str]:
+    """A value that stands in no section as it comes; gives what ended it, "" where a piece of a section's marks shows
+    that it was meant to stand in one."""
+    head = tail = ""
+    while True:
+        try:
+            action = next(values)
+        except StopIteration as end:
+            is_torn = SECTION[3:] in head or tail.rstrip('"').endswith(SECTION_END)
+            return "" if is_torn else end.value
+        if isinstance(action, Piece):
+            head, tail = (head + action.text)[:_AROUND], (tail + action.text)[-_AROUND:]
+        yield action
 
 
 @functools.lru_cache(maxsize=256)
@@ -178,7 +198,8 @@ def invoke_in(cursor: Cursor, tools: Tools, prefix: str, blocks: tuple[str, ...]
     object. `blocks`: the words of the tags around it."""
     name, told = yield from tool_of(cursor, tools, "name")
     is_empty = told.get("") == "/"  # the tag ends its element
-    is_head_read = is_call_read({**told, "": ""} if is_empty else told, tools.schema(name), "name", "")
+    told = {key: value for key, value in told.items() if key or not is_empty}
+    is_head_read = is_call_read(told, tools.schema(name), "name")
     if is_empty:
         return (yield from empty_call(name, is_head_read=is_head_read))
     ends = spellings(f"</{prefix}", "invoke>", *(f"{block}>" for block in blocks))

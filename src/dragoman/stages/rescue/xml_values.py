@@ -7,7 +7,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Malformed
-from dragoman.stages.json_schema import Shape, is_of
+from dragoman.stages.json_schema import Judge, Shape, ToolSchema, is_of
 from dragoman.stages.rescue.cursor import MORE, Action, Cursor, NotACall, Piece, Tools
 from dragoman.stages.rescue.quoted import names_place
 
@@ -39,29 +39,31 @@ def value_until(
         text, stop = yield from cursor.until(*stops)
         if stop:
             text += "\n" if stop[0] == "\n" else ""
-            yield Piece(_as_json(_trimmed(text) if trim else text, shape))
+            yield Piece(_as_json(_trimmed(text) if trim else text, shape, tools.schema(name)))
         return stop
     return (yield from live_string(cursor, stops, trim=trim))
 
 
-def leaf(text: str, shape: Shape) -> str:
+def leaf(text: str, shape: Shape, schema: ToolSchema) -> str:
     """A text of tags as the JSON value that the schema takes; nothing between the tags of a list or object is empty."""
     types = shape.types
     if types is not None and shape.takes_live("string"):
         return _json.encode_text(text).decode()
     if types is not None and not text.strip() and not types.isdisjoint(("array", "object")):
         return "[]" if "array" in types else "{}"
-    return _as_json(text, shape)
+    return _as_json(text, shape, schema)
 
 
-def _as_json(text: str, shape: Shape) -> str:
+def _as_json(text: str, shape: Shape, schema: ToolSchema) -> str:
     """A text of tags as a value of JSON. Where the schema takes a text among others, another value is read only where
-    the schema takes its type too: `{"a": 1}` is the content of a file whose type is "text or null"."""
+    the schema takes it as it is: `{"a": 1}` is the content of a file whose type is "text or null", and `[1]` a text
+    where that or a list of texts is asked for."""
     is_typed = shape.types is not None or shape.is_decided
     bare = text.strip()
     value = _json.decode(bare)
     if shape.kinds is not None and "string" in shape.kinds:
-        if type(value) not in (Malformed, str) and is_of(value, shape.kinds):
+        judge = Judge(schema, len(bare))
+        if type(value) not in (Malformed, str) and is_of(value, shape.kinds) and judge.fits(value, shape.schema):
             return bare
         return _json.encode_text(bare if shape.is_listed else text).decode()
     if not isinstance(value, Malformed) and (is_typed or bare[:1] in ("{", "[")):
@@ -92,7 +94,9 @@ def json_until(cursor: Cursor, stops: tuple[str, ...]) -> Generator[Action, None
     return stop
 
 
-def section_until(cursor: Cursor, shape: Shape, stops: tuple[str, ...]) -> Generator[Action, None, str]:
+def section_until(
+    cursor: Cursor, shape: Shape, schema: ToolSchema, stops: tuple[str, ...]
+) -> Generator[Action, None, str]:
     """A value from behind `<![CDATA[` up to `]]>` and one of the closing tags; gives which. `]]>` before anything else
     is text, and before another section nothing. A section inside it that has no end of its own gives `SECTION`."""
     pieces: list[str] = []
@@ -105,7 +109,7 @@ def section_until(cursor: Cursor, shape: Shape, stops: tuple[str, ...]) -> Gener
             text = "".join(pieces)
             if text.count(SECTION) > text.count(end):  # a section in it that nothing else ends: two readings
                 return SECTION
-            yield Piece(leaf(text, shape))
+            yield Piece(leaf(text, shape, schema))
             return stop
         if not (yield from cursor.take(SECTION)):
             pieces.append(end)

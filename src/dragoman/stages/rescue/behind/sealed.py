@@ -33,7 +33,17 @@ _VALUE: Final = re.compile(VALUE)
 #: Characters behind a colon in which a value begins.
 _VALUE_AHEAD: Final = 8
 #: A tag that names a key.
-_NAMED: Final = re.compile(r"<[^<>=]{1,60}=\s?[\"']?([\w.-]{1,64}+)[\"']?[^<>]{0,40}>")
+_NAMED: Final = re.compile(r"<([^<>=]{1,60})=\s?[\"']?([\w.-]{1,64}+)[\"']?[^<>]{0,40}>")
+#: Elements of HTML: words hold such.
+_HTML: Final = re.compile(
+    r"(?:abbr|a|br|button|b|code|div|em|form|h[1-6r]|img|input|i|label|link|li|meta|ol|option|pre|p|section|select|small|"
+    r"span|strong|sub|sup|s|t(?:able|body|d|extarea|head|h|r)|ul|u)(?![\w:-])",
+    re.IGNORECASE,
+)
+#: Inline code, and numbers of lists.
+_SHOWN: Final = re.compile(r"`[^`\n]++`|(?:\A|(?<=\s))(?:\d{1,3}|[a-z])\)(?=\s)")
+#: How a value ends.
+_VALUE_ENDS: Final = re.compile(r"[\w\"'\]}]\s{0,8}\Z")
 #: What opens or closes something, behind a member apart from the call. No token at which models stop closes a call.
 _MARKS: Final = re.compile(
     rf"(?P<opens>[({{\[])|(?P<closes>[)}}\]])|{'|'.join(map(re.escape, STOP_TOKENS))}|</(\w*)|<[|｜]"
@@ -62,12 +72,12 @@ def goes_on(text: str, keys: Collection[str], *, is_whole: bool) -> bool | None:
             value = _VALUE.match(words, found.end())
             return value is not None and value["value"] is not None  # else words: `"zone": that is the key I left out`
         is_apart = "\n" in lead.group() or lead.group().isspace()
-        if found[1] or not is_apart or _is_closed(words, found.end()):
+        if found[1] or not is_apart or _is_closed(words[found.end() :], by_bracket=found.group()[-1] == "="):
             return True
         return False if is_sure else None
     tag = _NAMED.match(words)
     if tag is not None:
-        return tag[1] in keys
+        return tag[2] in keys and _HTML.match(tag[1].strip()) is None
     if is_sure:
         return False
     begun = _BARE_BEGINS.match(words)
@@ -76,14 +86,24 @@ def goes_on(text: str, keys: Collection[str], *, is_whole: bool) -> bool | None:
     return None if _QUOTED_BEGINS.match(words) or words[0] == "<" else False
 
 
-def _is_closed(text: str, start: int) -> bool:
-    """Whether something closes in a text, from there on, that did not open there."""
-    depth = 0
-    for mark in _MARKS.finditer(text, start):
+def _is_closed(text: str, *, by_bracket: bool) -> bool:
+    """Whether something closes in a text that did not open there. `by_bracket`: a `)` behind a value does, of Python's;
+    else it is one of words, or a face."""
+    depth, shown = 0, _SHOWN.sub(" ", text)
+    for mark in _MARKS.finditer(shown):
         if mark["opens"]:
             depth += 1
-        elif mark["closes"] and depth:
+        elif mark["closes"]:
             depth -= 1
-        elif mark.group() not in STOP_TOKENS and not (mark[3] and f"<{mark[3]}" in text[start : mark.start()]):
+            is_value = by_bracket and _VALUE_ENDS.search(shown[: mark.start()]) is not None
+            if depth < 0 and (mark.group() != ")" or is_value):
+                return True
+            depth = max(depth, 0)
+        elif mark.group() not in STOP_TOKENS and not _is_own(mark[3], shown[: mark.start()]):
             return True
     return False
+
+
+def _is_own(name: str | None, before: str) -> bool:
+    """Whether a closing tag is one of words: its element opened there, or is one of HTML."""
+    return bool(name) and (f"<{name}" in before or _HTML.match(name or "") is not None)

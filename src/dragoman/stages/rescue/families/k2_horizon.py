@@ -9,7 +9,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import begun, plain_until
+from dragoman.stages.rescue.heads import TYPES, begun, plain_until
 from dragoman.stages.rescue.json_calls import call_objects
 from dragoman.stages.rescue.typed_tags import Tags, tagged_call
 
@@ -45,7 +45,7 @@ def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
     if mark == "<ifm|arg_type>":
         kind = yield from plain_until(cursor, "</ifm|arg_type>")
         mark = (yield from cursor.closing(_VALUE)) if kind else ""
-    return key if mark == _VALUE else "", kind
+    return key if mark == _VALUE and (not kind or kind in TYPES) else "", kind
 
 
 _TAGS: Final = Tags(

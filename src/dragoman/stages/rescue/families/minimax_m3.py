@@ -93,10 +93,10 @@ def _value(cursor: Cursor, schema: ToolSchema, shape: Shape, key: str) -> Genera
     text, stop = yield from cursor.until(_MARK)
     tag = (yield from _tag(cursor)) if stop else ""
     if tag == f"/{key}":
-        yield Piece(leaf(text, shape))
+        yield Piece(leaf(text, shape, schema))
         return (yield from _next_tag(cursor))
     if tag and text.rstrip().endswith(bare) and not _BROKEN_MARK.search(text):
-        yield Piece(leaf(text.rstrip().removesuffix(bare), shape))
+        yield Piece(leaf(text.rstrip().removesuffix(bare), shape, schema))
         return tag
     if tag and not text.strip() and not tag.startswith("/"):
         return (yield from _nested(cursor, schema, _Container(key, shape, tag), tag))
@@ -184,7 +184,7 @@ def _nested(cursor: Cursor, schema: ToolSchema, outermost: _Container, tag: str)
         text, stop = yield from cursor.until(_MARK)
         inner = (yield from _tag(cursor)) if stop else ""
         if inner == f"/{tag}":
-            out.append(leaf(text, shape))
+            out.append(leaf(text, shape, schema))
             tag = yield from _next_tag(cursor)
         elif inner and not text.strip():
             stack.append(_Container(tag, shape, inner))

@@ -181,6 +181,11 @@ class Moody:
     def drop_before(self, day: str) -> list[str]:
         return self.store.drop_before(day)
 
+    def look_back(self) -> None: ...
+
+    def end_look_back(self) -> tuple[int, list[str]]:
+        return 0, []
+
     def close(self) -> None:
         self.store.close()
 

@@ -100,7 +100,7 @@ class Ledger:
         self._observer = observer
         self._shipper: Shipper | None = None
         if ships:
-            store = open_store(folder)
+            store = open_store(folder, ships=True)
             fold = partial(fold_ended, folder)
             self._shipper = Shipper(folder, store, batch=_BATCH, keep_days=keep_days, tell=self._told, fold=fold)
         self._thread: threading.Thread | None = None
@@ -358,8 +358,11 @@ def _meet(counters: RemoteCounters) -> None:
 
 def tell_shipped(shipped: Shipped, metrics: Metrics) -> None:
     """What a shipper has done, as numbers."""
+    while shipped.notices:
+        _LOG.warning("%s", shipped.notices.pop(0))
     metrics.set(LEDGER_ROWS, shipped.rows, ("delivered",))
     metrics.set(LEDGER_ROWS, shipped.set_aside, ("set-aside",))
+    metrics.set(LEDGER_ROWS, shipped.missing, ("missing",))
     metrics.set(LEDGER_PROBLEM, float(bool(shipped.problem)))
 
 

@@ -18,6 +18,10 @@ class StoreDamaged(StoreAway):
     """A part of the store was damaged and put aside. The journals deliver again what they still have."""
 
 
+class StoreRestored(StoreDamaged):
+    """The store has less than was delivered to it: it was restored from an older state."""
+
+
 class Refused(Exception):
     """The store can never take what it was given, because it breaks a rule."""
 
@@ -101,6 +105,22 @@ class Store(Protocol):
 
         Raises:
             StoreAway: not all are dropped.
+        """
+        ...
+
+    def look_back(self) -> None:
+        """Compare what the store has with what was delivered.
+
+        Raises:
+            StoreRestored: it has less. The caller delivers again what the journals have, then calls `end_look_back`.
+            StoreAway: as `deliver`.
+        """
+        ...
+
+    def end_look_back(self) -> tuple[int, list[str]]:
+        """After all journals were delivered, record what a restored store still lacks.
+
+        Return how many attempts are missing, and new lines for the log. Raises StoreAway as `deliver`.
         """
         ...
 

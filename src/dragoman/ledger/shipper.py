@@ -12,13 +12,13 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Final, final
 
 import msgspec
 
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import CountersAway, Refused, Store, StoreAway, StoreDamaged
+from dragoman.ledger.interfaces import CountersAway, Refused, Store, StoreAway, StoreDamaged, StoreRestored
 from dragoman.ledger.journal.reading import JournalReader, Look
 from dragoman.ledger.journal.records import PriceSnapshot, Row, encode_record, first_id
 from dragoman.ledger.journal.writing import segments_of
@@ -43,11 +43,19 @@ _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 
 @final
 class Shipped(msgspec.Struct):
-    """What a shipper has done. `problem` says why nothing can be delivered now; "" if it can."""
+    """What a shipper has done.
+
+    Attributes:
+        missing: attempts that a restored store lacks and no journal has.
+        problem: why nothing can be delivered now; "" if it can.
+        notices: lines for the log, which the reader removes.
+    """
 
     rows: int = 0
     set_aside: int = 0
+    missing: int = 0
     problem: str = ""
+    notices: list[str] = []
 
 
 @final
@@ -242,15 +250,34 @@ class Shipper:
         if tidies:
             self._tidy_at = time.monotonic() + _TIDY_EVERY
         journals = self._journals()
+        if time.monotonic() >= self._fold_at:
+            self._look_back(journals)
         count = self._ship(journals)
+        missing, notices = self._store.end_look_back()
+        self.shipped.missing += missing
+        self.shipped.notices += notices
         for holder, numbers in journals.items() if tidies else ():
             if self._readers[holder].tidy(numbers, _KEEP):
                 del self._readers[holder]
         if self._has_ended or time.monotonic() >= self._fold_at:
             self._fold_leases()
-        if self.shipped.problem or self.shipped.rows + self.shipped.set_aside != before:
+        if notices or self.shipped.problem or self.shipped.rows + self.shipped.set_aside != before:
             self._say("")
         return count
+
+    def _look_back(self, journals: dict[str, list[int]]) -> None:
+        """If the store was restored from an older state, deliver again what the journals have. Raises StoreAway."""
+        try:
+            self._store.look_back()
+        except StoreRestored:
+            self._read_all_again(journals.keys())
+            raise
+
+    def _read_all_again(self, holders: Set[str]) -> None:
+        for holder in holders - self._readers.keys():
+            self._readers[holder] = JournalReader(self._folder.journals, holder)
+        for each in self._readers.values():
+            each.forget()
 
     def _fold_leases(self) -> None:
         try:
@@ -291,8 +318,7 @@ class Shipper:
                         parts, size = [], 0
             self._give(parts)
         except StoreDamaged:
-            for each in self._readers.values():
-                each.forget()
+            self._read_all_again(journals.keys())
             raise
         except BaseException:
             for each in {part.reader.holder: part.reader for part in parts}.values():

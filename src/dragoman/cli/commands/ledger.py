@@ -40,6 +40,8 @@ EXAMPLE = "  dragoman ledger check"
 
 #: Characters of a reason.
 _REASON: Final = 200
+#: What a restored store lost, as its shippers found.
+_MISSING: Final = "SELECT reason FROM set_aside WHERE name LIKE 'restored.%' ORDER BY name"
 _ACTIONS: Final = ("check", "status", "export", "adjust", "copy", "migrate")
 
 
@@ -108,11 +110,12 @@ def _status(folder: LedgerFolder, *, as_json: bool) -> int:
     journals = list_journals(folder)
     with open_reading(folder) as reading:
         months = reading.sizes()
+        missing = [reason for (reason,) in reading.select(None, _MISSING)]
     place = _place(folder)
     age = None if folder.store is None else read_age(folder)
     if as_json:
         listed = [{name: getattr(each, name) for name in each.__struct_fields__} for each in journals]
-        fields = {"folder": str(folder.root), "store": place, "journals": listed, "months": months}
+        fields = {"folder": str(folder.root), "store": place, "journals": listed, "months": months, "missing": missing}
         known = None if age is None or age == float("inf") else age
         write_json({**fields, "replica_age_seconds": known})
         return DONE
@@ -126,6 +129,8 @@ def _status(folder: LedgerFolder, *, as_json: bool) -> int:
         say(f"journal {each.holder}: {life}, {each.waiting} waiting, {each.going_on} going on, {each.size} bytes\n")
     for month, size in months.items():
         say(f"{month}: {size} bytes\n")
+    for reason in missing:
+        say(f"{reason}\n")
     if not journals and not months:
         hint("nothing was recorded yet: dragoman serve records the requests that it answers\n")
     return DONE

@@ -281,7 +281,7 @@ def _ship(folder: LedgerFolder, keep_days: int, proofs: Path | None, shared: Pat
     metrics = Metrics(shared / "metrics-shipper")
     tell = partial(tell_shipped, metrics=metrics)
     fold = partial(fold_ended, folder)
-    store = open_store(folder)
+    store = open_store(folder, ships=True)
     with sharing(folder, proofs):
         Shipper(folder, store, batch=_BATCH, keep_days=keep_days, tell=tell, fold=fold).run(parent=parent)
 

@@ -70,7 +70,10 @@ LEDGER_UNRECORDED: Final = Family(
     "dragoman_ledger_unrecorded_total", "counter", "Attempts that were sent without a record in the ledger."
 )
 LEDGER_ROWS: Final = Family(
-    "dragoman_ledger_rows", "gauge", "Since the shipper's start: rows delivered, records set aside.", ("kind",)
+    "dragoman_ledger_rows",
+    "gauge",
+    "Since the shipper's start: rows delivered, records set aside, attempts missing.",
+    ("kind",),
 )
 LEDGER_PROBLEM: Final = Family(
     "dragoman_ledger_problem", "gauge", "Whether journals wait for the store: 0 or 1.", merge="max"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, Protocol, final
 
 from dragoman.ledger.folder import LedgerFolder
@@ -66,13 +67,21 @@ class StoreReading(Protocol):
         ...
 
 
-def open_store(folder: LedgerFolder) -> Store:
-    """Return the store for writing. Nothing is opened before the first call."""
+def open_store(folder: LedgerFolder, *, ships: bool = False) -> Store:
+    """Return the store for writing. Nothing is opened before the first call.
+
+    `ships`: it is for the shipper of the folder, so what this machine delivers is counted.
+    """
     if folder.store is None:
         return SqliteStore(folder.root)
     from dragoman.ledger.stores.postgresql import PostgresqlStore
 
-    return PostgresqlStore(folder.store)
+    if not ships:
+        return PostgresqlStore(folder.store)
+    from dragoman.ledger.counters.roster import machine_of
+    from dragoman.ledger.stores.brought import Brought
+
+    return PostgresqlStore(folder.store, brought=Brought(folder.root, partial(machine_of, folder)))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any, Final, final
 from dragoman import _json
 from dragoman.ledger.interfaces import Missing, Refused, StoreAway
 from dragoman.ledger.journal.records import PriceSnapshot, Row, Settlement
+from dragoman.ledger.stores.brought import Brought
 from dragoman.ledger.stores.files import month_of
 from dragoman.ledger.stores.postgresql_connection import Connection, StoreCollided, numbered
 from dragoman.ledger.stores.postgresql_schema import (
@@ -70,10 +71,16 @@ _AHEAD: Final = 2
 class PostgresqlStore:
     """A `Store` in PostgreSQL. For one thread at a time. It creates its tables if there are none."""
 
-    __slots__ = ("_connection", "_is_ready", "_months", "_now")
+    __slots__ = ("_brought", "_connection", "_is_ready", "_months", "_now")
 
-    def __init__(self, address: Secret, *, now: Callable[[], float] = time.time) -> None:
-        """Create it. `address` is that of `Connection`; `now` returns Unix seconds."""
+    def __init__(
+        self, address: Secret, *, brought: Brought | None = None, now: Callable[[], float] = time.time
+    ) -> None:
+        """Create it. `address` is that of `Connection`; `now` returns Unix seconds.
+
+        `brought` counts what this machine delivers; None for a store that no shipper writes.
+        """
+        self._brought = brought
         self._connection = Connection(address)
         self._now = now
         self._is_ready = False
@@ -176,8 +183,30 @@ class PostgresqlStore:
         with self._writing() as connection:
             return connection.fetch(numbered(statement), *values)
 
+    def look_back(self) -> None:
+        """See `Store.look_back`."""
+        if self._brought is not None and self._brought.until is None:
+            with self._writing() as connection:
+                self._brought.check(connection)
+
+    def end_look_back(self) -> tuple[int, list[str]]:
+        """See `Store.end_look_back`."""
+        if self._brought is None:
+            return 0, []
+        missing = 0
+        if self._brought.until is not None:
+            with self._writing() as connection:
+                self._brought.end_restoring(connection, self._micros())
+            missing = max(0, self._brought.missing)
+            self._brought.has_ended_restoring()
+        notices, self._brought.notices = self._brought.notices, []
+        return missing, notices
+
     def close(self) -> None:
         self._is_ready = False
+        if self._brought is not None:
+            with suppress(OSError):
+                self._brought.close()
         self._connection.close()
 
     # ------------------------------------------------------------ inside
@@ -197,11 +226,14 @@ class PostgresqlStore:
 
     def _insert(self, rows: Sequence[Row]) -> None:
         with self._writing() as connection:
-            moved = sum(
-                connection.execute(_INSERT, *zip(*map(row_values, those), strict=True)) for those in _distinct(rows)
-            )
-            if moved < len(rows):  # some stood there, perhaps with other values
+            until = None if self._brought is None else self._brought.until
+            moved = [_moved(connection, those) for those in _in_kinds(rows, until)]
+            if sum(moved) < len(rows):  # some stood there, perhaps with other values
                 self._adjust_late(connection, [row.settlement for row in rows if row.settlement is not None])
+            if self._brought is not None:
+                self._brought.add(connection, moved[1] + moved[2], moved[1], self._micros())
+        if self._brought is not None:
+            self._brought.was_taken()
 
     def _adjust_late(self, connection: Connection, given: Sequence[Settlement]) -> None:
         """Turn further rows of closed attempts into corrections, each with the difference."""
@@ -349,6 +381,22 @@ def read_version(connection: Connection) -> int | None:
 def months_of(connection: Connection) -> list[str]:
     """Return the months that have partitions, in order."""
     return [name.replace("_", "-") for (name,) in connection.fetch(_MONTHS)]
+
+
+def _moved(connection: Connection, rows: Sequence[Row]) -> int:
+    """Insert rows, or settle them. Return how many changed."""
+    return sum(connection.execute(_INSERT, *zip(*map(row_values, those), strict=True)) for those in _distinct(rows))
+
+
+def _in_kinds(rows: Sequence[Row], until: int | None) -> tuple[Sequence[Row], Sequence[Row], Sequence[Row]]:
+    """Split rows: those that go on, those that ended until a moment, and all others."""
+    going_on = [row for row in rows if row.settlement is None]
+    if until is None and not going_on:
+        return (), (), rows
+    final = [row for row in rows if row.settlement is not None]
+    early = [row for row in final if until is not None and row.settlement and row.settlement.ended <= until]
+    late = [row for row in final if until is None or (row.settlement and row.settlement.ended > until)]
+    return going_on, early, late
 
 
 def _distinct(rows: Sequence[Row]) -> Iterator[list[Row]]:

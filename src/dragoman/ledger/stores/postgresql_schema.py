@@ -113,9 +113,15 @@ CREATE TABLE key_digest(
 CREATE INDEX key_digest_key ON key_digest(key);
 """
 
+#: How many final attempts each machine has brought, and a name that this store and its dumps have alone.
+_BROUGHT: Final = """
+CREATE TABLE brought(machine text PRIMARY KEY, count bigint NOT NULL, at bigint NOT NULL);
+INSERT INTO meta VALUES('identity', replace(gen_random_uuid()::text, '-', ''));
+"""
+
 #: What makes tables of version 1 of none, of version 2 of these, and so on. They are added to and never changed: a
 #: gateway of the version before goes on with the connection that it has.
-STEPS: Final = (_TABLES, _MANAGED)
+STEPS: Final = (_TABLES, _MANAGED, _BROUGHT)
 #: Of the tables; a schema of a later one is left alone.
 VERSION: Final = len(STEPS)
 

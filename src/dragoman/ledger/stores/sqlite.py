@@ -221,6 +221,13 @@ class SqliteStore:
             yield main
         self._copy()
 
+    def look_back(self) -> None:
+        """See `Store.look_back`. A damaged file says so itself."""
+
+    def end_look_back(self) -> tuple[int, list[str]]:
+        """See `Store.end_look_back`."""
+        return 0, []
+
     def close(self) -> None:
         for connection in (*self._months.values(), *([self._main] if self._main is not None else ())):
             connection.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+import sys
+from types import FrameType, SimpleNamespace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,3 +38,25 @@ def test_a_batch_counts_as_its_events_do(batches: list[list[Event]]) -> None:
 
 def test_no_other_event_has_a_text() -> None:
     assert {kind for kind in EVERY_KIND if hasattr(kind, "text")} == {TextDelta, ThinkingDelta, ToolCallDelta}
+
+
+def test_what_stands_around_texts_costs_them_nothing() -> None:
+    """A batch with the end of an answer took each of its events through a loop: three times the steps."""
+    events: list[Event] = [TextStart(0), *[TextDelta(0, "word")] * 100, UsageUpdate(Usage(output=3))]
+    steps = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal steps
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        steps += event == "opcode"
+        return trace
+
+    meter = SimpleNamespace(grown=0, usage=None)
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        count_text(meter, events)  # type: ignore[arg-type]
+    finally:
+        sys.settrace(before)
+    assert (meter.grown, meter.usage) == (400, Usage(output=3))
+    assert steps < 1_000

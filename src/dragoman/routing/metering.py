@@ -7,7 +7,7 @@ Attempts follow each other, so a meter has at most one under way.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from dragoman.events import Event, Failure, Finish, TextDelta, ThinkingDelta, ToolCallDelta, UsageUpdate
 from dragoman.providers.endpoint import Outgoing
@@ -72,17 +72,32 @@ class Counted(Protocol):
     usage: Usage | None
 
 
+#: The events that have a text of the answer.
+_TEXTS: Final = (TextDelta, ToolCallDelta, ThinkingDelta)
+
+
 def count_text(meter: Counted, events: Sequence[Event]) -> None:
     """Add the length of the text in these events, and the usage they report, to a meter.
 
-    In the middle of an answer all events have a text; then each costs one step of a comprehension.
+    In the middle of an answer all events have a text; then each costs one step of a comprehension. Most events
+    without a text are the first and the last of an answer.
     """
     try:
         meter.grown += len("".join([event.text for event in events]))  # type: ignore[union-attr]
         return
     except AttributeError:
         pass
-    for event in events:
+    first, end = 0, len(events)
+    while first < end and type(events[first]) not in _TEXTS:
+        first += 1
+    while first < end and type(events[end - 1]) not in _TEXTS:
+        end -= 1
+    rest = (*events[:first], *events[end:])
+    try:
+        meter.grown += len("".join([event.text for event in events[first:end]]))  # type: ignore[union-attr]
+    except AttributeError:
+        rest = tuple(events)
+    for event in rest:
         if type(event) is TextDelta or type(event) is ToolCallDelta or type(event) is ThinkingDelta:
             meter.grown += len(event.text)
         elif type(event) is UsageUpdate:

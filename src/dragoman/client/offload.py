@@ -12,7 +12,7 @@ LARGE: Final = 256 * 1024
 #: Bytes that hold few enough values, whatever they are, and the objects and lists of a larger body that are worked on
 #: at once: written in another protocol each may take 10 µs.
 _SMALL: Final = 16 * 1024
-_MANY: Final = 2_000
+MANY: Final = 2_000
 _FEW: Final = 50
 
 
@@ -32,7 +32,7 @@ def _has_many(body: bytes, byte: bytes) -> bool:
         place = body.find(byte, place + 1)
         if place < 0:
             return False
-    return len(body) - len(body.replace(byte, b"", _MANY + 1)) > _MANY
+    return len(body) - len(body.replace(byte, b"", MANY + 1)) > MANY
 
 
 async def run_sized(size: int, work: Callable[[], T]) -> T:

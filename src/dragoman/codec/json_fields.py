@@ -16,6 +16,7 @@ LONG: Final = 1024 * 1024
 #: An object's fields by name, each as its JSON text.
 Fields: TypeAlias = dict[str, Raw]
 
+_NULL_SIZE: Final = len(b"null")
 _decode_fields = _json.typed_decoder(dict[str, Raw])
 _decode_items = _json.typed_decoder(list[Raw])
 _decode_text = _json.typed_decoder(str)
@@ -107,8 +108,10 @@ def read_texts(value: Raw | None) -> tuple[str, ...]:
 
 
 def without_nulls(fields: Fields) -> Fields:
-    """The fields that are not null. A long value is not copied for the comparison."""
-    return {key: value for key, value in fields.items() if len(value) != 4 or bytes(value) != b"null"}
+    """The fields that are not null. A long value is not copied for the comparison; without a short one, nothing is."""
+    if _NULL_SIZE not in map(len, fields.values()):
+        return fields
+    return {key: value for key, value in fields.items() if len(value) != _NULL_SIZE or bytes(value) != b"null"}
 
 
 def make_native(protocol: ProtocolName, fields: Fields, *modelled: str) -> Native | None:

@@ -176,7 +176,7 @@ class App:
         try:
             if encoding := head.headers.get("content-encoding", ""):
                 body = await run_sized(LARGE + 1, partial(unpacked, body, encoding, self._limits.body))
-            body = await self._checked(body, record)
+            body, is_light = await self._checked(body, record)
             if hosted is not None:
                 head, body = hosted.own(head, body)
             if self._ledger is not None and not isinstance(handler, Page):
@@ -204,21 +204,21 @@ class App:
             failure = Failure("bad_request", str(problem), 400)
             self._send_refusal(refusal(protocol, failure), failure, response_writer, record)
             return
-        answering = self._relay.respond(protocol, head, body, response_writer, record)
+        answering = self._relay.respond(protocol, head, body, response_writer, record, is_light=is_light)
         del body
         await answering
 
-    async def _checked(self, body: bytes, record: Record) -> bytes:
-        """A body within the bounds, its characters whole."""
+    async def _checked(self, body: bytes, record: Record) -> tuple[bytes, bool]:
+        """A body within the bounds, its characters whole; and whether few objects and lists were seen in it."""
         if len(body) <= LARGE:
-            check_shape(body, self._limits.shape)
+            is_light = check_shape(body, self._limits.shape)
             whole = whole_characters(body)
         else:
-            await run_sized(len(body), partial(check_shape, body, self._limits.shape))
+            is_light = await run_sized(len(body), partial(check_shape, body, self._limits.shape))
             whole = await run_sized(len(body), partial(whole_characters, body))
         if whole is not body:
             record.note([Deviation("lone-surrogate", "body")])
-        return whole
+        return whole, is_light
 
     def _send_refusal(self, answer: Answer, failure: Failure, response_writer: ResponseWriter, record: Record) -> None:
         response_writer.send(answer)

@@ -62,11 +62,13 @@ class Relay:
             stream.interrupt(failure)
 
     async def respond(
-        self, protocol: Protocol, head: Head, body: bytes, response_writer: ResponseWriter, record: Record
-    ) -> None:
-        """Answer one request in the client's protocol; `record` is told what becomes of it."""
+        self, protocol: Protocol, head: Head, body: bytes, response_writer: ResponseWriter, record: Record, *,
+        is_light: bool = False,
+    ) -> None:  # fmt: skip
+        """Answer one request in the client's protocol; `record` is told what becomes of it. `is_light`: the body has
+        few objects and lists, as was seen."""
         try:
-            size = weight_of(body)
+            size = len(body) if is_light else weight_of(body)
             client_head = ClientHead(protocol.name, head.headers, query=head.query)
             if size <= LARGE:
                 peek = protocol.peek(body, path=head.target)

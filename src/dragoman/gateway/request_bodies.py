@@ -16,6 +16,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.bounds import exceeded
+from dragoman.client.offload import MANY
 from dragoman.codec.framing.outline import outlines, values_beyond
 from dragoman.errors import WireError
 
@@ -187,9 +188,10 @@ def _whole(escape: re.Match[bytes]) -> bytes:
 # ---------------------------------------------------------------- the shape of JSON
 
 
-def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> None:
+def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> bool:
     """Refuse JSON that is nested too deeply, has too many values, messages or tools, or holds too large a file. What
-    is not JSON is for the parser to refuse. Time grows with the body's length, memory with `bounds.values`.
+    is not JSON is for the parser to refuse. Time grows with the body's length, memory with `bounds.values`. Gives
+    whether few objects and lists were seen in it, so that nobody need look for more.
 
     Raises:
         WireError: it is, has, does, or holds one.
@@ -197,12 +199,13 @@ def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> None:
     if len(body) > bounds.media:
         _check_media(body, bounds.media)
     _check_values(body, bounds.values)
-    if not _has_more(body, min(bounds.depth, bounds.tools, bounds.messages)):  # what most small bodies have
-        return
+    most = min(bounds.depth, bounds.tools, bounds.messages)
+    if not _has_more(body, most):  # what most bodies have
+        return most <= MANY
     fields = _decode_fields(body)
     if isinstance(fields, Malformed):
         _check_text(body, bounds.depth)
-        return
+        return False
     tools = fields.get("tools")
     if tools is not None and _value_has_more(tools, bounds.tools):
         _check_tools(tools, bounds.tools)
@@ -211,6 +214,7 @@ def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> None:
             _check_messages(name, fields[name], bounds.messages)
     for value in fields.values():
         _check_depth(value, 1, bounds.depth)
+    return False
 
 
 def _value_has_more(value: Raw, most: int) -> bool:

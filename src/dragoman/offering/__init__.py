@@ -354,8 +354,9 @@ def _is_fine(request: Request, target: Protocol, dialect: Dialect, client: Proto
     if client == target.name:
         return True
     rules = rules_for(target, dialect)
-    if any(tool.schema is not None and fitted(tool.schema, rules) is not None for tool in request.tools):
-        return False
+    for tool in request.tools:
+        if tool.schema is not None and fitted(tool.schema, rules) is not None:
+            return False
     return fits(names.union(_called(request)), target.tools)
 
 

@@ -167,20 +167,27 @@ def _is_a_text(again: str) -> bool:
 class Cumulative:
     """Takes from each piece of a text what the ones before it said. A `dragoman.protocol.Stage`."""
 
-    __slots__ = ("_held", "_is_new", "_opening", "_text", "_thinking", "handles")
+    __slots__ = ("_has_begun", "_held", "_is_new", "_opening", "_text", "_thinking", "handles")
     acts_on = frozenset[type]({TextDelta, ThinkingDelta})
 
     def __init__(self) -> None:
+        self.handles: frozenset[type] = self.acts_on
+        self._has_begun = False
+
+    def _begin(self) -> None:
+        """The first piece comes: an answer without any needs none of this."""
+        self._has_begun = True
         self._text, self._thinking = _Watch(TextDelta, "text"), _Watch(ThinkingDelta, "thinking")
         self._held: list[Event] = []  # what waits, in its order
         self._opening: Event | None = None  # the start of a part that may say nothing new
         self._is_new = False  # a kind of text is seen no more
-        self.handles: frozenset[type] = self._handled()
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
         if self.handles is not EVERY_KIND and self.handles.isdisjoint(map(type, events)):
             return events
+        if not self._has_begun:
+            self._begin()
         out: list[Event] = []
         for place, event in enumerate(events):
             if type(event) in _BESIDE:

@@ -56,6 +56,7 @@ _IN_REASONING: Final = {"reasoning": ("enabled", "effort", "max_tokens"), "think
 #: Without one of these nothing is said in two ways.
 _RIVALS: Final = frozenset({"max_completion_tokens", "function_call", *_REASONING[1:]})
 #: Fields that choose a tool.
+_WORDS: Final = frozenset({"response_format", *_REASONING})
 _CHOICES: Final = frozenset({"tool_choice", "function_call"})
 
 
@@ -109,7 +110,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
         known = ("name", "schema", "strict", "description")
         name_unread(read_fields(form.get("json_schema")) or {}, "response_format.json_schema", deviations, *known)
     params = _parse_params(fields, deviations)
-    native |= _unread_words(fields, params)
+    native |= {} if _WORDS.isdisjoint(fields) else _unread_words(fields, params)
     if has_rivals:
         native |= _further_reasoning(fields)
     request = Request(
@@ -313,7 +314,7 @@ def _further_reasoning(fields: Fields) -> dict[str, Raw]:
 
 def _parse_reasoning(fields: Fields) -> Reasoning | None:
     """How much to think, in the words of any of the servers."""
-    if not any(name in fields for name in _REASONING):
+    if _WORDS.isdisjoint(fields):
         return None
     effort = _effort(read(fields.get("reasoning_effort")))
     if effort is not None:

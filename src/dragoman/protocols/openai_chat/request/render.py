@@ -153,26 +153,28 @@ class _Renderer:
         if temperature is not None and dialect.temperature_max is not None and temperature > dialect.temperature_max:
             self._deviate("changed", "params.temperature", f"at most {dialect.temperature_max}")
             temperature = dialect.temperature_max
-        values = {
-            dialect.max_tokens_field: params.max_tokens,
-            "temperature": temperature,
-            "top_p": params.top_p,
-            "top_k": params.top_k if dialect.supports_top_k else None,
-            "seed": params.seed,
-            "presence_penalty": params.presence_penalty,
-            "frequency_penalty": params.frequency_penalty,
-        }
-        for key, value in values.items():
-            if value is not None:
-                body[key] = value
-        if params.top_k is not None and not dialect.supports_top_k:
+        if params.max_tokens is not None:
+            body[dialect.max_tokens_field] = params.max_tokens
+        if temperature is not None:
+            body["temperature"] = temperature
+        if params.top_p is not None:
+            body["top_p"] = params.top_p
+        if params.top_k is not None and dialect.supports_top_k:
+            body["top_k"] = params.top_k
+        elif params.top_k is not None:
             self._deviate("dropped", "params.top_k", "the dialect has no top_k")
+        if params.seed is not None:
+            body["seed"] = params.seed
+        if params.presence_penalty is not None:
+            body["presence_penalty"] = params.presence_penalty
+        if params.frequency_penalty is not None:
+            body["frequency_penalty"] = params.frequency_penalty
         if params.num_ctx is not None:
             self._deviate("dropped", "params.num_ctx", "the server fixes its context")
-        stops = [*body.pop("stop", ()), *params.stop]
-        if len(stops) > _MOST_STOPS:
-            self._deviate("changed", "params.stop", f"the first {_MOST_STOPS} of {len(stops)}")
-        if stops:
+        if params.stop:
+            stops = [*body.pop("stop", ()), *params.stop]
+            if len(stops) > _MOST_STOPS:
+                self._deviate("changed", "params.stop", f"the first {_MOST_STOPS} of {len(stops)}")
             body["stop"] = stops[:_MOST_STOPS]
         if params.response_schema is not None:
             body["response_format"] = self._format(params.response_schema)

@@ -263,7 +263,8 @@ class Decoder:
             return  # usage alone counts
         error = None if chunk.error is None else self._error_in(chunk.error)
         choices = lenient.numbered(chunk.choices or [])
-        if data.find(b"_call") >= 0 and not (choices and (said := choices[0].delta) is not None and said.tool_calls):
+        said = (choices[0].delta or choices[0].message) if choices else None
+        if data.find(b"_call") >= 0 and not (said is not None and said.tool_calls):
             self._calls.find_hidden(chunk, data)
         for choice in choices:
             if choice.index != self._choice and not self._is_ours(choice.index):
@@ -382,8 +383,7 @@ class Decoder:
             self._whole = True
         rare = self._rare_fields() if has_rare(message) else None
         thinking = message.reasoning_content or message.reasoning or (rare.thinking_in(message) if rare else "")
-        thinking = self._unsaid(thinking, self._thought, "reasoning")
-        if thinking:
+        if thinking := self._unsaid(thinking, self._thought, "reasoning"):
             self._assembly.thinking(thinking)
         if rare and not self._thought:
             rare.sealed_thinking(message)

@@ -271,9 +271,11 @@ def render_response(
     id = reply.id if reply.id is not None and reply.id.startswith("chatcmpl-") else f"chatcmpl-{new_id()}"
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason
     fields = native_fields(reply.native, NAME)
-    kept_choice, kept_message = _kept_choice(fields)
     message = _render_message(reply, style)
-    _merge(message, kept_message)
+    kept_choice: dict[str, Json] = {}
+    if "choices" in fields:
+        kept_choice, kept_message = _kept_choice(fields)
+        _merge(message, kept_message)
     word = _word(reason, reply.native_reason, is_refused=message["refusal"] is not None)
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": word} | kept_choice
     body: dict[str, Json] = {
@@ -285,7 +287,9 @@ def render_response(
     failure = failure_of(reply)
     if failure is not None:
         body |= _render_problem(failure)
-    return _json.encode(body | {key: value for key, value in fields.items() if key not in _OF_THE_END})
+    if fields:
+        body |= {key: value for key, value in fields.items() if key not in _OF_THE_END}
+    return _json.encode(body)
 
 
 def _word(reason: StopReason, native: str | None, *, is_refused: bool) -> str:
@@ -303,8 +307,10 @@ def _kept_choice(fields: Fields) -> tuple[dict[str, Json], dict[str, Json]]:
 
 def _render_message(reply: Reply, style: ReplyStyle) -> dict[str, Json]:
     texts = [part for part in reply.parts if isinstance(part, Text)]
-    refusals = [part.text for part in texts if "refusal" in native_fields(part.native, NAME)]
-    content = "".join([part.text for part in texts if "refusal" not in native_fields(part.native, NAME)])
+    refusals, content = list[str](), ""
+    if texts:
+        refusals = [part.text for part in texts if "refusal" in native_fields(part.native, NAME)]
+        content = "".join([part.text for part in texts if "refusal" not in native_fields(part.native, NAME)])
     calls = [part for part in reply.parts if isinstance(part, ToolCall)]
     is_silent = not content and bool(calls or refusals)
     message: dict[str, Json] = {

@@ -95,9 +95,9 @@ def _pass(events: list[Event], stages: Iterable[Stage], *, is_whole: bool = Fals
     kinds = set(map(type, events))
     content: set[type[Stage]] = set()
     for stage in stages:
-        if stage.handles.isdisjoint(kinds) or (
-            is_whole and (stage.acts_on.isdisjoint(kinds) or type(stage) in content)
-        ):
+        if is_whole and (stage.acts_on.isdisjoint(kinds) or type(stage) in content):
+            continue
+        if stage.handles.isdisjoint(kinds):
             continue
         passed = stage.feed(events)
         if passed is not events:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dragoman.codec.json_fields import Fields, read, read_count
-from dragoman.protocol import Expectation
+from dragoman.protocol import NOTHING_EXPECTED, Expectation
 from dragoman.types import Request
 
 #: "When a function is forced, the finish reason is stop": https://platform.openai.com/docs/guides/function-calling.
 _FORCED = frozenset({("stop-reason", "stop reason")})
+_ONE_FORCED = Expectation(_FORCED)
 _SEVERAL = frozenset({("extra-choice", ""), ("ignored-call", "")})
 #: The old form of a call, which has no id.
 _LEGACY = frozenset({("legacy-function-call", ""), ("missing-id", "")})
@@ -28,4 +29,4 @@ def expect(fields: Fields) -> Expectation:
 
 def expect_of(request: Request) -> Expectation:
     """The same of a request that is sent in this protocol: one answer, no old form."""
-    return Expectation(_FORCED if request.tools and request.tool_choice not in ("auto", "none") else frozenset())
+    return _ONE_FORCED if request.tools and request.tool_choice not in ("auto", "none") else NOTHING_EXPECTED

@@ -175,7 +175,7 @@ def whole_characters(body: bytes) -> bytes:
 
     Programs that cut a text between two of JavaScript's characters write such, and neither readers nor vendors take it.
     """
-    if b"\\ud" not in body and b"\\uD" not in body:
+    if body.find(b"\\") < 0 or (body.rfind(b"\\ud") < 0 and body.rfind(b"\\uD") < 0):  # `in` takes twice as long
         return body
     found = _ESCAPES.sub(_whole, body)
     return body if found == body else found

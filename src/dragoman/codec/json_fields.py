@@ -107,6 +107,13 @@ def read_texts(value: Raw | None) -> tuple[str, ...]:
     return tuple(item for item in items if isinstance(item, str))
 
 
+def read_all_texts(value: Raw | None) -> tuple[str, ...] | None:
+    """A list of strings, or one; None where something else stands among them."""
+    decoded = read(value)
+    items = decoded if isinstance(decoded, list) else [decoded]
+    return tuple(items) if all(isinstance(item, str) for item in items) else None
+
+
 def without_nulls(fields: Fields) -> Fields:
     """The fields that are not null. A long value is not copied for the comparison; without a short one, nothing is."""
     if _NULL_SIZE not in map(len, fields.values()):

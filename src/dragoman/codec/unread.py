@@ -4,10 +4,49 @@ whose place another field took. They are named."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
 
 from dragoman._json import Raw, raw_text
+from dragoman.codec.json_fields import read_string
 from dragoman.deviations import clip
+from dragoman.errors import WireError
 from dragoman.events import Deviation
+
+Kind: TypeAlias = Literal["a list", "an object", "true or false"]
+#: How a value of a kind begins.
+_BEGINS: Final[dict[Kind, bytes]] = {"a list": b"[", "an object": b"{", "true or false": b"tf"}
+_SEEN: Final = {b"[": "a list", b"{": "an object", b"t": "true", b"f": "false", b'"': "a text", b"n": "null"}
+
+
+def refuse_other_kinds(fields: Mapping[str, Raw], kinds: Mapping[str, Kind], where: str = "") -> None:
+    """Refuse fields of another kind than they are of: nobody could read what they ask for.
+
+    Raises:
+        WireError: one is; null is nothing.
+    """
+    for key, kind in kinds.items():
+        value = fields.get(key)
+        if value is None:
+            continue
+        first = bytes(memoryview(value)[:1])
+        if first not in _BEGINS[kind] and first != b"n":
+            raise WireError(f"expected {kind}, got {_SEEN.get(first, 'a number')}", path=f"{where}{key}")
+
+
+def wanted_text(fields: Mapping[str, Raw], key: str, where: str) -> str:
+    """The text of a field; "" without one.
+
+    Raises:
+        WireError: it is of another kind.
+    """
+    value = fields.get(key)
+    if value is None:
+        return ""
+    text = read_string(value)
+    if text is None:
+        first = bytes(memoryview(value)[:1])
+        raise WireError(f"expected a text, got {_SEEN.get(first, 'a number')}", path=f"{where}.{key}")
+    return text
 
 
 def name_unread(fields: Mapping[str, object], where: str, deviations: list[Deviation], *known: str) -> None:

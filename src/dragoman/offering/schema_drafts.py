@@ -50,8 +50,11 @@ def modern(schema: dict[str, Any], lost: list[str], depth: int = 0) -> dict[str,
             made[key] = value
         elif key == "type":
             _type(made, value, lost)
-        elif isinstance(value, list):
-            made[key] = list(dict.fromkeys(name for name in value if isinstance(name, str)))
+        else:
+            names = value if isinstance(value, list) else []
+            made |= {key: list(dict.fromkeys(name for name in names if isinstance(name, str)))} if names else {}
+            if not isinstance(value, list | bool) or not all(isinstance(name, str) for name in names):
+                lost.append(key)
     _tuples(made, schema)
     _bounds(made)
     _words(made, lost)

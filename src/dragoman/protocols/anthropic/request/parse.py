@@ -15,7 +15,8 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.unread import name_passed_over, name_unread
+from dragoman.codec.json_fields import read_all_texts
+from dragoman.codec.unread import Kind, name_passed_over, name_unread, refuse_other_kinds, wanted_text
 from dragoman.deviations import clip
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -80,6 +81,11 @@ def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None 
     return _Parser().parse(fields or _read_body(body))
 
 
+_KINDS: Final[dict[str, Kind]] = {
+    "tools": "a list", "stream": "true or false", "output_config": "an object",
+}  # fmt: skip
+
+
 class _Parser:
     """Reads one request."""
 
@@ -92,6 +98,7 @@ class _Parser:
         model = read(fields.get("model"))
         if not isinstance(model, str) or not model:
             raise WireError("expected the name of a model", path="model")
+        refuse_other_kinds(fields, _KINDS)
         messages = Conversation(self.deviations).messages(fields.get("system"), fields.get("messages"))
         is_modelled = fields.keys() <= _MODELLED  # as in most requests
         rest = None if is_modelled else rest_of({key: fields[key] for key in fields if key not in _MODELLED})
@@ -146,7 +153,12 @@ class _Parser:
                 schema = None
             native = rest_of(fields, "name", "description", "input_schema")
             tools.append(
-                Tool(name, read_text(fields.get("description")), keep(schema) if schema else None, native=native)
+                Tool(
+                    name,
+                    wanted_text(fields, "description", f"tools[{index}]"),
+                    keep(schema) if schema else None,
+                    native=native,
+                )
             )
         return tuple(tools), server_tools
 
@@ -174,9 +186,9 @@ class _Parser:
     # ------------------------------------------------------------ params
 
     def _params(self, fields: dict[str, Raw], native: dict[str, Raw], parallel: bool | None) -> Params:
-        stop = read(fields.get("stop_sequences"))
-        if isinstance(stop, str):
-            stop = [stop]
+        stop = read_all_texts(fields["stop_sequences"]) if "stop_sequences" in fields else ()
+        if stop is None:
+            self.deviate("wrong-type", "stop_sequences", "not all are texts")
         max_tokens = self._number(fields, "max_tokens")
         if max_tokens is None:
             self.deviate("missing-field", "max_tokens")
@@ -187,7 +199,7 @@ class _Parser:
             temperature=self._number(fields, "temperature"),
             top_p=self._number(fields, "top_p"),
             top_k=None if top_k is None else int(top_k),
-            stop=tuple(word for word in stop if isinstance(word, str)) if isinstance(stop, list) else (),
+            stop=stop or (),
             reasoning=self._reasoning(fields.get("thinking"), config, native),
             response_schema=self._schema(config, fields.get("output_format")),
             parallel_tools=parallel,

@@ -12,7 +12,7 @@ from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.codec.json_fields import decode_short
 from dragoman.codec.parts.call_ids import CallIds
-from dragoman.codec.unread import name_unread
+from dragoman.codec.unread import name_unread, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.anthropic.wire import (
@@ -179,7 +179,7 @@ class Conversation:
             self._deviate("missing-type", where)
             kind = "text"
         if kind == "text":
-            return Text(read_text(fields.get("text")), native=rest_of(fields, "type", "text"))
+            return Text(wanted_text(fields, "text", where), native=rest_of(fields, "type", "text"))
         if kind == "tool_use":
             return self._call(fields, where)
         if kind == "tool_result":

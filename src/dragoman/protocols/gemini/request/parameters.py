@@ -16,6 +16,7 @@ from dragoman.codec.json_fields import (
     Fields,
     make_native,
     read,
+    read_all_texts,
     read_count,
     read_fields,
     read_items,
@@ -23,7 +24,7 @@ from dragoman.codec.json_fields import (
     read_text,
     read_texts,
 )
-from dragoman.codec.unread import name_passed_over, name_unreadable
+from dragoman.codec.unread import name_passed_over, name_unreadable, refuse_other_kinds, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.gemini.request.expectation import asks_for_several
@@ -38,7 +39,7 @@ _CONFIG: Final = (
 #: Those that are one of `Params` each, and what reads it.
 _PARAMS: Final[dict[str, tuple[str, Callable[[Raw], Any]]]] = {
     "maxOutputTokens": ("max_tokens", read_count), "temperature": ("temperature", read_number),
-    "topP": ("top_p", read_number), "topK": ("top_k", read_count), "stopSequences": ("stop", read_texts),
+    "topP": ("top_p", read_number), "topK": ("top_k", read_count), "stopSequences": ("stop", read_all_texts),
     "seed": ("seed", read_count), "presencePenalty": ("presence_penalty", read_number),
     "frequencyPenalty": ("frequency_penalty", read_number),
 }  # fmt: skip
@@ -64,7 +65,10 @@ def parse_tools(value: Raw | None, unsaid: Fields, deviations: list[Deviation]) 
     if items is None and value is not None:
         items = [value]
     for place, item in enumerate(items or ()):
-        fields = camel_fields(read_fields(item) or {})
+        found = read_fields(item)
+        if found is None:
+            raise WireError("expected a tool object", path=f"tools[{place}]")
+        fields = camel_fields(found)
         declarations = fields.get("functionDeclarations", NOTHING)
         plain = _decode_plain(declarations)
         if not isinstance(plain, Malformed):
@@ -85,6 +89,7 @@ def parse_tool_choice(value: Raw | None, unsaid: Fields) -> ToolChoice:
     if value is None:
         return "auto"
     config = camel_fields(read_fields(value) or {})
+    refuse_other_kinds(config, {"functionCallingConfig": "an object"}, "toolConfig.")
     calling = camel_fields(read_fields(config.pop("functionCallingConfig", None)) or {})
     told = calling.pop("mode", None)
     mode = read_text(told).upper()
@@ -109,6 +114,7 @@ def parse_params(value: Raw | None, unsaid: Fields, deviations: list[Deviation])
     if value is None:
         return Params()
     config = camel_fields(read_fields(value) or {})
+    refuse_other_kinds(config, {"thinkingConfig": "an object"}, "generationConfig.")
     if asks_for_several(config.get("candidateCount")):
         del config["candidateCount"]
         deviations.append(Deviation("dropped", "generationConfig.candidateCount", "one answer is asked for"))
@@ -120,6 +126,7 @@ def parse_params(value: Raw | None, unsaid: Fields, deviations: list[Deviation])
     said = {name: read_param(config[name]) for name, (_, read_param) in _PARAMS.items() if name in config}
     if None in said.values():
         name_unreadable(config, said, "generationConfig.", deviations)
+        said = {name: value for name, value in said.items() if value is not None}
     params = {_PARAMS[name][0]: value for name, value in said.items()}
     return Params(reasoning=reasoning, response_schema=schema, **params)
 
@@ -134,6 +141,7 @@ def _parse_tool(item: Raw, where: str, deviations: list[Deviation]) -> Tool:
     name = read_text(fields.get("name"))
     if not name:
         raise WireError("expected the name of a function", path=f"{where}.name")
+    refuse_other_kinds(fields, {"parameters": "an object"}, f"{where}.")
     name_passed_over(fields, f"{where}.", deviations, "parametersJsonSchema", "parameters")
     schema = fields.get("parametersJsonSchema")
     if schema is not None:
@@ -141,7 +149,7 @@ def _parse_tool(item: Raw, where: str, deviations: list[Deviation]) -> Tool:
     elif isinstance(declared := read(fields.get("parameters")), dict) and declared:
         schema = _json.raw(to_json_schema(declared))
     native = make_native(NAME, fields, "name", "description", "parameters", "parametersJsonSchema")
-    return Tool(name, read_text(fields.get("description")), schema, native=native)
+    return Tool(name, wanted_text(fields, "description", where), schema, native=native)
 
 
 def text_form(forms: Raw | None) -> Fields:

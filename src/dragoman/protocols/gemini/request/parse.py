@@ -27,7 +27,7 @@ from dragoman.codec.json_fields import (
     read_text,
 )
 from dragoman.codec.parts.call_ids import CallIds
-from dragoman.codec.unread import name_unread
+from dragoman.codec.unread import Kind, name_unread, refuse_other_kinds, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import Parsed, ReplyStyle
@@ -48,6 +48,7 @@ from dragoman.types import (
 )
 
 _MODELLED: Final = ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "model")
+_KINDS: Final[dict[str, Kind]] = {"toolConfig": "an object", "generationConfig": "an object"}
 _ROLES: Final[dict[str, Role]] = {"user": "user", "function": "user", "model": "assistant", "assistant": "assistant"}
 _ESCAPED: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 _STREAM: Final = "streamGenerateContent"
@@ -111,6 +112,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
         inner = camel_fields(read_fields(fields.get("request")) or {})
         fields = inner | {key: value for key, value in fields.items() if key == "model"}
     model, is_stream, is_array = parse_path(path, read_text(fields.get("model")))
+    refuse_other_kinds(fields, _KINDS)
     parser = _Parser()
     messages = parser.system(fields.get("systemInstruction")) + parser.contents(fields.get("contents"))
     unsaid: Fields = {}
@@ -220,7 +222,7 @@ class _Parser:
             raise WireError("expected a content object", path=where)
         fields = camel_fields(fields)
         parts = self._parts(fields.get("parts"), where, turn=turn)
-        name = read_text(fields.get("role"))
+        name = wanted_text(fields, "role", where)
         role = _ROLES.get(name.lower()) if name else None
         if role is None:
             if name:
@@ -254,6 +256,8 @@ class _Parser:
         items = read_items(inner)
         if items is None and inner is not None and read_fields(inner) is not None:
             items = [inner]
+        if items is None and inner is not None:
+            raise WireError("expected a list of parts", path=f"{where}.parts")
         parts = [
             self._part(item, f"{where}.parts[{number}]", (turn, number)) for number, item in enumerate(items or ())
         ]
@@ -270,6 +274,7 @@ class _Parser:
         if "functionCall" in fields:
             return self._call(fields, f"{where}.functionCall", place, signature)
         if "functionResponse" in fields:
+            refuse_other_kinds(fields, {"functionResponse": "an object"}, f"{where}.")
             name_unread(fields, where, self.deviations, "functionResponse", "thoughtSignature")
             return self._result(fields["functionResponse"], f"{where}.functionResponse")
         if (text := read_string(fields.get("text"))) is not None:

@@ -19,16 +19,16 @@ from dragoman.codec.json_fields import (
     decode_short,
     make_native,
     read,
+    read_all_texts,
     read_body,
     read_count,
     read_fields,
     read_items,
     read_number,
     read_text,
-    read_texts,
 )
 from dragoman.codec.parts.call_ids import CallIds
-from dragoman.codec.unread import name_unread, name_unreadable
+from dragoman.codec.unread import Kind, name_unread, name_unreadable, refuse_other_kinds, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import Parsed
@@ -55,7 +55,7 @@ from dragoman.types import (
 _MODELLED: Final = ("model", "messages", "stream", "tools", "tool_choice", "format", "think", "options")
 #: Options that are called here as in `Params`, and what reads them.
 _OPTIONS: Final[dict[str, Callable[[Raw], Any]]] = {
-    "temperature": read_number, "top_p": read_number, "top_k": read_count, "stop": read_texts, "seed": read_count,
+    "temperature": read_number, "top_p": read_number, "top_k": read_count, "stop": read_all_texts, "seed": read_count,
     "presence_penalty": read_number, "frequency_penalty": read_number, "num_ctx": read_count,
 }  # fmt: skip
 _ROLES: Final[dict[str, Role]] = {
@@ -120,6 +120,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     model = read_text(fields.get("model"))
     if not model:
         raise WireError("expected the name of a model", path="model")
+    refuse_other_kinds(fields, _KINDS)
     parser = _Parser()
     messages = parser.messages(fields.get("messages", _NONE))
     unsaid: Fields = {}
@@ -134,6 +135,9 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
         native=make_native(NAME, {key: value for key, value in fields.items() if key not in _MODELLED} | unsaid),
     )
     return Parsed(request, deviations=tuple(parser.deviations))
+
+
+_KINDS: Final[dict[str, Kind]] = {"tools": "a list", "options": "an object", "stream": "true or false"}
 
 
 class _Parser:
@@ -189,7 +193,10 @@ class _Parser:
         if role is None:
             raise WireError(f"expected a role, got {name[:40]!r}", path=f"{where}.role")
         text = self._content(fields.get("content"), f"{where}.content")
-        media = tuple(_parse_image(image) for image in read_texts(fields.get("images")))
+        images = read_all_texts(fields["images"]) if "images" in fields else ()
+        if images is None:
+            raise WireError("expected a list of texts", path=f"{where}.images")
+        media = tuple(map(_parse_image, images))
         if role == "tool":
             return self._result(fields, text, media)
         parts: list[Part] = []
@@ -211,7 +218,9 @@ class _Parser:
             self._deviate("wrong-type", where, "a list")
             texts = [part.get("text") if isinstance(part, dict) else part for part in content]
             return "".join(text for text in texts if isinstance(text, str))
-        return content if isinstance(content, str) else ""
+        if content is not None and not isinstance(content, str):
+            raise WireError(f"expected a text, got {_json.to_text(content)[:40]}", path=where)
+        return content or ""
 
     def _call(self, item: Raw, where: str, place: tuple[int, int]) -> ToolCall:
         fields = read_fields(item) or {}
@@ -265,7 +274,7 @@ class _Parser:
             rest["function"] = _json.raw(inner.fields)
         return Tool(
             name,
-            read_text(function.get("description")),
+            wanted_text(function, "description", f"{where}.function"),
             _schema(schema),
             native=make_native(NAME, rest),
         )
@@ -287,6 +296,7 @@ class _Parser:
             name_unreadable(options, {"num_predict": None}, "options.", self.deviations)
         if None in said.values():
             name_unreadable(options, said, "options.", self.deviations)
+            said = {name: value for name, value in said.items() if value is not None}
         return Params(
             max_tokens=limit if limit is not None and limit > 0 else None,
             reasoning=reasoning,

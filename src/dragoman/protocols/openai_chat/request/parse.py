@@ -17,15 +17,15 @@ from dragoman.codec.json_fields import (
     Fields,
     make_native,
     read,
+    read_all_texts,
     read_body,
     read_count,
     read_fields,
     read_items,
     read_number,
     read_text,
-    read_texts,
 )
-from dragoman.codec.unread import name_passed_over, name_unread, name_unreadable
+from dragoman.codec.unread import Kind, name_passed_over, name_unread, name_unreadable, refuse_other_kinds, wanted_text
 from dragoman.deviations import clip
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -36,6 +36,9 @@ from dragoman.types import Effort, Named, Params, Reasoning, Request, ResponseSc
 
 _NONE: Final = Raw(b"[]")
 _LONGEST: Final = "24h"
+_KINDS: Final[dict[str, Kind]] = {
+    "tools": "a list", "functions": "a list", "stream": "true or false", "stream_options": "an object",
+}  # fmt: skip
 _MODELLED: Final = frozenset({
     "model", "messages", "stream", "stream_options", "tools", "functions", "tool_choice", "function_call", "n",
     "parallel_tool_calls", "response_format", "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k",
@@ -44,7 +47,7 @@ _MODELLED: Final = frozenset({
 })  # fmt: skip
 #: Parameters that are called here as in `Params`, and what reads them.
 _PARAMS: Final[dict[str, Callable[[Raw], Any]]] = {
-    "temperature": read_number, "top_p": read_number, "top_k": read_count, "stop": read_texts, "seed": read_count,
+    "temperature": read_number, "top_p": read_number, "top_k": read_count, "stop": read_all_texts, "seed": read_count,
     "presence_penalty": read_number, "frequency_penalty": read_number,
 }  # fmt: skip
 #: As a limit of tokens it means none.
@@ -82,9 +85,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
         WireError: the body is no JSON object, names no model, or has no messages.
     """
     fields = read_body(body, fields)
-    model = read_text(fields.get("model"))
-    if not model:
-        raise WireError("expected the name of a model", path="model")
+    model = _checked_model(fields)
     deviations: list[Deviation] = []
     messages = Conversation(deviations).messages(fields.get("messages", _NONE))
     tools, others = _parse_tools(fields, deviations)
@@ -125,6 +126,15 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     )
     style = ReplyStyle(include_usage=read(options.get("include_usage")) is True)
     return Parsed(request, style, tuple(deviations))
+
+
+def _checked_model(fields: Fields) -> str:
+    """The name of the model, of a request whose fields are of their kinds."""
+    refuse_other_kinds(fields, _KINDS)
+    model = read_text(fields.get("model"))
+    if not model:
+        raise WireError("expected the name of a model", path="model")
+    return model
 
 
 # ---------------------------------------------------------------- tools
@@ -178,7 +188,7 @@ def _parse_tool(kind: str, entry: Fields, inner: Fields, where: str, deviations:
     schema = inner.get("parameters") if kind == "function" else None
     return Tool(
         name,
-        read_text(inner.get("description")),
+        wanted_text(inner, "description", f"{where}.{kind}"),
         None if schema is None else Raw(bytes(schema)),
         "custom" if kind == "custom" else "function",
         make_native(NAME, rest),
@@ -261,7 +271,7 @@ def _parse_params(fields: Fields, deviations: list[Deviation]) -> Params:
         said[limit_name] = None
     if None in said.values():
         name_unreadable(fields, said, "", deviations)
-        said.pop(limit_name, None)
+        said = {name: value for name, value in said.items() if value is not None and name != limit_name}
     return Params(
         max_tokens=limit if limit is not None and limit > 0 else None,
         reasoning=_parse_reasoning(fields),

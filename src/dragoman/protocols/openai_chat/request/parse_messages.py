@@ -20,7 +20,7 @@ from dragoman.codec.json_fields import (
     read_text,
 )
 from dragoman.codec.parts.call_ids import CallIds
-from dragoman.codec.unread import name_unread
+from dragoman.codec.unread import name_unread, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.openai_chat.wire import NAME, google_fields, media_at, texts_in
@@ -173,7 +173,7 @@ class Conversation:
         kind = read_text(fields.get("type"))
         inner = read_fields(fields.get(kind)) or {}
         if kind in ("text", "input_text", "output_text", "") and "text" in fields:
-            return Text(read_text(fields["text"]), native=make_native(NAME, fields, "type", "text"))
+            return Text(wanted_text(fields, "text", where), native=make_native(NAME, fields, "type", "text"))
         if kind == "refusal":
             name_unread(fields, where, self._deviations, "type", kind)
             return Text(read_text(fields.get("refusal")), native=Native(NAME, {"refusal": Raw(b"true")}))

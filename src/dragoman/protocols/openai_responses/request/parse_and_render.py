@@ -9,6 +9,7 @@ from typing import Final, get_args
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.unread import Kind, refuse_other_kinds
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Parsed, Rendered, ReplyStyle
@@ -40,6 +41,9 @@ _ASKING: Final = frozenset({"input", "instructions", "prompt", "previous_respons
 _EFFORTS: Final[tuple[str, ...]] = get_args(Effort)
 _SEALED: Final = "reasoning.encrypted_content"
 _LONGEST: Final = "24h"
+_KINDS: Final[dict[str, Kind]] = {
+    "tools": "a list", "stream": "true or false", "reasoning": "an object", "text": "an object",
+}  # fmt: skip
 _NULL: Final = Raw(b"null")
 _FALSE: Final = Raw(b"false")
 _decode_fields = _json.typed_decoder(dict[str, Raw])
@@ -56,6 +60,7 @@ def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None 
     model = _value(fields, "model")
     if not isinstance(model, str) or not model:
         raise WireError("expected the name of a model", path="model")
+    refuse_other_kinds(fields, _KINDS)
     if _ASKING.isdisjoint(fields):
         raise WireError("expected text or a list of items", path="input")
     native = {name: Raw(bytes(raw)) for name, raw in fields.items() if name not in _MODELLED}

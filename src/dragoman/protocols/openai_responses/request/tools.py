@@ -13,7 +13,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import native_fields
-from dragoman.codec.unread import name_unread
+from dragoman.codec.unread import name_unread, wanted_text
 from dragoman.events import Deviation
 from dragoman.protocol import Dialect
 from dragoman.protocols.openai_responses.request.namespaces import known_name, new_name, place, place_of
@@ -68,7 +68,7 @@ def _parse_tool(entry: dict[str, Raw], deviations: list[Deviation], where: str) 
             rest["strict"] = strict
     return Tool(
         _text(entry, "name"),
-        _text(entry, "description"),
+        wanted_text(entry, "description", where) if entry.get("description", _NULL) != _NULL else "",
         None if is_custom or schema is None or schema == _NULL else Raw(bytes(schema)),
         "custom" if is_custom else "function",
         make_native(rest),

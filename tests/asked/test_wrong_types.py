@@ -1,0 +1,135 @@
+# ruff: noqa: E501 - requests, which a line end would tear
+"""Requests with a value of another kind at any place: refused with the place, or told; nothing breaks and nothing goes
+unsaid."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from asked.asking import VENDORS, asked
+from asked.writing import (
+    CITY,
+    EVERYWHERE,
+    PIXEL,
+    PNG_URL,
+    answered,
+    called,
+    chat,
+    function,
+    gemini,
+    messages,
+    ollama,
+    responses,
+    result,
+    says,
+    tells,
+    tool,
+    used,
+)
+from dragoman.types import ProtocolName
+
+MARK: Final = "mark9999"
+#: One of each kind of JSON; a marked one is found again.
+WRONG: Final[tuple[Any, ...]] = (7351, -1, 1.5, True, MARK, "", [MARK], [7351], [], {"x": MARK}, {}, [[MARK]], "\x00")
+_IMAGE: Final = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+BODIES: Final[dict[ProtocolName, dict[str, Any]]] = {
+    "openai-chat": chat(
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "Look."}, {"type": "image_url", "image_url": {"url": PNG_URL}}]},
+        called(), answered(), {"role": "user", "content": "And?"},
+        tools=[function(description="Looks.")], tool_choice={"type": "function", "function": {"name": "look"}},
+        temperature=0.5, top_p=0.5, max_tokens=99, stop=["x"], seed=3, stream=False, parallel_tool_calls=True,
+        response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": CITY}}, reasoning_effort="low"),
+    "openai-responses": {
+        **responses(
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Look."},
+                                                            {"type": "input_image", "image_url": PNG_URL}]},
+            {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "call_1", "output": "rain"}),
+        "instructions": "Be brief.", "tools": [{"type": "function", "name": "look", "description": "Looks.", "parameters": CITY}],
+        "tool_choice": {"type": "function", "name": "look"}, "temperature": 0.5, "max_output_tokens": 99,
+        "reasoning": {"effort": "low"}, "text": {"format": {"type": "json_schema", "name": "n", "schema": CITY}}, "stream": False},
+    "anthropic-messages": messages(
+        tells({"type": "text", "text": "Look."}, _IMAGE), says({"type": "text", "text": "Well."}, used()), tells(result()),
+        system="Be brief.", tools=[tool(description="Looks.")], tool_choice={"type": "tool", "name": "look"}, temperature=0.5,
+        top_k=3, stop_sequences=["x"], thinking={"type": "disabled"}, stream=False, metadata={"user_id": "u"}),
+    "gemini-generate": gemini(
+        {"role": "user", "parts": [{"text": "Look."}, {"inlineData": {"mimeType": "image/png", "data": PIXEL}}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {"city": "Rome"}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"result": "rain"}}}]},
+        systemInstruction={"parts": [{"text": "Be brief."}]},
+        tools=[{"functionDeclarations": [{"name": "look", "description": "Looks.", "parameters": {"type": "OBJECT"}}]}],
+        toolConfig={"functionCallingConfig": {"mode": "ANY"}},
+        generationConfig={"temperature": 0.5, "maxOutputTokens": 99, "stopSequences": ["x"], "thinkingConfig": {"thinkingBudget": 5}}),
+    "ollama-chat": ollama(
+        {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Look.", "images": [PIXEL]},
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "look", "arguments": {"city": "Rome"}}}]},
+        {"role": "tool", "tool_name": "look", "content": "rain"},
+        tools=[function(description="Looks.")], format=CITY, options={"temperature": 0.5, "num_predict": 99}, think=True, stream=False),
+}  # fmt: skip
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to each value."""
+    if path:
+        yield path
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in entries:
+        yield from places(inner, (*path, key))
+
+
+def with_value(body: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    made = copy.deepcopy(body)
+    inner: Any = made
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return made
+
+
+def unsaid(client: ProtocolName, target: ProtocolName) -> list[str]:
+    """Places where a wrong value is neither refused, nor seen by the provider, nor told."""
+    body = BODIES[client]
+    usual = asked(client, body, VENDORS[target])
+    assert not usual.refused
+    found = []
+    for path in places(body):
+        for value in WRONG:
+            sent = asked(client, with_value(body, path, value), VENDORS[target])
+            if sent.refused or set(sent.deviations) - set(usual.deviations):
+                continue
+            word = next((each for each in (MARK, "7351", "u0000") if each in json.dumps(value)), None)
+            if word is not None and word not in json.dumps(sent.body):
+                found.append(f"{'.'.join(map(str, path))} = {json.dumps(value)}")
+    return found
+
+
+#: What is read all the same: the model is the target's, numbers are numbers, and a result answers by its place.
+SAME: Final = frozenset({
+    ("openai-chat", "model"), ("openai-responses", "model"), ("anthropic-messages", "model"), ("ollama-chat", "model"),
+    ("openai-chat", "seed"), ("anthropic-messages", "top_k"), ("openai-chat", "messages.3.tool_call_id"),
+    ("openai-responses", "input.2.call_id"), ("gemini-generate", "contents.2.parts.0.functionResponse.name"),
+    ("ollama-chat", "messages.3.tool_name"), ("openai-chat", "messages.2.tool_calls.0.type"),
+    ("openai-chat", "tools.0.type"), ("openai-responses", "tools.0.type"), ("ollama-chat", "tools.0.type"),
+    ("openai-chat", "messages.1.content.0.type"),
+})  # fmt: skip
+#: What still goes without a word.
+LEFT: Final = frozenset({
+    ("openai-chat", "response_format.json_schema.name"), ("openai-responses", "input.0.content.0.text"),
+    ("openai-responses", "input.0.content.1.image_url"), ("openai-responses", "input.1.name"),
+    ("openai-responses", "text.format"), ("openai-responses", "text.format.name"),
+    ("anthropic-messages", "messages.0.content.1.source.media_type"), ("anthropic-messages", "tool_choice.name"),
+    ("gemini-generate", "contents.0.parts.1.inlineData.mimeType"),
+})  # fmt: skip
+
+
+@pytest.mark.parametrize("client", EVERYWHERE)
+def test_a_value_of_another_kind_is_refused_seen_or_told(client: ProtocolName) -> None:
+    other: ProtocolName = "anthropic-messages" if client == "openai-chat" else "openai-chat"
+    found = {(client, place.partition(" = ")[0]) for place in unsaid(client, other)}
+    assert found - SAME == {place for place in LEFT if place[0] == client}

@@ -176,7 +176,10 @@ class App:
         try:
             if encoding := head.headers.get("content-encoding", ""):
                 body = await run_sized(LARGE + 1, partial(unpacked, body, encoding, self._limits.body))
-            body, is_light = await self._checked(body, record)
+            if len(body) <= LARGE:
+                body, is_light = self._checked(body, record)
+            else:
+                body, is_light = await run_sized(len(body), partial(self._checked, body, record))
             if hosted is not None:
                 head, body = hosted.own(head, body)
             if self._ledger is not None and not isinstance(handler, Page):
@@ -208,14 +211,10 @@ class App:
         del body
         await answering
 
-    async def _checked(self, body: bytes, record: Record) -> tuple[bytes, bool]:
+    def _checked(self, body: bytes, record: Record) -> tuple[bytes, bool]:
         """A body within the bounds, its characters whole; and whether few objects and lists were seen in it."""
-        if len(body) <= LARGE:
-            is_light = check_shape(body, self._limits.shape)
-            whole = whole_characters(body)
-        else:
-            is_light = await run_sized(len(body), partial(check_shape, body, self._limits.shape))
-            whole = await run_sized(len(body), partial(whole_characters, body))
+        is_light = check_shape(body, self._limits.shape)
+        whole = whole_characters(body)
         if whole is not body:
             record.note([Deviation("lone-surrogate", "body")])
         return whole, is_light

@@ -416,7 +416,7 @@ def without_spaces(data: bytes) -> bytes:
 
 def raw_text(value: Raw) -> str:
     """Return the JSON text of a `Raw`, copied out of its frame; "" if unset. Bad UTF-8 becomes U+FFFD."""
-    return bytes(value).decode("utf-8", "replace")
+    return str(value, "utf-8", "replace")
 
 
 def has_whole_characters(text: str) -> bool:

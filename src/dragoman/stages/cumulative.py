@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from typing import Final, TypeAlias
 
+import msgspec
+
 from dragoman.events import (
     EVERY_KIND,
     Deviation,
@@ -46,7 +48,7 @@ _BESIDE: Final = frozenset({Deviation, NativeEvent, UsageUpdate})
 _EDGES: Final = frozenset({TextStart, TextEnd, ThinkingStart, ThinkingEnd})
 
 
-class _Watch:
+class _Watch(msgspec.Struct, eq=False):
     """The pieces of one kind of text.
 
     Attributes:
@@ -56,24 +58,24 @@ class _Watch:
         waits: whether pieces of it wait.
     """
 
-    __slots__ = (
-        "_again", "_first", "_index", "_is_told", "_kind", "_new", "_old", "_size", "_total", "equal", "grown", "is_on",
-        "is_proven", "waits", "where",
-    )  # fmt: skip
+    _kind: type[TextDelta] | type[ThinkingDelta]
+    where: str
+    is_on: bool = True
+    is_proven: bool = False
+    waits: bool = False
+    _index: int = -1  # of the part that is read
+    _is_told: bool = False  # a deviation told of it
+    _old: list[_Delta] = []  # pieces of a text that is proven, which the next one tells from new words
+    _first: str = ""  # what left before anything waited
+    grown: int = 0
+    equal: int = 0
+    _again: str = ""  # what the last of these said again
+    _total: str = ""  # what the last piece that said all has said
+    _new: GatheredText = msgspec.field(default_factory=GatheredText)  # what pieces behind it said that say what is new
+    _size: int = 0  # characters of both
 
-    def __init__(self, kind: type[TextDelta] | type[ThinkingDelta], where: str) -> None:
-        self._kind, self.where = kind, where
-        self.is_on = True
-        self.is_proven = self.waits = False
-        self._index = -1  # of the part that is read
-        self._is_told = False  # a deviation told of it
-        self._old: list[_Delta] = []  # pieces of a text that is proven, which the next one tells from new words
-        self._first = ""  # what left before anything waited
-        self.grown = self.equal = 0
-        self._again = ""  # what the last of these said again
-        self._total = ""  # what the last piece that said all has said
-        self._new = GatheredText()  # what pieces behind it said that say only what is new
-        self._size = 0  # characters of both
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.where}>"  # not the text
 
     @property
     def is_seen(self) -> bool:

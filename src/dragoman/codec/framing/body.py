@@ -18,7 +18,7 @@ from dragoman._json import Malformed
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds, exceeded
 from dragoman.codec.framing.batches import ReadsBatches
 from dragoman.codec.framing.event_stream import Deviate as Deviate
-from dragoman.codec.framing.event_stream import EventLines, too_large, with_line_feeds
+from dragoman.codec.framing.event_stream import EventLines, lines_of, too_large, with_line_feeds
 from dragoman.codec.framing.event_stream import Frame as Frame
 from dragoman.codec.framing.event_stream import TooLarge as TooLarge
 from dragoman.codec.framing.json_array import ArrayItems
@@ -379,7 +379,7 @@ class BodyReader:
         return self._tail.take(data)
 
     def _line_frames(self, data: bytes) -> Iterator[Frame]:
-        lines = data.split(b"\n")
+        lines = lines_of(data)
         for line in lines if len(data) <= LARGE else map(self._checked, lines):
             if line[:1] == b"{":
                 self.document = self.document or line

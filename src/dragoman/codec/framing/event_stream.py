@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from io import BytesIO
 from itertools import chain, repeat
 from operator import itemgetter
 from typing import Final, Protocol, TypeAlias
@@ -23,6 +24,7 @@ Deviate: TypeAlias = Callable[[str, str, str], None]
 _FEW: Final = 4  # events that are not worth a batch
 _MANY: Final = 12  # events with more than which it is worth to try again
 _SMALL: Final = 4096  # bytes that hold too few events or lines for one
+_LONG: Final = 1024  # bytes of a line that is found sooner alone than by a look at each byte
 _BEGINNING: Final = 4  # events with which a response begins, and those with which it ends: role, name; reason, usage
 _ENDING: Final = 4
 _STARTS: Final = b'"name":"'  # in an event with which a call begins: those behind it may be alike
@@ -298,6 +300,13 @@ def with_line_feeds(data: bytes) -> bytes:
     if [piece[:1] for piece in pieces].count(b"\n") >= len(pieces) - (data[:1] != b"\n"):
         return b"".join(pieces)
     return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def lines_of(data: bytes) -> list[bytes]:
+    """Return the lines of a text without their line feeds. Long ones are found as memory is searched."""
+    if data.find(b"\n", 0, _LONG) >= 0:
+        return data.split(b"\n")
+    return [line.removesuffix(b"\n") for line in BytesIO(data)]
 
 
 def _plain_events(data: bytes) -> tuple[list[bytes], bytes] | None:

@@ -13,8 +13,7 @@ _BACKSLASH: Final = 0x5C
 #: Bytes of a text in which a few backslashes are looked for one by one.
 LONG: Final = 4096
 _FEW: Final = 16
-_SPARSE: Final = 256  # bytes a backslash, where they are looked for one by one
-_AT_ONCE: Final = 8  # backslashes that may stand closer, as those around the first keys of arguments do
+_SPARSE: Final = 256  # bytes in the midst without one, where they are looked for one by one
 #: A letter or `_`, of which keys are made, escaped. Usually `<` is escaped, and what is no ASCII.
 _LETTER: Final = re.compile(rb"\\u00[4-7]")
 #: Strings, each up to its end or that of the text, so that each begins where one begins; a key with its colon.
@@ -24,16 +23,14 @@ _ESCAPE: Final = re.compile(rb"\\(?:u00([4-7][0-9A-Fa-f])|.)", re.S)
 
 def may_have_escapes(data: bytes) -> bool:
     """Whether an escape of a letter may stand in a text: a look at it takes a fraction of a search for one."""
-    if len(data) >= LONG:  # few backslashes are found as memory is searched
-        place = -1
-        for number in range(_FEW):
+    if len(data) >= LONG and data.find(b"\\", LONG // 2, LONG // 2 + _SPARSE) < 0:
+        place = -1  # few are found as memory is searched
+        for _ in range(_FEW):
             place = data.find(b"\\", place + 1)
             if place < 0:
                 return False
             if data.startswith(b"\\u00", place):
                 return True
-            if place < (number - _AT_ONCE) * _SPARSE:
-                break
     return _BACKSLASH in data and data.rfind(b"\\u00") >= 0  # half of what `in` takes
 
 

@@ -48,12 +48,13 @@ class _Held(NamedTuple):
 class CallReader:
     """Reads the calls of one response."""
 
-    __slots__ = ("_assembly", "_held", "_last")
+    __slots__ = ("_assembly", "_held", "_last", "_noted")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
         self._held: list[_Held] = []
         self._last: _Held | None = None  # the last call that an entry named, when it was not whole
+        self._noted: set[int] = set()  # places of whole calls that have no type
 
     def takes(self, call: Call, number: int, *, is_plain: bool) -> bool:
         """Take the next entry, if it is a usual one: a whole call.
@@ -74,7 +75,8 @@ class CallReader:
         text = _json.raw_text(function.arguments)
         if not ('"' in text if is_plain else is_plain_object(text)):
             return False
-        if not call.id and not call.type:
+        if not call.id and not call.type and number not in self._noted:
+            self._noted.add(number)
             self._assembly.deviate("missing-type", f"message.tool_calls[{number}]", severity="note")
         self._assembly.whole_call(call.id, function.name, text, is_plain=True)
         return True

@@ -28,6 +28,7 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "empty-response": ("The response ended well and holds nothing.", "It is an empty answer."),
     # ------------------------------------------------------------ shape
     "wrong-type": ("A field has another type than its specification says.", "It is read if its meaning is certain. Otherwise it is ignored."),
+    "repeated-key": ("An object tells a text under a key that stands in it twice, with different values.", "The last one counts."),
     "missing-field": ("A field that the specification requires is absent.", "Its default value is used."),
     "unknown-event": ("The specification has no such event type.", "It is ignored."),
     "unknown-part": ("A part that dragoman does not model.", "It is kept as an opaque part."),
@@ -95,7 +96,7 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
 #: behind the end of an answer does not reach it.
 HARMLESS_TO_CALLS: Final = frozenset({
     "after-end", "changing-id", "context-truncated", "duplicate-final", "empty-error", "late-id", "late-stop-reason",
-    "missing-arguments", "missing-id", "missing-start", "missing-stop-reason", "no-end-marker", "stop-reason",
+    "missing-arguments", "missing-id", "missing-start", "missing-stop-reason", "no-end-marker", "repeated-key", "stop-reason",
     "thinking-as-text", "unknown-event", "unknown-part", "usage-place",
 })  # fmt: skip
 SEEN_LIMIT: Final = 200

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import re
+from collections.abc import Callable, Iterable
+from typing import Final, final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 
 SHORT: Final = 1024  # bytes of a value that are read at once sooner than apart
 _NEAR: Final = 256  # bytes from the beginning within which objects of a long list begin
+SLACK: Final = 8  # bytes by which numbers and times of like frames differ; a key and its text have more
+_MOST_LOOKS: Final = 64  # at frames in which nothing was found
+_BACKSLASH: Final = 0x5C
 _decode_members: Final = _json.typed_decoder(dict[str, Raw])
 
 
@@ -69,3 +73,46 @@ def _is_plain(text: bytes) -> bool:
     """Whether no object in a value has a key twice. A false no is possible."""
     value = _json.decode(text)
     return type(value) is not Malformed and _json.holds_all(value, text)
+
+
+def repeats_text(frame: bytes, key: bytes) -> bool:
+    """Whether a text stands in a frame of which none was read, for a key came again without one. `key`: as it is
+    written, with its quotes."""
+    return re.search(re.escape(key) + rb'\s*:\s*"[^"]', frame) is not None and repeats_key(frame)
+
+
+@final
+class FrameSizes:
+    """How much frames have beside the text that they tell. One in which its key, or a key around it, stands twice has
+    more, and who reads it takes one of the texts. Only frames of another size are looked at.
+
+    Attributes:
+        least, most: bytes beside the text of a frame that need no look.
+    """
+
+    __slots__ = ("_deviate", "_looks", "least", "most")
+
+    def __init__(self, deviate: Callable[[str, str], None]) -> None:
+        self._deviate = deviate
+        self._looks = 0
+        self.least, self.most = 1, 0
+
+    def see(self, frame: bytes, text: str | None, key: bytes, where: str) -> None:
+        """Take a frame. `text`: all that was read of it; `key`: of that, with its quotes."""
+        if text:
+            if not self.least <= len(frame) - len(text) <= self.most:
+                self.look(frame, text, key, where)
+        elif frame.find(key) >= 0 and repeats_text(frame, key):  # what was told first is lost
+            self._deviate("repeated-key", where)
+
+    def look(self, frame: bytes, text: str, key: bytes, where: str) -> None:
+        """See whether a frame of another size tells a key twice. `key`: of its text, with its quotes."""
+        beside = len(frame) - (len(text) if text.isascii() else len(text.encode("utf-8", "replace")))
+        if self.least <= beside <= self.most:
+            return
+        is_escaped = _BACKSLASH in frame  # so it is longer than it says
+        if (not is_escaped or frame.count(key) > 1) and repeats_key(frame):
+            self._deviate("repeated-key", where)
+        elif not is_escaped:
+            self._looks += 1
+            self.least, self.most = (beside, beside + SLACK) if self._looks < _MOST_LOOKS else (0, len(frame))

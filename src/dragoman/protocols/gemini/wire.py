@@ -220,6 +220,17 @@ def calls_of(chunk: Chunk) -> list[FunctionCall]:
     return calls
 
 
+def texts_of(chunk: Chunk) -> str:
+    """All texts of a chunk."""
+    return "".join(
+        part.text
+        for candidate in chunk.candidates or ()
+        if candidate.content is not None
+        for part in candidate.content.parts or ()
+        if part.text
+    )
+
+
 def is_answer(chunk: Chunk) -> bool:
     """Whether a chunk says something of an answer."""
     return not (

@@ -44,7 +44,8 @@ def read_burst(lines: list[bytes]) -> Burst | None:
         takes, key = "thinking_delta", b'"thinking"'
     alike = read_alike(lines, key)
     told = lines[:1] if alike else lines
-    if takes == "input_json_delta" and any(line.count(key) > 1 or line.count(b'"index"') > 1 for line in told):
+    is_json = takes == "input_json_delta"
+    if (is_json or not alike) and any(line.count(key) > 1 or (is_json and line.count(b'"index"') > 1) for line in told):
         return None  # it may be told twice; a delta holds the key each time
     if takes == "text_delta":
         found = [(event.index, event.delta.text) for event in _decode_texts(told) or ()]

@@ -18,7 +18,7 @@ from dragoman.codec.json_fields import Fields, make_native
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import note_astray, note_frame, tell_unknown, tell_unread
-from dragoman.codec.repeated_keys import repeats_key
+from dragoman.codec.repeated_keys import FrameSizes, repeats_key
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -60,6 +60,7 @@ from dragoman.protocols.gemini.wire import (
     is_known,
     read_media,
     says_nothing,
+    texts_of,
 )
 from dragoman.types import Opaque
 
@@ -74,7 +75,7 @@ class Decoder:
 
     __slots__ = (
         "_assembly", "_begun", "_calls", "_choice", "_counted", "_failed_reason", "_is_plain", "_kept", "_reader",
-        "_usage",
+        "_sizes", "_usage",
     )  # fmt: skip
 
     def __init__(
@@ -98,6 +99,7 @@ class Decoder:
         self._counted = UsageMetadata()  # the most of each part that was told
         self._failed_reason = ""
         self._kept = Kept()
+        self._sizes = FrameSizes(self._assembly.deviate)
 
     @property
     def ended(self) -> bool:
@@ -138,9 +140,9 @@ class Decoder:
         if self._failed_reason:
             message = f"the model's turn was not usable: {self._failed_reason}"
             assembly.fail("wire", message, code=self._failed_reason)
-        reader = self._reader
-        empty = read_problem(reader.stray, status=None).message if reader.stray else reader.seen
-        assembly.close(empty=empty, body=reader.document)
+        stray = self._reader.stray
+        empty = read_problem(stray, status=None).message if stray else self._reader.seen
+        assembly.close(empty=empty, body=self._reader.document)
         return assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:
@@ -159,16 +161,18 @@ class Decoder:
     def _read_plain(self, chunk: Any, frame: bytes) -> None:
         """Take a `PlainChunk` of the candidate that is read."""
         (part,) = chunk.candidates[0].content.parts
+        if not self._sizes.least <= len(frame) - len(part.text) <= self._sizes.most:
+            self._sizes.see(frame, part.text, b'"text"', "part")
         if part.text:
             (self._assembly.thinking if part.thought else self._assembly.text)(part.text)
-        usage = chunk.usageMetadata
-        if usage is not None and usage != self._usage:
+        if (usage := chunk.usageMetadata) is not None and usage != self._usage:
             self._kept.last = frame
             self._read_usage(usage)
 
     def _read_frame(self, frame: bytes) -> None:
         chunk = decode_chunk(frame)
         if type(chunk) is Chunk:
+            self._sizes.see(frame, texts_of(chunk), b'"text"', "part")
             self._read_chunk(chunk, frame)
         else:
             self._read_odd_frame(frame)
@@ -204,8 +208,7 @@ class Decoder:
         value = straighten_chunk(value, assembly)
         frame = read_chunk_leniently(value, assembly.deviate, assembly.lenient_text)
         found = split(frame, self._assembly.bounds)
-        frame = found.frame if found is not None else frame
-        chunk = decode_chunk(frame)
+        chunk = decode_chunk(frame := found.frame if found is not None else frame)
         if isinstance(chunk, Malformed):
             torn_frames.lose_open_calls(assembly, "chunk", chunk.problem)
         elif not is_known(chunk):

@@ -20,7 +20,7 @@ from dragoman.codec.json_fields import read
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import fields_at, note_frame, noted, tell_unread
-from dragoman.codec.repeated_keys import has_plain_parts, repeats_key
+from dragoman.codec.repeated_keys import FrameSizes, has_plain_parts, repeats_key
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -64,7 +64,7 @@ _OWN: Final = Native(NAME, {})
 class Decoder:
     """Decodes one response."""
 
-    __slots__ = ("_assembly", "_begun", "_calls", "_is_plain", "_kept", "_reader")
+    __slots__ = ("_assembly", "_begun", "_calls", "_is_plain", "_kept", "_reader", "_sizes")
 
     def __init__(
         self,
@@ -80,6 +80,7 @@ class Decoder:
         )
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds)
         self._kept = Kept()
+        self._sizes = FrameSizes(self._assembly.deviate)
         self._begun = False
         self._is_plain = False  # the next line may say text and nothing else
         self._calls = CallReader(self._assembly)
@@ -95,6 +96,7 @@ class Decoder:
         if assembly.phase == "closed":
             return []
         texts: list[str] = []  # those that came since anything else did
+        sizes = self._sizes
         try:
             for frame, _ in self._reader.feed(data):
                 if self._is_plain:
@@ -102,10 +104,13 @@ class Decoder:
                     if type(line) is PlainLine and line.done is False:
                         answer = line.message
                         if answer.thinking:
+                            self._weigh(answer, frame)
                             self._say(texts)
                             assembly.thinking(answer.thinking)
-                        if answer.content:
-                            texts.append(answer.content)
+                        if content := answer.content:
+                            if not sizes.least <= len(frame) - len(content) <= sizes.most:
+                                self._weigh(answer, frame)
+                            texts.append(content)
                         continue
                 if texts:
                     self._say(texts)
@@ -155,6 +160,16 @@ class Decoder:
             self._read_answer(answer, line, frame, is_alone=True)
         else:
             self._read_line(line, frame, is_known=True)
+
+    def _weigh(self, answer: Answer, frame: bytes) -> None:
+        """See whether a line tells a text twice, of which one is lost."""
+        if answer.content:
+            self._sizes.see(frame, answer.content, b'"content"', "message.content")
+        elif answer.thinking:
+            self._sizes.see(frame, answer.thinking, b'"thinking"', "message.thinking")
+        else:
+            for key in (b'"content"', b'"thinking"'):
+                self._sizes.see(frame, None, key, "message.content")
 
     def _see_hidden(self, frame: bytes) -> None:
         """A line has no calls: see whether a key that came again took one out of it."""
@@ -257,6 +272,8 @@ class Decoder:
         """Thinking, then text, then calls: the order of the specification. `is_alone`: the line says nothing else."""
         assembly = self._assembly
         check_entries(answer.tool_calls or (), assembly.bounds)
+        if not answer.tool_calls:
+            self._weigh(answer, frame)
         if answer.thinking or answer.reasoning or answer.reasoning_content:
             self._read_thinking(answer, lenient=lenient)
         calls = answer.tool_calls or []

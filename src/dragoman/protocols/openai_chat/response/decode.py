@@ -53,7 +53,7 @@ class Decoder:
 
     __slots__ = (
         "__weakref__", "_arguments", "_assembly", "_calls", "_choice", "_first_text", "_growth", "_kept",
-        "_passed_over", "_rare", "_reader", "_slots", "_thought", "_whole",
+        "_passed_over", "_rare", "_reader", "_slots", "_whole",
     )  # fmt: skip
 
     def __init__(
@@ -75,7 +75,6 @@ class Decoder:
         self._choice: int | None = _NO_CHOICE  # the index of the choice that is read
         self._passed_over = False  # whether another choice came
         self._first_text = ""
-        self._thought = 0  # characters of thinking that came in deltas
         self._arguments = NOTHING  # of a whole message's first call, as they stand there
         self._whole = False  # a whole message came, not in an event stream: its JSON's end is the end
 
@@ -137,7 +136,7 @@ class Decoder:
                 if type(chunk) is not Chunk:
                     self._odd_frame(data, name)
                 elif chunk.choices:
-                    self._chunk(chunk, data)
+                    self._chunk(growth.weigh(chunk, data), data)
                 else:
                     self._bare_chunk(chunk, data, name)
         except TooLarge as problem:
@@ -207,7 +206,7 @@ class Decoder:
         self._kept.unknown(chunk, taken, None if self._choice == _NO_CHOICE else self._choice)
         tell_unread_of(taken, self._assembly)  # what was open before, and below what this chunk opens
         if chunk.choices:
-            self._chunk(chunk, data)
+            self._chunk(self._growth.weigh(chunk, data), data)
             tell_unread_of(taken, self._assembly)
         else:
             self._bare_chunk(chunk, data, name)
@@ -348,7 +347,7 @@ class Decoder:
         thinking, content, calls = delta.reasoning_content or delta.reasoning, delta.content, delta.tool_calls
         if thinking:
             self._assembly.thinking(thinking)
-            self._thought += len(thinking)
+            self._growth.expect_thinking(len(thinking), is_alone=not (content or calls or self._calls.is_watching))
         if thinking and content == thinking and self._first_text.lstrip()[:6] == "<think":
             self._assembly.deviate("duplicate-final", "choices[0].delta.content")  # quirk: thinking-in-tags-and-beside
         elif content:
@@ -383,9 +382,9 @@ class Decoder:
             self._whole = True
         rare = self._rare_fields() if has_rare(message) else None
         thinking = message.reasoning_content or message.reasoning or (rare.thinking_in(message) if rare else "")
-        if thinking := self._unsaid(thinking, self._thought, "reasoning"):
+        if thinking := self._unsaid(thinking, self._growth.thought, "reasoning"):
             self._assembly.thinking(thinking)
-        if rare and not self._thought:
+        if rare and not self._growth.thought:
             rare.sealed_thinking(message)
         said = self._assembly.said if self._first_text else 0  # in deltas: whole messages are not compared
         if content := self._unsaid(message.content or "", said, "content"):

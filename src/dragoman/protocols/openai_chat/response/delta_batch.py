@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import repeat
+from operator import sub
 from typing import Any, Final, Literal
 
 import msgspec
@@ -18,6 +19,7 @@ from dragoman.codec.delta_batch import LastFrame, narrowed, one, read_alike
 from dragoman.codec.framing.body import BodyReader
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
+from dragoman.codec.repeated_keys import SLACK, FrameSizes
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
 from dragoman.protocols.openai_chat.wire import NOTHING, CallPiece, Choice, Chunk, Delta, FunctionPiece
 from dragoman.types import Cost, Usage
@@ -60,27 +62,44 @@ _decode_arguments: Final = _json.lines_decoder(_chunk(_Arguments))
 _decode_usage: Final = _json.typed_decoder(_UsageChunk)
 _decode_text: Final = _json.typed_decoder(_chunk(_Text))
 _decode_call: Final = _json.typed_decoder(_chunk(_Arguments))
+_TEXTS: Final = (b'"content"', b'"reasoning_content"', b'"reasoning"')
+_THINKING: Final = tuple(
+    (_json.typed_decoder(_chunk(narrowed(Delta, {key: str, **_SAYS_NOTHING}))), b'"%b"' % key.encode())
+    for key in ("reasoning_content", "reasoning")
+)
+_MOST_TURNS: Final = 8  # from thinking to something else
 _MOST_MISSES: Final = 64  # chunks in a row that are read twice in vain
 
 
 class Growth:
-    """Lets grow by a chunk what grew by the one before. `kind` tells what that is; "" while nothing is known."""
+    """Lets grow by a chunk what grew by the one before. `kind` tells what that is; "" while nothing is known. `thought`
+    are the characters of thinking that came in deltas."""
 
-    __slots__ = ("_assembly", "_index", "_last", "_misses", "_reader", "_slots", "kind")
+    __slots__ = (
+        "_assembly", "_index", "_last", "_misses", "_reader", "_sizes", "_slots", "_thinking_misses", "kind", "thought",
+    )  # fmt: skip
 
     def __init__(self, assembly: Assembly, slots: CallSlots, reader: BodyReader) -> None:
         self._assembly = assembly
         self._reader = reader
         self._slots = slots
         self._last = LastFrame()
+        self._sizes = FrameSizes(assembly.deviate)
         self._index = 0  # of the call that the last frame let grow
-        self._misses = 0
-        self.kind: Literal["", "text", "call"] = ""
+        self._misses = self._thinking_misses = 0
+        self.kind: Literal["", "text", "thinking", "call"] = ""
+        self.thought = 0
 
     def expect(self, kind: Literal["text", "call"]) -> None:
         """A chunk let this grow."""
         if self._misses < _MOST_MISSES:
             self.kind = kind
+
+    def expect_thinking(self, size: int, *, is_alone: bool) -> None:
+        """A chunk let thinking grow by so many characters, and said nothing else if `is_alone`."""
+        self.thought += size
+        if is_alone and self._thinking_misses < _MOST_TURNS:
+            self.kind = "thinking"
 
     def take_alone(self, event: bytes) -> str | None:
         """The same for the bytes of an event that came alone, as the one before. None when they are to be fed."""
@@ -92,6 +111,10 @@ class Growth:
     def _grow(self, text: str) -> bool:
         if self.kind == "text":
             self._assembly.text(text)
+            return True
+        if self.kind == "thinking":
+            self._assembly.thinking(text)
+            self.thought += len(text)
             return True
         return self._slots.grow(self._index, text)
 
@@ -105,9 +128,14 @@ class Growth:
             chunk = _decode_text(data)
             if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice and told.delta.content:
                 said: str = told.delta.content
+                if not self._sizes.least <= len(data) - len(said) <= self._sizes.most:
+                    self._sizes.look(data, said, b'"content"', "content")
                 self._assembly.text(said)
                 self._learn(data, b'"content"')
                 return said
+        elif self.kind == "thinking":
+            if self._think(data, choice):
+                return ""
         elif data.find(b'"name":"') >= 0:
             pass  # a call begins, most likely
         elif data.count(b'"arguments"') < 2 and (len(self._slots.by_index) < 2 or data.count(b'"index"') < 3):
@@ -118,10 +146,41 @@ class Growth:
                     self._index = call.index
                     self._learn(data, b'"arguments"')
                     return ""
+        self._misses += self.kind != "thinking"
         self.kind = ""
         self._last.forget()
-        self._misses += 1
         return None
+
+    def _think(self, data: bytes, choice: int | None) -> bool:
+        """Take a chunk that lets thinking grow, otherwise than the last one; False when it may say something else."""
+        for decode, key in _THINKING:
+            chunk = decode(data)
+            if type(chunk) is Malformed or (told := chunk.choices[0]).index != choice:
+                continue
+            if text := told.delta.reasoning_content or told.delta.reasoning:
+                if not self._sizes.least <= len(data) - len(text) <= self._sizes.most:
+                    self._sizes.look(data, text, key, "reasoning")
+                self._assembly.thinking(text)
+                self.thought += len(text)
+                self._learn(data, key)
+                return True
+        self._thinking_misses += 1
+        return False
+
+    def weigh(self, chunk: Chunk, data: bytes) -> Chunk:
+        """See whether a chunk tells a text twice, of which one is lost. Gives the chunk."""
+        choices, sizes = chunk.choices, self._sizes
+        said = choices[0].delta if choices is not None and len(choices) == 1 else None
+        if said is None or said.tool_calls:
+            return chunk
+        if text := said.content or said.reasoning_content or said.reasoning:
+            if not sizes.least <= len(data) - len(text) <= sizes.most:
+                key = _TEXTS[0 if said.content else 1 if said.reasoning_content else 2]
+                sizes.look(data, text, key, "content" if said.content else "reasoning")
+        else:
+            for key in _TEXTS:
+                sizes.see(data, None, key, "content")
+        return chunk
 
     def _learn(self, data: bytes, key: bytes) -> None:
         self._misses = 0
@@ -143,6 +202,10 @@ def read_texts(lines: list[bytes], choice: int | None) -> tuple[list[str], Raw] 
     texts = [each.delta.content for each in choices if each.index == choice and each.delta.content]
     if len(texts) < len(chunks):
         return None
+    if not alike:
+        beside = list(map(sub, map(len, lines), map(len, texts)))
+        if max(beside) - min(beside) > SLACK and b"\n".join(lines).count(b'"content"') > len(lines):
+            return None  # one of them may tell it twice
     return alike or texts, choices[0].content_filter_results or NOTHING
 
 

@@ -89,16 +89,8 @@ class Decoder:
     """Reads one response. Never raises; the same events however the bytes are cut."""
 
     __slots__ = (
-        "__weakref__",
-        "_assembly",
-        "_dialect",
-        "_growth",
-        "_items",
-        "_kept",
-        "_reader",
-        "_refused",
-        "_running",
-    )
+        "__weakref__", "_assembly", "_dialect", "_growth", "_items", "_kept", "_reader", "_refused", "_running",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -436,6 +428,7 @@ class Decoder:
                 key = ("reasoning", key[1])
             self._refused = self._refused or key[0] == "refusal"
             if step == "delta":
+                self._growth.sizes.see(place.frame, event.delta, b'"delta"', "delta")
                 if not event.delta and any(value[name] for name in value.keys() - PLACED_FIELDS):
                     note_missing(self._assembly, kind)
                 self._items.grow(item, key, event.delta)

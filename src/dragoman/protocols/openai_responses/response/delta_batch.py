@@ -13,6 +13,7 @@ from dragoman import _json
 from dragoman.codec.delta_batch import LastFrame, narrowed
 from dragoman.codec.framing.body import BodyReader
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.repeated_keys import FrameSizes
 from dragoman.protocols.openai_responses.response.item import Item
 from dragoman.protocols.openai_responses.response.items import Items
 from dragoman.protocols.openai_responses.wire import ARGUMENTS_DELTA, TEXT_DELTA, PlainDelta, decode_delta
@@ -27,13 +28,14 @@ _Arguments: Final = narrowed(PlainDelta, {"type": Literal[ARGUMENTS_DELTA], **_P
 class Growth:
     """Lets open items grow by plain deltas."""
 
-    __slots__ = ("_assembly", "_item", "_items", "_last", "_reader")
+    __slots__ = ("_assembly", "_item", "_items", "_last", "_reader", "sizes")
 
     def __init__(self, items: Items, assembly: Assembly, reader: BodyReader) -> None:
         self._assembly = assembly
         self._items = items
         self._reader = reader
         self._last = LastFrame()
+        self.sizes = FrameSizes(assembly.deviate)
         self._item: Item | None = None  # that the last frame let grow
 
     def take_alone(self, event: bytes) -> bool:
@@ -65,6 +67,8 @@ class Growth:
                     )
                 )
             if is_its:
+                if call is None and not self.sizes.least <= len(data) - len(text) <= self.sizes.most:
+                    self.sizes.look(data, text, b'"delta"', "delta")
                 self._item = item
                 if not self._grow(text) and call is not None:
                     self._assembly.add_arguments(call, text)
@@ -110,7 +114,7 @@ def read_burst(lines: list[bytes], *, is_alone: bool) -> Burst | None:
     one item that grows, so that an index that is told twice can name no other."""
     if b'"response.output_text.delta"' in lines[0]:
         said = _decode_texts(lines)
-        if said is None:
+        if said is None or b"\n".join(lines).count(b'"delta"') > len(lines):
             return None
         item, place, ids = said[0].output_index, said[0].content_index, set[tuple[str, str]]()
         texts = [each.delta for each in said if each.output_index == item and each.content_index == place]

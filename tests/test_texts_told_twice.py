@@ -1,0 +1,126 @@
+"""A text under a key that stands twice in its frame: readers differ in which of the two counts. The answer says so, or
+fails, or holds both; where both are the same, or the frame is one of many sizes, it says nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+import wires
+from dragoman.decoding import decode
+from test_keys_told_twice import doubled, members
+from two_calls import Path, value_at, wire_body
+from wires import Frame
+
+WORDS = ("The tests", " take", " four", " minutes", " each", ".")
+ITEM = {"id": "m", "type": "message", "role": "assistant", "content": []}
+
+
+def chat(key: str) -> list[Frame]:
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return [
+        *({**head, **wires.chat_chunk({key: word})} for word in WORDS),
+        {**head, **wires.chat_chunk({}, "stop")},
+    ]
+
+
+def chat_with_ids() -> list[Frame]:
+    return [{**frame, "id": f"c{at}"} for at, frame in enumerate(chat("content"))]
+
+
+def messages(kind: str) -> list[Frame]:
+    block = [wires.block_start({"type": kind, kind: ""})]
+    block += [wires.block_delta({"type": f"{kind}_delta", kind: word}) for word in WORDS]
+    return wires.messages_stream(*block, wires.block_stop(), reason="end_turn")
+
+
+def responses() -> list[Frame]:
+    place = {"item_id": "m", "output_index": 0, "content_index": 0}
+    deltas = [{"type": "response.output_text.delta", **place, "delta": word} for word in WORDS]
+    return wires.responses_stream(wires.item_added(ITEM), *deltas)
+
+
+def gemini(**more: Any) -> list[Frame]:
+    return [*(wires.gemini_chunk({"text": word, **more}) for word in WORDS), wires.GEMINI_END]
+
+
+def ollama(key: str) -> list[Frame]:
+    head = {"model": "m", "created_at": "2026-01-01T00:00:00Z"}
+    lines = [wires.ollama_line(**{"content": "", key: word}) for word in WORDS]
+    return [{**head, **line} for line in (*lines, wires.ollama_line(reason="stop"))]
+
+
+STREAMS = {
+    "openai-chat": chat("content"),
+    "openai-chat, thinking": chat("reasoning_content"),
+    "openai-chat, another key": chat("reasoning"),
+    "openai-chat, ids": chat_with_ids(),
+    "anthropic-messages": messages("text"),
+    "anthropic-messages, thinking": messages("thinking"),
+    "openai-responses": responses(),
+    "gemini-generate": gemini(),
+    "gemini-generate, thinking": gemini(thought=True),
+    "ollama-chat": ollama("content"),
+    "ollama-chat, thinking": ollama("thinking"),
+}
+
+
+def ways_of(path: Path, frame: Frame, word: str) -> list[object]:
+    """What stands under the key of a text, or of what is around it, besides: another text, and what says less."""
+    own = value_at(frame, path)
+    if isinstance(own, str):
+        return [f"not {word}"]
+    return [json.loads(json.dumps(own).replace(json.dumps(word), json.dumps(f"not {word}")))]
+
+
+@pytest.mark.parametrize("wire", STREAMS)
+def test_a_text_that_is_told_twice_is_not_lost_in_silence(wire: str):
+    frames = STREAMS[wire]
+    lines = [json.dumps(frame) for frame in frames]
+    protocol = wire.split(",")[0]
+    meant = decode(wire_body(wire, lines), protocol)  # type: ignore[arg-type]
+    assert (meant.text or meant.thinking) == "".join(WORDS)
+    base, tried = {deviation.code for deviation in meant.deviations}, 0
+    for number, frame in enumerate(frames):
+        word = next((word for word in WORDS if json.dumps(word) in lines[number]), "")
+        if not word or lines[number].count(json.dumps(word)) > 1:
+            continue
+        for path in members(frame, ()):
+            if json.dumps(word) not in json.dumps(value_at(frame, path)):
+                continue
+            for other, is_last in itertools.product(ways_of(path, frame, word), (True, False)):
+                told = list(lines)
+                told[number] = doubled(frame, path, other, is_last=is_last, joint=": ")
+                for body in (wire_body(wire, told), wire_body(wire, [json.dumps(json.loads(line)) for line in told])):
+                    reply = decode(body, protocol)  # type: ignore[arg-type]
+                    codes = {deviation.code for deviation in reply.deviations} - base
+                    is_whole = body != wire_body(wire, told)
+                    assert is_whole or reply.error is not None or codes, (told[number], reply.text)
+                    assert not is_whole or codes <= {"final-differs"}, (told[number], codes)
+                    tried += 1
+            told[number] = doubled(frame, path, value_at(frame, path), is_last=True, joint=": ")
+            same = decode(wire_body(wire, told), protocol)  # type: ignore[arg-type]
+            assert not {deviation.code for deviation in same.deviations} - base, told[number]
+    assert tried > 10
+
+
+@pytest.mark.parametrize("wire", STREAMS)
+def test_frames_of_all_sizes_tell_no_key_twice(wire: str):
+    odd = ['"content":"a","content":"b"', '\n\\"text":', "é" * 30, "哈" * 9, '"text"', "x" * 300, "\\u0041", " "]
+    frames = [
+        json.loads(json.dumps(frame).replace(json.dumps(word)[1:-1], json.dumps(word + odd[at])[1:-1]))
+        for frame in STREAMS[wire]
+        for at, word in enumerate(WORDS)
+        if json.dumps(word) in json.dumps(frame)
+    ]
+    first = [frame for frame in STREAMS[wire] if not any(json.dumps(word) in json.dumps(frame) for word in WORDS)]
+    body = wire_body(
+        wire,
+        [json.dumps(frame, ensure_ascii=at % 2 == 0) for at, frame in enumerate([*first[:-1], *frames, first[-1]])],
+    )
+    reply = decode(body, wire.split(",")[0])  # type: ignore[arg-type]
+    assert "repeated-key" not in {deviation.code for deviation in reply.deviations}

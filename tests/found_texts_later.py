@@ -552,5 +552,112 @@ LONE = (
     none("lm studio: in code", f"`[TOOL_REQUEST]{dumped(RUN)}[END_TOOL_REQUEST]`"),
 )
 
-LATER_MEANT = (*PYTHON, *VALUES, *AROUND, *CHANNELS, *SEVERAL)
+SLIPS = (
+    Found("qwen: a name without its bracket", "<tool_call>\n<function=get_time</function>\n</tool_call>", (TIME,)),
+    Found(
+        "qwen: thinking closed twice", f"<think>I list.</think>\n\n</think>\n\n{qwen(RUN)}", (RUN,), thought="I list."
+    ),
+    Found("qwen: an empty block, then words", "<tool_call>\n</tool_call>\nAll is clean.", left=None),
+    Found(
+        "gemma: thinking that is not closed",
+        '<|channel>thought\nI list.<|tool_call>call:run{command:<|"|>git status<|"|>}<tool_call|>',
+        (RUN,),
+        thought="I list.",
+    ),
+    Found("gemma: no braces", "<|tool_call>call:get_time<tool_call|>", (TIME,)),
+    Found(
+        "gemma: a comma too many", '<|tool_call>call:run{command:<|"|>git status<|"|>,timeout:9,}<tool_call|>', (RUN9,)
+    ),
+    Found(
+        "gemma: an empty list, an empty object",
+        '<|tool_call>call:search{query:<|"|>a<|"|>,sites:[]}<tool_call|>',
+        (("search", {"query": "a", "sites": []}),),
+    ),
+    Found(
+        "gemma: a list of texts",
+        '<|tool_call>call:search{query:<|"|>a<|"|>,sites:[<|"|>b<|"|>,<|"|>c, d<|"|>]}<tool_call|>',
+        (("search", {"query": "a", "sites": ["b", "c, d"]}),),
+    ),
+    Found(
+        "gemma: white space",
+        '<|tool_call>call:run{ command: <|"|>git status<|"|>,\n  timeout: 9 }<tool_call|>',
+        (RUN9,),
+    ),
+    Found(
+        "gemma: a line end and quotes in a text",
+        '<|tool_call>call:create_file{path:<|"|>a<|"|>,content:<|"|>a "b"\n\'c\' {d}\\n<|"|>}<tool_call|>',
+        (("create_file", {"path": "a", "content": "a \"b\"\n'c' {d}\\n"}),),
+    ),
+    Found(
+        "gemma: tokens around keys", '<|tool_call>call:run{<|"|>command<|"|>:<|"|>git status<|"|>}<tool_call|>', (RUN,)
+    ),
+    Found("gemma: words without tokens", "<|tool_call>call:run{command:git status}<tool_call|>", (RUN,)),
+    Found("gemma: JSON", f"<|tool_call>call:run{GIT}<tool_call|>", (RUN,)),
+    Found("gemma: cut in a text", '<|tool_call>call:run{command:<|"|>git st', failed=("run",)),
+    Found(
+        "gemma: the turn's token behind",
+        '<|tool_call>call:run{command:<|"|>git status<|"|>}<tool_call|><turn|>',
+        (RUN,),
+    ),
+    Found(
+        "gemma: the answer's token behind",
+        '<|tool_call>call:run{command:<|"|>git status<|"|>}<tool_call|><|tool_response>',
+        (RUN,),
+    ),
+    Found(
+        "functiongemma: two",
+        "<start_function_call>call:run{command:<escape>git status<escape>}<end_function_call>"
+        "<start_function_call>call:get_time{}<end_function_call>",
+        (RUN, TIME),
+    ),
+    Found(
+        "gemma: a call in its thinking, then an answer",
+        "<|channel>thought\nTry <|tool_call>call:get_time{}<tool_call|><channel|>Done.",
+        left="Done.",
+        thought="Try <|tool_call>call:get_time{}<tool_call|>",
+    ),
+    Found("deepseek: thinking that is not closed", f"<think>I list.\n{dsml(RUN)}", (RUN,), thought="I list."),
+    Found(
+        "mistral: thinking that is not closed", f"[THINK]I list.[TOOL_CALLS]run[ARGS]{GIT}", (RUN,), thought="I list."
+    ),
+    Found(
+        "harmony: analysis that is not closed",
+        f"<|channel|>analysis<|message|>I list.{harmony(RUN)}<|call|>",
+        (RUN,),
+        thought="I list.",
+    ),
+    Found(
+        "cohere: no thinking, words",
+        f'I look.<|START_ACTION|>[{{"tool_call_id":"0","tool_name":"run","parameters":{GIT}}}]'
+        "<|END_ACTION|><|END_OF_TURN_TOKEN|>",
+        (RUN,),
+        left=None,
+    ),
+    Found("llama 3: a Python tag and words", f"<|python_tag|>{dumped(RUN, 'parameters')}<|eom_id|>\n", (RUN,)),
+    Found("llama 3: a function's tag", f"<function=run>{GIT}</function><|eom_id|>", (RUN,)),
+    Found("llama 3: arguments under another key", f"<|python_tag|>{dumped(RUN)}", (RUN,)),
+    Found(
+        "hunyuan 4: a suffix",
+        "<tool_calls:x1><tool_call:x1>run<arg_key:x1>command</arg_key:x1>"
+        "<arg_value:x1>git status</arg_value:x1></tool_call:x1></tool_calls:x1>",
+        (RUN,),
+    ),
+    Found("phi 4: functools, two", f"functools[{dumped(RUN)},{dumped(TIME)}]", (RUN, TIME)),
+    Found(
+        "exaone: side by side",
+        f"<tool_call>{dumped(RUN)}</tool_call><tool_call>{dumped(TIME)}</tool_call>",
+        (RUN, TIME),
+    ),
+    Found("nemotron: one object, no list", f"<TOOLCALL>{dumped(RUN)}</TOOLCALL>", (RUN,)),
+    Found(
+        "olmo: a quoted line end",
+        '<function_calls>\ncreate_file(path="a", content="b\\nc")\n</function_calls>',
+        (("create_file", {"path": "a", "content": "b\nc"}),),
+    ),
+    Found(
+        "kimi: thinking closed behind it", f"I list.{section(kimi(RUN, 'functions.run:0'))}</think>", (RUN,), left=None
+    ),
+)
+
+LATER_MEANT = (*PYTHON, *VALUES, *AROUND, *CHANNELS, *SEVERAL, *SLIPS)
 LATER_ALIKE = (*CLIENTS, *PAGES, *LONE)

@@ -36,7 +36,8 @@ _KEY: Final = re.compile(r"[^\t\r\n:=,{}()\[\]<\"']+")
 _QUOTES: Final = ('<|"|>', "<escape>")
 _ENDS: Final = {"{": "}", "(": ")", "[": "]"}
 #: What closes a call, now and then twice, and what the model stops at.
-_BEHIND: Final = ("<tool_call|>", "<end_function_call>", "<turn|>", "<|tool_response>", "<start_function_response>")
+_CLOSERS: Final = ("<tool_call|>", "<end_function_call>")
+_BEHIND: Final = (*_CLOSERS, "<turn|>", "<|tool_response>", "<start_function_response>")
 _MARKS: Final = re.compile(rf"(?:\s*+(?:{'|'.join(map(re.escape, _BEHIND))}))++\s*+")
 _DEEPEST: Final = 64
 #: Characters at the end of a text in which what closes its call is looked for.
@@ -85,6 +86,11 @@ def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 def _call(cursor: Cursor, tools: Tools) -> Parser:
     """One call from its name on."""
     name = yield from begun(tools, (yield from cursor.word(_NAME)))
+    if mark := (yield from cursor.closing(*_CLOSERS)):  # no arguments, and no braces
+        yield Open(name)
+        yield Piece("{}")
+        yield Close(mark)
+        return
     yield from cursor.space()
     brace = yield from cursor.expect("{", "(")
     if (yield from cursor.sees(*DOTS)):

@@ -85,7 +85,8 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
 def _head(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bool]]:
     """The tool, and whether its tag tells no more."""
     written = yield from cursor.word(_NAME)
-    yield from cursor.expect(">")
+    if not (yield from cursor.sees("</function>")):  # the tag's own end may be missing before the call's
+        yield from cursor.expect(">")
     told, more = first_told(written, tools.offered)
     name = yield from begun(tools, told)
     return name, is_call_read(more, tools.schema(name))

@@ -262,3 +262,10 @@ def test_a_turns_token_in_a_value_ends_no_look(form: Form) -> None:
             for size in (len(written), 5):
                 reply = play_with(TOOLS, written, "stop", size)
                 assert reply.error is not None or delivered(reply) == [], written
+
+
+def test_the_rest_of_a_call_in_parentheses_is_no_word() -> None:
+    for rest in ('zone: "Rome")', 'zone: ["Rome"])', 'zone:"Rome", deep: {"a": 1})'):
+        text = f"<|tool_call>call:get_time()<tool_call|> {rest}<tool_call|>"
+        for size in (len(text), 1):
+            assert delivered(play_with(TOOLS, text, "stop", size)) == [], text

@@ -66,3 +66,19 @@ def test_a_list_that_does_not_fit_is_the_text_that_stands_there(form: Form):
     content = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
     for value in ("[1, 2]", '[{"a": 1}]', ["a", "b"]):
         assert read(form, content, value) == exact([("put", {"path": "a", "content": value})])
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=IDS)
+def test_nothing_between_the_tags_of_a_list_is_an_empty_one(form: Form):
+    """Nothing else can be meant; where a text is taken too, it is the empty text."""
+    for content, value in (
+        ({"type": "array", "items": TEXT}, []),
+        ({"type": "object"}, {}),
+        ({"type": ["string", "array"]}, ""),
+        (OPTIONAL["anyOf"], ""),
+    ):
+        if form.family in ("k2-horizon", "kimi-k3") or 'string="' in form.write([("put", {"path": "a"})]).text():
+            continue  # its tags tell the type
+        text = form.write([("put", {"path": "a", "content": ""})]).text()
+        told = play_with((tool(content),), text, "stop", len(text))
+        assert exact(delivered(told)) == exact([("put", {"path": "a", "content": value})]), text

@@ -39,7 +39,7 @@ def value_until(
         text, stop = yield from cursor.until(*stops)
         if stop:
             text += "\n" if stop[0] == "\n" else ""
-            yield Piece(_as_json(_trimmed(text) if trim else text, shape, tools.schema(name)))
+            yield Piece(leaf(_trimmed(text) if trim else text, shape, tools.schema(name)))
         return stop
     return (yield from live_string(cursor, stops, trim=trim))
 
@@ -49,7 +49,7 @@ def leaf(text: str, shape: Shape, schema: ToolSchema) -> str:
     types = shape.types
     if types is not None and shape.takes_live("string"):
         return _json.encode_text(text).decode()
-    if types is not None and not text.strip() and not types.isdisjoint(("array", "object")):
+    if types is not None and not text.strip() and "string" not in types and not types.isdisjoint(("array", "object")):
         return "[]" if "array" in types else "{}"
     return _as_json(text, shape, schema)
 

@@ -41,9 +41,11 @@ _HTML: Final = re.compile(
     re.IGNORECASE,
 )
 #: Inline code, and numbers of lists.
-_SHOWN: Final = re.compile(r"`[^`\n]++`|(?:\A|(?<=\s))(?:\d{1,3}|[a-z])\)(?=\s)")
-#: How a value ends.
-_VALUE_ENDS: Final = re.compile(r"[\w\"'\]}]\s{0,8}\Z")
+_SHOWN: Final = re.compile(r"`[^`\n]++`|(?:\A|(?<=\s))(?:\d{1,3}|[a-z])\)(?=\s|\Z)")
+#: Inline code that may go on.
+_CODE_BEGUN: Final = re.compile(r"(?<!`)`[^`\n]*+\Z")
+#: How a value ends that is no word.
+_VALUE_ENDS: Final = ('"', "'", "]", "}")
 #: What opens or closes something, behind a member apart from the call. No token at which models stop closes a call.
 _MARKS: Final = re.compile(
     rf"(?P<opens>[({{\[])|(?P<closes>[)}}\]])|{'|'.join(map(re.escape, STOP_TOKENS))}|</(\w*)|<[|｜]"
@@ -72,7 +74,9 @@ def goes_on(text: str, keys: Collection[str], *, is_whole: bool) -> bool | None:
             value = _VALUE.match(words, found.end())
             return value is not None and value["value"] is not None  # else words: `"zone": that is the key I left out`
         is_apart = "\n" in lead.group() or lead.group().isspace()
-        if found[1] or not is_apart or _is_closed(words[found.end() :], by_bracket=found.group()[-1] == "="):
+        rest = _SHOWN.sub(" ", words[found.end() :])
+        rest = rest if is_sure else _CODE_BEGUN.sub("", rest)
+        if found[1] or not is_apart or _is_closed(rest, by_bracket=found.group()[-1] == "="):
             return True
         return False if is_sure else None
     tag = _NAMED.match(words)
@@ -87,19 +91,20 @@ def goes_on(text: str, keys: Collection[str], *, is_whole: bool) -> bool | None:
 
 
 def _is_closed(text: str, *, by_bracket: bool) -> bool:
-    """Whether something closes in a text that did not open there. `by_bracket`: a `)` behind a value does, of Python's;
-    else it is one of words, or a face."""
-    depth, shown = 0, _SHOWN.sub(" ", text)
-    for mark in _MARKS.finditer(shown):
+    """Whether something closes in a text that did not open there. A `)` does behind a value,
+    `by_bracket` (behind `KEY=`) behind a word too; else it is one of words, or a face."""
+    depth = 0
+    for mark in _MARKS.finditer(text):
         if mark["opens"]:
             depth += 1
         elif mark["closes"]:
             depth -= 1
-            is_value = by_bracket and _VALUE_ENDS.search(shown[: mark.start()]) is not None
+            end = text[: mark.start()].rstrip()[-1:]
+            is_value = end in _VALUE_ENDS or (by_bracket and end.isalnum())
             if depth < 0 and (mark.group() != ")" or is_value):
                 return True
             depth = max(depth, 0)
-        elif mark.group() not in STOP_TOKENS and not _is_own(mark[3], shown[: mark.start()]):
+        elif mark.group() not in STOP_TOKENS and not _is_own(mark[3], text[: mark.start()]):
             return True
     return False
 

@@ -54,7 +54,7 @@ def test_each_text_is_read_as_it_is_meant(found: Found):
         assert differences(found, play_pieces(ALL_TOOLS, cut(found.text, seed), "stop")) == [], seed
 
 
-@pytest.mark.parametrize("found", (*MEANT, *LATER_MEANT), ids=lambda found: found.name)
+@pytest.mark.parametrize("found", [*MEANT, *LATER_MEANT], ids=lambda found: found.name)
 def test_each_that_is_shown_is_text(found: Found):
     rows = found.text.split("\n")
     for shown in (

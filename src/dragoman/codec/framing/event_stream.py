@@ -176,9 +176,8 @@ class EventLines:
         name = head[7 : -len(b"\ndata: {")].strip()
         if self._decoder is None or len(lines) <= _FEW or (decoder := self._decoder()) is None:
             return zip(lines, repeat(name))
-        if decoder.read_batch(lines):
-            return ()
-        return self._middle(lines, name, decoder)
+        taken = decoder.read_batch(lines)
+        return () if taken == len(lines) else self._middle(lines[taken:], name, decoder)
 
     def _middle(self, lines: list[bytes], name: bytes, decoder: ReadsBatches) -> Iterator[Frame]:
         """A response that came at once begins and ends otherwise than it goes on, and so may each part begin."""
@@ -186,15 +185,15 @@ class EventLines:
         self._goes_on = True
         yield from zip(lines[:begin], repeat(name))
         lines = lines[begin:]
-        rest = _without_batch(lines, decoder, _MANY)
-        places = map(bytes.rfind, lines, repeat(_STARTS)) if len(rest) == len(lines) > _MANY else ()
-        if starts := [number for number, place in enumerate(places) if place >= 0]:
-            yield from zip(_without_batch(lines[: starts[0]], decoder, _FEW), repeat(name))
-            for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-                yield lines[start], name
-                yield from zip(_without_batch(lines[start + 1 : end], decoder, _FEW), repeat(name))
+        places = map(bytes.rfind, lines, repeat(_STARTS)) if len(lines) > _MANY else ()
+        starts = [number for number, place in enumerate(places) if place >= 0]
+        if not starts:
+            yield from zip(_without_batch(lines, decoder, _MANY), repeat(name))
             return
-        yield from zip(rest, repeat(name))
+        yield from zip(_without_batch(lines[: starts[0]], decoder, _FEW), repeat(name))
+        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+            yield lines[start], name
+            yield from zip(_without_batch(lines[start + 1 : end], decoder, _FEW), repeat(name))
 
     def close(self, rest: bytes) -> Iterator[Frame]:
         """The body ended, perhaps in the middle of a line."""
@@ -287,8 +286,8 @@ class EventLines:
 def _without_batch(lines: list[bytes], decoder: ReadsBatches, few: int) -> list[bytes]:
     """The events that are left where the decoder has taken those before them at once. `few` are not worth a try."""
     for end in (len(lines), len(lines) - _ENDING):
-        if end > few and decoder.read_batch(lines[:end]):
-            return lines[end:]
+        if end > few and (taken := decoder.read_batch(lines[:end])):
+            return lines[taken:]
     return lines
 
 

@@ -52,18 +52,6 @@ def _go_on(call: OpenCall, text: str, answer: Answer) -> None:
         answer.contradict(call, where)
 
 
-def grow_while_open(call: OpenCall, texts: list[str], answer: Answer) -> bool:
-    """The same as `grow_by_many`; False, and nothing is done, where the arguments may be whole before the last of the
-    fragments."""
-    if _grow_at_once(call, texts, answer):
-        return True
-    is_begun = call.text.phase == "live"  # before, an odd bracket may close them
-    if any("}" in text or ("]" in text and not is_begun) for text in texts[:-1]):
-        return False
-    grow_by_many(call, texts, answer)
-    return True
-
-
 def _grow_at_once(call: OpenCall, texts: list[str], answer: Answer) -> bool:
     """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters; False,
     and nothing is done, where their object opens or closes before the last of them ends."""
@@ -81,17 +69,20 @@ def _grow_at_once(call: OpenCall, texts: list[str], answer: Answer) -> bool:
     return True
 
 
-def grow_by_many(call: OpenCall, texts: list[str], answer: Answer) -> None:
-    """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters."""
+def grow_by_many(call: OpenCall, texts: list[str], answer: Answer) -> int:
+    """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters. Gives
+    how many it took: none behind that with which they are whole, for those may be another call's."""
     if _grow_at_once(call, texts, answer):
-        return
+        return len(texts)
     if len(texts) < _FEW:
-        for text in texts:
+        for number, text in enumerate(texts):
+            if call.text.is_closed():
+                return number
             answer.add_arguments(call, text)
-    else:  # the object opens or closes somewhere in them
-        middle = len(texts) // 2 if call.live is not None else 1
-        grow_by_many(call, texts[:middle], answer)
-        grow_by_many(call, texts[middle:], answer)
+        return len(texts)
+    middle = len(texts) // 2 if call.live is not None else 1  # the object opens or closes somewhere in them
+    taken = grow_by_many(call, texts[:middle], answer)
+    return taken if taken < middle else taken + grow_by_many(call, texts[middle:], answer)
 
 
 def _whole_characters(call: OpenCall, text: str, answer: Answer) -> str:

@@ -55,14 +55,14 @@ class CallSlots:
         self._last = call
         return True
 
-    def grow_many(self, index: int, arguments: list[str]) -> bool:
-        """The same for deltas of one call that came together, none of them empty."""
+    def grow_many(self, index: int, arguments: list[str]) -> int:
+        """The same for deltas of one call that came together, none of them empty. Gives how many it took, from the
+        first on."""
         call = self.by_index.get(index)
         if call is None or call.state != "announced" or call.kind != "function":
-            return False
-        grow_by_many(call, arguments, self._assembly)
+            return 0
         self._last = call
-        return True
+        return grow_by_many(call, arguments, self._assembly)
 
     def fragment(
         self,

@@ -172,21 +172,20 @@ class Decoder:
         except TooLarge as problem:
             assembly.fail("too_large", str(problem))
 
-    def read_batch(self, lines: list[bytes]) -> bool:
+    def read_batch(self, lines: list[bytes]) -> int:
         """Deltas that all let one block grow."""
         burst = read_burst(lines)
         block = self._blocks.by_index.get(burst.block) if burst is not None else None
         if burst is None or block is None or block.takes != burst.takes:
-            return False
+            return 0
         if block.call is not None:
             if block.call.text.phase == "held" and not any('"' in text for text in burst.texts):
-                return False  # they may say nothing, and something beside them arguments
-            grow_by_many(block.call, burst.texts, self._assembly)
-        elif block.part is not None:
-            self._assembly.add_many(block.part, burst.texts)
-        else:
-            return False
-        return True
+                return 0  # they may say nothing, and something beside them arguments
+            return grow_by_many(block.call, burst.texts, self._assembly)
+        if block.part is None:
+            return 0
+        self._assembly.add_many(block.part, burst.texts)
+        return len(lines)
 
     # ------------------------------------------------------------ events
 

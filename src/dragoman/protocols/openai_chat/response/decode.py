@@ -142,20 +142,20 @@ class Decoder:
         except TooLarge as problem:
             self._assembly.fail("too_large", str(problem))
 
-    def read_batch(self, lines: list[bytes]) -> bool:
+    def read_batch(self, lines: list[bytes]) -> int:
         """Chunks that all let the text grow, or all one call."""
         if b'"arguments"' in lines[0]:
             grown = read_arguments(lines, self._choice)
-            return grown is not None and self._slots.grow_many(*grown)
+            return self._slots.grow_many(*grown) if grown is not None else 0
         told = None if self._calls.is_watching else read_texts(lines, self._choice)
         if told is None:
-            return False
+            return 0
         texts, filters = told
         if filters is not NOTHING:
             self._kept.filters = Raw(bytes(filters))
         self._assembly.texts(texts)
         self._first_text = self._first_text or texts[0]
-        return True
+        return len(texts)
 
     def _odd_frame(self, data: bytes, name: bytes) -> None:
         """What the typed reader refuses: the end marker, another shape, broken JSON."""

@@ -17,7 +17,7 @@ from dragoman.codec.containers import oddity_of
 from dragoman.codec.errors.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
-from dragoman.codec.parts.argument_growth import grow_while_open
+from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import (
     note_astray,
@@ -158,24 +158,29 @@ class Decoder:
         except TooLarge as bound:
             assembly.fail("too_large", str(bound))
 
-    def read_batch(self, lines: list[bytes]) -> bool:
-        """Plain deltas that all let one part grow. Behind the end of a call's arguments each may be another's."""
+    def read_batch(self, lines: list[bytes]) -> int:
+        """Plain deltas that all let one part grow. The first of a text opens it."""
         live = self._items.live
         burst = read_burst(lines, is_alone=len(live) < 2)
         item = live.get(burst.item) if burst is not None else None
         if burst is None or item is None:
-            return False
-        if burst.place < 0 and item.call is not None:
+            return 0
+        if item.call is not None:
             text, are_own = "".join(burst.texts), self._items.places.are_own
-            if item.call.kind != "function" or not all(are_own(item, *ids, text) for ids in burst.ids):
-                return False
-            return grow_while_open(item.call, burst.texts, self._assembly)
-        if burst.place >= 0 and item.text_index == burst.place and item.part is not None:
-            item.pieces.add("".join(burst.texts))
-            self._assembly.add_many(item.part, burst.texts)
-        else:
-            return False
-        return True
+            if burst.place >= 0 or item.call.kind != "function" or not all(are_own(item, *ids, text) for ids in burst.ids):
+                return 0
+            return grow_by_many(item.call, burst.texts, self._assembly)
+        if burst.place < 0:
+            return 0
+        texts = burst.texts
+        if item.part is None or item.text_index != burst.place:
+            self._take([(lines[0], b"")])
+            texts = texts[1:]
+        if item.part is None or item.text_index != burst.place:
+            return 1
+        item.pieces.add("".join(texts))
+        self._assembly.add_many(item.part, texts)
+        return len(lines)
 
     def _call_event(self, data: bytes) -> bool:
         """Take a usual event about a call; False, and nothing is done, where it may tell more."""

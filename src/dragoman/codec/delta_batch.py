@@ -24,7 +24,7 @@ _COUNTED: Final = re.compile(rb":(0|[1-9][0-9]{0,14}),")
 _MOST_IN_VAIN: Final = 16  # frames in a row that are learned and are not like the next
 
 _decode_string: Final = _json.typed_decoder(str)
-_decode_strings: Final = _json.lines_decoder(str)
+_decode_strings: Final = _json.typed_decoder(list[str])
 
 
 def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
@@ -46,8 +46,8 @@ def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
     # nothing is left of a line that is too short, so that what is written again is longer
     if b"%b%b%b" % (before, (behind + b"\n" + before).join(written), behind) != b"\n".join(lines):
         return None
-    strings = _decode_strings(written)
-    return strings if strings is not None and all(strings) else None
+    strings = _decode_strings(b"[%b]" % b",\n".join(written))  # a string that is not closed goes on over no line end
+    return strings if type(strings) is list and len(strings) == len(lines) and all(strings) else None
 
 
 @final

@@ -161,7 +161,7 @@ class ArgumentText(msgspec.Struct, eq=False):
         """All that came, placeholder aside."""
         if self._restated is not None:
             return self._restated.joined.raw()
-        return "".join(self._pieces) + self._surplus.text()
+        return "".join(self._pieces) + "".join(self._surplus.pieces)
 
     def _add_again(self, text: str) -> str:
         """A piece that begins with a brace: some servers say all arguments so far again with each one."""

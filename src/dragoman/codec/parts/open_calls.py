@@ -228,7 +228,8 @@ class OpenCalls:
             answer.deviate("mangled-name", f"call {call.index}", call.name)
             call.name = call.name[: len(call.name) // len(settled.objects)]
             more = settled.objects[1:]
-        self.announce(call, answer)
+        if call.state == "waiting":
+            self.announce(call, answer)
         for code, seen in settled.codes:
             answer.deviate(code, f"call {call.index}", seen)
         if settled.delta:

@@ -145,9 +145,13 @@ def item_kind(item: dict[str, Json], deviate: Deviate, where: str, *, offered: f
     return "reasoning" if "summary" in item or "encrypted_content" in item else "message"
 
 
-def native_fields(item: dict[str, Json]) -> dict[str, Raw]:
-    """The fields of an item that dragoman does not model."""
-    return {key: _json.raw(value) for key, value in item.items() if key not in MODELLED and value is not None}
+def native_fields(item: dict[str, Json], id: str | None = None) -> dict[str, Raw]:
+    """The fields of an item that dragoman does not model. `id`: one that is known and not looked at again."""
+    return {
+        key: _json.raw(value)
+        for key, value in item.items()
+        if key not in MODELLED and value is not None and not (key == "id" and value == id)
+    }
 
 
 def make_native(fields: dict[str, Raw]) -> Native | None:

@@ -30,6 +30,7 @@ from dragoman.protocols.openai_chat.wire import (
 )
 from dragoman.types import Native
 
+_FEW: Final = 8
 _MOST_FRAMES: Final = 64  # that are kept for a look at what stands beside their calls
 
 
@@ -93,6 +94,8 @@ class CallReader:
             return
         if not name and (other := noted(piece.unread_name)) and self._slots.misname(piece.index, piece.id or "", other):
             return
+        if self._frames:
+            self._let_go()
         call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
         if self.is_watching or call.text.phase == "held":
             self._watch(frame)
@@ -104,7 +107,7 @@ class CallReader:
             self._assembly.contradict(call, f"call {call.index}")
         if name and not piece.type:
             self._assembly.deviate("missing-type", f"call {call.index}")
-        self._tell_siblings(piece, f"call {call.index}")
+        self._tell_siblings(piece, call.index)
         call.signature = signature_of(piece) or call.signature
         call.native = native_of_call(piece, call.native)
 
@@ -114,16 +117,16 @@ class CallReader:
         is_another = bool(name) and other not in ("", name) and other in self._assembly.calls.offered_names
         return not is_another and _is_one(piece)
 
-    def _tell_siblings(self, piece: CallPiece, where: str) -> None:
+    def _tell_siblings(self, piece: CallPiece, whose: object) -> None:
         """What stands where this protocol has no place for it is read here, and by no client that knows no more."""
         function = piece.function
         if function is None:
             if piece.name:
-                self._assembly.deviate("sibling-key", where, "no function object")
+                self._assembly.deviate("sibling-key", f"call {whose}", "no function object")
         elif function.parameters is not NOTHING:
-            self._assembly.deviate("sibling-key", f"{where}.function", "parameters")
+            self._assembly.deviate("sibling-key", f"call {whose}.function", "parameters")
         elif piece.arguments or (piece.name and not function.name):
-            self._assembly.deviate("sibling-key", where, "beside the function object")
+            self._assembly.deviate("sibling-key", f"call {whose}", "beside the function object")
 
     def judge(self, said: Delta, frame: bytes, arguments: Raw = NOTHING) -> None:
         """Take the calls out of a frame that tells a key twice: whose they are, and what they say, has two readings.
@@ -156,6 +159,14 @@ class CallReader:
             self._frames.append(frame)
         if len(self._frames) > _MOST_FRAMES:
             self.look_around()
+
+    def _let_go(self) -> None:
+        """The calls of the frames that are kept have arguments, and so have all others: nothing can be theirs there.
+        Where many are open, none is asked."""
+        calls = self._assembly.calls
+        if len(calls.by_index) < _FEW and not calls.may_lack():
+            self.is_watching = False
+            self._frames.clear()
 
     def look_around(self, frame: bytes = b"") -> None:
         """See what stands beside calls, and in this frame, while one has no arguments: they may be its own. It is asked
@@ -195,7 +206,7 @@ class CallReader:
             return
         if not piece.type:
             self._assembly.deviate("missing-type", f"call {name}")
-        self._tell_siblings(piece, f"call {name}")
+        self._tell_siblings(piece, name)
         if not self._is_told_once(piece, name):
             return self._assembly.contradict(self._assembly.open_call(piece.id, name, wait=True), f"call {name}")
         native, signature = native_of_call(piece), signature_of(piece)

@@ -54,8 +54,11 @@ class ArgumentsDone(
     output_index: int
     arguments: str
     name: str | UnsetType = UNSET
+    call_id: str = ""
 
 
+#: Where a value of them stands: all are texts, so that none is asked for as it is written.
+ANYWHERE: Final = Place(b"")
 _UNUSUAL: Final = Malformed("it is no usual event about a call")
 CallEvent: TypeAlias = Added | Done | ArgumentsDone
 _decode: Final[Callable[[bytes], CallEvent | Malformed]] = _json.typed_decoder(CallEvent)  # type: ignore[arg-type]
@@ -69,20 +72,19 @@ def read_call_event(data: bytes) -> CallEvent | Malformed:
     is_usual = isinstance(event, ArgumentsDone) or (
         event.item.get("type") == "function_call" and "content" not in event.item
     )
-    return event if is_usual and _json.encode(event) == data else _UNUSUAL
+    return event if is_usual and _json.is_written_of(event, data) else _UNUSUAL
 
 
-def take_done(event: ArgumentsDone, data: bytes, *, items: Items, assembly: Assembly) -> None:
+def take_done(event: ArgumentsDone, *, items: Items, assembly: Assembly) -> None:
     """Take the whole arguments of a call."""
     told: dict[str, Json] = {"item_id": event.item_id, "arguments": event.arguments}
     if event.name is not UNSET:
         told["name"] = event.name
-    place = EventPlace(output_index=event.output_index, item_id=event.item_id)
-    take_arguments(place, told, "done", "function_call", Place(data), items=items, assembly=assembly)
+    take_arguments(event, told, "done", "function_call", ANYWHERE, items=items, assembly=assembly)
 
 
 def take_arguments(
-    event: EventPlace,
+    event: EventPlace | ArgumentsDone,
     value: dict[str, Json],
     step: str,
     kind: ItemKind,

@@ -31,6 +31,7 @@ from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.openai_responses.response.call_events import (
+    ANYWHERE,
     Added,
     ArgumentsDone,
     read_call_event,
@@ -167,7 +168,11 @@ class Decoder:
             return 0
         if item.call is not None:
             text, are_own = "".join(burst.texts), self._items.places.are_own
-            if burst.place >= 0 or item.call.kind != "function" or not all(are_own(item, *ids, text) for ids in burst.ids):
+            if (
+                burst.place >= 0
+                or item.call.kind != "function"
+                or not all(are_own(item, *ids, text) for ids in burst.ids)
+            ):
                 return 0
             return grow_by_many(item.call, burst.texts, self._assembly)
         if burst.place < 0:
@@ -190,11 +195,11 @@ class Decoder:
             return False
         self._running = ""
         if isinstance(event, ArgumentsDone):
-            take_done(event, data, items=self._items, assembly=assembly)
+            take_done(event, items=self._items, assembly=assembly)
         elif isinstance(event, Added):
-            self._items.open(event.output_index, event.item, Place(data).inner("item"))
+            self._items.open(event.output_index, event.item, ANYWHERE)
         else:
-            self._item_done(event.output_index, event.item, {}, Place(data).inner("item"))
+            self._item_done(event.output_index, event.item, {}, ANYWHERE)
         return True
 
     def _rare_frame(self, data: bytes, name: bytes) -> None:
@@ -406,7 +411,7 @@ class Decoder:
         told = item_kind(fields, ignore, "", offered=self._assembly.calls.offered_names)
         if item is None or (item.kind != told and (item.done or "opaque" in (item.kind, told))):
             item = self._items.open(index, fields, place)
-        self._refused = self._refused or holds_refusal([fields])
+        self._refused = self._refused or (told == "message" and holds_refusal([fields]))
         if value and item.call is not None and fields.get("arguments") in (None, "", "{}"):
             note_beside(item.call, value, "response.output_item.done", self._assembly)
         self._items.finish(item, fields, place)

@@ -47,9 +47,12 @@ class Growth:
 
     def take(self, data: bytes, name: bytes) -> bool:
         """Take an event that is a plain delta of an open item and says nothing else; False when it may be another."""
+        if name and not name.endswith(b"delta"):
+            self._last.forget()
+            return False
         if (text := self._last.read(data)) and self._grow(text):
             return True
-        event, live = decode_delta(data) if not name or name.endswith(b"delta") else None, self._items.live
+        event, live = decode_delta(data), self._items.live
         if type(event) is PlainDelta and (text := event.delta) and (item := live.get(event.output_index)):
             if (call := item.call) is None:
                 is_its = event.type == TEXT_DELTA and item.text_index == event.content_index and item.part is not None

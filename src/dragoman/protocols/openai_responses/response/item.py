@@ -114,6 +114,9 @@ class Late:
         return True
 
 
+_NO_PIECES: Final = GatheredText()  # of an item of which no part is open: none takes any
+
+
 class Item:
     """One output item.
 
@@ -152,7 +155,7 @@ class Item:
         self.key = NOWHERE
         self.text_index = -1
         self.said: dict[Key, GatheredText] = {}
-        self.pieces = GatheredText()
+        self.pieces = _NO_PIECES
         self.extras: dict[str, Raw] = {}
         self.told: ToldApart | None = None
         self.late: dict[Key, Late] = {}

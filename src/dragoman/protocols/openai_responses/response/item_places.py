@@ -150,11 +150,11 @@ class Places:
 
     def find_whole(self, index: int, fields: dict[str, Json]) -> Item | None:
         """The item that a whole one ends: a call's id counts most, then the item's id, then its index."""
-        id, call_id = _text(fields, "id"), _text(fields, "call_id")
+        call_id = _text(fields, "call_id")
         item = self._by_call.get(call_id) if call_id else None
         if item is not None:
             return item
-        item = self.find(index, id)
+        item = self.find(index, _text(fields, "id"))
         if item is None or not call_id or not item.call_id:
             return item
         # another call id at the same place: it rotates as the item's id does, or this is another call

@@ -308,17 +308,28 @@ class Items:
     def final_arguments(self, item: Item, text: str) -> None:
         """The whole arguments of a call, after their deltas or in their place."""
         item.is_final = True
-        if text and item.call is not None:
-            item.is_doubtful = False
-            if text.startswith(said := item.call.text.raw()):
-                item.late[ARGUMENTS] = Late(text, len(said))
-            tell_whole(item.call, text, f"output[{item.index}].arguments", self._assembly)
+        call = item.call
+        if not text or call is None:
+            return
+        item.is_doubtful = False
+        said = call.text.raw()
+        if text == said and call.text.phase != "odd":  # as most often; odd ones may have two readings
+            item.late.pop(ARGUMENTS, None)
+            return
+        if text.startswith(said):
+            item.late[ARGUMENTS] = Late(text, len(said))
+        tell_whole(call, text, f"output[{item.index}].arguments", self._assembly)
 
     def again(self, item: Item, fields: dict[str, Json], place: Place) -> None:
-        if item.call is not None:  # an item that ended is told once more: a call must be the same
-            self._whole_call(item, item.call, fields, place)
+        """An item that ended is told once more: a call must be the same."""
+        call = item.call
+        if call is not None:
+            get, wanted = fields.get, ("function_call", item.call_id, call.name, call.arguments)
+            is_told = (get("type"), get("call_id"), get("name"), get("arguments")) == wanted
+            if not is_told or call.kind != "function" or call.arguments in ("", "{}") or "namespace" in fields:
+                self._whole_call(item, call, fields, place)
             if fields.get("status") in _UNUSABLE:
-                self._assembly.contradict(item.call, f"output[{item.index}].status")
+                self._assembly.contradict(call, f"output[{item.index}].status")
 
     def _whole_call(self, item: Item, call: OpenCall, fields: dict[str, Json], place: Place) -> None:
         """What a whole item tells of its call: clients may read no other event of it."""
@@ -372,7 +383,9 @@ class Items:
 
     def complete(self, item: Item, fields: dict[str, Json], place: Place) -> None:
         """Add what a whole item says and its deltas did not."""
-        late = {name: raw for name, raw in native_fields(fields).items() if item.native.get(name) != raw}
+        late = native_fields(fields, item.id or None)
+        if late:
+            late = {name: raw for name, raw in late.items() if item.native.get(name) != raw}
         if item.kind == "message":
             self._content(item, fields, place)
             if not item.said or self._assembly.calls.may_lack():
@@ -382,7 +395,8 @@ class Items:
             self.end_echo(item)
         elif item.call is not None:
             self._whole_call(item, item.call, fields, place)
-            self.final_arguments(item, item.prefill)
+            if item.prefill:
+                self.final_arguments(item, item.prefill)
             if late:
                 item.call.native = make_native(item.native | late)
         elif not item.done:

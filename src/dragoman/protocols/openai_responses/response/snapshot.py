@@ -36,7 +36,7 @@ def reconcile(items: Items, output: list[Json], place: Place, *, assembly: Assem
         found.append(item)
     left_out = [item.call for item in came if item.call is not None and not item.repeated]
     for (index, fields), item in zip(entries, found, strict=True):
-        where = place.inner(index)
+        where = Place(place.frame, place, index)
         if item is None:
             if streamed.is_any:
                 assembly.deviate("part-not-opened", f"response.output[{index}]")

@@ -11,6 +11,7 @@ from dragoman.protocol import Decoder, Encoder, Stage
 
 #: Events of one kind in a row that are worth a way of their own.
 _LONG: Final = 8
+_LASTS: Final = 32
 #: What the JSON reader takes may be too deep for what is done with it then, wherever that is.
 _TOO_DEEP: Final = Failure("wire", "expected JSON of some hundred levels at most, got more")
 
@@ -18,13 +19,14 @@ _TOO_DEEP: Final = Failure("wire", "expected JSON of some hundred levels at most
 class Reader:
     """A decoder and the stages behind it: response bytes become the events that users see."""
 
-    __slots__ = ("_decoder", "_kind", "_route", "_stages")
+    __slots__ = ("_decoder", "_kind", "_lasts", "_route", "_stages")
 
     def __init__(self, decoder: Decoder, stages: Sequence[Stage] = ()) -> None:
         self._decoder = decoder
         self._stages = tuple(stages)
         self._kind: type[Event] | None = None  # of the event that came last, alone, and changed nothing
         self._route: list[Stage] = []  # the stages that must see this kind
+        self._lasts = 0  # so many more events of it: then some of these may have seen enough
 
     @property
     def ended(self) -> bool:
@@ -52,9 +54,10 @@ class Reader:
     def _through(self, events: list[Event]) -> list[Event]:
         """Run all stages in order. Long runs of one kind run separately: most stages have nothing to do with them."""
         if len(events) == 1:  # as most come while a part grows: few stages have to do with it
-            if type(events[0]) is not self._kind:
-                self._kind = type(events[0])
+            if type(events[0]) is not self._kind or not self._lasts:
+                self._kind, self._lasts = type(events[0]), _LASTS
                 self._route = [stage for stage in self._stages if self._kind in stage.handles]
+            self._lasts -= 1
             for stage in self._route:
                 if (passed := stage.feed(events)) is events:
                     continue

@@ -88,7 +88,7 @@ class Rescue:
             index = index_of(events[0])
             part = self._parts.get(index)
             if part is not None and part.index == index:
-                is_read = part.space or part.held or self._ended.again or self._ended.behind
+                is_read = part.space or part.held.items or self._ended.again or self._ended.behind
                 if not is_read and part.scanner.passes(text):
                     return events
         passed = self._passing(events) if self.handles is _UNREAD else 0

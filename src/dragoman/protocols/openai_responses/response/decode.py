@@ -17,7 +17,6 @@ from dragoman.codec.containers import oddity_of
 from dragoman.codec.errors.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
-from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import (
     note_astray,
@@ -38,7 +37,7 @@ from dragoman.protocols.openai_responses.response.call_events import (
     take_arguments,
     take_done,
 )
-from dragoman.protocols.openai_responses.response.delta_batch import Growth, read_burst
+from dragoman.protocols.openai_responses.response.delta_batch import Growth
 from dragoman.protocols.openai_responses.response.hosted_items import tell_input, tell_live
 from dragoman.protocols.openai_responses.response.item import Item
 from dragoman.protocols.openai_responses.response.items import Items
@@ -161,31 +160,7 @@ class Decoder:
 
     def read_batch(self, lines: list[bytes]) -> int:
         """Plain deltas that all let one part grow. The first of a text opens it."""
-        live = self._items.live
-        burst = read_burst(lines, is_alone=len(live) < 2)
-        item = live.get(burst.item) if burst is not None else None
-        if burst is None or item is None:
-            return 0
-        if item.call is not None:
-            text, are_own = "".join(burst.texts), self._items.places.are_own
-            if (
-                burst.place >= 0
-                or item.call.kind != "function"
-                or not all(are_own(item, *ids, text) for ids in burst.ids)
-            ):
-                return 0
-            return grow_by_many(item.call, burst.texts, self._assembly)
-        if burst.place < 0:
-            return 0
-        texts = burst.texts
-        if item.part is None or item.text_index != burst.place:
-            self._take([(lines[0], b"")])
-            texts = texts[1:]
-        if item.part is None or item.text_index != burst.place:
-            return 1
-        item.pieces.add("".join(texts))
-        self._assembly.add_many(item.part, texts)
-        return len(lines)
+        return self._growth.take_many(lines, self._take)
 
     def _call_event(self, data: bytes) -> bool:
         """Take a usual event about a call; False, and nothing is done, where it may tell more."""

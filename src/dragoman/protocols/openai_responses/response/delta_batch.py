@@ -11,7 +11,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from dragoman import _json
 from dragoman.codec.delta_batch import LastFrame, narrowed
-from dragoman.codec.framing.body import BodyReader
+from dragoman.codec.framing.body import BodyReader, Frame
+from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.repeated_keys import FrameSizes
 from dragoman.protocols.openai_responses.response.item import Item
@@ -79,6 +80,28 @@ class Growth:
                 return True
         self._last.forget()
         return False
+
+    def take_many(self, lines: list[bytes], take: Callable[[list[Frame]], None]) -> int:
+        """Take events that came together and all let one item grow; gives how many, from the first on. `take`: takes
+        the one with which a text opens."""
+        live = self._items.live
+        burst = read_burst(lines, is_alone=len(live) < 2)
+        item = live.get(burst.item) if burst is not None else None
+        if burst is None or item is None or (item.call is None) is (burst.place < 0):
+            return 0
+        texts = burst.texts
+        if (call := item.call) is not None:
+            text, are_own = "".join(texts), self._items.places.are_own
+            is_its = call.kind == "function" and all(are_own(item, *ids, text) for ids in burst.ids)
+            return grow_by_many(call, texts, self._assembly) if is_its else 0
+        if item.text_index != burst.place:
+            take([(lines[0], b"")])
+            texts = texts[1:]
+        if item.part is None or item.text_index != burst.place:
+            return 1
+        item.pieces.add("".join(texts))
+        self._assembly.add_many(item.part, texts)
+        return len(lines)
 
     def _grow(self, text: str) -> bool:
         """The same item grows by plain text, or by arguments that need no look."""

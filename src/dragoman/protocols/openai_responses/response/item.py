@@ -202,6 +202,19 @@ class Item:
         deviate("final-differs", f"output[{self.index}]", "in other parts")
         return keys[-1], text[len(said) :]
 
+    def is_same(self, id: str, fields: dict[str, Json]) -> bool:
+        """Whether a second start says the same item: its call, or where no call tells, its id."""
+        call_id = fields.get("call_id")
+        return self.call_id == call_id if self.call_id and call_id else self.id == id
+
+    def is_told_by(self, fields: dict[str, Json]) -> bool:
+        """Whether a whole item says its call as that was delivered, word for word."""
+        call, get = self.call, fields.get
+        if call is None or call.kind != "function" or call.arguments in ("", "{}") or "namespace" in fields:
+            return False
+        wanted = ("function_call", self.call_id, call.name, call.arguments)
+        return (get("type"), get("call_id"), get("name"), get("arguments")) == wanted
+
     def text(self) -> str:
         """All that its parts said."""
         return "".join([said.text() for said in self.said.values()])

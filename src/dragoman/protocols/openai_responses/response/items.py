@@ -108,7 +108,7 @@ class Items:
         id = fields["id"] if isinstance(fields.get("id"), str) else ""
         known = self.places.at(index) if index >= 0 else self.places.by_id(id)
         if known is not None:
-            if not known.done and known.kind == kind and _is_same(known, id, fields):
+            if not known.done and known.kind == kind and known.is_same(id, fields):
                 self._assembly.deviate("duplicate-start", where)
                 if known.call is not None:
                     self._say_again(known, known.call, fields, place, where)
@@ -307,8 +307,7 @@ class Items:
 
     def final_arguments(self, item: Item, text: str) -> None:
         """The whole arguments of a call, after their deltas or in their place."""
-        item.is_final = True
-        call = item.call
+        item.is_final, call = True, item.call
         if not text or call is None:
             return
         item.is_doubtful = False
@@ -321,12 +320,8 @@ class Items:
         tell_whole(call, text, f"output[{item.index}].arguments", self._assembly)
 
     def again(self, item: Item, fields: dict[str, Json], place: Place) -> None:
-        """An item that ended is told once more: a call must be the same."""
-        call = item.call
-        if call is not None:
-            get, wanted = fields.get, ("function_call", item.call_id, call.name, call.arguments)
-            is_told = (get("type"), get("call_id"), get("name"), get("arguments")) == wanted
-            if not is_told or call.kind != "function" or call.arguments in ("", "{}") or "namespace" in fields:
+        if (call := item.call) is not None:  # an item that ended is told once more: a call must be the same
+            if not item.is_told_by(fields):
                 self._whole_call(item, call, fields, place)
             if fields.get("status") in _UNUSABLE:
                 self._assembly.contradict(call, f"output[{item.index}].status")
@@ -383,9 +378,8 @@ class Items:
 
     def complete(self, item: Item, fields: dict[str, Json], place: Place) -> None:
         """Add what a whole item says and its deltas did not."""
-        late = native_fields(fields, item.id or None)
-        if late:
-            late = {name: raw for name, raw in late.items() if item.native.get(name) != raw}
+        said = native_fields(fields, item.id or None)
+        late = {name: raw for name, raw in said.items() if item.native.get(name) != raw} if said else said
         if item.kind == "message":
             self._content(item, fields, place)
             if not item.said or self._assembly.calls.may_lack():
@@ -456,9 +450,3 @@ class Items:
     def _drop_doubtful(self, call: OpenCall) -> None:
         message = f"tool call {call.name or '(no name)'}: arguments came that do not say which call they belong to"
         self._assembly.drop_call(call, "lost", message)
-
-
-def _is_same(item: Item, id: str, fields: dict[str, Json]) -> bool:
-    """Whether a second start says the same item: its call, or where no call tells, its id."""
-    call_id = fields.get("call_id")
-    return item.call_id == call_id if item.call_id and call_id else item.id == id

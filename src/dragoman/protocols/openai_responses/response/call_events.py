@@ -72,7 +72,7 @@ def read_call_event(data: bytes) -> CallEvent | Malformed:
     is_usual = isinstance(event, ArgumentsDone) or (
         event.item.get("type") == "function_call" and "content" not in event.item
     )
-    return event if is_usual and _json.is_written_of(event, data) else _UNUSUAL
+    return event if is_usual and _json.holds_all(event, data) else _UNUSUAL
 
 
 def take_done(event: ArgumentsDone, *, items: Items, assembly: Assembly) -> None:

@@ -308,16 +308,14 @@ class Items:
     def final_arguments(self, item: Item, text: str) -> None:
         """The whole arguments of a call, after their deltas or in their place."""
         item.is_final, call = True, item.call
-        if not text or call is None:
-            return
-        item.is_doubtful = False
-        said = call.text.raw()
-        if text == said and call.text.phase != "odd":  # as most often; odd ones may have two readings
-            item.late.pop(ARGUMENTS, None)
-            return
-        if text.startswith(said):
-            item.late[ARGUMENTS] = Late(text, len(said))
-        tell_whole(call, text, f"output[{item.index}].arguments", self._assembly)
+        if text and call is not None:
+            item.is_doubtful, said = False, call.text.raw()
+            if text == said and call.text.phase != "odd":  # as most often; odd ones may have two readings
+                item.late.pop(ARGUMENTS, None)
+                return
+            if text.startswith(said):
+                item.late[ARGUMENTS] = Late(text, len(said))
+            tell_whole(call, text, f"output[{item.index}].arguments", self._assembly)
 
     def again(self, item: Item, fields: dict[str, Json], place: Place) -> None:
         if (call := item.call) is not None:  # an item that ended is told once more: a call must be the same
@@ -378,8 +376,8 @@ class Items:
 
     def complete(self, item: Item, fields: dict[str, Json], place: Place) -> None:
         """Add what a whole item says and its deltas did not."""
-        said = native_fields(fields, item.id or None)
-        late = {name: raw for name, raw in said.items() if item.native.get(name) != raw} if said else said
+        told = native_fields(fields, item.id or None).items()
+        late = {name: raw for name, raw in told if item.native.get(name) != raw}
         if item.kind == "message":
             self._content(item, fields, place)
             if not item.said or self._assembly.calls.may_lack():
@@ -389,8 +387,7 @@ class Items:
             self.end_echo(item)
         elif item.call is not None:
             self._whole_call(item, item.call, fields, place)
-            if item.prefill:
-                self.final_arguments(item, item.prefill)
+            self.final_arguments(item, item.prefill)
             if late:
                 item.call.native = make_native(item.native | late)
         elif not item.done:

@@ -108,3 +108,27 @@ def test_what_passes_by_stages_that_do_not_act_is_what_they_would_give(parts: tu
     for stage in stages():
         expected = stage.feed(expected)
     assert Reader(Given([whole]), stages()).feed(b"") == expected
+
+
+class Listener:
+    """A stage that has heard enough after some text."""
+
+    acts_on = frozenset({TextDelta})
+
+    def __init__(self) -> None:
+        self.handles: frozenset[type] = frozenset({TextDelta})
+        self.asked = 0
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        self.asked += 1
+        if self.asked == 3:
+            self.handles = frozenset()
+        return events
+
+
+def test_a_stage_that_has_seen_enough_is_soon_asked_no_more() -> None:
+    listener = Listener()
+    texts: list[list[Event]] = [[TextDelta(0, str(number))] for number in range(200)]
+    reader = Reader(Given(texts), [listener])  # type: ignore[arg-type]
+    assert [reader.feed(b"") for _ in texts] == texts
+    assert 3 <= listener.asked <= 40

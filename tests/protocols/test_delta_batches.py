@@ -308,3 +308,25 @@ def test_what_stands_beside_pieces_that_say_nothing_is_not_lost(pieces: list[str
     is_said = '"' in "".join(pieces)
     assert [call.arguments for call in reply.tool_calls] == (["".join(pieces)] if is_said else [])
     assert len(reply.failed_calls) == (not is_said)
+
+
+def taken_at_once(case: str, texts: list[str]) -> int:
+    """How many deltas with these texts are taken at once, behind what opens their part."""
+    protocol, opening, write = CASES[case]
+    decoder = PROTOCOLS[protocol].decoder(new_id=lambda: "1", offered_names=frozenset({"note"}))
+    for name, value in opening:
+        decoder.feed(frame(name, value))
+    taken: int = decoder.read_batch([json.dumps(write(text, 0)[1]).encode() for text in texts])  # type: ignore[attr-defined]
+    return taken
+
+
+def test_a_text_opens_within_what_is_taken_at_once() -> None:
+    assert taken_at_once("responses text", [f"{number} " for number in range(100)]) == 100
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.endswith("arguments")])
+def test_what_stands_behind_the_end_of_arguments_is_not_taken_with_them(case: str) -> None:
+    """It may be another call's."""
+    for count in (0, 1, 5, 50):
+        pieces = ['{"list":["a"', *[',"b"'] * 20, "]}", *[" "] * count]
+        assert taken_at_once(case, pieces) == 22

@@ -19,7 +19,8 @@ from dragoman import _json
 _VALUE: Final = re.compile(rb'\s*:\s*"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
 _BACKSLASH: Final = 0x5C
 _COMMA: Final = b","[0]
-_COUNT: Final = re.compile(rb"0|[1-9][0-9]{0,14}")
+_ZERO: Final = b"0"[0]
+_MOST_DIGITS: Final = 15  # of a count
 _COUNTED: Final = re.compile(rb":(0|[1-9][0-9]{0,14}),")
 _MOST_IN_VAIN: Final = 16  # frames in a row that are learned and are not like the next
 
@@ -91,7 +92,9 @@ class LastFrame:
             start = self._start
             if self._middle:
                 end = frame.find(_COMMA, start)
-                if _COUNT.fullmatch(frame, start, end) is None or not frame.startswith(self._middle, end):
+                count = frame[start:end]
+                is_count = count.isdigit() and (count[0] != _ZERO or len(count) == 1) and len(count) <= _MOST_DIGITS
+                if not is_count or not frame.startswith(self._middle, end):
                     return ""
                 start = end + len(self._middle)
             text = _decode_string(frame[start : self._stop])
@@ -107,7 +110,8 @@ def _around(frame: bytes, key: bytes) -> tuple[bytes, bytes] | None:
     found = _VALUE.match(frame, place + len(key))
     if place < 0 or found is None or frame.find(key, place + 1) >= 0:
         return None
-    head, tail = frame[: found.start(1)], frame[found.end(1) :]
+    start, end = found.span(1)
+    head, tail = frame[:start], frame[end:]
     may_repeat = _BACKSLASH in head or _BACKSLASH in tail  # the key may be there again, written otherwise
     return None if may_repeat else (head, tail)
 

@@ -94,8 +94,7 @@ class CallReader:
             return
         if not name and (other := noted(piece.unread_name)) and self._slots.misname(piece.index, piece.id or "", other):
             return
-        if self._frames:
-            self._let_go()
+        self._let_go()
         call = self._slots.fragment(piece.index, piece.id or "", name, arguments, kind=kind)
         if self.is_watching or call.text.phase == "held":
             self._watch(frame)
@@ -164,7 +163,7 @@ class CallReader:
         """The calls of the frames that are kept have arguments, and so have all others: nothing can be theirs there.
         Where many are open, none is asked."""
         calls = self._assembly.calls
-        if len(calls.by_index) < _FEW and not calls.may_lack():
+        if self._frames and len(calls.by_index) < _FEW and not calls.may_lack():
             self.is_watching = False
             self._frames.clear()
 

@@ -519,7 +519,7 @@ class DaysWorld:
             step = min(left, 10.0 if left <= 200.0 or left > seconds - 120.0 else 40_000.0)
             self.now, self.wall, left = self.now + step, self.wall + step, left - step
             self.forget_old()
-            silent = [each for each in self.workers if not each.is_dead and each.heard <= self.now - SILENT_SECONDS]
+            silent = [each for each in self.workers if not each.is_finished and each.heard <= self.now - SILENT_SECONDS]
             self.unheard.update([each for each in silent if each.lost or self.are_away])
             for machine in self.machines:
                 if step > 100.0 or self.chance.random() < 0.5:

@@ -1,4 +1,4 @@
-"""Asking models: `AsyncClient`, `Client`, and the exchange beneath them."""
+"""Ask models: `AsyncClient`, `Client`, and the exchange beneath them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PLACES: Final = {
 
 
 def __getattr__(name: str) -> object:
-    """What programs use is loaded at its first use: the gateway has need of the exchange alone."""
+    """Import the public clients at their first use: the gateway needs the exchange alone."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_PLACES[name]), name)

@@ -92,16 +92,16 @@ class AsyncClient:
 
     @property
     def target_states(self) -> TargetStates:
-        """What is known of the targets."""
+        """The states of the targets."""
         return self.requester.target_states
 
     @property
     def connections(self) -> int:
-        """Open connections to providers, kept ones too; those over a proxy are not counted."""
+        """The number of open connections to providers, idle ones included; those over a proxy are not counted."""
         return self.requester.connections
 
     async def __aenter__(self) -> AsyncClient:
-        """The client itself."""
+        """Return the client itself."""
         return self
 
     async def __aexit__(self, *problem: object) -> None:
@@ -113,7 +113,7 @@ class AsyncClient:
         await self.requester.close()
 
     def ask(self, target: str, request: Request, *, is_whole: bool = False) -> ResponseStream:
-        """One turn of a `Request` that is ready. `is_whole`: nobody looks before its end.
+        """Return one turn of a finished `Request`. `is_whole`: the caller reads nothing before its end.
 
         Raises:
             UsageError, ConfigError: as `stream`.
@@ -130,7 +130,7 @@ class AsyncClient:
         cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
         params: ParamsLike | None = None,
     ) -> AsyncStream:
-        """One turn, as events while they come.
+        """Start one turn and yield its events as they come.
 
         Nothing is sent before the stream is entered with `async with`, or read.
 
@@ -140,12 +140,12 @@ class AsyncClient:
             system: instructions for the model, before the conversation.
             tools: functions, pydantic models, `Tool`s, or dicts of any of the five protocols.
             tool_choice: "auto", "none", "required", or the name of a tool.
-            output_type: what the answer is to be: a dataclass, TypedDict, Struct, pydantic model, a list or union.
+            output_type: the type of the answer: a dataclass, TypedDict, Struct, pydantic model, a list or union.
                 `stream.reply.output` holds it at the end.
             output_retries: not used by a stream, which is one turn.
-            max_tokens, temperature, top_p, stop, seed: how to answer; None is the provider's default.
+            max_tokens, temperature, top_p, stop, seed: parameters; None is the provider's default.
             reasoning: "low", "medium", "high" and others, a number of tokens, or True or False.
-            cache: how long the provider is to remember the prompt: "none", "short" or "long".
+            cache: how long the provider caches the prompt: "none", "short" or "long".
             timeout: seconds for the whole answer, its retries and other targets included.
             session_id: names the conversation, for the provider's cache.
             params: further settings, `Params` or a dict with its fields. A keyword of its own wins.
@@ -203,11 +203,11 @@ class AsyncClient:
         cache: Cache | None = None, timeout: float | None = None, session_id: str | None = None,
         params: ParamsLike | None = None,
     ) -> Reply[Any]:
-        """One turn, whole.
+        """Run one turn and return its whole answer.
 
-        Without `output_type` the answer is `str(reply)`; `reply.tool_calls` holds the calls, which nobody has run.
-        With it `reply.output` is the answer as that type: it is asked for by structured output where the server has it,
-        in words elsewhere, and checked.
+        Without `output_type` the answer is `str(reply)`; `reply.tool_calls` holds the calls, which were not run. With
+        it `reply.output` is the answer as that type: it is requested by structured output if the server has it,
+        otherwise in words, and checked.
 
         Args:
             target: `provider/model`, the name of a route, or a list of them in the order in which they are tried.
@@ -215,7 +215,7 @@ class AsyncClient:
             system: instructions for the model, before the conversation.
             tools: functions, pydantic models, `Tool`s, or dicts of any of the five protocols.
             tool_choice: "auto", "none", "required", or the name of a tool.
-            output_type: what the answer is to be: a dataclass, TypedDict, Struct, pydantic model, a list or union.
+            output_type: the type of the answer: a dataclass, TypedDict, Struct, pydantic model, a list or union.
             output_retries: how often the model is told what did not fit, and asked again; usage and cost are sums.
             max_tokens, temperature, top_p, stop, seed, reasoning, cache, session_id, params: as in `stream`.
             timeout: seconds for each answer of the model, its retries and other targets included.
@@ -330,7 +330,7 @@ class AsyncClient:
         max_steps: int = 10, approve: AsyncApprove | None = None, on_tool_error: OnToolError = "tell",
         mcp: Mapping[str, Any] | None = None,
     ) -> AsyncRun:
-        """The same as `run`, as events while it goes on: those of each turn, `ToolStarted` and `ToolFinished`.
+        """As `run`, but yield events while it runs: those of each turn, `ToolStarted` and `ToolFinished`.
 
         Iterate it, then look at `run.answer`.
 
@@ -349,7 +349,7 @@ class AsyncClient:
             mcp: MCP servers whose tools are offered too, as the configuration has them: `{"files": {"command": […]}}`.
 
         Raises:
-            UsageError, ConfigError: as `stream`. What `run` raises besides is raised while it is iterated.
+            UsageError, ConfigError: as `stream`. The other exceptions of `run` are raised while it is iterated.
         """
         call = read_call(
             target, messages, system=system, tools=tools, tool_choice=tool_choice, output_type=output_type,
@@ -376,7 +376,7 @@ class AsyncClient:
         dimensions: int | None = None,
         timeout: float | None = None,
     ) -> Embeddings:
-        """The vectors of texts.
+        """Return the vectors of texts.
 
         Args:
             target: as in `stream`; its provider must have embeddings.
@@ -391,15 +391,15 @@ class AsyncClient:
         return await embed(self.requester, read_texts(target, texts, dimensions, timeout))
 
     async def models(self, provider: str | None = None) -> tuple[ModelFacts, ...]:
-        """The models that can be asked, with what is claimed and what is proven of each; servers are asked now.
+        """Return the available models, with what is claimed and what is proven of each. Servers are asked now.
 
         Args:
-            provider: only this one's; it is asked even where the catalogue lists its models.
+            provider: only this one's; it is asked even if the catalogue lists its models.
 
         Raises:
             UsageError: no such provider.
-            CallFailed: that provider gave no list, and the catalogue has none of it. Where several are asked, one that
-                you configured and that gives none is a warning of the logger `dragoman`.
+            CallFailed: that provider gave no list, and the catalogue has none of it. If several are asked, a configured
+                one that gives none is a warning of the logger `dragoman`.
         """
         name = read_text("provider", provider)
         return await listed_models(self.requester, name)

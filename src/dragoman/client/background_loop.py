@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for callers who have none, and the client that lives in it."""
+"""An event loop in its own thread, for callers without one, and the client that lives in it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _EXIT_SECONDS: Final = 8.0
 
 @final
 class Background:
-    """The client that `make` makes, in a thread. It closes itself when the program ends.
+    """A thread with the client that `make` creates. It closes itself when the program ends.
 
-    The thread is a daemon, so that a program that forgets to close it still ends. Python freezes such threads
-    after the functions of `atexit` have run: that is the last moment at which they can be waited for.
+    The thread is a daemon, so that a program that forgets to close it still ends. Python freezes such threads after the
+    functions of `atexit` have run: that is the last moment at which they can be joined.
 
     Attributes:
-        client: lives in the thread; only what `run` runs may call its coroutines.
-        pid: the process that this belongs to. A fork takes the object along, not the thread.
+        client: lives in the thread; only coroutines passed to `run` may use it.
+        pid: the process that this belongs to. A fork copies the object, not the thread.
 
     Raises:
         UsageError: the program is ending, and Python starts no further thread.
-        Whatever `make` raises.
+        Exception: whatever `make` raises.
     """
 
     __slots__ = ("_is_closing", "_is_exiting", "_lock", "_loop", "_thread", "client", "pid")
@@ -59,7 +59,7 @@ class Background:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing can be run in it any more, in this process."""
+        """Return whether nothing can run in it any more, in this process."""
         return self._is_closing or self.pid != os.getpid()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -84,7 +84,9 @@ class Background:
             raise
 
     def run_soon(self, coroutine: Coroutine[Any, Any, object]) -> None:
-        """Run a coroutine in the thread without waiting for it; called in any thread, also while the client closes."""
+        """Run a coroutine in the thread without waiting for it. Callable from any thread, also while the client
+        closes.
+        """
         with self._lock:
             if self._is_closing or self.pid != os.getpid():
                 coroutine.close()
@@ -92,7 +94,7 @@ class Background:
                 asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def close(self) -> None:
-        """Close the client and end the thread, and wait until it has ended; the second time it does nothing.
+        """Close the client, end the thread, and wait for its end. A second call does nothing.
 
         Raises:
             RuntimeError: called in the thread itself.
@@ -129,8 +131,10 @@ class Background:
         atexit.unregister(self._close_at_exit)
 
     def _stand_still_at_exit(self) -> None:
-        """At the program's end only the main thread and daemons are left. Python is about to freeze those; until then
-        they wait here, for nobody wants to hear from them that the client was closed."""
+        """Block daemon threads at the program's end, when only they and the main thread are left.
+
+        Python is about to freeze them. Until then they wait here, so that none reports that the client was closed.
+        """
         if self._is_exiting and threading.current_thread() is not threading.main_thread():
             threading.Event().wait()
 
@@ -160,7 +164,7 @@ async def _stop(loop: asyncio.AbstractEventLoop, client: Requester | None) -> No
 
 
 def _live(loop: asyncio.AbstractEventLoop) -> None:
-    """The thread: it knows the loop alone, so that nothing which runs here keeps a forgotten client."""
+    """Run the thread. It refers to the loop alone, so that nothing in it keeps a forgotten client alive."""
     try:
         loop.run_forever()
     finally:

@@ -1,4 +1,4 @@
-"""One call of a client's method: its arguments read, and the turns that it takes until the answer fits."""
+"""One call of a client's method: its arguments, and the turns until the answer fits."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _SCHEMA_WORDS: Final = re.compile(
 
 @final
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked, read and checked."""
+    """The checked arguments of a call."""
 
     targets: str | tuple[str, ...]
     messages: tuple[Message, ...]
@@ -72,12 +72,14 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     output_retries: int
 
     def request(self, messages: tuple[Message, ...], *, tool_choice: ToolChoice | None = None) -> Request:
-        """The request for a turn."""
+        """Return the request for a turn."""
         choice = self.tool_choice if tool_choice is None else tool_choice
         return Request("", messages, self.tools, choice, self.params, True, self.session_id)
 
     def adapt(self, *, in_words: bool) -> Adapt | None:
-        """What changes the request for targets without structured output. `in_words`: for every target."""
+        """Return the function that changes the request for targets without structured output. `in_words`: for every
+        target.
+        """
         output = self.output
         if output is None:
             return None
@@ -151,15 +153,15 @@ class OutputTurns:
         self._attempts: tuple[Attempt, ...] = ()
 
     def request(self) -> Request:
-        """The next turn's."""
+        """Return the next turn's request."""
         return self._call.request(self.messages)
 
     def adapt(self) -> Adapt | None:
-        """What changes it for a target."""
+        """Return the function that changes it for a target."""
         return self._call.adapt(in_words=self.is_in_words)
 
     def take(self, reply: Reply, attempts: tuple[Attempt, ...]) -> Reply | None:
-        """Take a turn's answer. None: ask again, for it did not fit, or the schema was refused.
+        """Take a turn's answer. Return None to ask again, because it did not fit, or the schema was refused.
 
         Raises:
             CallFailed: the answer failed.
@@ -185,14 +187,14 @@ class OutputTurns:
 
 
 def again(reply: Reply, problem: OutputInvalid, output: OutputType | None) -> tuple[Message, ...]:
-    """The message for a model whose answer did not fit."""
+    """Return the message for a model whose answer did not fit."""
     said = (reply.message,) if reply.parts else ()
     words = output.words() if output is not None else ""
     return (*said, Message.user(f"Your answer cannot be used: {problem.failure.message}.\n{words}"))
 
 
 def refuses_schema(failure: Failure | ToolCallFailed) -> bool:
-    """Whether a server says that it knows no structured output."""
+    """Return whether a server reports that it has no structured output."""
     return (
         isinstance(failure, Failure)
         and failure.kind == "bad_request"
@@ -201,7 +203,7 @@ def refuses_schema(failure: Failure | ToolCallFailed) -> bool:
 
 
 def sum_of(replies: Sequence[Reply]) -> tuple[Usage, Cost | None]:
-    """Tokens and cost of several answers; a figure that one of them did not tell is not known."""
+    """Return tokens and cost of several answers; a figure that one of them did not report is unknown."""
     if len(replies) == 1:
         return replies[0].usage, replies[0].cost
     sums: dict[str, int | None] = {}
@@ -217,7 +219,7 @@ def sum_of(replies: Sequence[Reply]) -> tuple[Usage, Cost | None]:
 def field_keywords(
     max_tokens: object, temperature: object, top_p: object, stop: object, seed: object, reasoning: object, cache: object
 ) -> Mapping[str, object]:
-    """The keywords that are fields of `Params`, by name."""
+    """Return the keywords that are fields of `Params`, by name."""
     return {
         "max_tokens": max_tokens,
         "temperature": temperature,

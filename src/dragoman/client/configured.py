@@ -1,4 +1,4 @@
-"""The arguments of a client → its configuration."""
+"""Turn the arguments of a client into its configuration."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def configured(
     retries: object,
     on_deviation: object,
 ) -> Config:
-    """The configuration that a client goes by.
+    """Return the configuration of a client.
 
     Raises:
         UsageError: an argument is of the wrong kind.
@@ -70,7 +70,7 @@ def configured(
 
 
 def _check_words(strict: object, tools: object, retries: object) -> None:
-    """Refuse what a client cannot be told. Raises UsageError."""
+    """Refuse invalid settings. Raises UsageError."""
     if strict is not None and strict != "notes" and not isinstance(strict, bool):
         raise wrong("strict", "True, False or 'notes'", strict)
     if tools is not None:
@@ -80,7 +80,7 @@ def _check_words(strict: object, tools: object, retries: object) -> None:
 
 
 def _check_together(code: CodeTables) -> None:
-    """Refuse what does not go together. Raises UsageError."""
+    """Refuse arguments that exclude each other. Raises UsageError."""
     if code.base_url is not None and split_url(code.base_url) is None:
         seen = "something else (not shown)" if code.base_url.strip() else "an empty string"
         raise UsageError(f"base_url: expected http://… or https://…, got {seen}{scheme_hint(code.base_url)}")
@@ -92,7 +92,7 @@ def _check_together(code: CodeTables) -> None:
 
 
 def load(path: Path | str | None) -> Config:
-    """The configuration at a path, or the usual one. Raises ConfigError."""
+    """Return the configuration at a path, or the usual one. Raises ConfigError."""
     try:
         return load_config(path, environ=os.environ, home=Path.home())
     except (OSError, ValueError) as problem:  # a path that no file can have

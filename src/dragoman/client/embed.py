@@ -1,4 +1,4 @@
-"""Texts → vectors."""
+"""Embed texts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _decode_vector: Final = _json.typed_decoder(list[float])
 
 @final
 class Embeddings(msgspec.Struct, frozen=True):
-    """The vectors of texts, in their order. `target`: who made them; `usage.input`: tokens of all texts."""
+    """The vectors of texts, in their order. `target`: which one made them; `usage.input`: tokens of all texts."""
 
     vectors: list[list[float]]
     target: str
@@ -38,7 +38,7 @@ class Embeddings(msgspec.Struct, frozen=True):
 
 @final
 class Texts(msgspec.Struct, frozen=True):
-    """What is to be embedded, read and checked."""
+    """The checked arguments of `embed`."""
 
     targets: str | tuple[str, ...]
     texts: tuple[str, ...]
@@ -101,7 +101,7 @@ class _Failed(Exception):
 
 
 def _speaking(target: Target) -> Target | None:
-    """The target in a protocol with embeddings; None when its provider has none."""
+    """Return the target in a protocol with embeddings, or None if its provider has none."""
     for name in (target.provider.protocol, *target.provider.also):
         if name in EMBEDDING:
             provider = target.provider.speaking(name)

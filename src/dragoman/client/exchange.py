@@ -79,13 +79,20 @@ class Exchange:
         offered: Offer | None = None,
         is_as_came: bool = False,
     ) -> None:
-        """`asked`: the request and the way in which its tools are asked for, when it is not the target's first way.
-        `withdraw`: is called with what speaks against the target's wire. `watch` sees the answer's events and keeps its
-        seals. `said`: what else the caller is told.
-        `trace_parent`: the trace that the request is part of, as `traceparent` has it. `on_wire` sees the bytes.
-        `head`: of the client's request; what of it a provider of the same protocol gets is sent along. `offered`: the
-        request with its tools as the target gets them, when that is known. `is_as_came`: it is the client's, unchanged
-        so far: while it stays so, and the target speaks its protocol, its bytes are sent."""
+        """Create it.
+
+        Args:
+            asked: the request and how its tools are requested, if that is not the target's first way.
+            withdraw: called with deviations that show that the target's wire is not clean.
+            watch: sees the answer's events and keeps its signatures.
+            said: further deviations for the caller.
+            trace_parent: the trace that the request is part of, in the form of `traceparent`.
+            on_wire: sees the bytes.
+            head: of the client's request; the part for a provider of the same protocol is sent along.
+            offered: the request with its tools as the target gets them, if that is known.
+            is_as_came: it is the client's, unchanged so far. If it stays so, and the target speaks its protocol, its
+                bytes are sent.
+        """
         protocol = target.protocol
         self._offer = made = offered or offer_tools(target, request, head.protocol if head else None)
         self._request, unfit = _fit(made.request, target, head.protocol if head else None)
@@ -114,7 +121,7 @@ class Exchange:
 
     @property
     def ended(self) -> bool:
-        """The response's own end was seen: at most usage may follow in the body."""
+        """Whether the response's own end was seen: at most usage may follow in the body."""
         return self._error_body is None and self._reader.ended
 
     @property
@@ -124,15 +131,15 @@ class Exchange:
 
     @property
     def should_retry(self) -> bool | None:
-        """What the provider says of trying again (`x-should-retry`, a header of Anthropic's and OpenAI's)."""
+        """The provider's advice on retrying (`x-should-retry`, a header of Anthropic's and OpenAI's), or None."""
         return {"true": True, "false": False}.get(self._headers.get("x-should-retry", "").strip().lower())
 
     def keep(self) -> Awaitable[None] | None:
-        """Keep the seals of an answer that is whole. Gives what to wait for before anybody sees its end, or None."""
+        """Keep the signatures of a complete answer. Return what to await before the caller sees its end, or None."""
         return self._watch.keep() if self._watch is not None else None
 
     def head(self, status: int, headers: Mapping[str, str]) -> None:
-        """The response's status and headers (names in lower case) came."""
+        """Take the response's status and headers (names in lower case)."""
         self._status, self._headers = status, headers
         if self._offer.dropped:
             self._headers = {**headers, DROPPED: dropped_header(self._offer.dropped)}
@@ -140,7 +147,7 @@ class Exchange:
             self._error_body = bytearray()
 
     def release(self) -> None:
-        """The answer has begun: the request is not sent again, so it need not be held, but for who sees the bytes."""
+        """Drop the request, because the answer has begun and it is not sent again, unless `on_wire` needs it."""
         if self._on_wire is None:
             sent = self.outgoing
             self.outgoing = Outgoing(sent.method, sent.url, sent.headers, b"", sent.has_login)
@@ -161,7 +168,7 @@ class Exchange:
         return events
 
     def close(self) -> list[Event]:
-        """The body ended."""
+        """End the body."""
         if self._error_body is not None:
             body = bytes(self._error_body)
             if 200 <= self._status < 300 and (begins_as_text(body) or is_packed(body)):
@@ -171,7 +178,7 @@ class Exchange:
         return self._last(b"", self._finished(self._reader.close()))
 
     def fail(self, failure: Failure) -> list[Event]:
-        """The connection broke, or a clock ran out. A response whose own end was seen is whole all the same."""
+        """End a broken or timed-out connection. A response whose own end was seen is complete all the same."""
         if self._error_body:
             return self.close()
         return self._last(b"", self._finished(self._reader.fail(failure)))
@@ -182,7 +189,7 @@ class Exchange:
         return events
 
     def again(self, events: Sequence[Event]) -> Exchange | None:
-        """The exchange to try in place of this one, when its first events say that the server refuses tools."""
+        """Return the exchange to try in place of this one, if its first events say that the server refuses tools."""
         failure = events[-1] if events and not any(type(event) in SEMANTIC for event in events) else None
         if not isinstance(failure, Failure):
             return None
@@ -219,7 +226,7 @@ class Exchange:
         return failure
 
     def _finished(self, events: list[Event]) -> list[Event]:
-        """Events with what only the exchange knows: the request's deviations, costs, a prompt cut short."""
+        """Add what only the exchange knows: the request's deviations, costs, a truncated prompt."""
         if not self._deviations and (not events or (self._origin is None and GROWTH.issuperset(map(type, events)))):
             return events
         if self._deviations:
@@ -237,11 +244,13 @@ class Exchange:
         return events
 
     def _as_sent(self, events: list[Event]) -> list[Event]:
-        """Events with calls as the provider made them: by these its seals are found when the client returns them."""
+        """Return events with calls as the provider made them: its signatures are found by these when the client returns
+        them.
+        """
         return self._restored[0].as_sent(events) if self._restored else events
 
     def _tell(self, events: list[Event]) -> None:
-        """Tell of deviations. What a connection that breaks leaves behind is not the server's way to speak."""
+        """Report deviations. Those that a broken connection causes are not counted against the server."""
         if _DEVIATION.isdisjoint(map(type, events)):
             return
         for event in events:
@@ -253,7 +262,7 @@ class Exchange:
                 self._withdraw(self._target.name, event)
 
     def _with_origin(self, events: list[Event], origin: Origin) -> list[Event]:
-        """The answer's beginning says who was asked, so that a later request knows whose thinking it holds."""
+        """Add the origin to the answer's beginning, so that a later request knows whose thinking it contains."""
         for position, event in enumerate(events):
             if type(event) is Start:
                 self._origin = None
@@ -288,7 +297,7 @@ class Exchange:
 
 
 def _turns(target: Target, client: ProtocolName | None) -> TurnRules:
-    """Which turns a target takes of a client: of one of its own protocol those that this has."""
+    """Return which turns a target accepts. For a client of its own protocol these are the protocol's."""
     dialect, rules = target.dialect, target.protocol.turns
     if dialect.strict_turns:
         return _STRICT_TURNS
@@ -310,7 +319,7 @@ def _fit(request: Request, target: Target, client: ProtocolName | None) -> tuple
 
 
 def _as_came(rendered: Rendered, request: Request, target: Target, head: ClientHead | None) -> Rendered:
-    """A rendered request with the client's bytes, where they say the same to a target of the client's protocol."""
+    """Return a rendered request with the client's bytes, if they mean the same to a target of the client's protocol."""
     if head is None or head.protocol != target.protocol.name or rendered.deviations:
         return rendered
     body = head.body(target.model) if target.protocol.goes_as_came(request) else None
@@ -319,14 +328,14 @@ def _as_came(rendered: Rendered, request: Request, target: Target, head: ClientH
 
 
 def _shortened(found: Sequence[Deviation]) -> list[Event]:
-    """The first of them, and how many come behind of each code."""
+    """Return the first deviations, and how many follow of each code."""
     further = Counter((each.code, each.severity) for each in found[_MOST_TOLD:])
     counted = [Deviation(code, "", f"{count} further places", kind) for (code, kind), count in further.items()]
     return [*found[:_MOST_TOLD], *counted]
 
 
 def _reader(target: Target, asked: Asked, restored: list[Restored], expectation: Expectation, new_id: NewId) -> Reader:
-    """What reads the answer: its calls are mended by the names that were sent, then given the client's."""
+    """Return the answer's reader: it mends calls by the names that were sent, then restores the client's."""
     tools, dialect = asked.tools, target.dialect
     decoder = target.protocol.decoder(
         new_id=new_id,

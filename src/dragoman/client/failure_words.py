@@ -1,4 +1,4 @@
-"""A provider's failure in words that help: who failed, at which address, and what to do where that is known."""
+"""Explain a provider's failure: which provider, at which address, and what to do if that is known."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ _VERSION: Final = re.compile(r"/v\d")
 
 
 def explained(failure: Failure, target: Target, url: str) -> Failure:
-    """The failure with its provider's name, the address that was asked and the fix; without what only the provider may
-    see, since some quote the key that they refuse."""
+    """Return the failure with its provider's name, the address and the fix, without the secrets that only the provider
+    may see.
+    """
     secrets = target.secrets()
     message = masked(failure.message, secrets)
     code = None if failure.code is None else masked(failure.code, secrets)
@@ -35,19 +36,19 @@ def explained(failure: Failure, target: Target, url: str) -> Failure:
 
 
 def shown_address(url: str) -> str:
-    """An address without its login and its query, which may hold a key."""
+    """Return an address without its login and its query, which may contain a key."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def start_words(provider: Provider) -> str:
-    """How to start a server that does not run, or where to say that it is elsewhere."""
+    """Describe how to start a server that does not run, or where to configure its address."""
     start = f"start it: {provider.start}" if provider.start else "start the server"
     return f"{start}, or {'correct base_url' if _is_of_code(provider) else f'set base_url under {_table(provider)}'}"
 
 
 def key_words(provider: Provider) -> str:
-    """Where a provider's key stands."""
+    """Describe where a provider's key is configured."""
     own = "api_key" if _is_of_code(provider) else f"api_key under {_table(provider)}"
     return f"{' or '.join(provider.api_key_env)}, or {own}" if provider.api_key_env else own
 
@@ -57,7 +58,7 @@ def _table(provider: Provider) -> str:
 
 
 def _is_of_code(provider: Provider) -> bool:
-    """Whether it is the one server of a client that was given its address: it is called by that."""
+    """Return whether it is the one server of a client that was given its address, which is its name."""
     return provider.name == urlsplit(provider.base_url).netloc.rpartition("@")[2]
 
 

@@ -1,4 +1,4 @@
-"""`Client.models`: the list, and what is said of a server that gives none."""
+"""`Client.models`: the list, and the error of a server that gives none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOG: Final = logging.getLogger("dragoman.models")
 
 
 async def listed_models(requester: Requester, provider: str | None) -> tuple[ModelFacts, ...]:
-    """As `Requester.models`; a list that failed is never an empty one.
+    """As `Requester.models`, but a failed list is never an empty one.
 
     Raises:
         UsageError: no such provider.

@@ -1,4 +1,4 @@
-"""Runs work on large request bodies in a thread, away from the event loop."""
+"""Run work on large request bodies in a thread, away from the event loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FEW: Final = 50
 
 
 def weight_of(body: bytes) -> int:
-    """The bytes that a body counts as: one of many small values takes as long as a large one."""
+    """Return the bytes that a body counts as: one of many small values takes as long as a large one."""
     size = len(body)
     if _SMALL < size <= LARGE and (_has_many(body, b"{") or _has_many(body, b"[")):
         return LARGE + size
@@ -25,8 +25,11 @@ def weight_of(body: bytes) -> int:
 
 
 def _has_many(body: bytes, byte: bytes) -> bool:
-    """Whether a byte stands there often. A few are searched one by one, as memory is; to take more of them out finds
-    each so, but copies the body. `count` takes a step a byte."""
+    """Return whether a byte occurs often.
+
+    A few are found one by one at the speed of a memory search. Removing more finds each as fast, but copies the body;
+    `count` takes a step per byte.
+    """
     place = -1
     for _ in range(_FEW):
         place = body.find(byte, place + 1)
@@ -36,7 +39,7 @@ def _has_many(body: bytes, byte: bytes) -> bool:
 
 
 async def run_sized(size: int, work: Callable[[], T]) -> T:
-    """Do work on so many bytes: at once when they are few, else in a thread, so that no stream has to wait for it."""
+    """Run work on `size` bytes: inline if they are few, else in a thread, so that no stream waits for it."""
     if size <= LARGE:
         return work()
     return await asyncio.to_thread(work)

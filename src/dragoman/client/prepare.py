@@ -1,4 +1,4 @@
-"""Prepares a request for each target of its chain: fitted to the target and rendered anew."""
+"""Prepare a request for each target of its chain: fit it to the target and render it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Adapt: TypeAlias = Callable[[Request, Target], Request]
 
 @final
 class Means(msgspec.Struct, frozen=True, kw_only=True):
-    """What the requests of one client have in common."""
+    """The shared resources of one client's requests."""
 
     target_states: TargetStates
     servers: LocalServers
@@ -45,11 +45,11 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class Preparation(msgspec.Struct, frozen=True, eq=False):
-    """Makes one request ready for any target.
+    """Prepares one request for any target.
 
     Attributes:
-        said: what the caller is told besides; `has_price`: what the answer costs is looked up. The others as
-            `Requester.open`.
+        said: further deviations for the caller.
+        has_price: the answer's cost is looked up. The others are as for `Requester.open`.
     """
 
     __repr__ = name_alone
@@ -67,7 +67,7 @@ class Preparation(msgspec.Struct, frozen=True, eq=False):
     adapt: Adapt | None = None
 
     async def make_ready(self, target: Target) -> tuple[Exchange | PassthroughExchange, float]:
-        """The exchange with a target, and the limit in seconds for the first event of its answer.
+        """Return the exchange with a target, and the limit in seconds for the first event of its answer.
 
         Raises:
             DragomanError: the target cannot be asked this.

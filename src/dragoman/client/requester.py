@@ -92,7 +92,7 @@ class Requester:
         self.take(self.config)
 
     def take(self, config: Config) -> None:
-        """Go by another configuration from now on; what is under way goes on by the one before."""
+        """Use another configuration from now on. Current requests go on with the previous one."""
         if config.http != self.config.http:
             self._earlier.append(self._transport)
             self._transport = _transport(config.http)
@@ -111,7 +111,7 @@ class Requester:
         )
 
     async def __aenter__(self) -> Requester:
-        """The client itself."""
+        """Return the client itself."""
         return self
 
     async def __aexit__(
@@ -122,7 +122,7 @@ class Requester:
 
     @property
     def connections(self) -> int:
-        """Open connections to providers, kept ones too; those over a proxy are not counted."""
+        """Open connections to providers, idle ones included; those over a proxy are not counted."""
         return sum(transport.connections for transport in (*self._earlier, self._transport))
 
     async def close(self) -> None:
@@ -140,10 +140,10 @@ class Requester:
         timeout: float | None = None,
         adapt: Adapt | None = None,
     ) -> ResponseStream:
-        """One turn of what answers to a name, or of the first of several that does.
+        """Start one turn with the targets of a name, or of the first usable one of several names.
 
         Args:
-            is_whole: nobody looks before its end.
+            is_whole: the caller reads nothing before its end.
             timeout: seconds for the whole of it; None: as configured.
             adapt: changes the request for a target.
 
@@ -154,7 +154,7 @@ class Requester:
         return self.open(self.chain(target), request, is_whole=is_whole, timeout=timeout, adapt=adapt)
 
     def chain(self, target: str | tuple[str, ...]) -> Chain:
-        """What answers to a name, or to several. Raises UsageError, ConfigError as `ask`."""
+        """Return the targets of a name, or of several. Raises UsageError, ConfigError as `ask`."""
         retries = self._retries
         resolve = partial(resolve_chain, target, strict=self._strict, tools=self._tools, retries=retries)
         if STAND_INS:
@@ -182,15 +182,22 @@ class Requester:
         adapt: Adapt | None = None,
         meter: Meter | None = None,
     ) -> ResponseStream:
-        """One turn of a chain of targets, or of one target alone: the gateway's way in.
+        """Start one turn with a chain of targets, or one target: the gateway's entry.
 
         Args:
             keeps_reply: False for a caller that reads batches alone: no event is kept and no price is looked up.
-            is_whole: nobody looks before the answer's end, so that a failure within it may go to another target too.
-            on_deviation: gets this turn's deviations too; `meter` notes every request. `owner`: sees its seals.
-            original: the request's bytes, which pass where that is possible; `request` then is what was seen of it.
-            head: of the client's request over HTTP. `size`: in bytes. `begun`: the shortest way, which did not do.
-        The others as for `ask`. Raises ConfigError: no target of the chain may be asked.
+            is_whole: the caller reads nothing before its end, so that a failure within it may go to another target too.
+            on_deviation: called with this turn's deviations too.
+            meter: records every request.
+            owner: of the signatures.
+            original: the request's bytes, which pass if possible; `request` then is what is known of it.
+            head: of the client's request over HTTP.
+            size: in bytes.
+            begun: the shortest way, which did not work.
+            timeout, adapt: as for `ask`.
+
+        Raises:
+            ConfigError: no target of the chain may be asked.
         """
         chain, said = self._lined_up(asked)
         preparation = Preparation(
@@ -208,7 +215,7 @@ class Requester:
         )
 
     def _noting(self, on_deviation: OnDeviation | None) -> OnDeviation:
-        """Notes a deviation here, and tells a turn's caller."""
+        """Return a callback that counts a deviation here and passes it to a turn's caller."""
 
         def note(name: str, deviation: Deviation) -> None:
             self._note_deviation(name, deviation)
@@ -220,8 +227,10 @@ class Requester:
     def straight(
         self, asked: Chain, original: RawRequest, *, trace_parent: str = "", meter: Meter | None = None
     ) -> WholePassthrough | None:
-        """The shortest way for a request whose bytes pass to the chain's first target and whose answer is not streamed;
-        None: only `open` will do.
+        """Return the shortest way for a request whose bytes pass to the chain's first target and whose answer is not
+        streamed.
+
+        None: only `open` works.
 
         Raises:
             ConfigError: no target of the chain may be asked.
@@ -245,11 +254,11 @@ class Requester:
     async def models(
         self, provider: str | None = None, tell: Callable[[Found], None] | None = None
     ) -> tuple[ModelFacts, ...]:
-        """The models that can be asked, with what is claimed and what is proven of each; servers are asked now.
+        """Return the available models, with what is claimed and what is proven of each. Servers are asked now.
 
         Args:
-            provider: only this one's; it is asked even where the catalogue lists its models.
-            tell: called for each server that was asked and gave no list.
+            provider: only this one's; it is asked even if the catalogue lists its models.
+            tell: called for each server that gave no list.
 
         Raises:
             UsageError: no such provider.
@@ -258,8 +267,10 @@ class Requester:
         return await take_stock(self._transport, self.config, proofs, provider=provider, tell=tell)
 
     async def send(self, target: Target, http: HttpRequest, before: BeforeSend | None = None) -> Response:
-        """Send a target what is no turn (texts to embed, a form that only it knows), and wait for its answer's head.
-        The caller closes the response. `before`: is called before anything is written.
+        """Send a target a request that is no turn (texts to embed, a form that only it knows), and wait for its
+        answer's head.
+
+        The caller closes the response. `before`: called before anything is written.
 
         Raises:
             TransportFailed: no answer came.
@@ -279,7 +290,7 @@ class Requester:
     # ------------------------------------------------------------ inside
 
     def _lined_up(self, asked: Chain | Target) -> tuple[Chain, tuple[Deviation, ...]]:
-        """As `TargetStates.line_up`, also of one target alone."""
+        """As `TargetStates.line_up`, also for a single target."""
         chain = asked if isinstance(asked, Chain) else Chain(asked.name, (asked,), retries=self._retries or 0)
         return self.target_states.line_up(chain)
 
@@ -299,7 +310,7 @@ class Requester:
 
 
 async def drained(stream: ResponseStream) -> Reply:
-    """The reply of a stream that is read to its end."""
+    """Read a stream to its end and return the reply."""
     async with stream:
         while await stream.next_batch():
             pass
@@ -307,7 +318,7 @@ async def drained(stream: ResponseStream) -> Reply:
 
 
 def whole(reply: Reply) -> Reply:
-    """The reply, if it did not fail.
+    """Return the reply if it did not fail.
 
     Raises:
         CallFailed: it did.
@@ -318,7 +329,7 @@ def whole(reply: Reply) -> Reply:
 
 
 def load(path: Path | str | None) -> Config:
-    """The configuration at a path, or the usual one."""
+    """Return the configuration at a path, or the usual one."""
     return load_config(path, environ=os.environ, home=Path.home())
 
 

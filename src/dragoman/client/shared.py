@@ -1,4 +1,4 @@
-"""`dragoman.reply` and its like: methods of one `Client`, which is made at their first use and closes at exit."""
+"""`dragoman.reply` and similar functions: methods of one `Client`, created at the first use and closed at exit."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dragoman.client.synchronous import Client
 
 @cache
 def shared_client() -> Client:
-    """The client that all of them share."""
+    """Return the client that all of them share."""
     return Client()
 
 
 @final
 class _Unmade:
-    """In place of the client until a method needs something of it."""
+    """Stands in for the client until a method needs it."""
 
     __slots__ = ()
 
@@ -26,5 +26,5 @@ class _Unmade:
 
 
 def shared_method(name: str) -> MethodType:
-    """One of `SHARED` as a function, with its method's signature and words. Making it makes no client."""
+    """Return one of `SHARED` as a function, with its method's signature and docstring, without creating a client."""
     return MethodType(getattr(Client, name), _Unmade())

@@ -1,4 +1,4 @@
-"""Model servers that dragoman starts itself when a target needs them, each once for a client."""
+"""Start model servers that targets need, each once per client."""
 
 from __future__ import annotations
 
@@ -43,8 +43,11 @@ CHECKS: Final[dict[str, Callable[[str], None]]] = {"embedded": _check_embedded}
 
 
 def check_target(target: str, config: Config) -> None:
-    """Refuse a provider that there is not, and a model for which no server would be started: of all other models only
-    their servers know. Raises UsageError."""
+    """Refuse an unknown provider, and a model for which no server could be started. Only servers know all other models.
+
+    Raises:
+        UsageError: it is one.
+    """
     provider, model = split_target(target)
     if not config.catalog.provider(provider).base_url and provider in CHECKS:
         CHECKS[provider](model)
@@ -60,7 +63,7 @@ class LocalServers:
         self._lock = asyncio.Lock()
 
     async def ready(self, target: Target) -> Target:
-        """The target with an address: as it is, or at a server that is started now."""
+        """Return the target with an address: unchanged, or at a server that is started now."""
         start = STARTERS.get(target.provider.name)
         if target.provider.base_url or start is None:
             return target

@@ -1,4 +1,4 @@
-"""What one client knows about its targets: proofs, prices, health, learned facts; and the order that follows."""
+"""One client's knowledge of its targets: proofs, prices, health, observed facts; and the order that follows."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _USUAL: Final = Usage(input=3_000, output=500)
 
 
 class TargetStates:
-    """Knows the targets of one client.
+    """The states of one client's targets.
 
     Attributes:
         prices: what answers cost.
-        proofs: what validation has shown.
-        health_table: circuit breakers and budgets of retries.
+        proofs: validation results.
+        health_table: circuit breakers and retry budgets.
     """
 
     __slots__ = ("_config", "_deviating", "_refusing", "_said_clean", "prices", "proofs", "health_table")
@@ -47,7 +47,7 @@ class TargetStates:
         self.take(config)
 
     def take(self, config: Config) -> None:
-        """Go by another configuration from now on; what targets have shown of themselves stands."""
+        """Use another configuration from now on. What targets have shown stays."""
         self._config = config
         self._said_clean: dict[str, bool | None] = {}
         self.prices: Prices = Prices(config)
@@ -59,7 +59,7 @@ class TargetStates:
     # ------------------------------------------------------------ which targets
 
     def line_up(self, chain: Chain) -> tuple[Chain, tuple[Deviation, ...]]:
-        """The chain as it is asked now, and notes on it for the caller.
+        """Return the chain in the order in which it is asked, and notes for the caller.
 
         Raises:
             ConfigError: none of its targets may be asked.
@@ -86,7 +86,7 @@ class TargetStates:
     # ------------------------------------------------------------ how they are asked
 
     def in_proven_way(self, target: Target) -> Target:
-        """The target, asked for tools in the way that is known to work where any may be taken."""
+        """Return the target with the way of requesting tools that is known to work, if any way is allowed."""
         if target.tools == "auto":
             proof = self.proof(target)
             if proof is not None and proof.ways:
@@ -99,8 +99,10 @@ class TargetStates:
         return target
 
     def is_clean(self, target: Target) -> bool:
-        """Whether the target's bytes may pass as they are: the configuration says so, or validation has shown it, and
-        no answer has shown otherwise since."""
+        """Return whether the target's bytes may pass unchanged.
+
+        The configuration says so, or validation has shown it, and no answer has shown otherwise since.
+        """
         if target.name in self._deviating:
             return False
         try:
@@ -111,41 +113,41 @@ class TargetStates:
         return is_clean(self.proof(target)) if said is None else said
 
     def _configured_clean(self, target: Target) -> bool | None:
-        """What the configuration says of that; None: nothing."""
+        """Return what the configuration says of that, or None."""
         model, provider = self._config.model(target.name), self._config.providers.get(target.provider.name)
         if model is not None and model.clean is not None:
             return model.clean
         return None if provider is None else provider.clean
 
     def passes(self, target: Target, original: RawRequest) -> bool:
-        """Whether a request's bytes may go to this target as they are, and its answer's back."""
+        """Return whether a request's bytes may go to this target unchanged, and its answer's back."""
         return original.suits(target) and self.is_clean(target)
 
     # ------------------------------------------------------------ what is known
 
     def proof(self, target: Target) -> Proof | None:
-        """What validation has shown of a target, while that holds."""
+        """Return the valid proof of a target, or None."""
         return self.proofs.get(
             target.name, target.digest, protocol=target.protocol.name, endpoint=target.provider.base_url
         )
 
     def model_proof(self, model: Model) -> Proof | None:
-        """The same for a model that its server told of."""
+        """Return the valid proof of a model that its server reported, or None."""
         return proof_of(model, self._config.catalog.provider(model.provider), self.proofs)
 
     def refused_tools(self, target: str) -> None:
-        """A target has refused tools: another way is begun with from now on."""
+        """Record that a target has refused tools: later requests begin with another way."""
         _remember(self._refusing, target, None)
 
     def withdraw(self, target: str, deviation: Deviation) -> None:
-        """A target's wire broke its protocol: its bytes do not pass from now on."""
+        """Record that a target's wire broke its protocol: its bytes do not pass from now on."""
         if deviation.severity != "note" and is_of_the_wire(deviation.code) and target not in self._deviating:
             _remember(self._deviating, target, None)
             LOG.info("%s: no longer taken for clean: %s at %s", target, deviation.code, deviation.where)
 
 
 def _remember(names: dict[str, T], name: str, what: T) -> None:
-    """Add a name; the oldest is forgotten for it when there are too many."""
+    """Add a name; drop the oldest if there are too many."""
     if name not in names and len(names) >= _KEPT:
         del names[next(iter(names))]
     names[name] = what

@@ -1,5 +1,5 @@
 """`dragoman serve`: clients of five protocols on one port, in front of providers of any of the five.
 
-`edge` has the sockets, `app` the front door, `discovery` what clients ask before they chat, `relay` one request from
-its parsing to its last byte, `serve` the process.
+`server` has the sockets, `app` the front door, `pages` what clients ask before they chat, `relay` one request from its
+parsing to its last byte, `process` the process.
 """

@@ -60,14 +60,15 @@ _NOT_WRITTEN: Final = "requests are not recorded"
 
 
 class Ledger:
-    """Of one worker. Used in one event loop.
+    """One worker's ledger. Used in one event loop.
 
     Attributes:
-        folder: where it stands.
-        is_needed: what cannot be recorded is not sent.
-        admission: the quotas; None while there are none.
+        folder: its place.
+        is_needed: a request that cannot be recorded is not sent.
+        admission: the quotas, or None.
         pricing: what tokens cost.
-        ids: of attempts. `syncs`: an intent must be on the disk before its request is sent.
+        ids: of attempts.
+        syncs: an intent must be on the disk before its request is sent.
     """
 
     __slots__ = (
@@ -87,9 +88,14 @@ class Ledger:
         most: int | None = None,
         ended: Callable[[], None] | None = None,
     ) -> None:
-        """`ships`: a thread of this process delivers; else a process of its own does. `keep_days`: of attempts.
-        `syncs`, `most`: see `Journal`. `ended`: is called when other machines take this worker for one that has ended:
-        another must take its place."""
+        """Create it.
+
+        Args:
+            ships: a thread of this process delivers; otherwise a separate process does.
+            keep_days: how long attempts are kept.
+            syncs, most: as in `Journal`.
+            ended: called when other machines regard this worker as ended, so that another must replace it.
+        """
         self._ended = ended
         self._journal = Journal(folder.journals, syncs=syncs, most=most)
         self._group_sync = GroupSync(self._journal.to_sync) if syncs else None
@@ -118,7 +124,7 @@ class Ledger:
         self._written = 0
 
     def begin(self) -> None:
-        """Deliver what is there from before, and from now on."""
+        """Start delivering, beginning with what earlier processes left."""
         self._watch.has_changed()
         if self._shipper is not None:
             self._thread = threading.Thread(target=self._shipper.run, name="dragoman-shipper", daemon=True)
@@ -126,7 +132,7 @@ class Ledger:
         self._ringer.ring()  # where another gateway delivers: what a worker before this one left is its to close
 
     def meter(self, record: Record, *, has_keys: bool) -> RequestMeter:
-        """The meter of one request. `has_keys`: clients need a key."""
+        """Return the meter of one request. `has_keys`: clients need a key."""
         key = record.virtual_key
         if key is not None:
             record.key_name = key.name
@@ -138,8 +144,9 @@ class Ledger:
         return RequestMeter(self, record, RequestLimits(self.admission, scopes))
 
     def limit(self, of_file: Sequence[Quota], *, written: int = 0) -> None:
-        """Go by these quotas of the configuration's file from now on, and by those of the store. `written`: when the
-        file was."""
+        """Apply these quotas of the configuration file, and those of the store, from now on. `written`: when the file
+        was written.
+        """
         self._of_file, self._written = of_file, written
         quotas = self._stamped(merged(of_file, self._watch.quotas))
         if not quotas:
@@ -164,9 +171,11 @@ class Ledger:
         self.admission.take(quotas)
 
     async def greet(self) -> None:
-        """Before the first request: counters of several machines hear that this worker is there. A connection that
-        begins, on a machine that has much to do, may take longer than a request may wait for. So it does without any
-        quota too: the first one may come while the gateway runs."""
+        """Tell counters of several machines, before the first request, that this worker exists.
+
+        On a busy machine connecting may take longer than a request may wait. So it is done without any quota too: the
+        first one may come while the gateway runs.
+        """
         counters = self._opened() if self.folder.store is not None else None
         if not isinstance(counters, RemoteCounters):
             return
@@ -177,21 +186,24 @@ class Ledger:
             counters.set_patience(PATIENCE)
 
     def _opened(self) -> SqliteCounters | RemoteCounters:
-        """The counters; nothing happens before the first call."""
+        """Return the counters. Nothing is opened before the first call."""
         if self._counters is None:
             self._counters = open_counters(self.folder)
         return self._counters
 
     def _keep_met(self, counters: RemoteCounters) -> None:
-        """While no quota asks for them, counters stay in reach of the first one. Nobody waits for it."""
+        """Keep a connection to the counters while no quota needs them. No request waits for it."""
         if self._meeting is None or not self._meeting.is_alive():
             self._meeting = threading.Thread(target=_meet, args=(counters,), name="dragoman-meeting", daemon=True)
             with contextlib.suppress(RuntimeError):  # there is no room for a thread
                 self._meeting.start()
 
     def _stamped(self, quotas: Sequence[Quota]) -> list[Quota]:
-        """Quotas with the time from which their amounts hold. The file says when it is written what holds, also where
-        it leaves a quota to the store; an amount that changes is newer than the one before, whatever the clock says."""
+        """Return quotas with the time from which their amounts apply.
+
+        The file defines what applies when it is written, also where it leaves a quota to the store. A changed amount is
+        newer than the previous one, whatever the clock says.
+        """
         stamped = []
         for quota in quotas:
             known = self._known.get(quota.name)
@@ -203,12 +215,12 @@ class Ledger:
         return stamped
 
     def look(self) -> None:
-        """Quotas of the store that were changed hold from now on."""
+        """Apply changed quotas of the store."""
         if self._watch.has_changed():
             self.limit(self._of_file, written=self._written)
 
     def tick(self) -> None:
-        """Once a second: quotas of the store that were changed hold; what is leased and not needed goes back."""
+        """Apply changed quotas of the store and give back unneeded leases. Called once a second."""
         self.look()
         if self._budgets is not None:
             self._judge_life(self._budgets)
@@ -221,8 +233,10 @@ class Ledger:
             self._keep_met(self._counters)
 
     def _judge_life(self, budgets: Budgets) -> None:
-        """Whether other machines take this worker for one that has ended: their store was not heard for nearly a day,
-        or was heard, and has its name no more."""
+        """Check whether other machines regard this worker as ended.
+
+        They do if the store was not reached for nearly a day, or was reached and no longer has the worker's name.
+        """
         if self._replica is None or not budgets.has_begun:
             return
         holders, heard = self._replica.holders(), self._replica.heard
@@ -237,7 +251,7 @@ class Ledger:
             ended()
 
     def check(self) -> None:
-        """Whether a request may be taken now.
+        """Check whether a request may be accepted now.
 
         Raises:
             Refused: it could not be recorded, and must be.
@@ -254,10 +268,10 @@ class Ledger:
                 self._recorded()
 
     def intend(self, intent: Intent) -> bool:
-        """Record an intent; False: it could not be, and need not.
+        """Record an intent. Return False if it was not recorded and need not be.
 
         Raises:
-            TransportFailed: it could not be, so nothing may be sent.
+            TransportFailed: it was not recorded, so nothing may be sent.
         """
         try:
             self._journal.intend(intent)
@@ -272,7 +286,7 @@ class Ledger:
         return True
 
     async def on_disk(self) -> None:
-        """Until all intents are on the disk that were recorded so far.
+        """Wait until all recorded intents are on the disk.
 
         Raises:
             TransportFailed: they are not, and must be.
@@ -286,7 +300,7 @@ class Ledger:
                 raise TransportFailed(_unrecorded()) from None
 
     def settle(self, settlement: Settlement, snapshot: PriceSnapshot | None) -> None:
-        """Record how an attempt ended. What cannot be is closed as interrupted later."""
+        """Record how an attempt ended. One that cannot be recorded is closed as interrupted later."""
         metrics, state = self._observer.metrics, settlement.state
         series = self._series.get(state)
         if series is None:
@@ -300,7 +314,7 @@ class Ledger:
         self._ringer.ring()
 
     def close(self) -> None:
-        """Deliver what is left, if this process delivers, and end. May take some seconds."""
+        """Deliver the rest, if this process delivers, and end. This may take some seconds."""
         if self._budgets is not None:
             self._budgets.close()
         if self._counters is not None:
@@ -319,8 +333,11 @@ class Ledger:
     # ------------------------------------------------------------ inside
 
     def _begin_leasing(self, join: Callable[[str], None]) -> None:
-        """Raises CountersAway: the journal, by which others know that this worker lives, cannot be begun, or other
-        machines cannot be told."""
+        """Register as a holder of leases.
+
+        Raises CountersAway if the journal, by which others know that this worker lives, cannot be created, or other
+        machines cannot be told.
+        """
         try:
             self._journal.say_leasing()
         except JournalFailed as problem:
@@ -332,7 +349,7 @@ class Ledger:
         self._observer.tell("quota", text)
 
     def _told(self, shipped: Shipped) -> None:
-        """From the shipper's thread."""
+        """Record the shipper's report, from its thread."""
         tell_shipped(shipped, self._observer.metrics)
 
     def _not_recorded(self, problem: str) -> None:
@@ -357,7 +374,7 @@ def _meet(counters: RemoteCounters) -> None:
 
 
 def tell_shipped(shipped: Shipped, metrics: Metrics) -> None:
-    """What a shipper has done, as numbers."""
+    """Update the metrics with what a shipper has done."""
     while shipped.notices:
         _LOG.warning("%s", shipped.notices.pop(0))
     metrics.set(LEDGER_ROWS, shipped.rows, ("delivered",))

@@ -1,6 +1,6 @@
-"""The operator's listener: it serves what concerns all clients, and has keys of its own.
+"""The operator's listener: it serves what concerns all clients, and has its own keys.
 
-Off unless `[admin]` names an address. It has no models and takes no requests for them.
+Off unless `[admin]` names an address. It serves no models.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ _TEXT: Final = "text/plain; charset=utf-8"
 
 
 class AdminApp:
-    """The pages of the admin listener and its API, as an `Application`. The pages tell of all clients: they need a key
-    with the role `read` and without a team."""
+    """The pages and the API of the admin listener, as an `Application`.
+
+    The pages concern all clients, so they need a key with the role `read` and without a team.
+    """
 
     __slots__ = ("_addresses", "_api", "_granters", "_guard", "_observer", "_operations")
 
@@ -45,18 +47,18 @@ class AdminApp:
 
     @property
     def is_draining(self) -> bool:
-        """The process ends."""
+        """Whether the process ends."""
         return self._operations.is_draining
 
     def admit(self, head: Head) -> Answer | None:
-        """Host, Origin and admin key, on every method and path."""
+        """Check Host, Origin and admin key, on every method and path."""
         failure = self._guard.judge(head, needs_key=head.path not in HEALTH)
         if failure is None:
             return None
         return self._addresses.slowed(self.refuse(head, failure), head, failure)
 
     def refuse(self, head: Head, failure: Failure) -> Answer:
-        """A failure in words, of the API in JSON."""
+        """Return a failure as text, or as JSON for the API."""
         status = failure.status or 500
         self._observer.refused(failure, status)
         if _is_of_api(head):
@@ -64,7 +66,7 @@ class AdminApp:
         return Answer(status, f"{failure.message}\n".encode(), _TEXT)
 
     async def respond(self, head: Head, body: bytes, response_writer: ResponseWriter) -> None:
-        """One of the pages, or of the API's routes."""
+        """Serve one of the pages, or of the API's routes."""
         if _is_of_api(head):
             response_writer.send(await self._api.respond(head, body))
         elif head.path not in PATHS:

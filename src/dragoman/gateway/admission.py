@@ -1,4 +1,6 @@
-"""Quotas at one request: what holds for it, what is set apart before each attempt, and how a refusal is told."""
+"""Apply quotas to one request: which ones apply, what is reserved before each attempt, and how a refusal is
+reported.
+"""
 
 from __future__ import annotations
 
@@ -39,13 +41,14 @@ class Admission:
     """The quotas of a gateway's worker.
 
     Attributes:
-        budgets: what this worker may admit. `accounts`: the quotas.
+        budgets: what this worker may admit.
+        accounts: the quotas.
     """
 
     __slots__ = ("_alerted", "_pricing", "_tell", "accounts", "budgets")
 
     def __init__(self, budgets: Budgets, pricing: Pricing, *, tell: Callable[[str], None]) -> None:
-        """`tell` is given a line for each alert."""
+        """Create it. `tell` is called with a line for each alert."""
         self.budgets = budgets
         self.accounts = Accounts(())
         self._pricing = pricing
@@ -53,18 +56,17 @@ class Admission:
         self._alerted: dict[int, float] = {}  # by account, the highest share that was told
 
     def take(self, quotas: Iterable[Quota]) -> None:
-        """Go by these quotas from now on. What was used stands."""
+        """Apply these quotas from now on. What was used stays used."""
         self.accounts = Accounts(quotas)
         if any(quota.unit == "usd" for quota in self.accounts.quotas):
             self._pricing.load()  # it takes half a second, once, which the first request should not wait for
 
     def bound(self, target: Target, bound: Usage) -> int | None:
-        """Nano-dollars that a usage costs at most; None when no price is known."""
+        """Return the most that a usage may cost in nano-dollars, or None if no price is known."""
         return 0 if target.provider.local else self._pricing.most(target.name, bound)
 
     def alert(self, charge: Charge, total: int) -> None:
-        """Tell that so much of an account is used, which is as much as the least share that its quota names at least:
-        once for each of them."""
+        """Log, once for each alert of a quota, that an account has reached it."""
         quota = charge.quota
         reached = max(share for share, amount in zip(quota.alerts, charge.alerts, strict=True) if total >= amount)
         if reached > self._alerted.get(charge.account, 0.0):
@@ -77,13 +79,15 @@ class Admission:
 
 @final
 class Apart(msgspec.Struct, frozen=True, gc=False):
-    """What is set apart for an attempt. None: nothing of it counts.
+    """The reservation for an attempt. None: nothing of it counts.
 
     Attributes:
-        reserved: nano-dollars. `expected`: what it costs when nobody hears of its end.
-        reserved_tokens: the same of tokens. `accounts`: to which it is charged.
-        most, most_tokens: what it may cost and use at most, None where that is not known or no such quota holds.
-        bounds_usd, bounds_tokens: quotas that hold reserve the most.
+        reserved: nano-dollars.
+        expected: what it costs if its end is never known.
+        reserved_tokens: the same in tokens.
+        accounts: the accounts that it is charged to.
+        most, most_tokens: its bound of cost and tokens; None if unknown, or if no such quota applies.
+        bounds_usd, bounds_tokens: a quota that applies reserves the bound.
     """
 
     reserved: int | None = None
@@ -101,16 +105,17 @@ NOTHING_APART: Final = Apart()
 
 @final
 class RequestLimits:
-    """The quotas of one request of a client.
+    """The quotas of one client request.
 
     Attributes:
-        apart: for the attempt that is under way. `needs`: the same, by account; empty while none is.
+        apart: the reservation of the current attempt.
+        needs: the same by account; empty between attempts.
     """
 
     __slots__ = ("_admission", "_begun", "_scopes", "apart", "needs")
 
     def __init__(self, admission: Admission, scopes: Scopes) -> None:
-        """`scopes` without a route and a target."""
+        """Create it. `scopes` lack a route and a target."""
         self._admission = admission
         self._scopes = scopes
         self._begun: tuple[Need, ...] = ()  # what counts once for the client's request
@@ -118,7 +123,7 @@ class RequestLimits:
         self.apart = NOTHING_APART
 
     def admit(self, target: Target, route: str, outgoing: Outgoing) -> None:
-        """Set apart what an attempt may cost.
+        """Reserve what an attempt may cost.
 
         Raises:
             TransportFailed: a quota refuses it.
@@ -163,8 +168,10 @@ class RequestLimits:
     def _expected(
         self, charges: Charges, target: Target, usual: Usage, most: int | None, tokens: int
     ) -> tuple[Apart, tuple[Need, ...]]:
-        """The same where a quota reserves what is likely: of a request that will likely use `usual`, costs `most` at
-        most and uses at most so many tokens."""
+        """Return the reservation for quotas that reserve the likely cost.
+
+        The request will likely use `usual`, costs `most` at most and uses at most `tokens`.
+        """
         likely, usual_tokens = self._admission.bound(target, usual), (usual.input or 0) + (usual.output or 0)
         if most is None or likely is None:
             _check_priced(charges, target, most, likely)
@@ -183,9 +190,11 @@ class RequestLimits:
         return Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens), needs
 
     def charged(self, nano: int | None, tokens: int, *, may_go_on: bool) -> tuple[int | None, int]:
-        """What an attempt that was answered is charged: what is known of it; where a quota bounds it its bound, if its
-        provider may go on to the end that it was allowed, or says what cannot be true; and what was set apart, if its
-        price is known no more."""
+        """Return what an answered attempt is charged.
+
+        That is the known usage. If a quota bounds it, it is the bound if its provider may continue to its limit, or
+        reports impossible figures. If its price is no longer known, it is the reservation.
+        """
         apart = self.apart
         if nano is None and apart.reserved:
             nano = apart.reserved
@@ -196,12 +205,12 @@ class RequestLimits:
         return nano, tokens
 
     def settle(self, nano: int | None, tokens: int) -> None:
-        """The attempt has ended; nothing when none is under way."""
+        """Settle the current attempt, if there is one."""
         needs, self.needs = self.needs, ()
         self._admission.budgets.settle_all(needs, nano or 0, tokens)
 
     def close(self) -> None:
-        """The client's request is over."""
+        """End the client's request."""
         if self.needs:
             self.settle(0, 0)
         begun, self._begun = self._begun, ()
@@ -211,8 +220,9 @@ class RequestLimits:
 
 
 def told(refusal: Refusal) -> Failure:
-    """A refusal as its client is told: money that is spent comes back with no other try (402), a limit of requests or
-    tokens does when its period ends (429)."""
+    """Return a refusal as a failure: 402 for spent money, which no other try brings back; 429 for requests or
+    tokens.
+    """
     charge, quota = refusal.charge, refusal.charge.quota
     place = f"{quota.scope} {charge.value}" if charge.value else "this gateway"
     if refusal.cause != "spent":
@@ -234,7 +244,7 @@ def told(refusal: Refusal) -> Failure:
 
 
 def _check_priced(charges: Charges, target: Target, most: int | None, likely: int | None) -> None:
-    """Raises TransportFailed: what a quota counts is not known, and it refuses that."""
+    """Raise TransportFailed if what a quota counts is unknown, and the quota refuses that."""
     for charge, part in charges.costly:
         is_unpriced = (part == MOST_COST and most is None) or (part == LIKELY_COST and likely is None)
         if is_unpriced and charge.quota.unpriced == "refuse":

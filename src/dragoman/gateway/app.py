@@ -1,4 +1,4 @@
-"""The front door: who may ask, which endpoint a path belongs to, and errors in the client's form."""
+"""The front door: who may ask, which endpoint serves a path, and errors in the client's form."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ class App:
         endpoints: Iterable[Endpoint] = (),
         ledger: Ledger | None = None,
     ) -> None:
-        """`endpoints` come before the protocols' own routes. `ledger`: records what is sent to providers."""
+        """Create it. `endpoints` take precedence over the protocols' own routes. `ledger`: records what is sent to
+        providers.
+        """
         self._ledger = ledger
         self._names = names
         self._relay = relay
@@ -84,7 +86,7 @@ class App:
                 self._add(page.methods, page.pattern, page)
 
     def routes(self) -> Iterator[tuple[str, str]]:
-        """Every method and path that is answered; `{model}` stands for what a client may put in."""
+        """Yield every method and path that is served; `{model}` stands for a client's text."""
         for path, handlers in self._exact.items():
             yield from ((method, path) for methods, _ in handlers for method in methods)
         for pattern, methods, _ in self._patterns:
@@ -103,7 +105,7 @@ class App:
     # ------------------------------------------------------------ the three questions of the edge
 
     def admit(self, head: Head) -> Answer | None:
-        """Host, Origin and key, on every method and path."""
+        """Check Host, Origin and key, on every method and path."""
         failure = self._guard.judge(head, needs_key=head.path not in HEALTH)
         if failure is None:
             return None
@@ -111,11 +113,13 @@ class App:
 
     @property
     def is_draining(self) -> bool:
-        """The process ends."""
+        """Whether the process ends."""
         return self._operations.is_draining
 
     def refuse(self, head: Head, failure: Failure) -> Answer:
-        """A failure in the form of the protocol that the path or the headers tell; it has no record of its own."""
+        """Return a failure in the form of the protocol that the path or the headers indicate. It has no record of its
+        own.
+        """
         answer = self._refusal(head, failure)
         self._observer.refused(failure, answer.status)
         return answer
@@ -224,7 +228,7 @@ class App:
         record.refuse(failure.kind, answer.status)
 
     def _find(self, head: Head) -> tuple[Handler, str] | Failure:
-        """Who answers, and what stood for `{model}` in the path."""
+        """Return the handler of a request, and the text of `{model}` in the path."""
         path = unquote(head.path) if "%" in head.path else head.path
         for methods, handler in self._exact.get(path, ()):
             if _takes(handler, methods, head):

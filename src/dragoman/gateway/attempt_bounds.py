@@ -1,6 +1,6 @@
-"""What an attempt may use at most, and what is expected of it: from the bytes that are sent. No I/O.
+"""Compute the bound and the likely usage of an attempt from the bytes that are sent. No I/O.
 
-A token has at least one byte. What an answer may have stands in the request under the names of the five protocols.
+A token has at least one byte. The answer's limit stands in the request under the names of the five protocols.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def bound_of(
     context: int | None = None,
     answers: bool = True,
 ) -> Usage:
-    """The most that a request can use.
+    """Return the most that a request can use.
 
     Args:
-        limits: where it says how long its answer may be (`Protocol.output_limits`).
-        max_output, context: tokens that the model says at most and reads at once, None: unknown.
-        answers: a text comes back; to embeddings none does.
+        limits: where it limits the answer's length (`Protocol.output_limits`).
+        max_output, context: the model's limits in tokens, or None.
+        answers: a text comes back; for embeddings none does.
     """
     media = len(_MEDIA.findall(body))
     is_hidden = b"\\" in body and _ESCAPE.search(body) is not None and _HIDDEN.search(body) is not None
@@ -74,7 +74,7 @@ def bound_of(
 
 
 def expected_of(body: bytes, bound: Usage) -> Usage:
-    """What a request will likely use."""
+    """Return what a request will likely use."""
     return Usage(input=min(-(-len(body) // _PER_TOKEN), bound.input or 0), output=min(_USUAL, bound.output or 0))
 
 
@@ -83,7 +83,7 @@ def _longest(max_output: int | None) -> int:
 
 
 def _output(body: bytes, limits: Sequence[Sequence[str]], max_output: int | None) -> int:
-    """A name that is told twice is read by every server in its own way: then nothing that was said holds."""
+    """Return the answer's limit. A repeated name is read differently by servers, so then no limit counts."""
     longest = _longest(max_output)
     fields = _members(body)
     if type(fields) is not dict:
@@ -103,7 +103,7 @@ def _output(body: bytes, limits: Sequence[Sequence[str]], max_output: int | None
 
 
 def _limit(body: bytes, limits: Sequence[Sequence[str]], fields: dict[str, Raw]) -> int:
-    """How long the request says that its answer may be; of two names the larger number may hold. 0: it does not."""
+    """Return the answer's limit in the request, the larger of two; 0 if there is none."""
     most = 0
     for way in limits:
         if way[0] not in fields:
@@ -135,12 +135,12 @@ def _quoted(name: str) -> re.Pattern[bytes]:
 
 
 def _is_once(body: bytes, name: str) -> bool:
-    """Whether no object tells the name twice."""
+    """Return whether no object repeats the name."""
     return len(_quoted(name).findall(body)) <= 1 or not repeats_key(body)
 
 
 def _copies(body: bytes, name: str, text: Raw) -> int:
-    """How many answers are asked for, the most where it is no number that all servers read alike."""
+    """Return how many answers are requested; the maximum for a number that servers read differently."""
     digits = bytes(text)
     if not _is_once(body, name):
         return _MOST_COPIES

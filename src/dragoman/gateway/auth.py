@@ -32,26 +32,27 @@ _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,40}://(.*)")
 
 
 class Guard:
-    """Decides about heads; it stands before every route."""
+    """Judges request heads before every route."""
 
     __slots__ = ("_digests", "_hosts", "_let_in", "_ring")
 
     def __init__(
         self, *, allowed_hosts: Iterable[str], keys: Iterable[Secret | str], ring: KeyRing | None = None
     ) -> None:
-        """`keys`: secrets, or `sha256:HEX` of one; `ring`: virtual keys; none of both lets every client in that the
-        hosts let in."""
+        """Create it. `keys`: secrets, or `sha256:HEX` of one; `ring`: virtual keys. Without both, every client of an
+        allowed host is admitted.
+        """
         self._ring = ring
         self.take(allowed_hosts=allowed_hosts, keys=keys)
 
     def take(self, *, allowed_hosts: Iterable[str], keys: Iterable[Secret | str]) -> None:
-        """Judge by these from now on."""
+        """Use these from now on."""
         self._hosts = frozenset(host.lower() for host in allowed_hosts)
         self._digests = tuple(_digest(key) for key in keys)
         self._let_in: set[str] = set()  # Host headers that were judged
 
     def judge(self, head: Head, *, needs_key: bool = True) -> Failure | None:
-        """Why the request is refused; None when it is not. `needs_key` False: the keys are not asked for."""
+        """Return why the request is refused, or None. `needs_key` False: keys are not checked."""
         headers = head.headers
         shown = headers.get("host", "")
         if shown not in self._let_in:
@@ -89,9 +90,12 @@ class Guard:
         return is_loopback(host) or host in self._hosts
 
     def owner(self, head: Head) -> str:
-        """The SHA-256 (64 hexadecimal digits) of the client key of a request: what a client left here is its own. ""
-        when it shows none of ours. All keys are compared, in constant time. While no keys are set, whatever stands in
-        the place of one tells the clients apart. What a virtual key left is its name's, whatever its secret is."""
+        """Return the owner of what a client stores: the SHA-256 of its key in 64 hexadecimal digits, "" without a valid
+        key.
+
+        All keys are compared, in constant time. While no keys are set, whatever a client sends as a key distinguishes
+        clients. What a virtual key stores belongs to its name, whatever its secret is.
+        """
         if not self.has_keys:
             return nobodys_owner(head)
         found = b""
@@ -105,14 +109,16 @@ class Guard:
         return found.hex()
 
     def virtual_key(self, head: Head) -> VirtualKey | None:
-        """The virtual key of a request; None where it shows none that holds."""
+        """Return the virtual key of a request, or None if it has no valid one."""
         if self._ring is None or not self._ring.has_any:
             return None
         digests = (_digest_of(key) for key in shown_keys(head))
         return next((key for digest in digests if (key := self._ring.find(digest)) is not None), None)
 
     def without_keys(self, head: Head) -> Head:
-        """The head without the gateway's own keys, so that none goes further. Another bearer is the client's own."""
+        """Return the head without the gateway's own keys, so that none is passed on. Another bearer is the client's
+        own.
+        """
         if not self.has_keys:
             return head
         headers = {name: value for name, value in head.headers.items() if name not in _KEY_HEADERS}
@@ -132,7 +138,7 @@ def nobodys_owner(head: Head) -> str:
 
 
 def shown_keys(head: Head) -> list[str]:
-    """The keys in a request, in every place where a client of the five protocols puts one."""
+    """Return the keys in a request, from every place where a client of the five protocols puts one."""
     headers = head.headers
     keys: list[str] = []
     if "authorization" in headers:
@@ -147,7 +153,8 @@ def shown_keys(head: Head) -> list[str]:
 
 
 def host_name(authority: str) -> str:
-    """`HOST[:PORT]` → the host, in lower case, without the brackets of an IPv6 address; "" for what is no authority.
+    """Return the host of `HOST[:PORT]` in lower case, without the brackets of an IPv6 address; "" if it is no
+    authority.
 
     https://www.rfc-editor.org/rfc/rfc9110#section-7.2 (read 2026-11-22), without user names and percent-encoding.
     """
@@ -156,7 +163,7 @@ def host_name(authority: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the name can mean this machine only. `0.0.0.0` and "" do not."""
+    """Return whether the name can mean this machine only. `0.0.0.0` and "" do not."""
     if host in ("127.0.0.1", "localhost") or host.endswith(".localhost"):
         return True
     try:

@@ -1,4 +1,4 @@
-"""A path that is answered here and has to wait for something: the disk, or a provider that is asked another way."""
+"""An endpoint that has to wait for the disk, or for a provider that is asked in another way."""
 
 from __future__ import annotations
 
@@ -16,8 +16,13 @@ from dragoman.types import ProtocolName
 
 @final
 class Call(msgspec.Struct, frozen=True):
-    """A request. `name`: what stood for `{model}` in the path, "" without one; `page`: the path's pattern; `owner`:
-    whose conversations the client may go on with."""
+    """A request.
+
+    Attributes:
+        name: the text of `{model}` in the path, or "".
+        page: the path's pattern.
+        owner: whose conversations the client may continue.
+    """
 
     __repr__ = name_alone
 
@@ -36,7 +41,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Refused(Exception):
-    """An endpoint has no answer; the client is told the failure in its protocol's form."""
+    """An endpoint has no answer; the client gets the failure in its protocol's form."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -48,8 +53,11 @@ Serve: TypeAlias = Callable[[Call], Awaitable[None]]
 
 @final
 class Endpoint(msgspec.Struct, frozen=True):
-    """`{model}` in the pattern stands for any text. `serve` may raise `DragomanError`, `UnknownModel` and `Refused`
-    before it sends anything: they are told in the protocol's form."""
+    """A path and its handler. `{model}` in the pattern stands for any text.
+
+    `serve` may raise `DragomanError`, `UnknownModel` and `Refused` before it sends anything; the client gets them in
+    the protocol's form.
+    """
 
     protocol: ProtocolName
     methods: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Requests as clouds take them, with the model in the address: made those of the vendor's own path."""
+"""Convert requests in the form of clouds, with the model in the path, to those of the vendor's own path."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _PLACE: Final = re.compile(r"\\\{(\w+)\\\}")
 
 
 class Hosted(NamedTuple):
-    """A request's path, and the model in it, "" without one."""
+    """A request's path, and the model in it, or ""."""
 
     path: HostedPath
     model: str
 
     def head(self, head: Head) -> Head:
-        """The head with the vendor's own path."""
+        """Return the head with the vendor's own path."""
         target = self.path.path.replace("{model}", self.model)
         return Head(head.method, f"{target}?{head.query}" if head.query else target, head.headers, head.address)
 
     def own(self, head: Head, body: bytes) -> tuple[Head, bytes]:
-        """Head and body as the vendor has them; a body that is no object stays as it is."""
+        """Return head and body in the vendor's form. A body that is no object stays as it is."""
         fields = read_fields(Raw(body))
         if fields is None:
             return head, body
@@ -57,7 +57,7 @@ class HostedPaths:
         return (path for _, path in self._paths)
 
     def find(self, head: Head) -> Hosted | None:
-        """The path that a request came to; None: no cloud has such a path."""
+        """Return the cloud's path of a request, or None."""
         path = unquote(head.path)
         for pattern, hosted in self._paths if head.method == "POST" else ():
             found = pattern.fullmatch(path)
@@ -67,5 +67,5 @@ class HostedPaths:
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """The model may hold slashes, other places may not."""
+    """Compile a pattern. The model may contain slashes, other places may not."""
     return re.compile(_PLACE.sub(lambda place: "(?P<model>.+)" if place[1] == "model" else "[^/]+", re.escape(pattern)))

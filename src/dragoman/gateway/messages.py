@@ -1,7 +1,6 @@
-"""What the gateway knows of HTTP: a request's head, a whole answer, and the way out for one that streams.
+"""The gateway's view of HTTP: a request's head, a whole answer, and the writer of a streamed one.
 
-`gateway/server/connection.py` fills these in from sockets; a program that embeds the gateway may fill them in from
-something else.
+`gateway/server/connection.py` implements it with sockets; a program that embeds the gateway may use something else.
 """
 
 from __future__ import annotations
@@ -24,7 +23,9 @@ _MOST_VALUES: Final = 8
 
 @final
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one request may take. Sizes in bytes, times in seconds; `unsent` is where writing begins to wait."""
+    """Limits of one request. Sizes in bytes, times in seconds; `unsent` is the backlog at which writing begins to
+    wait.
+    """
 
     head: int = 64 * 1024
     fields: int = 100
@@ -44,15 +45,17 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_limits(config: LimitsConfig) -> Limits:
-    """What the configuration sets."""
+    """Return the limits of the configuration."""
     shape = BodyBounds(config.depth, config.values, config.messages, config.tools, config.media_mib * _MIB)
     return Limits(body=config.body_mib * _MIB, shape=shape)
 
 
 @final
 class Head(msgspec.Struct, frozen=True):
-    """A request without its body. `target` is path and query as sent; names of `headers` are in lower case. `address`:
-    where it came from, as `client_addresses.network` has it. `path` and `query` are the target's, as sent."""
+    """A request without its body. `target` is path and query as sent; names of `headers` are in lower case.
+
+    `address` is the client's, in the form of `client_addresses.network`. `path` and `query` are the target's, as sent.
+    """
 
     method: str
     target: str
@@ -72,8 +75,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def query_values(query: str, name: str) -> list[str]:
-    """The values of a field of a query, the first few; those that are empty are left out. Whatever the query is, this
-    raises nothing."""
+    """Return the first few values of a query's field, without empty ones. Never raises, whatever the query is."""
     found: list[str] = []
     for field in query.split("&") if name in query or "%" in query else ():
         key, _, value = field.partition("=")
@@ -86,7 +88,7 @@ def query_values(query: str, name: str) -> list[str]:
 
 @final
 class Answer(msgspec.Struct, frozen=True):
-    """A whole response. `pause`: seconds until it leaves, for who guesses keys."""
+    """A whole response. `pause`: seconds until it is sent, to slow down guessing of keys."""
 
     __repr__ = name_alone
 
@@ -98,28 +100,28 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class ResponseWriter(Protocol):
-    """Where the response to one request goes: one `send`, or `start`, `write`…, then `end` or `cut`.
+    """Writes the response to one request: one `send`, or `start`, `write`…, then `end` or `cut`.
 
     Attributes:
-        headers: go out with the head, whichever way it leaves; names in lower case.
+        headers: sent with the head in either case; names in lower case.
     """
 
     headers: dict[str, str]
 
     def send(self, answer: Answer) -> None:
-        """A whole response."""
+        """Send a whole response."""
         ...
 
     def start(self, status: int, content_type: str, first: bytes = b"") -> None:
-        """The head of a response whose body comes in pieces, in one packet with the first piece where that is there."""
+        """Send the head of a streamed response, in one packet with the first piece if there is one."""
         ...
 
     def write(self, data: bytes) -> None:
-        """The next piece of the body. Never waits; see `drained`."""
+        """Send the next piece of the body. Never waits; see `drained`."""
         ...
 
     def end(self) -> None:
-        """The body is whole."""
+        """End the body."""
         ...
 
     def cut(self) -> None:
@@ -128,11 +130,11 @@ class ResponseWriter(Protocol):
 
     @property
     def is_full(self) -> bool:
-        """More than `Limits.unsent` bytes wait for the client: await `drained` before reading on."""
+        """Whether more than `Limits.unsent` bytes wait for the client: await `drained` before reading on."""
         ...
 
     async def drained(self) -> None:
-        """Returns when the client has read enough.
+        """Wait until the client has read enough.
 
         Raises:
             ConnectionAbortedError: it does not read; nothing can be written any more.
@@ -140,27 +142,28 @@ class ResponseWriter(Protocol):
         ...
 
     def when_drained(self, go_on: Callable[[], None]) -> None:
-        """As `drained`, for who cannot await: calls `go_on` once; closes the connection of a client that does not
-        read."""
+        """As `drained`, for a caller that cannot await: call `go_on` once. Close the connection of a client that does
+        not read.
+        """
         ...
 
 
 class Application(Protocol):
-    """What answers. Errors are its business too, since each client wants them in a shape of its own."""
+    """Answers requests, and errors too, because each client expects them in its own form."""
 
     @property
     def is_draining(self) -> bool:
-        """The process ends: each connection is closed after the response that is under way, or comes next."""
+        """Whether the process ends: each connection is closed after its current or next response."""
         ...
 
     def admit(self, head: Head) -> Answer | None:
-        """Refuse a request before its body is read; None lets it in."""
+        """Refuse a request before its body is read, or return None."""
         ...
 
     def refuse(self, head: Head, failure: Failure) -> Answer:
-        """The answer to a request that broke a limit or is not HTTP; then `head` is what of it could be read."""
+        """Return the answer to a request that broke a limit or is not HTTP. `head` is then what could be read of it."""
         ...
 
     async def respond(self, head: Head, body: bytes, response_writer: ResponseWriter) -> None:
-        """Answer one request. Cancelled when the client goes."""
+        """Answer one request. Cancelled when the client leaves."""
         ...

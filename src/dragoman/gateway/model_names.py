@@ -29,10 +29,10 @@ _LONGEST: Final = 512
 
 
 class UnknownModel(Exception):
-    """No target answers to the name; `failure` says so to the client."""
+    """No target answers to the name. The client gets `failure`."""
 
     def __init__(self, name: str, known: tuple[str, ...], problem: str = "") -> None:
-        """`known`: the names that are shown instead. `problem`: why not, where that is known."""
+        """Create it. `known`: the names to suggest. `problem`: why not, if that is known."""
         if len(name) > _LONGEST:
             words = f"expected a model's name of at most {_LONGEST} characters, got {len(name)}: {name[:120]!r}…"
         else:
@@ -44,17 +44,17 @@ class UnknownModel(Exception):
 
 @final
 class Listed(msgspec.Struct, frozen=True):
-    """A name that clients are shown, and the model that answers to it."""
+    """A name that clients see, and the model that answers to it."""
 
     name: str
     model: Model
 
 
 class ModelNames:
-    """Looks names up in the configuration that is in force.
+    """Looks names up in the configuration in force.
 
     Attributes:
-        prepare: is told the name of each target that may be asked, before it is asked for the first time.
+        prepare: called with the name of each target before its first use.
     """
 
     __slots__ = ("_chains", "_config", "_keys", "_listed", "_only_routes", "_own_port", "_proof", "_told", "prepare")
@@ -62,7 +62,9 @@ class ModelNames:
     def __init__(
         self, config: Config, *, only_routes: bool = False, proof: Callable[[Model], Proof | None] = lambda model: None
     ) -> None:
-        """`only_routes`: no `provider/model` can be asked for beside the routes. `proof`: what validation has shown."""
+        """Create it. `only_routes`: no `provider/model` may be named beside the routes. `proof`: what validation has
+        shown.
+        """
         self._config = config
         self._only_routes = only_routes
         self._proof = proof
@@ -74,23 +76,27 @@ class ModelNames:
         self.prepare: Callable[[str], None] = lambda target: None
 
     def listens_at(self, port: int) -> None:
-        """The gateway's own port: what would be a provider there is the gateway itself, which must not ask itself."""
+        """Set the gateway's own port: a provider at this address would be the gateway itself, which must not ask
+        itself.
+        """
         self._own_port = port
         self._chains.clear()
         self._keys.clear()
         self._listed = None
 
     def take(self, config: Config) -> None:
-        """Look in this configuration from now on. What servers told of their models stands."""
+        """Use this configuration from now on. What servers said of their models stays."""
         self._config = config
         self._chains.clear()
         self._keys.clear()
         self._listed = None
 
     def listed(self) -> tuple[Listed, ...]:
-        """What clients are shown: routes, the models of `"*"` and of the configuration, and those of its providers;
-        without any routes what all servers told, and the catalogue's models of providers whose key is there. Last the
-        embedded model, where it is installed."""
+        """Return the names that clients see: routes, the models of `"*"`, of the configuration and of its providers.
+
+        Without any routes, these are the models of all servers, and the catalogue's models of providers whose key is
+        set. The embedded model comes last, if it is installed.
+        """
         if self._listed is None:
             config = self._config
             found = {name: route.targets[0] for name, route in config.routes.items() if name != EVERY_OTHER}
@@ -113,8 +119,10 @@ class ModelNames:
         return self._listed
 
     def servers(self) -> list[Provider]:
-        """The providers whose models no list has, so that they must be asked: those of the targets that clients are
-        shown; without any, all that are local or configured."""
+        """Return the providers whose models no catalogue lists, so that they must be asked.
+
+        These are the providers of the targets that clients see; without any, all that are local or configured.
+        """
         config = self._config
         targets = [target for route in config.routes.values() for target in route.targets] + [
             name for name in config.models if "*" not in name
@@ -131,7 +139,7 @@ class ModelNames:
         ]
 
     def tell(self, provider: str, models: Iterable[Model]) -> None:
-        """What a server says of its models; they take the place of those that it told before."""
+        """Set what a server says of its models, in place of what it said before."""
         self._told = {target: model for target, model in self._told.items() if model.provider != provider}
         self._told |= {model.target: model for model in models}
         self._chains.clear()
@@ -139,7 +147,7 @@ class ModelNames:
         self._listed = None
 
     def _model(self, target: str) -> Model:
-        """What is known of a target: its server's word, then the catalogue's."""
+        """Return what is known of a target: by its server, then by the catalogue."""
         listed = EMBEDDED if target == EMBEDDED.target else self._config.catalog.model(target)
         told = self._told.get(target) or self._told.get(target + _LATEST)
         if told is None:
@@ -149,7 +157,7 @@ class ModelNames:
         return msgspec.structs.replace(listed, **said)
 
     def find(self, name: str) -> Listed:
-        """The model that answers to a name.
+        """Return the model that answers to a name.
 
         Raises:
             UnknownModel: none does.
@@ -159,8 +167,10 @@ class ModelNames:
         return Listed(name, self._shown(key, target))
 
     def _shown(self, name: str, target: str) -> Model:
-        """How a model is listed for clients. One that refuses tools takes them all the same when its route, or its own
-        table, has another way to ask for them."""
+        """Return how a model is listed for clients.
+
+        A model that refuses tools still takes them if its route, or its own table, has another way to ask for them.
+        """
         model = self._model(target)
         own, route = self._config.model(target), self._config.routes.get(self._config.aliases.get(name, name))
         way = (own.tools if own is not None else None) or (route.tools if route is not None else "native")
@@ -168,11 +178,11 @@ class ModelNames:
 
     @property
     def ollama_version(self) -> str:
-        """The version of the server, as Ollama clients ask for it."""
+        """Return the server's version, as Ollama clients ask for it."""
         return self._config.server.ollama_version
 
     def chain(self, name: str) -> Chain:
-        """The targets that answer to a name, the parts of their answers in sequence as encoders want them.
+        """Return the targets that answer to a name, with their answers' parts in sequence, as encoders need them.
 
         Raises:
             UnknownModel: none does.
@@ -193,7 +203,7 @@ class ModelNames:
         return found
 
     def _served(self, target: Target) -> Target:
-        """A target as the gateway asks it: within what its server says of the model."""
+        """Return a target within the limits that its server reports for the model."""
         model = self._model(target.name)
         return msgspec.structs.replace(
             target,
@@ -204,7 +214,7 @@ class ModelNames:
         )
 
     def answering(self, name: str) -> tuple[str, Chain]:
-        """The route that answers to a name, "" when the name is a target's own; and the same as `chain`.
+        """Return the route that answers to a name, "" if the name is a target's own, and the same as `chain`.
 
         Raises:
             UnknownModel, ConfigError: as `chain`.
@@ -213,7 +223,7 @@ class ModelNames:
         return ("" if "/" in key else key), self._chains.get(key) or self._resolved(key)
 
     def _key(self, name: str) -> str:
-        """The route or target for a name."""
+        """Return the route or target for a name."""
         key = self._keys.get(name)
         if key is None:
             key = self._found(name)
@@ -224,7 +234,7 @@ class ModelNames:
         return key
 
     def _found(self, name: str) -> str:
-        """The same, looked for; Ollama's clients may add `:latest` to it."""
+        """Look up the route or target for a name. Ollama's clients may append `:latest`."""
         if len(name) > _LONGEST:
             raise UnknownModel(name, ())
         for candidate in (name, name.removesuffix(_LATEST)):
@@ -244,8 +254,11 @@ class ModelNames:
         raise UnknownModel(name, tuple(listed.name for listed in self.listed()), problem)
 
     def _default(self) -> str | None:
-        """What answers to every other name where no route is configured: of the models on this machine the one that is
-        proven, or claimed, to take tools. It costs nothing, so nobody need have named it."""
+        """Return what answers to every other name if no route is configured: a local model that is proven, or claimed,
+        to take tools.
+
+        It costs nothing, so it need not be named.
+        """
         if self._config.routes or self._only_routes:
             return None
         told = [model for model in self._told.values() if self._config.catalog.provider(model.provider).local]
@@ -255,7 +268,7 @@ class ModelNames:
         return None if picked is None else picked.target
 
     def advised(self, failure: Failure) -> Failure:
-        """A failure for a model that is missing or takes no tools, with the names of some that do."""
+        """Return a failure for a missing model, or one without tools, with the names of models that work."""
         if failure.kind != "not_found" and not refuses_tools(failure):
             return failure
         able = [listed.name for listed in self.listed() if listed.model.tools and listed.model != EMBEDDED]
@@ -266,7 +279,7 @@ class ModelNames:
         return msgspec.structs.replace(failure, message=words)
 
     def _is_open(self, target: str) -> bool:
-        """Whether clients may name this `provider/model`: its provider is configured, has a key, or is local."""
+        """Return whether clients may name this `provider/model`: its provider is configured, has a key, or is local."""
         name, _, model = target.partition("/")
         provider = self._config.catalog.providers.get(name)
         if provider is None or not model or self._only_routes or self._is_own(provider):
@@ -277,7 +290,7 @@ class ModelNames:
         return name in config.providers or name in config.keys or (provider.local and bool(provider.base_url))
 
     def _is_own(self, provider: Provider) -> bool:
-        """Whether the gateway itself stands where the provider would."""
+        """Return whether the provider's address is the gateway itself."""
         if not self._own_port:
             return False
         address = urlsplit(provider.base_url)

@@ -1,7 +1,7 @@
 """One request from its parsing to its last byte.
 
-The head of a streamed answer leaves at the first event that says something of it, so that a failure before that keeps
-its status; after 15 silent seconds it leaves anyhow, with a keep-alive. From then on a failure is told in the stream.
+The head of a streamed answer leaves at the first event of the answer, so that a failure before that keeps its status.
+After 15 silent seconds it leaves anyhow, with a keep-alive. From then on a failure is reported in the stream.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Relay:
         self._streams: set[ResponseStream | WholePassthrough] = set()
 
     def interrupt(self, failure: Failure) -> None:
-        """End all answers that are under way; their clients are told this failure, in the stream where one began."""
+        """End all current answers. Their clients get this failure, in the stream if one began."""
         for stream in tuple(self._streams):
             stream.interrupt(failure)
 
@@ -65,8 +65,7 @@ class Relay:
         self, protocol: Protocol, head: Head, body: bytes, response_writer: ResponseWriter, record: Record, *,
         is_light: bool = False,
     ) -> None:  # fmt: skip
-        """Answer one request in the client's protocol; `record` is told what becomes of it. `is_light`: the body has
-        few objects and lists, as was seen."""
+        """Answer one request in the client's protocol. `record` is filled in on the way."""
         try:
             size = len(body) if is_light else weight_of(body)
             client_head = ClientHead(protocol.name, head.headers, query=head.query)
@@ -115,11 +114,12 @@ class Relay:
     def _passable(
         self, protocol: Protocol, head: Head, body: bytes, peek: Peek | None, client_head: ClientHead
     ) -> tuple[RawRequest | None, tuple[str, Chain] | None]:
-        """The request, if its bytes may pass to the first target of its route; else it must be read. And what answers
-        to its model, if that was looked for.
+        """Return the request if its bytes may pass to the first target of its route, and what answers to its model.
+
+        Otherwise it must be parsed.
 
         Raises:
-            UnknownModel: nobody answers to its model's name.
+            UnknownModel: nothing answers to its model's name.
         """
         if peek is None or protocol.style_for(head.headers.get("user-agent", ""), _PLAIN) is not _PLAIN:
             return None, None
@@ -130,7 +130,7 @@ class Relay:
     def _straight(
         self, original: RawRequest, found: tuple[str, Chain], size: int, record: Record
     ) -> WholePassthrough | None:
-        """The shortest way for a request whose bytes may pass, if that may do."""
+        """Return the shortest way for a request whose bytes may pass, if there is one."""
         peek = original.peek
         _admit(record, peek, found, max_tokens=peek.max_tokens)
         if peek.stream or size > LARGE:
@@ -140,7 +140,7 @@ class Relay:
     async def _passed(
         self, protocol: Protocol, straight: WholePassthrough, response_writer: ResponseWriter, record: Record
     ) -> bool:
-        """Answer by the shortest way; whether that did."""
+        """Answer by the shortest way. Return whether that worked."""
         self._streams.add(straight)
         plain = None
         is_over = True
@@ -192,7 +192,7 @@ class Relay:
 
 
 def _as_sibling(protocol: Protocol, body: bytes) -> Parsed | None:
-    """A body of another protocol that came to this one's path; None when the body is of this protocol.
+    """Parse a body of another protocol that came to this one's path. Return None for a body of this protocol.
 
     Raises:
         WireError: it is one that cannot be read.
@@ -209,7 +209,7 @@ def _as_sibling(protocol: Protocol, body: bytes) -> Parsed | None:
 def _read(
     protocol: Protocol, head: Head, body: bytes, peek: Peek | None, client_head: ClientHead, record: Record
 ) -> Parsed:
-    """The request; its bytes are kept for a target for which nothing of it is changed.
+    """Parse the request. Its bytes are kept for a target for which nothing of it changes.
 
     Raises:
         WireError: it is not the protocol.
@@ -241,8 +241,10 @@ async def _whole(
     *,
     advised: Callable[[Failure], Failure],
 ) -> None:
-    """An answer in one piece: the sum of its events. A client that waits for one gets no keep-alive. `advised` gives a
-    failure with what may help."""
+    """Send an answer that is not streamed: the sum of its events. Its client gets no keep-alive.
+
+    `advised` adds advice to a failure.
+    """
     events: list[Event] = []
     while batch := await stream.next_batch():
         events += batch
@@ -269,7 +271,7 @@ async def _whole(
 
 
 def _rendered(protocol: Protocol, parsed: Parsed, events: list[Event], record: Record) -> bytes | Failure:
-    """The body of an answer that came as these events; a failure when nothing but its calls failed."""
+    """Render the body of an answer from its events; return a failure if it has nothing but failed calls."""
     reply = fold(events)
     if is_unusable(reply) and not protocol.tells_failed_calls:
         return call_failure(reply.failed_calls)
@@ -285,7 +287,7 @@ def _rendered(protocol: Protocol, parsed: Parsed, events: list[Event], record: R
 def _fail(
     protocol: Protocol, failure: Failure, stream: ResponseStream, response_writer: ResponseWriter, record: Record
 ) -> None:
-    """The last target's failure, before anything of its answer left."""
+    """Send the last target's failure, before anything of its answer left."""
     pass_on(stream.headers, response_writer, record)
     answer = refusal(protocol, failure)
     if stream.retries_itself:  # SDKs try again too, and the tries would multiply
@@ -295,14 +297,14 @@ def _fail(
 
 
 def note_attempts(attempts: Iterable[Attempt], record: Record) -> None:
-    """Put the outcomes of the targets that were asked into the record."""
+    """Record the outcomes of the targets that were asked."""
     for attempt in attempts:
         reason = "skipped" if attempt.outcome == "skipped" else attempt.kind or ""
         record.attempt(attempt.target, _OUTCOMES[attempt.outcome], reason, attempt.status)
 
 
 def _failure_of(problem: DragomanError | UnknownModel) -> Failure:
-    """What keeps a request from every target, as its client is told."""
+    """Return the failure for a request that reached no target."""
     if isinstance(problem, UnknownModel):
         return problem.failure
     if isinstance(problem, WireError):
@@ -312,14 +314,14 @@ def _failure_of(problem: DragomanError | UnknownModel) -> Failure:
 
 
 def _admit(record: Record, asked: Peek | Request, found: tuple[str, Chain], *, max_tokens: int | None) -> None:
-    """Note what is asked for, and of whom. Raises WireError as `check_permission`."""
+    """Record what is asked for, and of whom. Raises WireError as `check_permission`."""
     check_permission(record, asked.model)
     record.route, record.target = found[0], found[1].targets[0].name
     record.stream, record.max_tokens = asked.stream, max_tokens
 
 
 def check_permission(record: Record, name: str) -> None:
-    """Whether the client's key may ask for what it asks.
+    """Check whether the client's key may ask for what it asks.
 
     Raises:
         WireError: it may not.
@@ -329,14 +331,14 @@ def check_permission(record: Record, name: str) -> None:
 
 
 def _refuse(protocol: Protocol, failure: Failure, response_writer: ResponseWriter, record: Record) -> None:
-    """No target was asked."""
+    """Refuse a request for which no target was asked."""
     answer = refusal(protocol, failure)
     response_writer.send(answer)
     record.refuse(failure.kind, answer.status)
 
 
 def refusal(protocol: Protocol, failure: Failure) -> Answer:
-    """A failure before the first byte, in the client's form."""
+    """Return a failure before the first byte, in the client's form."""
     status, body = protocol.render_error(failure)
     wait = failure.retry_after
     if wait is None and status in _SAY_WHEN:
@@ -348,10 +350,11 @@ def refusal(protocol: Protocol, failure: Failure) -> Answer:
 
 
 def _with_history(native: Native | None, chain: Chain) -> Chain:
-    """The targets that have the whole conversation: without what only another server has, a model would answer blindly.
+    """Return the targets that have the whole conversation: a model without what only another server stores would answer
+    blindly.
 
     Raises:
-        WireError: the request goes on from a stored response, and no target's protocol has such a thing.
+        WireError: the request continues a stored response, and no target's protocol supports that.
     """
     stored = native.fields.get("previous_response_id") if native is not None else None
     if native is None or stored is None or bytes(stored) == b"null":

@@ -1,4 +1,4 @@
-"""Bodies of requests: unpacked within bounds, and no deeper than their readers can follow.
+"""Decompress request bodies within bounds, and limit their nesting to what readers can follow.
 
 The bounds keep a small body from becoming a large one (https://www.cve.org/CVERecord?id=CVE-2025-66418 is of this kind)
 and deep or endless JSON from reaching a provider.
@@ -47,9 +47,15 @@ _decode_items = _json.typed_decoder(list[Raw])
 
 @final
 class BodyBounds(msgspec.Struct, frozen=True, gc=False):
-    """Bounds of a body. `depth`: lists and objects around a value, the body's own among them; `values`: JSON values, of
-    which a coding agent's long conversation has some ten thousand; `messages` (or contents, or items of an input);
-    `tools`; `media`: bytes of one image or file."""
+    """Bounds of a body.
+
+    Attributes:
+        depth: lists and objects around a value, the body's own included.
+        values: JSON values; a coding agent's long conversation has some ten thousand.
+        messages: messages, contents, or items of an input.
+        tools: tools.
+        media: bytes of one image or file.
+    """
 
     depth: int = 128
     values: int = 250_000
@@ -65,10 +71,10 @@ USUAL_BOUNDS: Final = BodyBounds()
 
 
 def unpacked(body: bytes, encoding: str, limit: int) -> bytes:
-    """The body as its client meant it. One encoding, never one within another.
+    """Return the decompressed body. One encoding, never one within another.
 
     Raises:
-        WireError: an encoding that is not known, broken data, more than `limit` bytes, or far more than came.
+        WireError: an unknown encoding, broken data, more than `limit` bytes, or far more than came.
     """
     encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
@@ -97,7 +103,7 @@ def unpacked(body: bytes, encoding: str, limit: int) -> bytes:
 
 
 class _Zlib:
-    """Unpacks gzip and zlib step by step."""
+    """Decompresses gzip and zlib step by step."""
 
     __slots__ = ("_fed", "_machine")
 
@@ -109,16 +115,16 @@ class _Zlib:
 
     @property
     def eof(self) -> bool:
-        """The data's own end was seen."""
+        """Whether the data's own end was seen."""
         return self._machine.eof
 
     @property
     def rest(self) -> bytes:
-        """What stands behind the end."""
+        """The bytes behind the end."""
         return self._machine.unused_data
 
     def take(self, body: bytes) -> tuple[bytes, int]:
-        """The next piece, and how much of the body was read for it and those before."""
+        """Return the next piece, and how much of the body was read so far."""
         data = self._machine.unconsumed_tail if self._fed else body
         self._fed = True
         piece = self._machine.decompress(data, _STEP)
@@ -126,7 +132,7 @@ class _Zlib:
 
 
 class _Zstd:
-    """Unpacks zstd step by step."""
+    """Decompresses zstd step by step."""
 
     __slots__ = ("_fed", "_machine", "problems")
 
@@ -137,16 +143,16 @@ class _Zstd:
 
     @property
     def eof(self) -> bool:
-        """The frame's own end was seen."""
+        """Whether the frame's own end was seen."""
         return bool(self._machine.eof)
 
     @property
     def rest(self) -> bytes:
-        """What stands behind the end."""
+        """The bytes behind the end."""
         return bytes(self._machine.unused_data)
 
     def take(self, body: bytes) -> tuple[bytes, int]:
-        """The next piece; what it was read from cannot be told, so the whole body counts."""
+        """Return the next piece. How much was read for it is unknown, so the whole body counts."""
         data = b"" if self._fed else body
         self._fed = True
         return bytes(self._machine.decompress(data, _STEP)), len(body)
@@ -160,7 +166,7 @@ def _machine(encoding: str) -> _Zlib | _Zstd | None:
 
 
 def _zstd() -> Any:
-    """The library, part of Python since 3.14."""
+    """Return the library, which is part of Python since 3.14."""
     try:
         return importlib.import_module("compression.zstd")
     except ModuleNotFoundError:
@@ -189,12 +195,12 @@ def _whole(escape: re.Match[bytes]) -> bytes:
 
 
 def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> bool:
-    """Refuse JSON that is nested too deeply, has too many values, messages or tools, or holds too large a file. What
-    is not JSON is for the parser to refuse. Time grows with the body's length, memory with `bounds.values`. Gives
-    whether few objects and lists were seen in it, so that nobody need look for more.
+    """Refuse JSON that is nested too deeply, has too many values, messages or tools, or contains too large a file.
+
+    Invalid JSON is left to the parser. Time grows with the body's length, memory with `bounds.values`.
 
     Raises:
-        WireError: it is, has, does, or holds one.
+        WireError: it exceeds a bound.
     """
     if len(body) > bounds.media:
         _check_media(body, bounds.media)
@@ -218,7 +224,7 @@ def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> bool:
 
 
 def _value_has_more(value: Raw, most: int) -> bool:
-    """As `_has_more`. A long value is copied piece by piece."""
+    """As `_has_more`, for a long value, which is copied piece by piece."""
     if len(value) <= _PIECE:
         return _has_more(bytes(value), most)
     view = memoryview(value)
@@ -231,8 +237,10 @@ def _value_has_more(value: Raw, most: int) -> bool:
 
 
 def _has_more(value: bytes, most: int) -> bool:
-    """Whether there are more opening brackets, those in strings among them (a short text is copied without a few of
-    them in less time than they are searched one by one, or counted)."""
+    """Return whether there are more opening brackets, those in strings included.
+
+    Copying a short text without a few of them takes less time than searching or counting them.
+    """
     if len(value) < _SHORT:
         most -= 2 * len(value) - len(value.replace(b"{", b"", most + 1)) - len(value.replace(b"[", b"", most + 1))
         return most < 0
@@ -247,7 +255,7 @@ def _has_more(value: bytes, most: int) -> bool:
 
 
 def _check_depth(value: Raw, depth: int, most: int) -> None:
-    """Descend only where there are brackets enough for more than `most` levels. `depth`: levels around the value."""
+    """Descend only where there are enough brackets for more than `most` levels. `depth`: levels around the value."""
     if not _value_has_more(value, most - depth):
         return
     kind = bytes(memoryview(value)[:1])  # no white space stands around a value
@@ -267,7 +275,7 @@ def _check_depth(value: Raw, depth: int, most: int) -> None:
 
 
 def _check_text(body: bytes, most: int) -> None:
-    """The same for what only a lenient reader takes: the brackets outside strings are counted."""
+    """Check text that only a lenient reader accepts: count the brackets outside strings."""
     depth = 0
     for outline in outlines(body):
         for mark in outline:
@@ -308,8 +316,10 @@ def _check_tools(tools: Raw, most: int) -> None:
 
 
 def _check_media(body: bytes, most: int) -> None:
-    """Base64 has no quote in it, so a text that is too large is a stretch without one. In a body of this size such a
-    stretch has the byte at `longest` in it: two searches find its ends."""
+    """Check the size of files. Base64 contains no quote, so a text that is too large is a stretch without one.
+
+    In a body of this size such a stretch contains the byte at `longest`: two searches find its ends.
+    """
     longest = most // 3 * 4
     begin = body.rfind(b'"', 0, longest) + 1
     end = body.find(b'"', longest)

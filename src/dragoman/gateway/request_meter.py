@@ -1,4 +1,4 @@
-"""What one client's request does at providers: each attempt is set apart, written before it is sent, and settled."""
+"""The meter of one client's request: each attempt is reserved, recorded before it is sent, and settled."""
 
 from __future__ import annotations
 
@@ -43,23 +43,25 @@ _SMALL, _LARGE = NANO, 1_000 * NANO
 
 
 class AttemptLog(Protocol):
-    """Where attempts are written. `pricing`: what tokens cost. `ids`: of attempts. `syncs`: an intent must be on the
-    disk before its request is sent, so `on_disk` is to be awaited."""
+    """Records attempts. `pricing`: what tokens cost. `ids`: of attempts.
+
+    `syncs`: an intent must be on the disk before its request is sent, so `on_disk` must be awaited.
+    """
 
     pricing: Pricing | None
     ids: AttemptIds
     syncs: bool
 
     def intend(self, intent: Intent) -> bool:
-        """Record an intent; False: it could not be, and need not.
+        """Record an intent. Return False if it was not recorded and need not be.
 
         Raises:
-            TransportFailed: it could not be, so nothing may be sent.
+            TransportFailed: it was not recorded, so nothing may be sent.
         """
         ...
 
     async def on_disk(self) -> None:
-        """Until all intents are on the disk.
+        """Wait until all intents are on the disk.
 
         Raises:
             TransportFailed: they are not, so nothing may be sent.
@@ -73,7 +75,7 @@ class AttemptLog(Protocol):
 
 @final
 class RequestMeter:
-    """See `Meter`."""
+    """The meter of one client's request; see `Meter`."""
 
     __slots__ = (
         "_attempt", "_ledger", "_limits", "_ordinal", "_record", "_size", "_target", "grown", "has_refused", "headers",
@@ -109,7 +111,7 @@ class RequestMeter:
             raise
 
     def close(self) -> None:
-        """The client's request is over."""
+        """End the client's request."""
         if self._limits is not None:
             self._limits.close()
 
@@ -192,14 +194,17 @@ class RequestMeter:
             self._settle("estimated", self._seen(usage), reason, status, cost)
 
     def _count(self) -> None:
-        """From here on `grown` and `usage` tell of all that came."""
+        """Bring `grown` and `usage` up to date."""
         if self.uncounted:
             events, self.uncounted = self.uncounted, ()
             count_text(self, events)
 
     def _believed(self, told: Usage) -> Usage:
-        """What of a report can be true, `NO_USAGE` for one far beyond the bound. An output of 0 beside text that was
-        seen is not known, nor is an input of 0 beside that: servers that count nothing say so."""
+        """Return the plausible part of a report, `NO_USAGE` for one far beyond the bound.
+
+        An output of 0 beside text that was seen is unknown, and so is an input of 0 beside that: servers that count
+        nothing report 0.
+        """
         usage = bounded_usage(told)
         if usage.output == 0:
             self._count()
@@ -211,8 +216,9 @@ class RequestMeter:
         return usage
 
     def _paid(self, cost: Cost, target: Target, usage: Usage) -> tuple[int | None, PriceSnapshot | None, bool]:
-        """Nano-dollars of an attempt whose cost its provider says, and the prices by which they were counted; whether
-        that is more than can be meant."""
+        """Return the nano-dollars of an attempt whose cost its provider reports, its prices, and whether the cost is
+        implausible.
+        """
         said = nano_from_usd(cost.usd)
         if said is not None and said <= _SMALL:
             return said, None, False
@@ -228,7 +234,7 @@ class RequestMeter:
         return (None, None) if pricing is None else pricing.nano(target.name, usage)
 
     def _seen(self, told: Usage) -> Usage:
-        """What was used at least: what the provider said of it so far, and what was seen go by."""
+        """Return the least usage: what the provider has reported so far, and what was seen."""
         self._count()
         usage = self._believed(self.usage.merged(told) if self.usage is not None else told)
         seen = -(-self.grown // _PER_TOKEN)

@@ -1,4 +1,4 @@
-"""A streamed answer on its way to the client: events in, bytes out, keep-alives where no events come."""
+"""Write a streamed answer to the client: events in, bytes out, keep-alives while no events come."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MORE: Final = TextDelta(0, "")
 
 
 class StreamWriter:
-    """Writes a stream. The head leaves with the first event that says something of the answer, or with a keep-alive.
+    """Writes a stream. The head leaves with the first event of the answer, or with a keep-alive.
 
     Attributes:
-        refused: the failure that came in place of an answer, while its status could still be told; nothing was written.
+        refused: the failure that came in place of an answer, before the head left; nothing was written.
     """
 
     __slots__ = (
@@ -83,7 +83,7 @@ class StreamWriter:
             self._outlet.end()
 
     def _take(self, events: list[Event]) -> None:
-        """Called from inside the reading of the provider's socket: one read, one write, and no wait."""
+        """Take events, called from inside the reading of the provider's socket: one read, one write, and no wait."""
         last = events[-1]
         if not self._is_begun and type(last) is Failure and SEMANTIC.isdisjoint(map(type, events)):
             self.refused = last
@@ -97,7 +97,7 @@ class StreamWriter:
             self._send(data)
 
     def _told(self, events: list[Event]) -> bytes:
-        """What is to be said of an answer whose bytes pass: only that it failed."""
+        """Return what must be added to an answer whose bytes pass: only that it failed."""
         if self._start is None and type(events[0]) is Start:
             self._start = events[0]
         last = events[-1]
@@ -143,7 +143,7 @@ class StreamWriter:
 
 
 def pass_on(headers: Mapping[str, str], response_writer: ResponseWriter, record: Record) -> None:
-    """What of the provider's head is the client's business, before its own head leaves."""
+    """Copy the provider's headers that concern the client, before its own head leaves."""
     record.provider_request_id = provider_request_id(headers)
     response_writer.headers.update(limit_headers(headers, now=time.time()))
     if DROPPED in headers:

@@ -1,1 +1,1 @@
-"""Servers of the Model Context Protocol: reached, asked for their tools, their results read."""
+"""Servers of the Model Context Protocol: connect, list tools, read results."""

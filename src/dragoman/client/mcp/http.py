@@ -1,4 +1,4 @@
-"""Answers of an MCP server that is reached by URL. The package's own reader keeps a body without an end.
+"""Read answers of an MCP server that is reached by URL, within bounds that the package's own reader lacks.
 
 Protocol: https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http (read 2026-11-26).
 """
@@ -24,8 +24,11 @@ _BAD_GATEWAY: Final = 502
 
 
 def bounded_client(headers: Mapping[str, str], timeout: httpx2.Timeout, broken: Callable[[str], None]) -> Any:
-    """A client of one server. A message of more than `MOST_MESSAGE` bytes, or one that is compressed though nobody
-    asked for that, ends the connection: `broken` is told, and every request from then on gets an error."""
+    """Return an HTTP client for one server.
+
+    A message of more than `MOST_MESSAGE` bytes, or one that is compressed without request, ends the connection:
+    `broken` is called, and every later request gets an error.
+    """
     import httpx2
 
     transport: Any = _Bounded(httpx2.AsyncHTTPTransport(trust_env=False), broken)
@@ -37,7 +40,7 @@ def bounded_client(headers: Mapping[str, str], timeout: httpx2.Timeout, broken: 
 
 @final
 class _Bounded:
-    """A transport whose bodies are whole and short, but for streams of events, whose reader bounds each event."""
+    """A transport whose bodies are read whole and bounded, except streams of events, whose reader bounds each event."""
 
     __slots__ = ("_broken", "_inner", "_words")
 
@@ -47,7 +50,7 @@ class _Bounded:
         self._words = ""  # why nothing is asked any more
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Ask; gives an answer that is whole, or a stream of events."""
+        """Send a request. Return a whole answer, or a stream of events."""
         import httpx2
 
         if self._words:

@@ -1,5 +1,4 @@
-"""Messages of an MCP server on their way to the package, which refuses a whole result for one part that it does not
-know."""
+"""Filter messages of an MCP server for the package, which refuses a whole result for one unknown part."""
 
 from __future__ import annotations
 
@@ -27,15 +26,15 @@ _UNASKED_A_SECOND: Final = 200
 
 @final
 class Sifted:
-    """The messages of a stream; in results of tools a text stands for each part that is of no known kind.
+    """The messages of a stream. In results of tools a text replaces each part of an unknown kind.
 
-    A server that goes on and on with messages that nobody asked for (pings, notifications) is let go.
+    A server that goes on sending unsolicited messages (pings, notifications) is disconnected.
     """
 
     __slots__ = ("_broken", "_last", "_stream", "_unasked")
 
     def __init__(self, stream: Any, broken: Callable[[str], None]) -> None:
-        """`broken`: called with the reason when this side ends the stream."""
+        """Create it. `broken`: called with the reason if this side ends the stream."""
         self._stream = stream
         self._broken = broken
         self._unasked = 0.0
@@ -43,11 +42,11 @@ class Sifted:
 
     @property
     def last_context(self) -> Any:
-        """What the package keeps beside the message that it took last; None where its stream has no such thing."""
+        """The package's context of the last message; None if its stream has no such thing."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Any:
-        """The next message."""
+        """Return the next message."""
         from anyio import EndOfStream
 
         item = await self._stream.receive()
@@ -56,7 +55,7 @@ class Sifted:
         return _sifted(item)
 
     async def aclose(self) -> None:
-        """Take no more."""
+        """Stop receiving."""
         await self._stream.aclose()
 
     def __aiter__(self) -> Sifted:
@@ -69,7 +68,7 @@ class Sifted:
         return _sifted(item)
 
     def _is_too_much(self, item: Any) -> bool:
-        """Whether a message that is no answer is one too many."""
+        """Return whether an unsolicited message is one too many."""
         message = getattr(item, "message", None)
         if hasattr(message, "result") or hasattr(message, "error"):
             return False
@@ -91,8 +90,10 @@ class Sifted:
 
 
 def _sifted(item: Any) -> Any:
-    """A message as it is, but for a result whose content the package would refuse, and for a list of very many tools,
-    of which the package makes an object each."""
+    """Return a message unchanged, unless it is a result that the package would refuse, or a list of very many tools.
+
+    The package would create an object for each of the tools.
+    """
     result = getattr(getattr(item, "message", None), "result", None)
     tools = result.get("tools") if isinstance(result, dict) else None
     if isinstance(tools, list) and len(tools) > _MOST_LISTED:
@@ -103,7 +104,7 @@ def _sifted(item: Any) -> Any:
 
 
 def _refused(item: Any, words: str) -> Any:
-    """An error in the place of a result."""
+    """Return an error in place of a result."""
     from mcp.shared.message import SessionMessage
     from mcp.types import ErrorData, JSONRPCError
 

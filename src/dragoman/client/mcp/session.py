@@ -1,4 +1,4 @@
-"""A session with an MCP server: started or reached, asked for its tools, its results read. Needs the extra `mcp`."""
+"""A session with an MCP server: connect, list tools, read results. Needs the extra `mcp`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST_PAGES: Final = 256
 
 
 def require_package() -> None:
-    """Raise MissingExtra when the package is not installed."""
+    """Raise MissingExtra if the package is not installed."""
     try:
         import mcp  # noqa: F401
     except ModuleNotFoundError:
@@ -40,7 +40,7 @@ def require_package() -> None:
 
 
 def read_secrets(server: McpServer, where: str, folder: Path) -> dict[str, str]:
-    """The texts of a server's variables and headers. `folder`: where files that are named stand.
+    """Return the values of a server's variables and headers. `folder`: where named files stand.
 
     Raises:
         ConfigError: one is no reference, or there is nothing at its end.
@@ -53,10 +53,10 @@ def read_secrets(server: McpServer, where: str, folder: Path) -> dict[str, str]:
 
 @final
 class McpSession:
-    """A server that was greeted.
+    """An initialised session.
 
     Attributes:
-        broken: why the connection was ended from this side; "" while it was not.
+        broken: why this side ended the connection; "" if it did not.
     """
 
     __slots__ = ("_client", "broken")
@@ -75,10 +75,15 @@ class McpSession:
         errors: TextIO,
         folder: Path | None = None,
     ) -> None:
-        """Connect and greet. `secrets`: what a command finds in its environment beside `path`, or headers of a URL.
+        """Connect and initialise.
 
-        `errors`: where a command writes what it has to say. `folder`: where it runs; None: where this process does.
-        Raises what the package and its transports raise, of many kinds; `words_of` says it.
+        Args:
+            secrets: the variables of a command beside `path`, or the headers of a URL.
+            errors: the standard error of a command.
+            folder: where it runs; None: where this process does.
+
+        Raises:
+            Exception: what the package and its transports raise, of many kinds; `words_of` describes it.
         """
         from mcp import ClientSession
 
@@ -96,20 +101,20 @@ class McpSession:
         await self._client.initialize()
 
     def note_broken(self, words: str) -> None:
-        """The connection was ended from this side, for a reason."""
+        """Record why this side ended the connection."""
         self.broken = words
 
     def words_of(self, problem: BaseException) -> str:
-        """What an exception of this session says, with its kind; why the connection was ended, if it was."""
+        """Describe an exception of this session with its kind, or why the connection was ended."""
         return self.broken or _first_words(problem)
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a tool; gives the package's result. Raises as `open` does."""
+        """Call a tool. Return the package's result. Raises as `open`."""
         assert self._client is not None
         return await self._client.call_tool(tool, dict(arguments))
 
     async def list_tools(self, server: McpServer) -> tuple[list[Any], list[str]]:
-        """The tools of all pages that the user wants, at most `MOST_TOOLS`, and a line for each lack."""
+        """Return the wanted tools of all pages, at most `MOST_TOOLS`, and a line for each missing one."""
         from mcp.types import PaginatedRequestParams
 
         assert self._client is not None
@@ -144,7 +149,7 @@ class McpSession:
 def _started(
     server: McpServer, environ: Mapping[str, str], folder: Path | None, errors: TextIO, session: McpSession
 ) -> contextlib.AbstractAsyncContextManager[Any]:
-    """A command's messages. Windows finds its commands in ways of its own, which the package knows."""
+    """Open a command's streams. The package knows how Windows finds commands."""
     from mcp.client.stdio import StdioServerParameters, get_default_environment, stdio_client
 
     if sys.platform == "win32":
@@ -155,7 +160,7 @@ def _started(
 
 
 def read_result(result: Any) -> tuple[Text | Media, ...]:
-    """The result of a tool. A text replaces each part that no model can be sent."""
+    """Return the result of a tool. A text replaces each part that cannot be sent to a model."""
     parts = tuple([_read_block(block) for block in getattr(result, "content", None) or ()])
     if not parts and getattr(result, "structured_content", None) is not None:
         return (Text(_json.to_text(result.structured_content)),)
@@ -179,7 +184,7 @@ def _read_block(block: Any) -> Text | Media:
 
 
 def _media(mime: str | None, data: str) -> Text | Media:
-    """An image, a sound or a document; what is no base64 no provider takes."""
+    """Return an image, a sound or a document. Invalid base64 becomes a text, because no provider accepts it."""
     whole = "".join(data.split())
     try:
         is_data = len(whole) % 4 == 0 and bool(binascii.a2b_base64(whole, strict_mode=True))
@@ -189,12 +194,12 @@ def _media(mime: str | None, data: str) -> Text | Media:
 
 
 def left_out(kind: str | None, why: str = "") -> str:
-    """What is said in the place of a part that cannot be given on. `kind`: its media type."""
+    """Return the text that replaces a part that cannot be passed on. `kind`: its media type."""
     return f"({clip(kind or 'something')} left out{f': {why}' if why else ''})"
 
 
 def _first_words(problem: BaseException) -> str:
-    """What an exception says, with its kind; of a group, its first."""
+    """Describe an exception with its kind; of a group, its first."""
     while isinstance(problem, BaseExceptionGroup) and problem.exceptions:
         problem = problem.exceptions[0]
     said = str(problem)

@@ -1,4 +1,4 @@
-"""The pipes of an MCP server that this process starts. The package's own reader keeps a line without an end.
+"""The pipes of an MCP server that this process starts, with bounds that the package's own reader lacks.
 
 Protocol: https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio (read 2026-11-25).
 """
@@ -37,10 +37,10 @@ async def started(
     errors: TextIO,
     broken: Callable[[str], None],
 ) -> AsyncIterator[Streams]:
-    """Start a server; its messages in and out, until the block ends and the server with it.
+    """Start a server and yield its message streams. The server ends with the block.
 
-    A line of more than `MOST_MESSAGE` bytes ends the server: `broken` is called, and everyone who waits for an answer
-    sees a closed connection.
+    A line of more than `MOST_MESSAGE` bytes ends the server: `broken` is called, and every waiting call sees a closed
+    connection.
 
     Raises:
         OSError: it cannot be started.
@@ -116,7 +116,7 @@ async def _write(
 
 
 async def _end(process: Process) -> None:
-    """Close its input, and end what does not end by that; what it started goes with it."""
+    """Close its input, and kill it with its children if it does not end by that."""
     import anyio
 
     assert process.stdin is not None

@@ -1,4 +1,6 @@
-"""The tools of MCP servers for `run`: reached when the run begins, let go when it ends. Needs the extra `mcp`."""
+"""The tools of MCP servers for `run`: connected when the run begins, disconnected when it ends. Needs the extra
+`mcp`.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ class McpFailed(DragomanError):
 
 
 def read_servers(value: object) -> dict[str, McpServer]:
-    """Tables as `[agent.mcp]` of the configuration has them.
+    """Return servers from tables in the form of the configuration's `[agent.mcp]`.
 
     Raises:
         UsageError: it is no mapping of such tables.
@@ -58,10 +60,10 @@ def read_servers(value: object) -> dict[str, McpServer]:
 
 @final
 class McpTools:
-    """The tools of some servers. Open, use and close it in one event loop; each connection lives in a task of its own.
+    """The tools of some servers. Open, use and close it in one event loop; each connection lives in its own task.
 
     Attributes:
-        tools: what is offered: a tool is called SERVER_TOOL.
+        tools: the offered tools, named SERVER_TOOL.
     """
 
     __slots__ = ("_end", "_places", "_servers", "_tasks", "tools")
@@ -74,7 +76,7 @@ class McpTools:
         self._end = asyncio.Event()
 
     async def open(self) -> None:
-        """Reach the servers and learn their tools.
+        """Connect to the servers and list their tools.
 
         Raises:
             MissingExtra: the package is not installed.
@@ -94,7 +96,7 @@ class McpTools:
                 raise McpFailed(f"the MCP server {name} did not answer in {OPEN_SECONDS:g} s") from None
 
     async def close(self) -> None:
-        """End the connections, and the servers that were started."""
+        """Close the connections, and stop the servers that were started."""
         self._end.set()
         for task in self._tasks:
             with contextlib.suppress(Exception):
@@ -102,11 +104,11 @@ class McpTools:
         self._tasks.clear()
 
     def has(self, name: str) -> bool:
-        """Whether one is called so."""
+        """Return whether there is a tool of this name."""
         return name in self._places
 
     async def call(self, call: ToolCall) -> ToolResult:
-        """Run one tool; the model gets any error as its result."""
+        """Run one tool. An error becomes its result for the model."""
         session, tool = self._places[call.name]
         try:
             async with asyncio.timeout(CALL_SECONDS):
@@ -139,7 +141,7 @@ class McpTools:
                 opened.set_exception(McpFailed(failed))
 
     def _offer(self, server: str, session: McpSession, tool: Any) -> str | None:
-        """Offer a tool; what is returned is why not."""
+        """Offer a tool, or return why not."""
         name = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in f"{server}_{tool.name}")[:64]
         if name in self._places:
             return f"two tools are called {name}"
@@ -150,7 +152,7 @@ class McpTools:
 
 @final
 class _LastWords:
-    """What a server that was started wrote on standard error: only the end is kept."""
+    """The standard error of a started server: only the end is kept."""
 
     __slots__ = ("_kept", "_reader")
 
@@ -159,7 +161,7 @@ class _LastWords:
         self._reader: threading.Thread | None = None
 
     def open(self, stack: contextlib.AsyncExitStack) -> TextIO:
-        """Where the server is to write."""
+        """Return the file for the server's standard error."""
         inward, outward = os.pipe()
         self._reader = threading.Thread(target=self._read, args=(inward,), daemon=True)
         self._reader.start()
@@ -171,7 +173,7 @@ class _LastWords:
                 self._kept = (self._kept + piece)[-_KEPT:]
 
     def last(self) -> str:
-        """The last line, once the server has ended; "" when there is none."""
+        """Return the last line, once the server has ended, or ""."""
         if self._reader is not None:
             self._reader.join(1.0)
         lines = self._kept.decode("utf-8", "replace").strip().splitlines()
@@ -179,7 +181,7 @@ class _LastWords:
 
 
 def _silence_log() -> None:
-    """Keep the package's log from standard error, where nobody set a handler: what fails is raised."""
+    """Keep the package's log from standard error if there is no handler: failures are raised."""
     log = logging.getLogger("mcp")
     if not log.handlers:
         log.addHandler(logging.NullHandler())

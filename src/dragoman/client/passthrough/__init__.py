@@ -1,1 +1,1 @@
-"""Answers whose bytes pass as they came: client and target speak one protocol."""
+"""Pass an answer's bytes through unchanged: client and target speak one protocol."""

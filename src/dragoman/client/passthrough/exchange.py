@@ -1,7 +1,7 @@
-"""Bytes that pass: client and target speak one protocol, and the target keeps to it.
+"""Pass bytes through: client and target speak one protocol, and the target keeps to it.
 
-The request goes on with the target's name of the model, the answer as it came; the decoder reads along. Whatever shows
-before something of the answer has left (an error, a deviation, another form) brings the usual exchange in its place.
+The request is sent with the target's name of the model, the answer is passed on as it came; the decoder reads along. If
+something shows before any of the answer has left (an error, a deviation, another form), the usual exchange takes over.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BEHIND_END: Final = "after-end"
 
 @final
 class RawRequest:
-    """A client's request as it came. `peek` is what was seen of it without reading it."""
+    """A client's request as it came. `peek` is what is known of it without parsing."""
 
     __slots__ = ("_parsed", "body", "peek", "head", "path", "protocol")
 
@@ -57,7 +57,7 @@ class RawRequest:
         self._parsed: Parsed | None = None
 
     def parsed(self) -> Parsed:
-        """The request read after all.
+        """Parse the request after all.
 
         Raises:
             WireError: it is not the protocol.
@@ -67,23 +67,23 @@ class RawRequest:
         return self._parsed
 
     def skimmed(self) -> Parsed:
-        """What is known of it so far."""
+        """Return what is known of it so far."""
         if self._parsed is not None:
             return self._parsed
         return Parsed(Request(self.peek.model, (), stream=self.peek.stream))
 
     def release(self) -> None:
-        """Its bytes flow: it is not read any more, nor sent again."""
+        """Drop its bytes: it is not parsed any more, nor sent again."""
         self.body = b""
         self.peek = msgspec.structs.replace(self.peek, fields={})
 
     def suits(self, target: Target) -> bool:
-        """Whether nothing of the request or its answer must be changed for this target, which is clean."""
+        """Return whether this target is clean, and neither the request nor its answer must be changed for it."""
         return target.keeps_bytes and target.protocol.name == self.protocol.name
 
 
 def _choices(fields: dict[str, Raw]) -> dict[str, Raw]:
-    """The fields of a request that may hold choices; of the long ones only that they are there."""
+    """Return the request fields that may be choices; of long ones only that they exist."""
     return {key: value if len(value) < _LONGEST_CHOICE else Raw(b"null") for key, value in fields.items()}
 
 
@@ -117,7 +117,7 @@ class PassthroughExchange:
         said: tuple[Deviation, ...] = (),
         trace_parent: str = "",
     ) -> None:
-        """`usual` makes the exchange that takes over."""
+        """Create it. `usual` creates the exchange that takes over."""
         protocol = target.protocol
         self._original = original
         peek = original.peek
@@ -155,7 +155,7 @@ class PassthroughExchange:
 
     @property
     def passes(self) -> bool:
-        """Whether the answer's bytes are given out. It may turn False until something of it has left."""
+        """Whether the answer's bytes are passed on. It may turn False until something of it has left."""
         return self._usual is None
 
     # ------------------------------------------------------------ as an exchange
@@ -228,7 +228,7 @@ class PassthroughExchange:
     # ------------------------------------------------------------ bytes
 
     def begin(self) -> bytes:
-        """Something of the answer was decoded: from now on bytes flow. Gives those that came so far."""
+        """Start to pass bytes, because something of the answer was decoded. Return those that came so far."""
         held, self._held = _whole(self._held), None
         self._original.release()
         del self._make_usual
@@ -236,8 +236,11 @@ class PassthroughExchange:
         return self.released(data, is_read=True) if self.may_end(data) else data
 
     def may_end(self, data: bytes) -> bool:
-        """Whether the answer's end may be in these bytes, or the reason why it ends, with which a client may run its
-        calls: they, and all behind them, are read before they leave."""
+        """Return whether these bytes may contain the answer's end, or its stop reason, after which a client may run its
+        calls.
+
+        They, and all that follow, are read before they leave.
+        """
         if not self._is_stopping and self._stop_mark is not None:
             last = max(0, len(data) - _LAST)  # where it stands mostly
             found = self._stop_mark.search(data, last) or (last and self._stop_mark.search(data))
@@ -247,9 +250,11 @@ class PassthroughExchange:
         return max(map(data.rfind, self._end_marks), default=-1) >= 0
 
     def released(self, data: bytes, *, is_read: bool) -> bytes:
-        """What leaves after bytes that may end the answer: they, and what was kept back, once its end was read and
-        nothing of it was odd. Else they are kept until the body's end, and `rest` gives them where no call failed.
-        `is_read`: the decoder has had them."""
+        """Return what leaves after bytes that may end the answer.
+
+        These are they and the held bytes, once the end was read and nothing was odd. Otherwise they are held until the
+        body's end, and `rest` returns them if no call failed. `is_read`: the decoder has had them.
+        """
         has_ended = is_read and self._decoder.ended
         if not (self._is_odd if has_ended else self._is_stopping or not is_read):
             self._end_has_left = has_ended
@@ -262,14 +267,18 @@ class PassthroughExchange:
         return data[:before]
 
     def pass_on(self, data: bytes) -> bytes:
-        """The bytes that leave for the next ones that came; `feed` is told them after. They are the same object when
-        they leave as they came, and tell of no error."""
+        """Return the bytes that leave for the next ones that came; `feed` is called with them afterwards.
+
+        They are the same object if they leave unchanged and contain no error.
+        """
         whole = self._frames.feed(data)
         return whole if whole.rfind(b'"error"') < 0 else self._without_secrets(whole)
 
     def rest(self, events: Sequence[Event]) -> bytes:
-        """The bytes that were left when the body ended with these events; a frame that was cut is dropped, and so is
-        what came behind the answer's end and says more than usage: clients that read on would take it for the answer.
+        """Return the remaining bytes when the body ended with these events.
+
+        A cut frame is dropped, and so is everything behind the answer's end but usage: clients that read on would take
+        it for the answer.
         """
         if events and type(events[-1]) is Failure:
             return b""
@@ -279,13 +288,13 @@ class PassthroughExchange:
         return b"" if self._end_has_left else self._frames.up_to_end(kept, self._target.protocol.decoder(new_id=str))
 
     def body(self) -> bytes:
-        """The whole answer of a request that was not streamed."""
+        """Return the whole answer of a request that was not streamed."""
         return _whole(self._held)
 
     # ------------------------------------------------------------ inside
 
     def _without_secrets(self, frames: bytes) -> bytes:
-        """Frames that tell of an error: some quote the key that they refuse."""
+        """Return error frames without secrets: some quote the key that they refuse."""
         text = frames.decode("utf-8", "surrogateescape")
         return masked(text, self._target.secrets()).encode("utf-8", "surrogateescape")
 
@@ -321,8 +330,9 @@ class PassthroughExchange:
         return events
 
     def _ended(self, events: list[Event], end: Finish) -> list[Event]:
-        """The last events: an error where calls have left and failed, or where the client may have read them
-        otherwise."""
+        """Return the last events: an error if calls have left and failed, or if the client may have read them
+        differently.
+        """
         failed = self._failed_call
         if self._doubt is not None and self._has_calls and (failed is None or is_explained(failed, end)):
             failed = _misread(self._doubt)
@@ -332,7 +342,7 @@ class PassthroughExchange:
         return [*events[:-1], call_failure([failed], end.usage)]
 
     def _turn(self) -> list[Event]:
-        """The usual exchange takes over, with all that came."""
+        """Let the usual exchange take over, with all that came."""
         self._usual = usual = self._make_usual()
         usual.head(self._status, self._headers)
         held, self._held = _whole(self._held), None
@@ -340,7 +350,7 @@ class PassthroughExchange:
 
 
 def _misread(doubt: Deviation) -> ToolCallFailed:
-    """Calls that left with a deviation in them: mended is only what we read."""
+    """Return the failure of calls that left with a deviation in them: only our own reading mends them."""
     where = f"{doubt.code} at {doubt.where}" if doubt.where else doubt.code
     message = f"the calls of this answer came in a form that clients read otherwise ({where}): ask again"
     return ToolCallFailed(0, "", "", "contradicted", message)
@@ -351,12 +361,14 @@ def _kind(content_type: str) -> str:
 
 
 def is_cut(events: Sequence[Event]) -> bool:
-    """Whether an answer ended within a call, so that its client's connection must not end well."""
+    """Return whether an answer ended within a call, so that its client's connection must not end well."""
     return any(type(event) is ToolCallFailed for event in events)
 
 
 class EndpointCache:
-    """Where requests that pass go, by target and by whether they stream. Kept, for working it out takes a while."""
+    """The addresses of requests that pass, by target and by whether they stream, cached because they are costly to
+    compute.
+    """
 
     __slots__ = ("_kept",)
 
@@ -364,7 +376,7 @@ class EndpointCache:
         self._kept: dict[tuple[str, bool], tuple[Target, Outgoing, dict[str, str]]] = {}
 
     def outgoing(self, target: Target, original: RawRequest, *, asks_usage: bool) -> Outgoing:
-        """The request for a target."""
+        """Return the request for a target."""
         form, fixed = self._form(target, is_stream=original.peek.stream)
         body = with_fields(_spliced(target, original, asks_usage), target.provider)
         head = original.head
@@ -374,8 +386,10 @@ class EndpointCache:
         return Outgoing(form.method, with_query(form.url, head.query()), headers, body, target.client_login)
 
     def _form(self, target: Target, *, is_stream: bool) -> tuple[Outgoing, dict[str, str]]:
-        """The request without its body: only the model and whether it streams decide the rest. And those of its headers
-        that no client's take the place of."""
+        """Return the request without its body, and those of its headers that no client's replace.
+
+        Only the model and whether it streams decide these.
+        """
         kept = self._kept.get((target.name, is_stream))
         if kept is not None and kept[0] is target:
             return kept[1], kept[2]
@@ -393,7 +407,7 @@ class EndpointCache:
 
 
 def _spliced(target: Target, original: RawRequest, asks_usage: bool) -> bytes:
-    """The client's body with the target's name of the model."""
+    """Return the client's body with the target's name of the model."""
     peek = original.peek
     changes = dict(peek.usage) if asks_usage else {}
     if peek.names_model and peek.model != target.model:

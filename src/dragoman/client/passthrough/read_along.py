@@ -1,4 +1,4 @@
-"""Reads what passes, later and in larger pieces: to read each chunk alone takes longer than to pass it."""
+"""Decode what passes later and in larger pieces: decoding each chunk by itself takes longer than passing it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ _SHARE: Final = 0.05
 
 @final
 class ReadAlong:
-    """Keeps bytes that have passed until there are enough, some time is over, or one of them tells of an error."""
+    """Collects passed bytes until there are enough, some time is over, or one of them contains an error."""
 
     __slots__ = ("_delay", "_kept", "_loop", "_read", "_size", "_timer")
 
     def __init__(self, read: Callable[[bytes], None], *, progress: float) -> None:
-        """`read` is given the bytes; `progress`: seconds in which something of the answer must be read."""
+        """Create it. `read` is called with the bytes; `progress`: seconds in which something of the answer must be
+        read.
+        """
         self._read = read
         self._delay = min(_MOST_DELAY, progress * _SHARE)
         self._loop = asyncio.get_running_loop()
@@ -29,7 +31,7 @@ class ReadAlong:
         self._timer: asyncio.TimerHandle | None = None
 
     def keep(self, data: bytes, *, is_plain: bool = False) -> None:
-        """Bytes that are on their way to the client. `is_plain`: they are known to tell of no error."""
+        """Take bytes that are on their way to the client. `is_plain`: they are known to contain no error."""
         self._kept.append(data)
         self._size += len(data)
         if self._size >= _AT_ONCE or (not is_plain and data.rfind(b'"error"') >= 0):
@@ -38,7 +40,7 @@ class ReadAlong:
             self._timer = self._loop.call_later(self._delay, self.catch_up)
 
     def catch_up(self) -> None:
-        """Read what was kept now."""
+        """Decode the collected bytes now."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,7 +1,7 @@
 """The shortest way for a whole answer that passes: the request's bytes out, the answer's bytes in, one look at them.
 
-Whatever is not plain (an error, a connection that breaks, something odd in the answer) goes the usual way, with all
-that came so far; nothing is asked twice for it.
+Everything unusual (an error, a broken connection, an odd answer) goes the usual way, with all that came so far. Nothing
+is asked twice for it.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Plain(msgspec.Struct, frozen=True):
 
 
 class WholePassthrough(msgspec.Struct, eq=False):
-    """One request that is asked by the shortest way.
+    """One request that goes the shortest way.
 
     Attributes:
         course: the attempts so far.
         limit: seconds for the whole answer.
-        failure: what the request was ended with from outside; None while it was not.
+        failure: with which the request was ended from outside, or None.
     """
 
     __repr__ = name_alone
@@ -59,7 +59,10 @@ class WholePassthrough(msgspec.Struct, eq=False):
     _so_far: _SoFar | None = None  # for the usual way; None once it has taken it
 
     async def answer(self) -> Plain | None:
-        """Ask. None: it was interrupted, or the usual way is to go on, with this one in place of its transport."""
+        """Send the request and return the answer.
+
+        None: it was interrupted, or the usual way must continue, with this object in place of its transport.
+        """
         loop, course, guard, outgoing = asyncio.get_running_loop(), self.course, self._guard, self._outgoing
         course.sent(loop.time())
         timer = loop.call_later(self.limit, guard.expire)
@@ -101,20 +104,20 @@ class WholePassthrough(msgspec.Struct, eq=False):
                 course.abandoned(loop.time())
 
     def _judged(self, body: bytes) -> Plain | None:
-        """The answer, if nothing in it is odd."""
+        """Return the answer if nothing in it is odd, else None."""
         assert self._response is not None
         finish = self._target.protocol.check_whole(body) if len(body) <= _LARGEST else None
         return None if finish is None else Plain(body, self._response.headers, finish)
 
     def interrupt(self, failure: Failure) -> None:
-        """End the request with this failure now; no other target is asked."""
+        """End the request with this failure now. No other target is asked."""
         self.failure = failure
         self._guard.expire()
 
     # ------------------------------------------------------------ in place of a transport
 
     async def open(self, outgoing: Outgoing, before: BeforeSend | None = None) -> Response:
-        """As `Transport.open`. The first time it gives the response to the request that was sent already."""
+        """As `Transport.open`. The first call returns the response to the request that was sent already."""
         so_far, self._so_far = self._so_far, None
         if so_far is None:
             return await self._transport.open(outgoing, before)
@@ -125,7 +128,7 @@ class WholePassthrough(msgspec.Struct, eq=False):
 
 
 class _SoFar:
-    """A response of which some was read: that comes first."""
+    """A partly read response: the part that was read comes first."""
 
     __slots__ = ("_body", "_response", "headers", "problem", "status")
 
@@ -174,7 +177,7 @@ class _SoFar:
 
 
 def is_plain_head(status: int, headers: Mapping[str, str]) -> bool:
-    """Whether a body of JSON follows, as it is."""
+    """Return whether an unencoded JSON body follows."""
     kind = headers.get("content-type", "")
     return (
         status == 200

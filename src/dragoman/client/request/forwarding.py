@@ -1,8 +1,8 @@
-"""What of a client's request head goes on to a provider that speaks the client's protocol.
+"""Forward parts of a client's request head to a provider that speaks the client's protocol.
 
-Vendors switch on what a body asks for by headers (`anthropic-beta`, `anthropic-version`, `openai-beta`), and tell
-clients apart by others, so that all pass to a provider of the same protocol, but for those that belong to the
-connection, to the client's key, or to a proxy between. To a provider of another protocol none passes.
+Vendors enable features of a body by headers (`anthropic-beta`, `anthropic-version`, `openai-beta`), and identify
+clients by others. So all pass to a provider of the same protocol, except those that belong to the connection, to the
+client's key, or to a proxy between. To a provider of another protocol none passes.
 """
 
 from __future__ import annotations
@@ -64,15 +64,15 @@ _QUERY: Final = frozenset({"beta=true"})
 
 @final
 class ClientHead:
-    """The head of a client's request: headers with names in lower case, and its own login; its bytes, if they are kept.
+    """The head of a client's request: headers with names in lower case, its own login, and its bytes, if they are kept.
 
-    Only a target with `client_login` is sent the login, which is no key of the gateway.
+    Only a target with `client_login` gets the login, which is no key of the gateway.
     """
 
     __slots__ = ("_body", "_headers", "_passing", "_query", "protocol")
 
     def __init__(self, protocol: ProtocolName, headers: Mapping[str, str], *, query: str = "") -> None:
-        """`headers`: without the gateway's own keys."""
+        """Create it. `headers`: without the gateway's own keys."""
         self.protocol = protocol
         self._headers = headers
         self._query = query
@@ -80,11 +80,11 @@ class ClientHead:
         self._body: tuple[bytes, dict[str, Raw]] | None = None
 
     def keep_body(self, body: bytes, fields: dict[str, Raw]) -> None:
-        """Keep the request's bytes, whose fields these are, for a target for which nothing of it is changed."""
+        """Keep the request's bytes and fields, for a target for which nothing of it changes."""
         self._body = (body, fields)
 
     def body(self, model: str) -> bytes | None:
-        """The request as it came, but for the model's name; None when its bytes are not kept."""
+        """Return the request as it came, but for the model's name, or None if its bytes are not kept."""
         if self._body is None:
             return None
         body, fields = self._body
@@ -93,13 +93,15 @@ class ClientHead:
 
     @property
     def login(self) -> Secret | None:
-        """The bearer of the client's `authorization`, if it is one."""
+        """Return the bearer of the client's `authorization`, or None."""
         scheme, _, shown = self._headers.get("authorization", "").partition(" ")
         is_login = scheme.lower() == "bearer" and _LOGIN.fullmatch(shown.strip()) is not None
         return Secret(shown.strip()) if is_login else None
 
     def passing(self) -> dict[str, str]:
-        """The headers for a provider of the same protocol. One that `connection` lists belongs to the connection."""
+        """Return the headers for a provider of the same protocol. One that `connection` lists belongs to the
+        connection.
+        """
         if self._passing is None:
             headers = self._headers
             names: Iterable[str] = _passing_names(tuple(headers))
@@ -118,11 +120,11 @@ class ClientHead:
         return self._passing
 
     def query(self) -> str:
-        """What of the address's query belongs to what the body asks for; "" without any."""
+        """Return the part of the query that belongs to the body's meaning, or ""."""
         return "&".join([each for each in self._query.split("&") if each in _QUERY]) if self._query else ""
 
     def unsaid(self) -> list[Deviation]:
-        """A note for each header that switches something on, for a provider of another protocol."""
+        """Return a note for each header that enables something, for a provider of another protocol."""
         return [
             Deviation("untranslated", f"headers.{name}", clip(value), "note")
             for name, value in self._headers.items()
@@ -131,7 +133,9 @@ class ClientHead:
 
 
 def as_client(target: Target, head: ClientHead | None) -> Target:
-    """The target with the client's own login in place of its key, where it takes that from clients of its protocol."""
+    """Return the target with the client's own login in place of its key, if it accepts that from clients of its
+    protocol.
+    """
     if not target.client_login or head is None or head.login is None or head.protocol != target.protocol.name:
         return target
     provider = msgspec.structs.replace(target.provider, auth="bearer")
@@ -139,12 +143,13 @@ def as_client(target: Target, head: ClientHead | None) -> Target:
 
 
 def _mended(value: str) -> str:
-    """A value beyond ASCII, which was read as Latin-1, as the text whose UTF-8 it was; else in question marks."""
+    """Return a non-ASCII value, which was read as Latin-1, as the text whose UTF-8 it was; else with question marks."""
     return value.encode("latin-1", "replace").decode("utf-8", "replace").encode("ascii", "replace").decode()
 
 
 def addressed(target: Target, http: HttpRequest, head: ClientHead | None) -> tuple[Outgoing, list[Deviation]]:
-    """A rendered request for a target with what of the client's head goes there; and what of that cannot be said.
+    """Return a rendered request for a target with the client's headers for it, and what of the head cannot be
+    expressed.
 
     Raises:
         ConfigError: as `endpoint`.
@@ -165,13 +170,13 @@ def addressed(target: Target, http: HttpRequest, head: ClientHead | None) -> tup
 
 @lru_cache(maxsize=64)
 def _passing_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that may be passed on; a client sends the same ones with most requests."""
+    """Return the names that may be passed on. Cached, because a client sends the same ones with most requests."""
     return tuple(name for name in names if may_pass(name))
 
 
 @lru_cache(maxsize=1024)
 def may_pass(name: str) -> bool:
-    """Whether a header of this name (in lower case) may be passed on to a provider of the client's protocol."""
+    """Return whether a header (name in lower case) may be passed on to a provider of the client's protocol."""
     if len(name) > _LONGEST_NAME:
         return False
     name = name.replace("_", "-")
@@ -181,7 +186,7 @@ def may_pass(name: str) -> bool:
 
 
 def with_query(url: str, query: str) -> str:
-    """An address with more of a query."""
+    """Return an address with an extended query."""
     if not query:
         return url
     return f"{url}{'&' if urlsplit(url).query else '?'}{query}"

@@ -1,9 +1,9 @@
-"""Images by address, for servers that take them as data only: fetched from allowed hosts, under guard.
+"""Fetch images that are given by address, for servers that take them as data only: from allowed hosts, guarded.
 
-Who may write an address into a prompt could make this machine ask its own network. So a host is resolved once, all
-its addresses must be public, and the one that was checked is dialled; a redirect is checked like the first address.
-References: https://owasp.org/www-community/attacks/Server_Side_Request_Forgery, vLLM's CVE-2025-6242 (an empty list of
-allowed hosts was an open one; here it is closed).
+An address in a prompt could make this machine call its own network. So a host is resolved once, all its addresses must
+be public, and the checked one is dialled; a redirect is checked like the first address. References:
+https://owasp.org/www-community/attacks/Server_Side_Request_Forgery, vLLM's CVE-2025-6242 (an empty list of allowed
+hosts was an open one; here it is closed).
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class _Place(NamedTuple):
 
 
 class _NoImage(Exception):
-    """An address that gives no image; the text says why, without its path."""
+    """An address that gives no image. The message says why, without its path."""
 
 
 class Images:
-    """Puts data in the place of addresses. Made and used in one event loop."""
+    """Replaces addresses with data. Created and used in one event loop."""
 
     __slots__ = ("_context", "_hosts", "_is_reachable", "_lookups", "_ports")
 
@@ -60,8 +60,12 @@ class Images:
         is_reachable: Callable[[str], bool] | None = None,
         ports: tuple[int, ...] = _PORTS,
     ) -> None:
-        """`hosts`: names, `*.name` for all below one, `*` for every public host; none: nothing is fetched. The others
-        are for tests: which addresses and ports may be dialled."""
+        """Create it.
+
+        Args:
+            hosts: names, `*.name` for all below one, `*` for every public host; none: nothing is fetched.
+            is_reachable, ports: for tests: which addresses and ports may be dialled.
+        """
         self._hosts = frozenset(host.lower().rstrip(".") for host in hosts)
         self._context = context
         self._is_reachable = is_reachable or is_public
@@ -69,10 +73,10 @@ class Images:
         self._ports = ports
 
     async def filled(self, request: Request) -> Request:
-        """The request with its images as data.
+        """Return the request with its images as data.
 
         Raises:
-            WireError: one cannot be had.
+            WireError: one cannot be fetched.
         """
         addresses = list(dict.fromkeys(_addresses(request)))
         if not addresses:
@@ -109,7 +113,7 @@ class Images:
         raise WireError(f"the image of host {_shown(address)} cannot be fetched: {reason}")
 
     def _checked(self, address: str) -> _Place:
-        """The parts of an address that may be asked."""
+        """Return the parts of an address that may be fetched."""
         try:
             parts = urlsplit(address)
             host = (parts.hostname or "").encode("idna").decode("ascii").lower().rstrip(".")
@@ -137,7 +141,7 @@ class Images:
         return not self._hosts.isdisjoint({_ANY, host, *wider})
 
     async def _asked(self, place: _Place) -> tuple[bytes, str]:
-        """The body, or where it is instead."""
+        """Return the body, or the address of a redirect."""
         from dragoman.http.connection import READ_SIZE, HttpConnection  # only who fetches needs its library
 
         loop = asyncio.get_running_loop()
@@ -172,7 +176,7 @@ class Images:
             connection.abort()
 
     async def _reachable(self, place: _Place) -> str:
-        """The one address that is dialled; all of the host's must be allowed."""
+        """Return the address to dial. All of the host's must be allowed."""
         try:
             addresses = await self._lookups.addresses(place.host)
         except OSError:
@@ -183,7 +187,7 @@ class Images:
 
 
 def _type_of(data: bytes) -> str:
-    """What the bytes are, whatever their server calls them."""
+    """Return the type of the bytes, whatever their server calls it."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     found = next((mime for start, mime in _TYPES if data.startswith(start)), None)
@@ -193,7 +197,7 @@ def _type_of(data: bytes) -> str:
 
 
 def _shown(address: str) -> str:
-    """The host alone: the rest may hold a key."""
+    """Return the host alone: the rest may contain a key."""
     try:
         return repr((urlsplit(address).hostname or "")[:80])
     except ValueError:

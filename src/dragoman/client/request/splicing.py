@@ -1,4 +1,4 @@
-"""Some fields of a request's body changed, all else as it came; a large body in steps."""
+"""Change some fields of a request's body and leave the rest as it came; a large body in steps."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ _STEP: Final = 64 * 1024
 
 
 def splice_sized(size: int, fields: dict[str, Raw], changes: dict[str, object]) -> bytes:
-    """`splice_fields`, of a body of so many bytes. A large one is copied in steps, so that a thread which does it
-    lets the event loop in between."""
+    """As `splice_fields`, for a body of `size` bytes. A large one is copied in steps, so that the event loop runs in
+    between.
+    """
     if size <= LARGE:
         return splice_fields(fields, changes)
     spliced = {**fields, **{key: None if value is None else _json.raw(value) for key, value in changes.items()}}

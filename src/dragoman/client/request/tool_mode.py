@@ -1,4 +1,4 @@
-"""The tool mode for a target (native, structured, prompted), and the next one when it refuses."""
+"""Choose the tool mode for a target (native, structured, prompted), and the next one if it refuses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def offer_tools(target: Target, request: Request, client: ProtocolName | None) -> Offer:
-    """The request with its tools as the target may be offered them. `client`: the protocol that it came in.
+    """Return the request with its tools as the target may be offered them. `client`: the protocol that it came in.
 
     Raises:
         UsageError: it is for a tool that the target does not have, or one that the configuration refuses.
@@ -48,7 +48,7 @@ def offer_tools(target: Target, request: Request, client: ProtocolName | None) -
 
 
 def first_attempt(target: Target, request: Request) -> Asked:
-    """The first try: as configured; "auto" is native, unless the model is known to refuse tools."""
+    """Return the first try: as configured; "auto" is native, unless the model is known to refuse tools."""
     if target.refuses_tools and request.tools and target.tools in ("auto", "native"):
         other = _otherwise(target, request, "native is known to be refused")
         if other is not None:
@@ -57,17 +57,17 @@ def first_attempt(target: Target, request: Request) -> Asked:
 
 
 def next_attempt(target: Target, request: Request, first: Asked, failure: Failure) -> Asked | None:
-    """The second and last try, when the first was native and the server refuses tools; else None."""
+    """Return the second and last try if the first was native and the server refuses tools; else None."""
     if first.way != "native" or not request.tools or not refuses_tools(failure):
         return None
     return _otherwise(target, request, "native refused")
 
 
 def _otherwise(target: Target, request: Request, reason: str) -> Asked | None:
-    """The next way, or no tools; None when neither is allowed.
+    """Return the next way, or no tools; None if neither is allowed.
 
-    In words, in which models invent the fewest calls (docs/reference/ways.md), or by a schema where a call is wanted at
-    all events: a schema can force one.
+    The next way is in words, in which models invent the fewest calls (docs/reference/ways.md), or by a schema if a call
+    is required: a schema can force one.
     """
     if target.tools == "auto":
         is_forced = request.tool_choice not in ("auto", "none")

@@ -17,8 +17,11 @@ from dragoman.types import Cost, Message, Output, Text, Tool, ToolCall, ToolResu
 
 @final
 class Answer(msgspec.Struct, Generic[Output], frozen=True, repr_omit_defaults=True):
-    """What `run` came to. `messages` is the whole conversation, the answer included; `usage` and `cost` are sums over
-    all turns, None where a turn did not say. `output`: the answer as the `output_type` that was asked for."""
+    """The result of `run`. `messages` is the whole conversation, the answer included.
+
+    `usage` and `cost` are sums over all turns, None if a turn did not report them. `output`: the answer as the
+    requested `output_type`.
+    """
 
     text: str
     reply: Reply[Output]
@@ -55,7 +58,7 @@ class ToolLoop:
         self._replies: list[Reply] = []
 
     def calls_of(self, reply: Reply) -> list[ToolCall]:
-        """The calls to run: none of an answer in which one failed.
+        """Return the calls to run: none of an answer in which one failed.
 
         Raises:
             CallFailed: the response failed; nothing is run.
@@ -66,7 +69,7 @@ class ToolLoop:
         return [] if reply.failed_calls else reply.tool_calls
 
     def start(self, call: ToolCall) -> Any:
-        """Begin a call: its value, something to await, or a `Raised`."""
+        """Start a call. Return its value, something to await, or a `Raised`."""
         function = self._functions.get(call.name)
         if function is None:
             known = ", ".join(self._offered or self._functions) or "none"
@@ -77,7 +80,7 @@ class ToolLoop:
             return Raised(problem)
 
     def finish(self, reply: Reply, results: list[ToolResult]) -> None:
-        """The turn is over, and these are the results of its calls.
+        """End the turn with the results of its calls.
 
         Raises:
             StepLimit: it was the last one, and it calls tools.
@@ -94,7 +97,7 @@ class ToolLoop:
 
 
 class Raised:
-    """What a tool raised."""
+    """The exception of a tool."""
 
     __slots__ = ("problem",)
 
@@ -103,7 +106,7 @@ class Raised:
 
 
 def result_of(call: ToolCall, value: Any) -> ToolResult:
-    """The result that the model gets for a tool's value, or for what the tool raised."""
+    """Return the model's result for a tool's value, or for its exception."""
     if isinstance(value, Raised):
         text = f"{type(value.problem).__name__}: {value.problem}"
         return ToolResult(call.id, call.name, (Text(text),), is_error=True)
@@ -116,13 +119,13 @@ def result_of(call: ToolCall, value: Any) -> ToolResult:
 
 
 def _withheld(reply: Reply) -> list[ToolResult]:
-    """The result for the good calls of an answer in which one failed: they were not run."""
+    """Return the result for the good calls of an answer in which one failed: they were not run."""
     words = "It was not run: another call of the same answer could not be read, so none of them was. Call it again."
     calls = reply.tool_calls if reply.failed_calls else ()
     return [ToolResult(call.id, call.name, (Text(words),), is_error=True) for call in calls]
 
 
 def _told(failed: ToolCallFailed) -> Message:
-    """A call that could not be delivered has no place in the history; a text tells the model about it."""
+    """Return a text for the model about a call that could not be delivered and so has no place in the history."""
     name = f"Your call of {failed.name}" if failed.name else "Your tool call"
     return Message("user", (Text(f"{name} was not run: {failed.message}. Call the tool again, whole."),))

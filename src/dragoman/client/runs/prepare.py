@@ -1,4 +1,4 @@
-"""The arguments of `run` and `run_stream` → a run that is ready to begin."""
+"""Turn the arguments of `run` and `run_stream` into a run."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _ON_ERROR: Final = get_args(OnToolError)
 
 
 class PreparedRun(NamedTuple):
-    """`open` begins the run, once tools that run elsewhere are reached; `close` lets go of those."""
+    """A prepared run. `open` starts it, once remote tools are connected; `close` disconnects them."""
 
     open: Callable[[], Awaitable[ToolRun]]
     close: Callable[[], Awaitable[None]] | None
 
 
 def read_run(call: Call, *, max_steps: object, approve: object, on_tool_error: object, mcp: object) -> PreparedRun:
-    """Read the arguments that a call does not have. Raises UsageError as `read_call`."""
+    """Read the arguments that only a run has. Raises UsageError as `read_call`."""
     steps = read_count("max_steps", max_steps)
     read_function("approve", approve)
     on_error = cast(OnToolError, read_word("on_tool_error", on_tool_error, _ON_ERROR))
@@ -46,7 +46,7 @@ def read_run(call: Call, *, max_steps: object, approve: object, on_tool_error: o
 
 
 def _with_tools(call: Call, remote: McpTools) -> Call:
-    """The call with the tools of the servers beside its own. Raises UsageError for two of one name."""
+    """Return the call with the servers' tools beside its own. Raises UsageError for two of one name."""
     known = {tool.name for tool in call.tools}
     if twice := sorted(known.intersection(tool.name for tool in remote.tools)):
         raise UsageError(f"mcp: expected tools of different names, got {', '.join(twice)} more than once")

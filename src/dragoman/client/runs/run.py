@@ -1,4 +1,4 @@
-"""A run while it goes on: the turns of the model and the tools between. `AsyncRun`, and `Run` without `await`."""
+"""A run in progress: the turns of the model and the tools between. `AsyncRun`, and `Run` without `await`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.types import ToolCall, ToolResult
 
 
 class AsyncRun:
-    """A run, as events while it goes on; iterate it once, and then look at `answer`. Leaving early ends it."""
+    """A run, as events while it goes on. Iterate it once, then look at `answer`. Leaving early ends it."""
 
     __slots__ = ("_approve", "_close", "_is_taken", "_open", "_requester", "_run", "_whole")
 
@@ -29,7 +29,7 @@ class AsyncRun:
         is_whole: bool = False,
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`make`: the run, whose tools may have to be reached first; `close` lets go of them."""
+        """Create it. `make` returns the run, whose tools may have to be connected first; `close` disconnects them."""
         self._requester = requester
         self._open = make
         self._close = close
@@ -39,7 +39,7 @@ class AsyncRun:
         self._run: ToolRun | None = None
 
     async def __aenter__(self) -> AsyncRun:
-        """The run itself."""
+        """Return the run itself."""
         return self
 
     async def __aexit__(self, *problem: object) -> None:
@@ -47,14 +47,14 @@ class AsyncRun:
         await self.close()
 
     async def close(self) -> None:
-        """End it; a tool that runs is cancelled where that can be."""
+        """End it. A running tool is cancelled if possible."""
         if self._close is not None:
             close, self._close = self._close, None
             await close()
 
     @property
     def answer(self) -> Answer:
-        """What it came to.
+        """The result.
 
         Raises:
             UsageError: it is not over.
@@ -62,10 +62,10 @@ class AsyncRun:
         return answer_of(self._run)
 
     def __aiter__(self) -> AsyncIterator[RunEvent]:
-        """The events of each turn, and of the tools between. Raises UsageError the second time.
+        """Yield the events of each turn, and of the tools between. Raises UsageError the second time.
 
-        A turn's failure is given as its `Failure` and then raised as CallFailed; `StepLimit`, `OutputInvalid`, and with
-        `on_tool_error="raise"` a tool's own exception are raised too.
+        A turn's failure is yielded as its `Failure` and then raised as CallFailed; `StepLimit`, `OutputInvalid`, and
+        with `on_tool_error="raise"` a tool's own exception are raised too.
         """
         if self._is_taken:
             raise UsageError("a run is read once; run.answer holds what it came to")
@@ -93,7 +93,7 @@ class AsyncRun:
     async def _called(
         self, run: ToolRun, calls: list[ToolCall], results: dict[int, ToolResult]
     ) -> AsyncIterator[ToolStarted | ToolFinished]:
-        """Run calls side by side, after all of them were decided on."""
+        """Run calls concurrently, after all of them were decided on."""
         tasks: dict[asyncio.Task[tuple[ToolResult, float]], int] = {}
         allowed: list[int] = []
         for place, call in enumerate(calls):
@@ -134,7 +134,7 @@ async def _done(run: ToolRun, call: ToolCall) -> tuple[ToolResult, float]:
 
 
 def answer_of(run: ToolRun | None) -> Answer:
-    """What a run came to.
+    """Return the result of a run.
 
     Raises:
         UsageError: it is not over.
@@ -145,7 +145,7 @@ def answer_of(run: ToolRun | None) -> Answer:
 
 
 class Run:
-    """A run, as events while it goes on; iterate it once, and then look at `answer`. Leaving early ends it.
+    """A run, as events while it goes on. Iterate it once, then look at `answer`. Leaving early ends it.
 
     Functions run in the thread that iterates, one after the other.
     """
@@ -162,7 +162,7 @@ class Run:
         is_whole: bool = False,
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`wait` runs a coroutine where the client lives. The others as `AsyncRun`."""
+        """Create it. `wait` runs a coroutine where the client lives. The others are as for `AsyncRun`."""
         self._requester = requester
         self._make = make
         self._wait = wait
@@ -173,7 +173,7 @@ class Run:
         self._run: ToolRun | None = None
 
     def __enter__(self) -> Run:
-        """The run itself."""
+        """Return the run itself."""
         return self
 
     def __exit__(self, *problem: object) -> None:
@@ -188,7 +188,7 @@ class Run:
 
     @property
     def answer(self) -> Answer:
-        """What it came to.
+        """The result.
 
         Raises:
             UsageError: it is not over.
@@ -196,10 +196,10 @@ class Run:
         return answer_of(self._run)
 
     def __iter__(self) -> Iterator[RunEvent]:
-        """The events of each turn, and of the tools between. Raises UsageError the second time.
+        """Yield the events of each turn, and of the tools between. Raises UsageError the second time.
 
-        A turn's failure is given as its `Failure` and then raised as CallFailed; `StepLimit`, `OutputInvalid`, and with
-        `on_tool_error="raise"` a tool's own exception are raised too.
+        A turn's failure is yielded as its `Failure` and then raised as CallFailed; `StepLimit`, `OutputInvalid`, and
+        with `on_tool_error="raise"` a tool's own exception are raised too.
         """
         if self._is_taken:
             raise UsageError("a run is read once; run.answer holds what it came to")

@@ -26,7 +26,7 @@ OnToolError: TypeAlias = Literal["tell", "raise"]
 
 @final
 class ToolStarted(msgspec.Struct, frozen=True):
-    """A tool runs."""
+    """A tool starts."""
 
     call: ToolCall
 
@@ -47,7 +47,7 @@ class RemoteTools(Protocol):
     """Tools that run elsewhere."""
 
     def has(self, name: str) -> bool:
-        """Whether one is called so."""
+        """Return whether there is a tool of this name."""
         ...
 
     async def call(self, call: ToolCall) -> ToolResult:
@@ -57,7 +57,7 @@ class RemoteTools(Protocol):
 
 @final
 class ToolRun:
-    """The state of a run, between the turns. Functions are found and results are written by `ToolLoop`."""
+    """The state of a run between the turns. `ToolLoop` finds functions and writes results."""
 
     __slots__ = ("_call", "_left", "_on_error", "_step", "is_in_words", "remote", "steps")
 
@@ -74,11 +74,11 @@ class ToolRun:
 
     @property
     def answer(self) -> Answer | None:
-        """What the run came to; None before its end."""
+        """The result of the run; None before its end."""
         return self.steps.answer
 
     def ask(self, requester: Requester, *, is_whole: bool) -> ResponseStream:
-        """The next turn. A tool that had to be called is called once: then the model is free."""
+        """Start the next turn. A required tool is required once; then the model is free."""
         choice = self._call.tool_choice
         if self._step and choice != "none":
             choice = "auto"
@@ -92,7 +92,7 @@ class ToolRun:
         )
 
     def calls_of(self, reply: Reply) -> list[ToolCall] | None:
-        """The calls of a turn. None: it is asked again, in words.
+        """Return the calls of a turn, or None if it is asked again, in words.
 
         Raises:
             CallFailed: the turn failed; none of its calls is run.
@@ -108,10 +108,10 @@ class ToolRun:
         return calls
 
     def refusal(self, call: ToolCall, verdict: object) -> ToolResult | None:
-        """The result that the model gets for a call that must not run; None: it may run.
+        """Return the model's result for a call that must not run, or None if it may.
 
         Raises:
-            UsageError: `approve` has given something else.
+            UsageError: `approve` returned something else.
         """
         if verdict is True:
             return None
@@ -122,23 +122,23 @@ class ToolRun:
         return ToolResult(call.id, call.name, (Text(verdict),), is_error=True)
 
     def start(self, call: ToolCall) -> Any:
-        """Begin a call: its value, something to await, or what it raised."""
+        """Start a call. Return its value, something to await, or its exception."""
         if self.remote is not None and self.remote.has(call.name):
             return self.remote.call(call)
         return self.steps.start(call)
 
     def result(self, call: ToolCall, value: Any) -> ToolResult:
-        """The result that the model gets for a call's value.
+        """Return the model's result for a call's value.
 
         Raises:
-            Exception: the tool's own, with `on_tool_error="raise"`. What the model did wrong is told to it.
+            Exception: the tool's own, with `on_tool_error="raise"`. The model's own mistakes go to the model.
         """
         if isinstance(value, Raised) and self._on_error == "raise" and not isinstance(value.problem, UsageError):
             raise value.problem
         return value if isinstance(value, ToolResult) else result_of(call, value)
 
     def finish(self, reply: Reply, results: list[ToolResult]) -> None:
-        """The turn is over.
+        """End the turn.
 
         Raises:
             StepLimit: it was the last one, and it calls tools.

@@ -9,14 +9,14 @@ from dragoman.events import Reply
 
 
 def open_stream(requester: Requester, call: Call) -> AsyncStream:
-    """One turn, which nobody has sent yet."""
+    """Return one turn that is not sent yet."""
     turns = OutputTurns(call)
     stream = requester.ask(call.targets, turns.request(), timeout=call.timeout, adapt=turns.adapt())
     return AsyncStream(stream, call.output)
 
 
 async def whole_reply(requester: Requester, call: Call) -> Reply:
-    """The answer that fits. Raises CallFailed and OutputInvalid as `OutputTurns.take`."""
+    """Return the answer that fits. Raises CallFailed and OutputInvalid as `OutputTurns.take`."""
     turns = OutputTurns(call)
     while True:
         stream = requester.ask(call.targets, turns.request(), is_whole=True, timeout=call.timeout, adapt=turns.adapt())

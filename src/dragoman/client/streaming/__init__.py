@@ -1,1 +1,1 @@
-"""An answer while it comes."""
+"""An answer as it arrives."""

@@ -1,4 +1,4 @@
-"""Reading that may take long, done in a thread while the provider's connection waits and others have their turn."""
+"""Decode in a thread what may take long, while the provider's connection waits and others have their turn."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_SECONDS: Final = 0.01
 
 
 def _end_of_events(data: bytes, most: int) -> int:
-    """Where to cut what is longer: behind a blank line, so that no event is cut; else behind a line."""
+    """Return where to cut what is longer: behind an empty line, so that no event is cut; else behind a line."""
     for end in _ENDS:
         if (place := data.rfind(end, 0, most)) >= 0:
             return place + len(end)
@@ -42,19 +42,23 @@ def _end_of_events(data: bytes, most: int) -> int:
 
 
 def _is_usual(data: bytes) -> bool:
-    """Whether these bytes of an event stream are read as quickly as most are."""
+    """Return whether these bytes of an event stream are decoded as fast as usual."""
     return all(_is_rare(byte, data, len(data) // distance) for byte, distance in _RARE)
 
 
 def _is_rare(byte: bytes, data: bytes, most: int) -> bool:
-    """Whether a byte stands in data so many times at most. To take it out finds each as memory is searched; `count`
-    takes a step a byte."""
+    """Return whether a byte occurs at most `most` times. Removing it is a memory search for each; `count` takes a step
+    per byte.
+    """
     return len(data) - len(data.replace(byte, b"", most + 1)) <= most
 
 
 def portions(events: list[Event]) -> Iterator[list[Event]]:
-    """Events in lists that may be given on at once, at least one list: others have their turn in between. What a thread
-    reads may be a hundred thousand. What an answer ends with stays together: its last text tells what its end cites."""
+    """Yield events in lists that may be passed on at once, at least one list; others have their turn in between.
+
+    A thread may read a hundred thousand. The end of an answer stays together, because its last text tells what its end
+    cites.
+    """
     start = 0
     while len(events) - start > MOST_EVENTS + _ENDING:
         yield events[start : start + MOST_EVENTS]
@@ -69,7 +73,7 @@ class Apart:
     Attributes:
         is_wanted: the receiver takes more.
         unread: bytes that came since the last event.
-        size: bytes in all, as far as they did not come through here; the others are added.
+        size: bytes that did not come through here; the others are added.
     """
 
     __slots__ = (
@@ -77,8 +81,13 @@ class Apart:
     )  # fmt: skip
 
     def __init__(self, feed: Callable[[bytes], list[Event]], most: int = USUAL_BOUNDS.apart) -> None:
-        """`feed`: the exchange's. `most`: bytes of which nothing came yet (a frame that is not whole, a call that must
-        be read as a whole); with more a thread reads."""
+        """Create it.
+
+        Args:
+            feed: the exchange's.
+            most: pending bytes without an event yet (an incomplete frame, a call that must be read whole) above which a
+                thread reads.
+        """
         self._most = most
         self._feed = feed
         self._is_event_stream: bool | None = None  # until something came
@@ -92,15 +101,15 @@ class Apart:
 
     @property
     def is_busy(self) -> bool:
-        """A thread reads: nobody else may feed the exchange."""
+        """Whether a thread reads: nothing else may feed the exchange."""
         return self._task is not None
 
     def is_due(self, size: int) -> bool:
-        """Whether so many bytes more are to be read in a thread."""
+        """Return whether `size` further bytes must be read in a thread."""
         return self._task is not None or self._is_packed or (self.unread > 0 and self.unread + size > self._most)
 
     async def run(self, data: bytes) -> list[Event]:
-        """The events of the next bytes, for who waits for each read."""
+        """Return the events of the next bytes, for a caller that awaits each read."""
         self._is_packed = self._is_packed or (self._is_event_stream is None and data.startswith(FIRST_BYTES))
         if self.is_due(len(data)):
             events, rest = list[Event](), data
@@ -111,8 +120,7 @@ class Apart:
         return events
 
     def some(self, data: bytes) -> tuple[list[Event], bytes]:
-        """The events of the next bytes, and those of the bytes that are too much work to be read at once: a thread is
-        to read these."""
+        """Return the events of the next bytes, and the bytes that a thread must read because they are too much work."""
         if self._is_event_stream is None:
             self._is_event_stream = data.startswith(_EVENT_STREAM)
         if len(data) < LONGEST:
@@ -141,14 +149,14 @@ class Apart:
         return events
 
     async def end(self, work: Callable[[], list[Event]]) -> list[Event]:
-        """The last events: what was left unread is read by `work`, and what was kept until the end is looked at."""
+        """Return the last events: `work` reads the rest, and what was held until the end is judged."""
         is_long = self.unread > self._most or self.size > _LONG
         return await asyncio.to_thread(work) if is_long else work()
 
     # ------------------------------------------------------------ while bytes are poured
 
     def take(self, data: bytes, response: Response, give: Callable[[list[Event]], None]) -> None:
-        """Read what of these bytes may be read at once, and the rest in a thread; `give` as in `keep`."""
+        """Read as many of these bytes as may be read inline, and the rest in a thread; `give` as in `keep`."""
         if not self.is_due(len(data)):
             events, data = self.some(data)
             give(events)
@@ -156,10 +164,10 @@ class Apart:
             self.keep(data, response, give)
 
     def keep(self, data: bytes, response: Response, give: Callable[[list[Event]], None]) -> None:
-        """Read these bytes in a thread, after those that are being read; the connection waits until that is done.
+        """Read these bytes in a thread, after those being read. The connection waits until that is done.
 
         Args:
-            give: is called with the events, in the event loop; also with an empty list.
+            give: called with the events, in the event loop; also with an empty list.
         """
         self._kept.append(data)
         if self._task is None:
@@ -183,10 +191,10 @@ class Apart:
                 response.resume()
 
     async def idle(self) -> None:
-        """Returns when nothing is read any more.
+        """Wait until nothing is being read.
 
         Raises:
-            Exception: what went wrong in the thread.
+            Exception: the thread's.
         """
         if self._task is not None:
             await asyncio.shield(self._task)
@@ -194,6 +202,6 @@ class Apart:
             raise self._problem
 
     def stop(self) -> None:
-        """Nobody wants the answer any more. What the thread is at ends by itself."""
+        """Stop, because the answer is not wanted any more. The thread's current work ends by itself."""
         if self._task is not None:
             self._task.cancel()

@@ -1,8 +1,8 @@
-"""Argument text that is still coming, as an object: `PartialArguments`.
+"""`PartialArguments`: incomplete argument text as an object.
 
-What was read is never read again, and a look costs nothing by itself: the containers are live, and the text of an
-unfinished string is joined only when somebody asks for it. Text that is not JSON is passed over, never raised on;
-the final object of a call is `ToolCall.values()`.
+Text is never read twice, and a look costs nothing by itself: the containers are live, and the text of an unfinished
+string is joined only on demand. Text that is not JSON is skipped and never raises; the final object of a call is
+`ToolCall.values()`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '
 
 
 class _OpenString:
-    """A string that is still coming."""
+    """An unfinished string."""
 
     __slots__ = ("pieces",)
 
@@ -53,7 +53,7 @@ class LiveObject(Mapping[str, Any]):
     @overload
     def get(self, key: str, /, default: Any) -> Any: ...
     def get(self, key: str, /, default: Any = None) -> Any:
-        """The value of a key, or the default."""
+        """Return the value of a key, or the default."""
         return _seen(self._items.get(key, default))
 
     def __iter__(self) -> Iterator[str]:
@@ -71,7 +71,7 @@ class LiveObject(Mapping[str, Any]):
         return repr(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain copy of what has come so far."""
+        """Return a plain copy of what has come so far."""
         return {key: _plain(value) for key, value in self._items.items()}
 
 
@@ -105,7 +105,7 @@ class LiveList(Sequence[Any]):
         return repr(self.to_list())
 
     def to_list(self) -> list[Any]:
-        """A plain copy of what has come so far."""
+        """Return a plain copy of what has come so far."""
         return [_plain(value) for value in self._items]
 
 
@@ -126,7 +126,7 @@ def _plain(value: Any) -> Any:
 
 
 def _unescaped(text: str) -> str:
-    """The inside of a string whose escapes are of one letter."""
+    """Return the inside of a string whose escapes are of one letter."""
     if "\\" not in text:
         return text
     value = _json.decode(f'"{text}"')
@@ -291,7 +291,7 @@ class PartialArguments:
         return position + 1
 
     def _put_code(self, string: _OpenString, escape: str) -> str:
-        """Put a `\\uXXXX` (or a pair of them); gives what must wait for its partner."""
+        """Add a `\\uXXXX` (or a pair of them). Return what must wait for its partner."""
         try:
             units = [int(part, 16) for part in escape.split("\\u")[1:]]
         except ValueError:

@@ -1,4 +1,4 @@
-"""An answer given on from inside the reading of the provider's socket: `pour`."""
+"""`pour`: pass an answer on from inside the reading of the provider's socket."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ async def pour(
     timeouts: Timeouts,
     meter: Meter | None,
 ) -> Failure | None:
-    """Give the events of the rest of a body to `give`; returns what broke it.
+    """Pass the events of the rest of a body to `give`. Return the failure that broke it, or None.
 
     Args:
-        passing: the exchange, when its bytes pass: `send` takes them, and they are read along.
-        meter: is told how much the model wrote. What grows chunk by chunk is counted with a meter or without one, so
-            that a chunk costs no more with it, and told at the end.
+        passing: the exchange, if its bytes pass: `send` takes them, and they are read along.
+        meter: gets the length of the model's text. What grows chunk by chunk is counted with a meter or without one, so
+            that a chunk costs no more with it, and reported at the end.
     """
 
     def fed(data: bytes) -> None:
@@ -69,8 +69,10 @@ def _reader(
     give: Callable[[list[Event]], None],
     given: Callable[[list[Event]], None],
 ) -> tuple[Callable[[bytes], None], Callable[[], int]]:
-    """What reads bytes, and what says how many characters the model wrote in those events that came alone: they went to
-    `give` and nobody else saw them. All others go to `given`."""
+    """Return a reader of bytes, and a function for the number of characters in events that came alone.
+
+    Those went only to `give`. All others go to `given`.
+    """
     grown = 0
 
     def read(data: bytes) -> None:
@@ -100,7 +102,9 @@ def _reader(
 def _passer(
     passing: PassthroughExchange, read_along: ReadAlong, apart: Apart, watch: Watch, send: Callable[[bytes], None]
 ) -> Callable[[bytes], None]:
-    """What gives bytes on and reads them after; before, where the answer's end may be in them."""
+    """Return a function that passes bytes on and reads them afterwards; before, if they may contain the answer's
+    end.
+    """
     now, pass_on, may_end, keep = asyncio.get_running_loop().time, passing.pass_on, passing.may_end, read_along.keep
 
     def passed(data: bytes) -> None:
@@ -120,7 +124,7 @@ def _passer(
 
 
 def note_progress(exchange: Exchange | PassthroughExchange, watch: Watch, events: list[Event]) -> list[Event]:
-    """Read the next bytes of a body and tell the clocks what they held; gives the events."""
+    """Read the next bytes of a body and record progress for the timeouts. Return the events."""
     if events and type(events[-1]) in GROWTH:  # nothing can have ended
         watch.last_event = watch.last_byte
         return events

@@ -1,4 +1,4 @@
-"""What a stream has said so far, folded only when somebody looks."""
+"""The reply of a stream so far, folded only on demand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ReplySoFar:
     """The events of one response.
 
     Attributes:
-        unread: those that came since somebody looked last.
+        unread: those that came since the last look.
     """
 
     __slots__ = ("_fold", "_partials", "unread")
@@ -24,12 +24,12 @@ class ReplySoFar:
         self._partials: dict[int, PartialArguments] = {}
 
     def reply(self) -> Reply:
-        """The response so far."""
+        """Return the response so far."""
         self._read()
         return self._fold.reply()
 
     def arguments(self, index: int) -> Mapping[str, Any]:
-        """The arguments so far of the call with this part index; {} when there is no such call."""
+        """Return the arguments so far of the call with this part index; {} if there is no such call."""
         self._read()
         view = self._partials.get(index)
         return view.values() if view is not None else {}

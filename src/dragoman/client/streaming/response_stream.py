@@ -1,4 +1,4 @@
-"""One response while it comes: targets are asked until one answers, then its events are given out: `ResponseStream`."""
+"""`ResponseStream`: targets are asked until one answers, then its events are passed on as they come."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _PER_EVENT: Final = 128
 class ResponseStream:
     """One response. Use it with `async with`, iterate it once; leaving early closes the connection at once.
 
-    Iterating never raises for what the provider or the network does: that is a `Failure` event. Until something of an
-    answer came nothing is given out, so that a failure before it may go to another target, or to the same one again.
+    Iterating never raises for what the provider or the network does: that is a `Failure` event. No event is passed on
+    before the answer begins, so that a failure before it may go to another target, or to the same one again.
     """
 
     __slots__ = (
@@ -54,10 +54,16 @@ class ResponseStream:
         keeps_reply: bool = True,
         is_whole: bool = False,
     ) -> None:
-        """`prepare` gives the exchange with a target (it may have to start a server), and the limit in seconds for the
-        first event of its answer. `random`: numbers from 0 to 1. `keeps_reply` False: no event is kept, so there is
-        neither `reply` nor `partial`. `is_whole`: nobody looks before the end, so that nothing is given out before it,
-        and a failure in the middle of an answer may go to another target as well."""
+        """Create it.
+
+        Args:
+            prepare: returns the exchange with a target (it may have to start a server), and the limit in seconds for
+                the first event of its answer.
+            random: returns numbers from 0 to 1.
+            keeps_reply: False: no event is kept, so there is neither `reply` nor `partial`.
+            is_whole: the caller reads nothing before the end, so nothing is passed on before it, and a failure in the
+                middle of an answer may go to another target too.
+        """
         self._prepare = prepare
         self._course = course
         self._transport = transport
@@ -80,7 +86,7 @@ class ResponseStream:
     # ------------------------------------------------------------ reading
 
     async def __aenter__(self) -> ResponseStream:
-        """Make the request ready.
+        """Prepare the request.
 
         Raises:
             UsageError, ConfigError: the request cannot be sent at all.
@@ -103,17 +109,17 @@ class ResponseStream:
         self._course.abandoned(asyncio.get_running_loop().time())
 
     def interrupt(self, failure: Failure) -> None:
-        """End the response with this failure now, as when a clock runs out; no other target is asked."""
+        """End the response with this failure now, as a timeout does. No other target is asked."""
         self._wake()
         if self._watch is not None:
             self._watch.expire(failure)
 
     def __aiter__(self) -> AsyncIterator[Event]:
-        """As they come."""
+        """Yield the events as they come."""
         return self
 
     async def __anext__(self) -> Event:
-        """The next event."""
+        """Return the next event."""
         while self._position == len(self._batch):
             batch = await self._next()
             if not batch:
@@ -125,26 +131,29 @@ class ResponseStream:
         return event
 
     async def next_batch(self) -> list[Event]:
-        """The events of the next bytes that come, at least one; [] at the end. Do not mix with single events."""
+        """Return the events of the next bytes, at least one; [] at the end. Do not mix with single events."""
         batch = await self._next()
         self._note(batch)
         return batch
 
     @property
     def passes(self) -> bool:
-        """Whether the answer's bytes are those of the provider, for `pour` to give out."""
+        """Whether the answer's bytes are the provider's, for `pour` to pass on."""
         return self._passing() is not None
 
     def _passing(self) -> PassthroughExchange | None:
         return one if type(one := self._exchange) is PassthroughExchange and one.passes else None
 
     def body(self) -> bytes:
-        """The provider's whole body, of an answer that passes and was not poured."""
+        """Return the provider's whole body, of an answer that passes and was not poured."""
         return self._exchange.body() if isinstance(self._exchange, PassthroughExchange) else b""
 
     async def pour(self, take: Callable[[list[Event]], None], send: Callable[[bytes], None]) -> None:
-        """Give every further batch to `take` until the end, once the answer has begun from inside the reading of the
-        socket. `send`: takes the bytes of an answer that passes, before `take` has its events."""
+        """Pass every further batch to `take` until the end, once the answer has begun from inside the reading of the
+        socket.
+
+        `send`: takes the bytes of an answer that passes, before `take` has its events.
+        """
         while not self._has_begun:
             if not (batch := await self.next_batch()):
                 return
@@ -183,7 +192,7 @@ class ResponseStream:
 
     @staticmethod
     async def _take_all(batch: list[Event], take: Callable[[list[Event]], None]) -> None:
-        """Give events on; of very many, some at a time."""
+        """Pass events on, very many in portions."""
         if len(batch) <= MOST_EVENTS:
             take(batch)
             return
@@ -192,13 +201,13 @@ class ResponseStream:
             await asyncio.sleep(0)
 
     def pause(self) -> None:
-        """The receiver has enough for now: nothing more is read."""
+        """Stop reading: the receiver has a backlog."""
         if self._response is not None:
             self._response.pause()
             self._apart.is_wanted = False
 
     def resume(self) -> None:
-        """Go on after `pause`. The time without bytes was not the provider's."""
+        """Continue after `pause`. The time without bytes was not the provider's."""
         if self._response is not None and (watch := self._watch) is not None:
             watch.last_byte = watch.now()
             self._apart.is_wanted = True
@@ -221,7 +230,7 @@ class ResponseStream:
         return []
 
     def _note(self, given: list[Event]) -> None:
-        """Keep what was given out, and count it for who meters."""
+        """Keep the events that were passed on, and count them for a meter."""
         if not self._done and (meter := self._course.meter) is not None:
             count_text(meter, given)
         self._keep(given)
@@ -237,7 +246,7 @@ class ResponseStream:
             self._course.ended(batch[-1], asyncio.get_running_loop().time())
 
     async def _before_commit(self, batch: list[Event]) -> list[Event]:
-        """Hold events until the answer begins, or a failure stands: then all that were held, else none."""
+        """Hold events until the answer begins, or a failure stands. Return all that were held, or none."""
         held = self._held
         held += batch
         last = batch[-1] if batch else None
@@ -254,7 +263,7 @@ class ResponseStream:
         return held
 
     async def _goes_on(self, failure: Failure) -> bool:
-        """Whether the request is sent once more after a failure, to this target or another; it is made ready then."""
+        """Return whether the request is sent once more after a failure, to this target or another; then prepare it."""
         loop = asyncio.get_running_loop()
         exchange = self._exchange
         assert exchange is not None
@@ -284,7 +293,7 @@ class ResponseStream:
         return True
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, or until nobody waits for the answer any more."""
+        """Wait, or until the answer is not wanted any more."""
         self._woken = asyncio.Event()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -296,7 +305,7 @@ class ResponseStream:
             self._woken.set()
 
     async def _make_ready(self) -> DragomanError | None:
-        """Make the request to the course's target ready, or to the next one that can be asked; else why not."""
+        """Prepare the request for the next target that can be asked. Return why there is none, or None."""
         while True:
             try:
                 exchange, first_event = await self._prepare(self._course.target)
@@ -308,7 +317,7 @@ class ResponseStream:
             return None
 
     def _renew(self, exchange: Exchange | PassthroughExchange, first_event: float) -> None:
-        """Take an exchange in place of the one before."""
+        """Replace the exchange."""
         if self._exchange is not None:
             self._finish()
         self._done = self._is_closed
@@ -390,17 +399,17 @@ class ResponseStream:
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """The targets that were asked or passed over so far, in order, each with its outcome."""
+        """The targets that were asked or skipped so far, in order, each with its outcome."""
         return tuple(self._course.attempts)
 
     @property
     def size(self) -> int:
-        """Bytes of the answer's body that were read, but for those that were poured."""
+        """Bytes of the answer's body that were read, without those that were poured."""
         return self._watch.size if self._watch is not None else 0
 
     @property
     def retries_itself(self) -> bool:
-        """Whether this side has tried again after a failure, so that its caller need not."""
+        """Whether this side has retried after a failure, so that its caller need not."""
         return self._course.retries
 
     @property
@@ -414,8 +423,10 @@ class ResponseStream:
         return self._told().reply()
 
     def partial(self, index: int) -> Mapping[str, Any]:
-        """The arguments so far of the call with this part index: a live, read-only view, its last string unfinished
-        perhaps. Costs what came since the last look."""
+        """Return the arguments so far of the call with this part index: a live, read-only view.
+
+        Its last string may be unfinished. It costs what came since the last look.
+        """
         return self._told().arguments(index)
 
     def _told(self) -> ReplySoFar:

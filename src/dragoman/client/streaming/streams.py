@@ -1,4 +1,4 @@
-"""A response while it comes, as programs read it: `AsyncStream`, and `Stream` without `await`."""
+"""A response as programs read it: `AsyncStream`, and `Stream` without `await`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ONCE = "a stream is read once, as events or as text_stream; stream.reply holds 
 
 @final
 class StreamedCall(msgspec.Struct, frozen=True):
-    """A tool call of a stream: `partial` are its arguments so far, always an object; `is_whole`: it has come whole."""
+    """A tool call of a stream. `partial` are its arguments so far, always an object; `is_whole`: it is complete."""
 
     index: int
     id: str
@@ -34,8 +34,8 @@ class StreamedCall(msgspec.Struct, frozen=True):
 class AsyncStream:
     """One response. Iterate it once: as events, or as `text_stream`. With `async with` it is closed early.
 
-    As events it never raises for what the provider or the network does: that is a `Failure`, the last event. Until
-    something of an answer came nothing is given out, so that a failure before it may go to another target.
+    As events it never raises for what the provider or the network does: that is a `Failure`, the last event. No event
+    is passed on before the answer begins, so that a failure before it may go to another target.
     """
 
     __slots__ = ("_calls", "_is_entered", "_is_taken", "_output", "_stream")
@@ -47,7 +47,7 @@ class AsyncStream:
         self._calls: dict[int, tuple[str, str, bool]] = {}
 
     async def __aenter__(self) -> AsyncStream:
-        """Make the request ready.
+        """Prepare the request.
 
         Raises:
             UsageError, ConfigError: the request cannot be sent at all.
@@ -70,13 +70,13 @@ class AsyncStream:
         self._stream.interrupt(failure)
 
     def __aiter__(self) -> AsyncIterator[Event]:
-        """The events, as they come. Raises UsageError the second time."""
+        """Yield the events as they come. Raises UsageError the second time."""
         self.take()
         return self._events()
 
     @property
     def text_stream(self) -> AsyncIterator[str]:
-        """The text of the answer, as it comes; its calls, if any, are in `reply` then.
+        """Yield the text of the answer as it comes; its calls, if any, are in `reply` then.
 
         Raises:
             CallFailed: the answer broke.
@@ -86,7 +86,7 @@ class AsyncStream:
         return self._texts()
 
     async def next_batch(self) -> list[Event]:
-        """The events of the next bytes that come, at least one; [] at the end. Do not mix with single events."""
+        """Return the events of the next bytes, at least one; [] at the end. Do not mix with single events."""
         await self.__aenter__()
         self._is_taken = True
         batch = await self._stream.next_batch()
@@ -94,13 +94,13 @@ class AsyncStream:
         return batch
 
     def take(self) -> None:
-        """Somebody begins to read. Raises UsageError the second time."""
+        """Begin to read. Raises UsageError the second time."""
         if self._is_taken:
             raise UsageError(_ONCE)
         self._is_taken = True
 
     def note(self, batch: list[Event]) -> None:
-        """Keep which calls there are."""
+        """Record which calls there are."""
         for event in batch:
             if type(event) is ToolCallStart:
                 self._calls[event.index] = event.id, event.name, False
@@ -126,7 +126,7 @@ class AsyncStream:
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """The targets that were asked or passed over so far, in order, each with its outcome."""
+        """The targets that were asked or skipped so far, in order, each with its outcome."""
         return self._stream.attempts
 
     @property
@@ -153,7 +153,7 @@ class AsyncStream:
             return reply
 
     def raise_for_failure(self) -> AsyncStream:
-        """The stream itself, if its answer did not fail.
+        """Return the stream itself if its answer did not fail.
 
         Raises:
             CallFailed: it did, or its only tool calls did.
@@ -164,15 +164,17 @@ class AsyncStream:
 
     @property
     def calls(self) -> list[StreamedCall]:
-        """The tool calls so far, open and whole, each with its arguments so far."""
+        """The tool calls so far, open and complete, each with its arguments so far."""
         return [
             StreamedCall(index, id, name, self.partial(index), is_whole)
             for index, (id, name, is_whole) in self._calls.items()
         ]
 
     def partial(self, event: ToolCallStart | ToolCallDelta | ToolCallEnd | int) -> Mapping[str, Any]:
-        """The arguments so far of a call, given one of its events or its part index: always an object; {} where there
-        is no such call. A live, read-only view, valid until the next event; `dict(…)` keeps it.
+        """Return the arguments so far of a call, given one of its events or its part index.
+
+        Always an object; {} if there is no such call. A live, read-only view, valid until the next event; `dict(…)`
+        keeps it.
 
         Raises:
             UsageError: it is neither.
@@ -235,13 +237,13 @@ class Stream:
             self._background.run(self._stream.close())
 
     def __iter__(self) -> Iterator[Event]:
-        """The events, as they come. Raises UsageError the second time."""
+        """Yield the events as they come. Raises UsageError the second time."""
         self._stream.take()
         return self._events()
 
     @property
     def text_stream(self) -> Iterator[str]:
-        """The text of the answer, as it comes; its calls, if any, are in `reply` then.
+        """Yield the text of the answer as it comes; its calls, if any, are in `reply` then.
 
         Raises:
             CallFailed: the answer broke.
@@ -263,7 +265,9 @@ class Stream:
             self._leave()
 
     def _leave(self) -> None:
-        """The reader has gone. The garbage collector may call this in any thread, the event loop's too."""
+        """Close, because the reader has gone. The garbage collector may call this in any thread, the event loop's
+        too.
+        """
         if not self._background.is_closed:
             self._background.run_soon(self._stream.close())
 
@@ -275,7 +279,7 @@ class Stream:
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """The targets that were asked or passed over so far, in order, each with its outcome."""
+        """The targets that were asked or skipped so far, in order, each with its outcome."""
         return self._stream.attempts
 
     @property
@@ -294,7 +298,7 @@ class Stream:
         return self._stream.reply
 
     def raise_for_failure(self) -> Stream:
-        """The stream itself, if its answer did not fail.
+        """Return the stream itself if its answer did not fail.
 
         Raises:
             CallFailed: it did, or its only tool calls did.
@@ -305,12 +309,14 @@ class Stream:
 
     @property
     def calls(self) -> list[StreamedCall]:
-        """The tool calls so far, open and whole, each with its arguments so far."""
+        """The tool calls so far, open and complete, each with its arguments so far."""
         return self._stream.calls
 
     def partial(self, event: ToolCallStart | ToolCallDelta | ToolCallEnd | int) -> Mapping[str, Any]:
-        """The arguments so far of a call, given one of its events or its part index: always an object; {} where there
-        is no such call. A live, read-only view, valid until the next event; `dict(…)` keeps it.
+        """Return the arguments so far of a call, given one of its events or its part index.
+
+        Always an object; {} if there is no such call. A live, read-only view, valid until the next event; `dict(…)`
+        keeps it.
 
         Raises:
             UsageError: it is neither.

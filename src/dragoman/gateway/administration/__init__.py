@@ -1,1 +1,1 @@
-"""The API of the admin listener: keys, quotas, what was spent, corrections, the audit."""
+"""The admin API: keys, quotas, spend, corrections, the audit."""

@@ -1,4 +1,4 @@
-"""Who administers: the admin keys, what each may do, and within which bounds it may give."""
+"""Admin keys: what each may do, and the bounds within which it may grant rights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPECIAL: Final = frozenset("*?[")
 
 @final
 class Granter(msgspec.Struct, frozen=True):
-    """An admin key. `name`: for the audit. `team`: "" for all of them."""
+    """An admin key. `name`: in the audit. `team`: "" for all teams."""
 
     name: str
     roles: frozenset[AdminRole]
@@ -31,15 +31,15 @@ class Granter(msgspec.Struct, frozen=True):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether there is something that it may not give."""
+        """Whether there is anything that it may not grant."""
         return bool(self.team) or self.models != ("*",) or self.routes != ("*",)
 
     def sees(self, key: VirtualKey) -> bool:
-        """Whether it may see a client's key."""
+        """Return whether it may see a client's key."""
         return not self.team or key.team == self.team
 
     def excess(self, key: VirtualKey) -> str:
-        """What of a client's key is beyond this one's bounds; "" when nothing is."""
+        """Return what of a client's key is beyond this key's bounds; "" if nothing is."""
         if not self.sees(key):
             return f"team: expected {self.team}, got {key.team or 'none'}"
         for field, bounds, patterns in (("models", self.models, key.models), ("routes", self.routes, key.routes)):
@@ -50,7 +50,7 @@ class Granter(msgspec.Struct, frozen=True):
 
 
 def is_within(pattern: str, bound: str) -> bool:
-    """Whether all that a pattern matches is matched by another one for certain."""
+    """Return whether everything that a pattern matches is certainly matched by another."""
     if bound in ("*", pattern):
         return True
     if _SPECIAL.isdisjoint(pattern):
@@ -60,16 +60,18 @@ def is_within(pattern: str, bound: str) -> bool:
 
 
 class Granters:
-    """Finds the admin key of a request. Only a bearer in `Authorization` counts: no page can make a browser send it."""
+    """Finds the admin key of a request. Only a bearer in `Authorization` counts: no web page can make a browser send
+    it.
+    """
 
     __slots__ = ("_known",)
 
     def __init__(self, keys: Sequence[str | AdminKey], secrets: Sequence[Secret | str]) -> None:
-        """`keys`: of the configuration; `secrets`: the same ones, read."""
+        """Create it. `keys` are those of the configuration, `secrets` the same ones, read."""
         self.take(keys, secrets)
 
     def take(self, keys: Sequence[str | AdminKey], secrets: Sequence[Secret | str]) -> None:
-        """Go by these from now on."""
+        """Use these keys from now on."""
         self._known = tuple(
             (_digest(secret), _granter(place, key))
             for place, (key, secret) in enumerate(zip(keys, secrets, strict=True))
@@ -81,12 +83,12 @@ class Granters:
         return bool(self._known)
 
     def find(self, head: Head) -> Granter | None:
-        """Whose request it is; None: it shows none of these keys."""
+        """Return the admin key of a request, or None."""
         scheme, _, bearer = head.headers.get("authorization", "").partition(" ")
         return self.find_key(bearer.strip()) if scheme.lower() == "bearer" else None
 
     def find_key(self, shown: str) -> Granter | None:
-        """Whose key this is. All are compared, in constant time."""
+        """Return the admin key of a secret, or None. All are compared, in constant time."""
         digest = hashlib.sha256(shown.encode("utf-8", "replace")).digest()
         found = None
         for ours, granter in self._known:

@@ -1,4 +1,4 @@
-"""`/admin/v1/`: each route, the role that it needs, and what answers it."""
+"""`/admin/v1/`: the routes, the role that each needs, and its handler."""
 
 from __future__ import annotations
 
@@ -27,8 +27,12 @@ Handler: TypeAlias = Callable[[Desk, Asked, Any], Answer]
 
 @final
 class Route(msgspec.Struct, frozen=True):
-    """`path`: behind `PREFIX`; `{name}` is one part of it, percent-encoded. `takes`: of GET the parameters of its
-    query; of the others the fields of the body, which has nothing else beside it."""
+    """A route of the API.
+
+    Attributes:
+        path: behind `PREFIX`; `{name}` is one percent-encoded segment.
+        takes: the query's parameters for GET, the body's fields for the others. Nothing else is accepted.
+    """
 
     method: str
     path: str
@@ -58,12 +62,14 @@ ROUTES: Final = (
 
 
 class AdminApi:
-    """Answers them, one at a time in a thread: the ledger is read and written there, and nobody else waits for it."""
+    """Serves the routes, one request at a time in a thread: the ledger is read and written there, and no other request
+    waits.
+    """
 
     __slots__ = ("_desk", "_granters", "_is_open", "_turn")
 
     def __init__(self, desk: Desk | None, granters: Granters, *, is_open: Callable[[], bool]) -> None:
-        """`desk` None: this gateway keeps no ledger. `is_open`: whether it may be asked at this address."""
+        """Create it. `desk` None: this gateway keeps no ledger. `is_open`: whether it may be used at this address."""
         self._desk = desk
         self._granters = granters
         self._is_open = is_open
@@ -81,7 +87,7 @@ class AdminApi:
             return refusal.answer()
 
     def _judged(self, head: Head, body: bytes) -> tuple[Route, Asked, msgspec.Struct]:
-        """Who may, then what. Raises AdminRefusal."""
+        """Check the key, then the request. Raises AdminRefusal."""
         granter = self._granters.find(head)
         if granter is None:
             raise AdminRefusal(401, "no_admin_key", "authorization: expected Bearer and an admin key")
@@ -103,7 +109,7 @@ class AdminApi:
 
 
 def _found(head: Head) -> tuple[Route, str]:
-    """Raises AdminRefusal: no such path, or not with this method."""
+    """Return the route of a request. Raises AdminRefusal for an unknown path, or another method."""
     path, methods = head.path.removeprefix(PREFIX), set()
     for route, name in _matching(path):
         methods.add(route.method)
@@ -116,7 +122,7 @@ def _found(head: Head) -> tuple[Route, str]:
 
 
 def _matching(path: str) -> Iterator[tuple[Route, str]]:
-    """The routes of a path, and what stands for `{name}` in it."""
+    """Yield the routes of a path, each with the text of `{name}`."""
     parts = path.split("/")
     for route in ROUTES:
         pairs = list(zip(route.path.split("/"), parts, strict=False))

@@ -1,4 +1,4 @@
-"""`/admin/v1/keys`: clients' keys. A secret is shown once, to the one who makes it."""
+"""`/admin/v1/keys`: clients' keys. A secret is shown once, to its creator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST: Final = 366 * 86_400
 
 @final
 class NewKey(msgspec.Struct, forbid_unknown_fields=True):
-    """An admin key with bounds gives its own team, models and routes where these are left out."""
+    """A new key. An admin key with bounds fills in its own team, models and routes if they are left out."""
 
     name: str
     owner: str = ""
@@ -35,7 +35,7 @@ class NewKey(msgspec.Struct, forbid_unknown_fields=True):
 
 @final
 class KeyChange(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What you leave out stays as it is."""
+    """A change of a key. Fields that are left out stay."""
 
     owner: str | UnsetType = UNSET
     team: str | UnsetType = UNSET
@@ -48,7 +48,7 @@ class KeyChange(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 @final
 class Rotation(msgspec.Struct, forbid_unknown_fields=True):
-    """`keep_seconds`: how long the secret of before still works."""
+    """A rotation. `keep_seconds`: how long the previous secret still works."""
 
     keep_seconds: Annotated[int, msgspec.Meta(ge=0, le=_LONGEST)] = 86_400
 
@@ -142,7 +142,7 @@ def list_teams(desk: Desk, asked: Asked, _: NoFields) -> Answer:
 
 
 def seen_names(desk: Desk, asked: Asked) -> set[str]:
-    """The names of the keys that the granter sees."""
+    """Return the names of the keys that the granter sees."""
     return {key.name for key, _ in _placed(desk, asked)}
 
 
@@ -150,7 +150,9 @@ def seen_names(desk: Desk, asked: Asked) -> set[str]:
 
 
 def _placed(desk: Desk, asked: Asked) -> list[tuple[VirtualKey, Place]]:
-    """Those that the granter sees, and where each stands. One of the file stands over the same name of the store."""
+    """Return the keys that the granter sees, and where each stands. One of the file hides the same name in the
+    store.
+    """
     with desk.keys(asked) as book:
         found: dict[str, tuple[VirtualKey, Place]] = {key.name: (key, "machine") for key in book.of_machine()}
         found |= {key.name: (key, "ledger") for key in book.list()}

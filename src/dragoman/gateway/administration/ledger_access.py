@@ -1,4 +1,4 @@
-"""What the API works on: the ledger's folder, and what the configuration says of keys and quotas."""
+"""The API's access to the ledger's folder and to the configuration's keys and quotas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE: Final = 10.0
 
 @final
 class Desk(msgspec.Struct, frozen=True):
-    """`file_keys`, `file_quotas`: those of the configuration that is in force, which nobody changes here."""
+    """The ledger, and the keys and quotas of the configuration in force, which the API does not change."""
 
     folder: LedgerFolder
     file_keys: Callable[[], Sequence[VirtualKey]]
@@ -29,7 +29,8 @@ class Desk(msgspec.Struct, frozen=True):
 
     @contextmanager
     def keys(self, asked: Asked) -> Iterator[KeyBook]:
-        """The store's keys, for the one who asks: another's are none of its own, and one beyond its bounds stays.
+        """Open the store's keys for a granter. Another team's keys do not exist for it, and one beyond its bounds
+        stays.
 
         Raises:
             AdminRefusal: the store refuses, or is away.
@@ -45,14 +46,14 @@ class Desk(msgspec.Struct, frozen=True):
 
     @contextmanager
     def quotas(self, asked: Asked) -> Iterator[QuotaBook]:
-        """The store's quotas. Raises AdminRefusal."""
+        """Open the store's quotas. Raises AdminRefusal."""
         with closing(QuotaBook(self.folder, actor=actor(asked))) as book, told():
             yield book
 
 
 @contextmanager
 def told() -> Iterator[None]:
-    """What the ledger says, as an `AdminRefusal`."""
+    """Turn the ledger's exceptions into `AdminRefusal`."""
     try:
         yield
     except Refused as problem:
@@ -62,16 +63,16 @@ def told() -> Iterator[None]:
 
 
 def actor(asked: Asked) -> str:
-    """Who asks, for the audit."""
+    """Return the granter's name for the audit."""
     return f"{asked.granter.name} (admin key)"
 
 
 def no_such(what: str, name: str) -> AdminRefusal:
-    """The same words for what is not there and for what is another's."""
+    """Return the same refusal for a missing thing and for another team's."""
     return AdminRefusal(404, "not_found", f"there is no {what} {name[:80]}")
 
 
 def refuse_excess(asked: Asked, key: VirtualKey) -> None:
-    """Raises AdminRefusal: the key is beyond the bounds of the one who asks."""
+    """Check that a key is within the granter's bounds. Raises AdminRefusal."""
     if excess := asked.granter.excess(key):
         raise AdminRefusal(403, "beyond_bounds", f"key {key.name}: {excess}")

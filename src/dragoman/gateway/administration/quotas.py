@@ -21,7 +21,7 @@ from dragoman.ledger.standing import read_scope_standings, standing_fields
 
 @final
 class BalancesQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """`scope`: as in a quota, of one: `team:research`, `key:ci`, `all`."""
+    """A query for balances. `scope`: as in a quota, for one value: `team:research`, `key:ci`, `all`."""
 
     scope: str
 

@@ -1,4 +1,4 @@
-"""`/admin/v1/usage`, `attempts`, `adjustments`, `audit` and `ledger`: what was spent, and what was changed."""
+"""`/admin/v1/usage`, `attempts`, `adjustments`, `audit` and `ledger`: spend and changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NO_STORE: Final = {"cache-control": "no-store"}
 
 @final
 class UsageQuery(msgspec.Struct, forbid_unknown_fields=True, rename={"since": "from", "until": "to"}):
-    """`group`: names of `GROUPINGS` with commas between; `from`, `to`: a span before now or a day."""
+    """A query for spend. `group`: comma-separated names of `GROUPINGS`; `from`, `to`: a span before now or a day."""
 
     group: str = "target"
     since: str = ""
@@ -47,7 +47,7 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=_MOST)]
 
 @final
 class AttemptsQuery(msgspec.Struct, forbid_unknown_fields=True, rename={"since": "from", "until": "to"}):
-    """`cursor`: that of the page before."""
+    """A query for attempts. `cursor`: that of the previous page."""
 
     since: str = ""
     until: str = ""
@@ -63,7 +63,7 @@ class AttemptsQuery(msgspec.Struct, forbid_unknown_fields=True, rename={"since":
 
 @final
 class AuditQuery(msgspec.Struct, forbid_unknown_fields=True):
-    """`cursor`: that of the page before."""
+    """A query for the audit. `cursor`: that of the previous page."""
 
     limit: Limit = 100
     cursor: Annotated[int, msgspec.Meta(ge=1, le=1 << 62)] | None = None
@@ -71,7 +71,7 @@ class AuditQuery(msgspec.Struct, forbid_unknown_fields=True):
 
 @final
 class Adjustment(msgspec.Struct, forbid_unknown_fields=True):
-    """`usd`: US dollars that the cost grows by, with a minus that it shrinks by; at most 9 decimal places."""
+    """A correction. `usd`: US dollars by which the cost grows, or shrinks if negative; at most 9 decimal places."""
 
     attempt: str
     usd: Decimal

@@ -1,6 +1,6 @@
-"""What a request to the API says, and what it is told: read strictly, since what is passed over may be what was meant.
+"""Requests to the API and their answers. They are read strictly, because an ignored field may have mattered.
 
-An unknown field, a field or a parameter that is told twice, and a body that is not needed are refused.
+An unknown field, a repeated field or parameter, and an unneeded body are refused.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class AdminRefusal(Exception):
-    """Why a request is not done. `status`: of HTTP; `code`: a word for programs; the message names the place, what was
-    expected and what was seen."""
+    """A refusal. `status`: of HTTP; `code`: a word for programs; the message names the place, what was expected and
+    what was seen.
+    """
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -33,7 +34,7 @@ class AdminRefusal(Exception):
         self.code = code
 
     def answer(self) -> Answer:
-        """In JSON."""
+        """Return it as JSON."""
         error = {"error": {"code": self.code, "message": str(self)}}
         headers = {**_HEADERS, "retry-after": "1"} if self.status == 503 else _HEADERS
         return Answer(self.status, _json.encode(error), headers=headers)
@@ -41,12 +42,12 @@ class AdminRefusal(Exception):
 
 @final
 class NoFields(msgspec.Struct, forbid_unknown_fields=True):
-    """What has no parameters."""
+    """The type of a request without parameters."""
 
 
 @final
 class Asked(msgspec.Struct, frozen=True):
-    """One request. `name`: what stands for `{name}` in its path."""
+    """One request. `name`: the text of `{name}` in its path."""
 
     __repr__ = name_alone
 
@@ -56,10 +57,10 @@ class Asked(msgspec.Struct, frozen=True):
     name: str = ""
 
     def query(self, kind: type[S]) -> S:
-        """The parameters of the query.
+        """Return the parameters of the query.
 
         Raises:
-            AdminRefusal: one is unknown, told twice, or no value for its place.
+            AdminRefusal: one is unknown, repeated, or has an invalid value.
         """
         given: dict[str, str] = {}
         try:
@@ -84,7 +85,7 @@ class Asked(msgspec.Struct, frozen=True):
             raise AdminRefusal(400, "bad_query", f"query: {problem}") from None
 
     def content(self, kind: type[S]) -> S:
-        """The body; an empty one is `{}`.
+        """Return the body; an empty one is `{}`.
 
         Raises:
             AdminRefusal: it is no JSON object of this kind.
@@ -102,7 +103,7 @@ class Asked(msgspec.Struct, frozen=True):
         return self._read(kind, self.body)
 
     def nothing(self) -> None:
-        """There is no body. Raises AdminRefusal."""
+        """Check that there is no body. Raises AdminRefusal."""
         if self.body:
             raise AdminRefusal(400, "bad_body", f"body: expected none, got {len(self.body)} bytes")
 
@@ -116,7 +117,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def answer(value: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
-    """An answer in JSON."""
+    """Return an answer in JSON."""
     return Answer(status, _json.encode(value), headers=_HEADERS | (headers or {}))
 
 

@@ -1,1 +1,1 @@
-"""What is answered on which path, beside the turn of a model."""
+"""The gateway's paths beside chat requests."""

@@ -36,7 +36,7 @@ class EmbeddingPages:
         self._forwarder = forwarder
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """All paths."""
+        """Return all paths."""
         found: list[Endpoint] = []
         for name in EMBEDDING:
             asked = _Asked(self._forwarder, name)

@@ -1,4 +1,4 @@
-"""Requests that go to a provider as they are: what only its own protocol can say, and what is no turn of a model."""
+"""Forward requests to a provider as they are: what only its own protocol can express, and what is no chat request."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Read: TypeAlias = Callable[[Target, bytes], tuple[T, Usage]]
 
 
 class Forwarder:
-    """Asks providers past the events."""
+    """Sends requests to providers without decoding events."""
 
     __slots__ = ("_client", "_names")
 
@@ -54,7 +54,7 @@ class Forwarder:
         self._names = names
 
     def find(self, name: str, protocols: Iterable[ProtocolName], call: Call) -> Chain | None:
-        """The targets behind a name whose providers speak one of the protocols, in that protocol; None when none does.
+        """Return the targets behind a name whose providers speak one of the protocols, in that protocol, or None.
 
         Raises:
             UnknownModel: nothing answers to the name.
@@ -73,10 +73,10 @@ class Forwarder:
         return Chain(name, tuple(found))
 
     async def whole(self, call: Call, chain: Chain, make: MakeRequest, read: Read[T]) -> T:
-        """What is read of an answer's body.
+        """Return what `read` makes of an answer's body.
 
         Raises:
-            Refused: there is none, or it says that the request failed.
+            Refused: there is none, or it reports a failure.
         """
 
         async def ask(target: Target) -> bytes:
@@ -101,7 +101,7 @@ class Forwarder:
         """Send an answer to the client while it comes, byte for byte.
 
         Raises:
-            Refused: there is none, or it says that the request failed.
+            Refused: there is none, or it reports a failure.
         """
         response_writer, record, meter = call.response_writer, call.record, call.record.meter
 
@@ -131,7 +131,7 @@ class Forwarder:
 
     @asynccontextmanager
     async def _course(self, call: Call, chain: Chain) -> AsyncIterator[Attempts]:
-        """The way along the targets, as a turn of a model takes it; nothing is tried twice."""
+        """Yield the attempts along the targets, as for a chat request, but without retries."""
         health_table = self._client.target_states.health_table
         course = Attempts(chain, health_table, log=LOG.info, meter=call.record.meter)
         course.begin(_now())
@@ -171,10 +171,10 @@ class Forwarder:
 
 
 async def _along(course: Attempts, ask: Callable[[Target], Awaitable[T]]) -> T:
-    """What the first target gives that does not fail.
+    """Return the result of the first target that does not fail.
 
     Raises:
-        Refused: the last one failed, or no other one would mend it.
+        Refused: the last one failed, or no other one would help.
     """
     while True:
         course.sent(_now())
@@ -204,7 +204,7 @@ def _speaking(target: Target, provider: Provider) -> Target:
 
 
 def with_model(body: bytes, model: str) -> bytes:
-    """A body that asks for another model, all else as it is.
+    """Return a body with another model's name, otherwise unchanged.
 
     Raises:
         WireError: it is no JSON object.

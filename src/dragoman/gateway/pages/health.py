@@ -1,7 +1,7 @@
-"""The operator's pages: whether the gateway lives, whether it takes requests, its numbers, its lines live.
+"""The operator's pages: liveness, readiness, metrics, live log lines.
 
-`/livez`, `/readyz` and `/startupz` say yes or no and need no key. `/metrics` and `/tail` tell of all clients, at the
-admin listener and where clients need no key; a client that needs one sees its own lines alone.
+`/livez`, `/readyz` and `/startupz` say yes or no and need no key. `/metrics` and `/tail` concern all clients: they are
+served at the admin listener, and here if clients need no key. A client with a key sees only its own lines.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SILENCE: Final = 15.0
 
 
 class State:
-    """Where the process stands between its start and its end."""
+    """The state of the process between its start and its end."""
 
     __slots__ = ("draining", "is_started")
 
@@ -40,7 +40,7 @@ class State:
 
 
 class Operations:
-    """Answers them."""
+    """Serves the pages."""
 
     __slots__ = ("_listening", "_observer", "_siblings", "_state")
 
@@ -52,11 +52,11 @@ class Operations:
 
     @property
     def is_draining(self) -> bool:
-        """The process ends."""
+        """Whether the process ends."""
         return self._state.draining.is_set()
 
     async def respond(self, head: Head, response_writer: ResponseWriter, *, only: str | None = None) -> None:
-        """One of `PATHS`. `only`: the owner who asks, when it may see nothing of others."""
+        """Serve one of `PATHS`. `only`: the owner to which the lines are restricted."""
         if head.method not in ("GET", "HEAD"):
             response_writer.send(Answer(405, b"expected GET\n", _TEXT, {"allow": "GET, HEAD"}))
         elif head.path == "/metrics" and only is not None:
@@ -83,7 +83,7 @@ class Operations:
         return Answer(200, "".join(["ok\n", *(f"{about}: {text}\n" for about, text in notices)]).encode(), _TEXT)
 
     async def _listen(self, response_writer: ResponseWriter, only: str | None) -> None:
-        """`_tail`, for a bounded number of listeners at a time."""
+        """Run `_tail` for a bounded number of concurrent listeners."""
         if self._listening[only] >= _MOST_LISTENERS:
             said = f"{_MOST_LISTENERS} listeners are connected to /tail, expected at most as many: close one\n"
             response_writer.send(Answer(503, said.encode(), _TEXT, {"retry-after": "15"}))
@@ -95,7 +95,7 @@ class Operations:
             self._listening[only] -= 1
 
     async def _tail(self, response_writer: ResponseWriter, only: str | None) -> None:
-        """Every line from now on, or every one of this owner, until the listener goes or the gateway ends."""
+        """Send every line from now on, or every one of this owner, until the listener leaves or the gateway ends."""
         lines: deque[bytes] = deque(maxlen=_WAITING)
         came = asyncio.Event()
 

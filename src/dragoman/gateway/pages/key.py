@@ -1,7 +1,7 @@
-"""What a client may know of its own key: `GET /v1/key`, in the manner of OpenRouter's page of that name.
+"""A client's view of its own key: `GET /v1/key`, like OpenRouter's page of that name.
 
-`usage` counts US dollars, `limit` those of the budget of which least is left;
-`usage_nano` says the same exactly, and `unpriced` how many attempts are not in it.
+`usage` counts US dollars, `limit` those of the budget with the least left; `usage_nano` is the exact usage, and
+`unpriced` the number of attempts that it does not include.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class KeyPage:
     __slots__ = ("_folder", "_quotas", "_reading")
 
     def __init__(self, folder: LedgerFolder | None, quotas: Callable[[], Sequence[Quota]]) -> None:
-        """`folder` None: there is no ledger. `quotas`: those of the configuration that is in force."""
+        """Create it. `folder` None: there is no ledger. `quotas`: those of the configuration in force."""
         self._folder = folder
         self._quotas = quotas
         self._reading = asyncio.Lock()
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """Its path."""
+        """Return its path."""
         return tuple(Endpoint(name, ("GET",), "/v1/key", self._serve) for name in get_args(ProtocolName))
 
     async def _serve(self, call: Call) -> None:
@@ -79,8 +79,7 @@ class KeyPage:
 
 
 def tightest_of(folder: LedgerFolder, of_file: Sequence[Quota], record: Record) -> Standing | None:
-    """The budget in US dollars of which the client of a request has the least left; None where none holds for it,
-    whatever it asks for.
+    """Return the dollar budget with the least left for a request's client, or None if none applies to all its requests.
 
     Raises:
         StoreAway, OSError: the ledger cannot be read.

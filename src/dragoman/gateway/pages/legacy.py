@@ -1,4 +1,4 @@
-"""The older forms of two protocols, and what an Ollama client asks of a server that loads and fetches models."""
+"""The older forms of two protocols, and what Ollama clients ask of a server that loads and downloads models."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LegacyPages:
         self._forwarder = forwarder
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """All paths."""
+        """Return all paths."""
         return (
             Endpoint(_OLLAMA, ("POST",), "/api/chat", self._chat),
             Endpoint(_OLLAMA, ("POST",), "/api/generate", self._generate),
@@ -57,7 +57,7 @@ class LegacyPages:
         )
 
     async def _chat(self, call: Call) -> None:
-        """A chat; one without messages only asks that the model be loaded."""
+        """Serve a chat. Without messages it only asks to load the model."""
         place = call.body.find(_MESSAGES)
         if place < 0 or _NOTHING.match(call.body, place + len(_MESSAGES)):  # hardly ever, so it costs one search
             fields = await _fields(call)
@@ -67,7 +67,7 @@ class LegacyPages:
         await self._relay.respond(self._chatting(), call.head, call.body, call.response_writer, call.record)
 
     def _chatting(self) -> Protocol:
-        """Ollama's protocol, with calls written as the configuration says."""
+        """Return Ollama's protocol, with calls in the configured form."""
         form = self._client.config.server.ollama_calls
         if form == "auto":
             return PROTOCOLS[_OLLAMA]
@@ -80,7 +80,7 @@ class LegacyPages:
         return msgspec.structs.replace(PROTOCOLS[_OLLAMA], parse_request=parse_request, peek=no_glance)
 
     async def _generate(self, call: Call) -> None:
-        """A text that goes on from a prompt; without a prompt, the model is to be loaded."""
+        """Serve Ollama's text completion. Without a prompt it asks to load the model."""
         fields = await _fields(call)
         if not read(fields.get("prompt")) and not read(fields.get("images")) and not read(fields.get("suffix")):
             await self._load(call, fields, "/api/generate", {"response": ""})
@@ -88,11 +88,11 @@ class LegacyPages:
         await self._turn(legacy(_OLLAMA), call, fields)
 
     async def _complete(self, call: Call) -> None:
-        """OpenAI's form of the same."""
+        """Serve OpenAI's text completion."""
         await self._turn(legacy(_OPENAI), call, await _fields(call))
 
     async def _turn(self, form: Legacy, call: Call, fields: Fields) -> None:
-        """A turn of any model, or where a field asks for more, the provider's own answer."""
+        """Serve a completion with any model or, if a field needs it, forward it to a provider with this form."""
         name = form.unsayable(call.body)
         chain = self._forwarder.find(_model(fields), (form.protocol.name,), call) if name else None
         if chain is None:
@@ -101,7 +101,7 @@ class LegacyPages:
         await self._forwarder.pass_on(call, chain, _renamed(form.path, call.body))
 
     async def _load(self, call: Call, fields: Fields, path: str, said: dict[str, Json]) -> None:
-        """Have an Ollama server load or unload the model; no other provider has to be asked."""
+        """Let an Ollama server load or unload the model. Other providers need no request."""
         name = _model(fields)
         chain = self._forwarder.find(name, (_OLLAMA,), call)
         if chain is not None:
@@ -112,7 +112,7 @@ class LegacyPages:
         call.answer(Answer(200, _json.encode({**head, **said, "done": True, "done_reason": reason})))
 
     async def _pull(self, call: Call) -> None:
-        """Models that answer are here already; others cannot be fetched."""
+        """Answer a pull: models that answer are here already; others cannot be downloaded."""
         fields = await _fields(call)
         self._names.find(_model(fields))
         if read(fields.get("stream")) is False:
@@ -123,7 +123,7 @@ class LegacyPages:
 
 
 def _renamed(path: str, body: bytes) -> MakeRequest:
-    """A body as it is, but for each target's name of the model."""
+    """Return a body that is unchanged but for each target's name of the model."""
     return lambda target: HttpRequest(path, with_model(body, target.model), {"content-type": "application/json"})
 
 

@@ -1,7 +1,7 @@
-"""What clients ask before they chat: versions, models, what a model can, how long a prompt is.
+"""What clients ask before they chat: versions, models, capabilities, the length of a prompt.
 
-Each answer comes from the routes and the catalogue; what neither knows is left out, or claimed only where a client
-would hide a feature that works. Forms: https://github.com/ollama/ollama/blob/main/docs/api.md,
+Answers come from the routes and the catalogue. What neither knows is left out, or claimed only if a client would
+otherwise hide a working feature. Forms: https://github.com/ollama/ollama/blob/main/docs/api.md,
 https://platform.openai.com/docs/api-reference/models, https://docs.anthropic.com/en/api/models-list,
 https://ai.google.dev/api/models (read 2026-11-21).
 """
@@ -37,8 +37,14 @@ _EMBEDS: Final = "embed"
 
 @final
 class Asked(msgspec.Struct, frozen=True):
-    """A question. `name`: what stood for `{model}` in the path, "" without one. `since`: Unix seconds, for lists.
-    `protocols`: what the gateway serves. `key`: the client's, which sees what it may ask for; None: all is seen."""
+    """A question.
+
+    Attributes:
+        name: the text of `{model}` in the path, or "".
+        since: Unix seconds, for lists.
+        protocols: what the gateway serves.
+        key: the client's, which restricts what it sees; None: it sees everything.
+    """
 
     __repr__ = name_alone
 
@@ -51,12 +57,12 @@ class Asked(msgspec.Struct, frozen=True):
     key: VirtualKey | None = None
 
     def listed(self) -> Sequence[Listed]:
-        """The names that the client is shown."""
+        """Return the names that the client sees."""
         found = self.names.listed()
         return found if self.key is None else [listed for listed in found if self.key.permits(listed.name)]
 
     def find(self, name: str) -> Listed:
-        """The model that answers to a name.
+        """Return the model that answers to a name.
 
         Raises:
             UnknownModel: none does, or none that the client's key may ask for.
@@ -76,8 +82,9 @@ def _always(head: Head) -> bool:
 
 @final
 class Page(msgspec.Struct, frozen=True):
-    """A path that is answered here. `{model}` in the pattern stands for any text; `applies` tells the clients of a
-    path that several protocols share apart."""
+    """A path and its answer. `{model}` in the pattern stands for any text. `applies` selects the clients of a path that
+    several protocols share.
+    """
 
     protocol: ProtocolName
     methods: tuple[str, ...]
@@ -94,7 +101,7 @@ def _answer(value: Json) -> Answer:
 
 
 def _start(asked: Asked) -> Answer:
-    """For people: the page that a browser shows."""
+    """Return the page that a browser shows."""
     return render_start(asked.head, asked.protocols, asked.listed())
 
 
@@ -111,7 +118,7 @@ def _tags(asked: Asked) -> Answer:
 
 
 def _running(asked: Asked) -> Answer:
-    """No model is loaded here: providers load theirs."""
+    """Return no loaded models: providers load theirs."""
     return _answer({"models": []})
 
 
@@ -139,8 +146,11 @@ def _context(model: Model) -> int:
 
 
 def _capabilities(model: Model) -> list[Json]:
-    """Clients send no tools where this does not name them, so only a model known to have none is said to. Models of
-    embeddings are known by their names alone."""
+    """Return a model's capabilities.
+
+    Clients send no tools if this does not name them, so they are missing only for a model known to have none. Embedding
+    models are known by their names alone.
+    """
     if _EMBEDS in model.target.lower():
         return ["embedding"]
     found: list[Json] = ["completion"]
@@ -180,7 +190,7 @@ def _show(asked: Asked) -> Answer:
 
 
 def _unsupported(asked: Asked) -> Answer:
-    """What would change the models of a machine."""
+    """Refuse what would change the models of a machine."""
     return Answer(400, _json.encode({"error": f"{asked.head.path} is not served: models belong to their provider"}))
 
 
@@ -197,10 +207,10 @@ def _is_codex(head: Head) -> bool:
 
 
 def _codex_models(asked: Asked) -> Answer:
-    """The list, with the catalogue that Codex reads: an empty one, which leaves Codex its own.
+    """Return the list with an empty catalogue for Codex, which then keeps its own.
 
-    An entry of it must bring the instructions of the agent, and takes the place of Codex' own ones (0.169.0, tried on
-    2026-11-23). What it cannot read is an error in its log.
+    An entry of it must contain the instructions of the agent, and replaces Codex' own ones (0.169.0, tried on
+    2026-11-23). What Codex cannot read is an error in its log.
     """
     data: list[Json] = [_openai_model(listed, asked.since) for listed in asked.listed()]
     return _answer({"object": "list", "data": data, "models": []})
@@ -291,7 +301,7 @@ _READ: Final = ("GET", "HEAD")
 
 
 def _models_pages(prefix: str) -> tuple[Page, ...]:
-    """The shared paths, the more particular clients first."""
+    """Return the shared paths, the more specific clients first."""
     every, one = f"{prefix}/models", f"{prefix}/models/{{model}}"
     return (
         Page("gemini-generate", _READ, every, _gemini_models, _is_gemini),

@@ -1,4 +1,4 @@
-"""`/v1/responses`: a turn whose answer is kept, and what can be asked of a kept one.
+"""`/v1/responses`: requests whose answer is stored, and queries of stored answers.
 
 https://platform.openai.com/docs/api-reference/responses (read 2026-11-22).
 """
@@ -39,15 +39,19 @@ class ResponsePages:
     __slots__ = ("_memory", "_protocol", "_relay", "_responses")
 
     def __init__(self, relay: Relay, responses: ResponseStore | None, memory: BodyMemory) -> None:
-        """`responses` None: nothing is kept, so the protocol's own route is all there is. `memory`: of all requests
-        under way; what a short request goes on from may be long."""
+        """Create it.
+
+        Args:
+            responses: None: nothing is stored, so only the protocol's own route is served.
+            memory: of all current requests; the stored conversation of a short request may be long.
+        """
         self._memory = memory
         self._relay = relay
         self._responses = responses
         self._protocol: Protocol = PROTOCOLS[_NAME]
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """All paths, the more particular ones first."""
+        """Return all paths, the more specific ones first."""
         if self._responses is None:
             return (Endpoint(_NAME, ("POST",), _PATH, self._pass_on),)
         one = f"{_PATH}/{{model}}"
@@ -61,8 +65,10 @@ class ResponsePages:
         )
 
     async def _pass_on(self, call: Call) -> None:
-        """A turn of a gateway that keeps nothing. Its providers keep nothing either: what they kept, any client of the
-        gateway could ask for."""
+        """Serve a request of a gateway that stores nothing.
+
+        Its providers store nothing either: any client of the gateway could ask for what they stored.
+        """
         body = await run_sized(weight_of(call.body), partial(_not_kept, call.body))
         await self._relay.respond(self._protocol, call.head, body, call.response_writer, call.record)
 
@@ -109,10 +115,10 @@ class ResponsePages:
 
 
 def _not_kept(body: bytes) -> bytes:
-    """A request that neither goes on from anything kept nor is kept.
+    """Return a request that neither continues a stored conversation nor is stored.
 
     Raises:
-        WireError: it wants to be.
+        WireError: it wants to.
     """
     fields = read_body(body)
     for name in ("previous_response_id", "conversation"):
@@ -123,10 +129,10 @@ def _not_kept(body: bytes) -> bytes:
 
 
 def _page(items: list[Raw], query: str) -> Answer:
-    """The part of a list that a query asks for.
+    """Return the part of a list that a query asks for.
 
     Raises:
-        WireError: it names no item of the list, or no size of a page.
+        WireError: it names no item of the list, or no valid page size.
     """
     data = [_listed(raw, number) for number, raw in enumerate(items)]
     asked = {name: next(iter(query_values(query, name)), "") for name in ("order", "after", "limit")}
@@ -145,7 +151,7 @@ def _page(items: list[Raw], query: str) -> Answer:
 
 
 def _looking(ask: Callable[[Call], Awaitable[Answer]]) -> Callable[[Call], Awaitable[None]]:
-    """An endpoint that looks something up. What belongs to another key is not there."""
+    """Return an endpoint that looks something up. What belongs to another key does not exist."""
 
     async def serve(call: Call) -> None:
         try:
@@ -170,7 +176,7 @@ def _page_size(text: str) -> int:
 
 
 def _listed(raw: Raw, number: int) -> dict[str, Json]:
-    """An item as lists show it: with a type, an id and its text as a part."""
+    """Return an item as lists show it: with a type, an id and its text as a part."""
     value = _json.decode(bytes(raw))
     item: dict[str, Json] = dict(value) if isinstance(value, dict) else {"content": value, "role": "user"}
     kind = item.setdefault("type", "message")

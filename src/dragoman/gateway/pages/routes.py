@@ -18,7 +18,7 @@ from dragoman.gateway.storage.stores import Stores
 def make_endpoints(
     client: Requester, names: ModelNames, relay: Relay, stores: Stores, memory: BodyMemory
 ) -> tuple[Endpoint, ...]:
-    """The endpoints, in the order in which they are asked for a path. `memory`: of all requests under way."""
+    """Return the endpoints in the order in which they are matched. `memory`: of all current requests."""
     forwarder = Forwarder(client, names)
     return (
         *ResponsePages(relay, stores.responses, memory).endpoints(),

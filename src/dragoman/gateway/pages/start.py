@@ -1,7 +1,7 @@
 """The page at `/` for browsers: addresses for clients, the models, and requests as they come.
 
-One document without a request outside. Its policy allows its own style and script, by their hashes, and requests to
-the gateway itself. What is not constant is escaped here, or set as text by the script.
+One document that loads nothing from elsewhere. Its policy allows its own style and script, by their hashes, and
+requests to the gateway itself. Variable text is escaped here, or set as text by the script.
 https://developer.mozilla.org/docs/Web/HTTP/Reference/Headers/Content-Security-Policy (read 2026-11-22).
 """
 
@@ -23,12 +23,12 @@ _SHOWN: Final = 200
 
 
 def wants_html(head: Head) -> bool:
-    """Whether a browser asks: programs name no `text/html` among what they accept."""
+    """Return whether a browser asks: programs do not accept `text/html`."""
     return "text/html" in head.headers.get("accept", "")
 
 
 def render_start(head: Head, protocols: Iterable[ProtocolName], models: Iterable[Listed]) -> Answer:
-    """The page, for an address under which the client reached the gateway."""
+    """Render the page for an address under which the client reached the gateway."""
     before, style, between, script, after = _document()
     # A proxy in front of the gateway ends TLS, and may say so.
     scheme = "https" if head.headers.get("x-forwarded-proto") == "https" else "http"
@@ -50,7 +50,7 @@ def render_start(head: Head, protocols: Iterable[ProtocolName], models: Iterable
 
 
 def _address_rows(address: str, protocols: Iterable[ProtocolName]) -> Iterator[str]:
-    """A row for each variable; protocols that share one share the row."""
+    """Yield a row for each variable; protocols that share one share the row."""
     from html import escape  # loads a table of 2,231 names, for who looks at this page
 
     names: dict[tuple[str, str], list[str]] = {}
@@ -84,7 +84,7 @@ def _model_rows(models: tuple[Listed, ...]) -> Iterator[str]:
 
 @functools.cache
 def _document() -> tuple[str, str, str, str, str]:
-    """The document around its style and its script, which are hashed as they stand between their tags."""
+    """Return the document around its style and its script, which are hashed as they stand between their tags."""
     from importlib.resources import files  # loads modules that nothing else needs
 
     text = files(__package__).joinpath("start.html").read_text(encoding="utf-8")

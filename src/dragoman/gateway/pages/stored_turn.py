@@ -1,7 +1,7 @@
-"""One request of the Responses protocol whose conversation, or whose answer, is kept here.
+"""One request of the Responses protocol whose conversation, or whose answer, is stored here.
 
-What was said before stands in front of its input, so that any provider can be asked; the answer is kept before its last
-bytes leave, so that the next request finds it, whichever worker it comes to. Providers are asked to store nothing.
+The stored conversation is put in front of its input, so that any provider can be asked. The answer is stored before its
+last bytes leave, so that the next request finds it, whichever worker it reaches. Providers are asked to store nothing.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _decode_items = _json.typed_decoder(list[Raw])
 
 
 async def begin(responses: ResponseStore, owner: str, body: bytes, charge: Charge) -> StoredTurn | None:
-    """Prepare a request; None when it neither goes on from something kept nor is to be kept.
+    """Prepare a request. Return None if it neither continues a stored conversation nor is to be stored.
 
-    `charge`: takes what was kept and is sent now, beside the body.
+    `charge`: takes memory for the stored part that is sent.
 
     Raises:
         WireError: the conversation is too long, or cannot be read now.
-        Refused: what it goes on from is not there, or there is no memory for it now.
+        Refused: what it continues does not exist, or there is no memory for it now.
     """
     fields = await run_sized(weight_of(body), partial(_read, body))
     is_kept = read(fields.get("store")) is not False
@@ -81,12 +81,14 @@ async def begin(responses: ResponseStore, owner: str, body: bytes, charge: Charg
 
 
 def _previous(fields: Fields) -> str | None:
-    """The id of the response that a request goes on from."""
+    """Return the id of the response that a request continues."""
     return read_text(fields.get("previous_response_id")) or None
 
 
 def _missing(id: str, *, is_item: bool) -> Failure:
-    """What goes on from something that is not there, or belongs to another key, or lost its beginning."""
+    """Return the failure for a request that continues what does not exist, belongs to another key, or lost its
+    beginning.
+    """
     if is_item:
         return Failure("not_found", f"input: item {id[:120]!r} not found", 404, code="item_not_found")
     message = f"previous_response_id: response {id[:120]!r} not found"
@@ -94,15 +96,15 @@ def _missing(id: str, *, is_item: bool) -> Failure:
 
 
 def unreachable() -> Failure:
-    """What is asked for may be where it cannot be looked for now."""
+    """Return the failure for a stored response that may exist where it cannot be looked for now."""
     return Failure("overloaded", "stored responses cannot be reached now", 503, _AGAIN_SECONDS, code="store_away")
 
 
 def _read(body: bytes) -> Fields:
-    """The fields of a request.
+    """Return the fields of a request.
 
     Raises:
-        WireError: the body is not a request, or wants what is not kept here.
+        WireError: the body is not a request, or wants what is not supported here.
     """
     fields = read_body(body)
     if "conversation" in fields:
@@ -112,7 +114,7 @@ def _read(body: bytes) -> Fields:
 
 
 def refuse_background(fields: Fields) -> None:
-    """A response that is asked for later would have to be run here, or be somebody else's to ask for.
+    """Refuse a background response: it would have to run here, and be restricted to its client.
 
     Raises:
         WireError: the request wants one.
@@ -122,7 +124,7 @@ def refuse_background(fields: Fields) -> None:
 
 
 async def _resolved(responses: ResponseStore, owner: str, items: list[Raw]) -> list[Raw]:
-    """The items with those that are only named in their places."""
+    """Return the items, with referenced ones in place of their references."""
     names = [_named(item) for item in items]
     wanted = [name for name in names if name]
     if not wanted:
@@ -142,7 +144,7 @@ def _named(item: Raw) -> str:
 
 
 def _items(fields: Fields) -> list[Raw]:
-    """The input as a list of items; [] when there is none, or none that can be read (the parser says so)."""
+    """Return the input as a list of items; [] if there is none, or none that can be read (the parser reports it)."""
     raw = bytes(fields.get("input", b"")).strip()
     if raw[:1] == b'"':
         return [_json.raw({"type": "message", "role": "user", "content": Raw(raw)})]
@@ -153,7 +155,7 @@ def _items(fields: Fields) -> list[Raw]:
 
 
 class StoredTurn:
-    """A request that was prepared, and its answer as it is written. `release` it at its end."""
+    """A prepared request, and its answer as it is written. `release` it at its end."""
 
     __slots__ = (
         "_body", "_charge", "_echo", "_encoder", "_id", "_is_kept", "_owner", "_previous", "_responses", "_said",
@@ -190,16 +192,16 @@ class StoredTurn:
         self._body = _json.encode({**asked, "store": False})
 
     def take(self) -> bytes:
-        """What to relay, once, so that it is held no longer than it must be."""
+        """Return what to relay, once, so that it is not held longer than necessary."""
         body, self._body = self._body, b""
         return body
 
     def release(self) -> None:
-        """The answer has begun, or there is none: what it goes on from is not held any more."""
+        """Release the memory of the stored conversation, once the answer has begun or there is none."""
         self._charge.release()
 
     def over(self, protocol: Protocol) -> Protocol:
-        """The protocol for this one turn: its answers have our id, and their final form is seen here."""
+        """Return the protocol for this request: its answers have our id, and their final form is captured here."""
 
         def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None = None) -> Parsed:
             parsed = protocol.parse_request(body, path=path, fields=fields)
@@ -230,13 +232,14 @@ class StoredTurn:
 
     @property
     def response(self) -> bytes:
-        """The final response object; b"" while there is none."""
+        """Return the final response object; b"" while there is none."""
         streamed: bytes = getattr(self._encoder, "response", b"")  # of this protocol's encoder alone
         return self._whole or streamed
 
     async def keep(self) -> bool:
-        """Keep the response, if it was to be kept and is worth it. False: the store could not, and the answer says
-        otherwise."""
+        """Store the response if it is to be stored and complete. Return False if the store failed; the answer then says
+        so.
+        """
         response = self.response
         if not self._is_kept or not response:
             return True
@@ -261,13 +264,13 @@ def _is_worth_keeping(response: bytes) -> bool:
 
 
 def _not_stored(response: bytes) -> bytes:
-    """The response object with what it says of its being stored."""
+    """Return the response object with `store` false."""
     fields = read_body(response)
     return _json.encode({**fields, "store": False})
 
 
 class HeldResponseWriter:
-    """An outlet that holds the end of an answer back until it is kept."""
+    """A response writer that holds the end of an answer back until it is stored."""
 
     __slots__ = ("_ends", "_held", "_outlet", "_turn", "_whole", "headers")
 
@@ -280,7 +283,7 @@ class HeldResponseWriter:
         self._ends = False
 
     async def settle(self) -> None:
-        """Keep the answer, then let its end go."""
+        """Store the answer, then send its end."""
         if self._whole is None and not self._ends:
             return
         response = self._turn.response
@@ -292,14 +295,14 @@ class HeldResponseWriter:
         self._outlet.end()
 
     def send(self, answer: Answer) -> None:
-        """A whole response; refusals leave at once."""
+        """Send a whole response; refusals leave at once."""
         if self._turn.response:
             self._whole = answer
         else:
             self._outlet.send(answer)
 
     def start(self, status: int, content_type: str, first: bytes = b"") -> None:
-        """As the outlet's."""
+        """As the inner writer's."""
         self._turn.release()
         if self._turn.response:
             self._outlet.start(status, content_type)
@@ -308,18 +311,18 @@ class HeldResponseWriter:
             self._outlet.start(status, content_type, first)
 
     def write(self, data: bytes) -> None:
-        """As the outlet's, but the end waits."""
+        """As the inner writer's, but the end waits."""
         if self._turn.response:
             self._held.append(data)
         else:
             self._outlet.write(data)
 
     def end(self) -> None:
-        """The body is whole; it ends when the answer is kept."""
+        """End the body once the answer is stored."""
         self._ends = True
 
     def cut(self) -> None:
-        """A broken answer is not kept: what is held leaves, and the connection is closed."""
+        """Send what is held and close the connection. A broken answer is not stored."""
         for data in self._held:
             self._outlet.write(data)
         self._held = []
@@ -327,13 +330,13 @@ class HeldResponseWriter:
 
     @property
     def is_full(self) -> bool:
-        """As the outlet's."""
+        """As the inner writer's."""
         return self._outlet.is_full
 
     async def drained(self) -> None:
-        """As the outlet's."""
+        """As the inner writer's."""
         await self._outlet.drained()
 
     def when_drained(self, go_on: Callable[[], None]) -> None:
-        """As the outlet's."""
+        """As the inner writer's."""
         self._outlet.when_drained(go_on)

@@ -1,8 +1,7 @@
-"""Tells other workers and machines which circuit breakers opened here, and hears of theirs.
+"""Share with other workers and machines which circuit breakers opened.
 
-Advisory: a worker that hears of one still tries as it would itself, and one that hears nothing learns by itself.
-
-Targets on this machine itself are nobody else's affair, and a target at another address is another one.
+Advisory: a worker that hears of an opening still probes on its own, and one that hears nothing learns by itself.
+Targets on this machine itself are not shared, and a target at another address is a different one.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _HEARD: Final = 4_096
 
 
 class BreakerGossip:
-    """Of one worker, in its event loop."""
+    """One worker's exchange, in its event loop."""
 
     __slots__ = ("_board", "_config", "_health_table", "_heard", "_keys", "_keys_of", "_looks", "_until", "_worker")
 
@@ -48,7 +47,7 @@ class BreakerGossip:
         self._until = 0.0
 
     async def run(self) -> None:
-        """For ever."""
+        """Run until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_EVERY)
@@ -59,7 +58,7 @@ class BreakerGossip:
                     continue
 
     async def exchange(self, clock: Callable[[], float]) -> None:
-        """Once. Raises StoreFailed."""
+        """Exchange once. Raises StoreFailed."""
         keys = self._targets()
         if not keys:
             return
@@ -68,20 +67,20 @@ class BreakerGossip:
             self._hear(opening, keys, clock())
 
     def close(self) -> None:
-        """Nothing more is told."""
+        """Stop."""
         self._board.close()
 
     # ------------------------------------------------------------ inside
 
     def _is_needed(self, now: float) -> bool:
-        """Whether somebody asked for a target lately: who is idle asks nobody."""
+        """Return whether a target was used lately: an idle worker exchanges nothing."""
         looks, self._looks = self._looks, self._health_table.looks
         if looks != self._looks:
             self._until = now + _GOES_ON
         return now < self._until
 
     def _hear(self, opening: Opening, keys: dict[str, str], now: float) -> None:
-        """Each opening opens once: what is said again, or late, does nothing."""
+        """Take another worker's opening. Each opening counts once; a repeated or late report does nothing."""
         who = (opening.key, opening.worker)
         target = keys.get(opening.key)
         if target is None or opening.age > NEWS_SECONDS or opening.number <= self._heard.get(who, 0):
@@ -93,7 +92,7 @@ class BreakerGossip:
             _LOG.info("%s: its circuit breaker opened elsewhere: it is passed over where there is another", target)
 
     def _targets(self) -> dict[str, str]:
-        """The targets of routes that other machines reach, too, each by its key."""
+        """Return the targets of routes that other machines reach too, by key."""
         config = self._config()
         if config is not self._keys_of:
             self._keys, self._keys_of = {}, config

@@ -1,4 +1,4 @@
-"""When the gateway looks for garbage among all objects that there are: while a request has made few of them."""
+"""Schedule the garbage collector's full collections: while requests have created few objects."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _MOST_PUT_OFF: Final = 60
 
 
 def look_seldom() -> None:
-    """From here on what was loaded is not looked at, and all else in `look_when_few`."""
+    """Exclude everything loaded so far from collections, and leave full collections to `look_when_few`."""
     gc.freeze()
     gc.set_threshold(*_LOOKS)
 
 
 async def look_when_few(*, every: float = _EVERY, again: float = _AGAIN) -> None:
-    """Look at all objects from time to time, for ever."""
+    """Run full collections from time to time, until cancelled."""
     while True:
         await asyncio.sleep(every)
         for _ in range(_MOST_PUT_OFF):

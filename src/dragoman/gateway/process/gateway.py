@@ -1,4 +1,4 @@
-"""The gateway as a whole: opens the port, takes new configurations, and ends without breaking what is under way."""
+"""The gateway as a whole: open the port, apply new configurations, and end without breaking current requests."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ Look: TypeAlias = Callable[[Provider, Secret | None], Awaitable[Iterable[Model]]
 
 
 class Gateway:
-    """A gateway that listens. Made by `Gateway.open`, in one event loop."""
+    """A listening gateway. Created by `Gateway.open`, in one event loop."""
 
     __slots__ = (
         "_addresses", "_admin", "_client", "_connections", "_gossip", "_granters", "_guard", "_is_closed", "_ledger",
@@ -88,7 +88,7 @@ class Gateway:
         keepalive_seconds: float,
         ledger: Ledger | None,
     ) -> None:
-        """Everything but the sockets."""
+        """Create everything but the sockets."""
         self._usual_hosts = () if host in ("0.0.0.0", "::") else (host,)
         self._stores = Stores(config, None if ledger is None else ledger.folder)
         self._client = Requester(config, vault=self._stores.seals)
@@ -146,12 +146,17 @@ class Gateway:
         admin_listener: socket.socket | None = None,
         ledger: Ledger | None = None,
     ) -> Gateway:
-        """Listen. Port 0 takes a free one; `only_routes`: clients may not ask for a `provider/model` themselves;
-        `look`: asks servers for their models, whose word stands over the catalogue's; `siblings`: the other workers;
-        `listener`, `admin_listener`: bound sockets in place of host and port, and of the admin address.
+        """Listen.
+
+        Args:
+            port: 0 takes a free one.
+            only_routes: clients may not name a `provider/model` themselves.
+            look: asks servers for their models, which override the catalogue's.
+            siblings: the other workers.
+            listener, admin_listener: bound sockets in place of host and port, and of the admin address.
 
         Raises:
-            ConfigError: other machines could reach it and the client keys are none or weak, or a key cannot be read.
+            ConfigError: other machines could reach it and the client keys are missing or weak, or a key cannot be read.
             OSError: the port is taken, or the address is another machine's.
         """
         gateway = cls(
@@ -181,7 +186,7 @@ class Gateway:
         return gateway
 
     async def _begin(self, siblings: Siblings | None, look: Look | None) -> None:
-        """It listens: what runs beside the requests, and what says that it is there."""
+        """Start the background tasks, and report that it listens."""
         if look is not None and self._names.servers():
             await self._begin_looking(look)
         self._tasks.append(asyncio.create_task(self._tick()))
@@ -278,19 +283,18 @@ class Gateway:
 
     @property
     def url(self) -> str:
-        """Where clients reach it."""
+        """The address at which clients reach it."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def take(self, config: Config, keys: Keys | None = None, *, allow_open: bool = False) -> None:
-        """Serve by this configuration from now on; what is under way goes on by the one before. The address and the
-        protocols stay as they are.
+        """Apply a configuration. Current requests go on with the previous one. The address and the protocols stay.
 
         Args:
-            keys: those of the configuration, when they were read already (`read_keys`): files may be slow.
+            keys: those of the configuration, if they were read before (`read_keys`): files may be slow.
             allow_open: a gateway of this machine may lose its client keys.
 
         Raises:
-            ConfigError: it cannot be served by; then nothing has changed.
+            ConfigError: it cannot be applied; then nothing has changed.
         """
         keys = keys or read_keys(config)
         weak = check_change(self._guard, self.host, keys.of_clients(), listener="server", allow_open=allow_open)
@@ -314,7 +318,7 @@ class Gateway:
             self.observer.tell("config", weak)
 
     def _tell_age(self) -> None:
-        """How old the copy of the store's keys is, if there is one."""
+        """Report the age of the copy of the store's keys, if there is one."""
         seconds = self._ring.seconds()
         if seconds is None:
             return
@@ -326,7 +330,9 @@ class Gateway:
             self.observer.notices.pop(_REPLICA, None)
 
     def _ask_for_records(self) -> None:
-        """Where clients have keys, quotas hold, or a store is named, what cannot be recorded is not sent."""
+        """Require records if clients have keys, quotas apply, or a store is named: then what cannot be recorded is not
+        sent.
+        """
         if self._ledger is not None:
             has_store = self._ledger.folder.store is not None
             self._ledger.is_needed = self._guard.has_keys or self._ledger.admission is not None or has_store
@@ -335,12 +341,11 @@ class Gateway:
         return {*config.server.allowed_hosts, *self._usual_hosts}
 
     async def drain(self, seconds: float = DRAIN_SECONDS, *, notice: float = 0.0) -> None:
-        """End without breaking what is under way, within so many seconds; `/readyz` says so from now on. `notice`:
-        seconds before that in which requests are taken as ever, so that a balancer sends no more when the port closes:
-        who waits to be let in then is reset.
+        """End without breaking current requests, within `seconds`. `/readyz` says so from now on.
 
-        New connections are still taken, for one request each, while any response of before goes on: a balancer needs
-        time to send clients elsewhere. What is left at the end is told so in its own form.
+        `notice`: seconds before that in which requests are served as usual, so that a load balancer has stopped sending
+        when the port closes. While an earlier response goes on, new connections are accepted for one request each.
+        Remaining responses end with an error in their own form.
         """
         self._state.draining.set()
         self.observer.metrics.set(READY, 0)
@@ -366,13 +371,15 @@ class Gateway:
         await self.close()
 
     def _let_the_next_in(self) -> None:
-        """Share the port with other gateways from now on; `open_listener` asks when `/readyz` says that this ends."""
+        """Share the port with other gateways from now on. `open_listener` asks when `/readyz` says that this one
+        ends.
+        """
         if hasattr(socket, "SO_REUSEPORT"):
             for listener in self._listeners:
                 share_port(listener, True)
 
     async def _end_of(self, connections: Set[Connection], until: float) -> None:
-        """Returns when each of them is closed, or at that time."""
+        """Wait until each of these connections is closed, or until a time."""
         for connection in tuple(connections):
             connection.drain()
         loop = asyncio.get_running_loop()
@@ -380,7 +387,7 @@ class Gateway:
             await asyncio.sleep(_STEP_SECONDS)
 
     async def close(self) -> None:
-        """End at once; nothing when it has ended."""
+        """End at once. Does nothing if it has ended."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -401,7 +408,7 @@ class Gateway:
             await asyncio.to_thread(self._ledger.close)
 
     async def _keep_looking(self, look: Look, *, first: asyncio.Event) -> None:
-        """Ask all servers, again and again; `first` is set when each was asked once."""
+        """Ask all servers periodically. `first` is set when each was asked once."""
 
         async def ask(provider: Provider) -> None:
             with contextlib.suppress(DragomanError):  # an address that is not complete: asking it for an answer says so
@@ -413,7 +420,7 @@ class Gateway:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _tick(self) -> None:
-        """Once a second: how late the event loop is, what the log left out, how targets stand."""
+        """Record once a second the event loop's delay, suppressed log lines, and the targets' state."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + 1.0
@@ -428,7 +435,7 @@ class Gateway:
             self.observer.settle(max(0.0, loop.time() - due), connections=client.connections, breakers=breakers)
 
     async def _pass_on(self, siblings: Siblings) -> None:
-        """Lines go to other workers while somebody listens there."""
+        """Send lines to other workers while one of them has a listener."""
         listeners = self.observer.log.listeners
         try:
             while True:
@@ -439,7 +446,7 @@ class Gateway:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """The fastest event loop that is installed."""
+    """Return the fastest event loop that is installed."""
     try:
         import uvloop
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""The process's memory: one heap for all threads, and what is loaded on large pages."""
+"""The process's memory: one malloc arena for all threads, and loaded data on large pages."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _ALLOCATED: Final = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) rw-p 0+ 00:00 0 *(?:\[
 
 
 def share_one_heap() -> None:
-    """From here on no thread gets a heap of its own, as glibc has it, whose free room no other thread takes.
+    """Give threads created from now on no malloc arena of their own: other threads could not use its free memory.
 
-    Threads hold the interpreter's lock when they ask for memory, nearly always, so that they do not wait for each other
-    more than before. Other C libraries know no such heaps, and a Python that cannot call its own keeps them.
+    Threads almost always hold the GIL when they allocate, so they do not contend more than before. Other C libraries
+    have no arenas, and a Python that cannot call its own library keeps them.
     """
     if sys.platform == "linux":
         with contextlib.suppress(ImportError, OSError, AttributeError):
@@ -37,9 +37,11 @@ def share_one_heap() -> None:
 
 
 def settle(*, is_alone: bool) -> None:
-    """All is loaded, and stays: no look for garbage passes it again, and what loading took besides goes back to the
-    system, which glibc keeps otherwise. `is_alone`: no other process shares this memory, and none will, so that a large
-    page is no copy of what they share."""
+    """Mark everything as loaded: exclude it from garbage collection, and return what loading took temporarily to the
+    system.
+
+    `is_alone`: no other process shares this memory, and none will, so a large page is no copy of shared memory.
+    """
     gc.collect()
     gc.freeze()
     if sys.platform == "linux":
@@ -52,10 +54,10 @@ def settle(*, is_alone: bool) -> None:
 
 
 def use_large_pages() -> None:
-    """Put what is loaded on pages of 2 MiB, where it fills them: a request touches thousands of small ones, and the
-    processor remembers where some hundred of them are.
+    """Put loaded data on pages of 2 MiB where it fills them.
 
-    An administrator's `never` is heard. A kernel that cannot do it refuses, and all stays as it is.
+    A request touches thousands of small pages, and the processor caches the translations of some hundreds. An
+    administrator's `never` is respected. A kernel that cannot do it refuses, and nothing changes.
     """
     if sys.platform == "linux":
         with contextlib.suppress(ImportError, OSError, AttributeError):
@@ -72,7 +74,7 @@ def use_large_pages() -> None:
 
 
 def _large_places(maps: str) -> Iterator[int]:
-    """Addresses at which a large page has room in what the process has allocated."""
+    """Yield the addresses of the process's allocations at which a large page fits."""
     for found in _ALLOCATED.finditer(maps):
         first, end = int(found[1], 16), int(found[2], 16)
         yield from range(-(-first // _LARGE) * _LARGE, end - _LARGE + 1, _LARGE)

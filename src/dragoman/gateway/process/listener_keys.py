@@ -1,4 +1,4 @@
-"""The keys of a listener: read, and judged by who can reach it."""
+"""Read the keys of a listener, and check them against who can reach it."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ _LEAST_DIFFERENT: Final = 10
 
 @final
 class Keys(msgspec.Struct, frozen=True):
-    """The keys of a configuration's listeners, as secrets or `sha256:HEX`. `virtual`: digests of clients' keys that
-    have names."""
+    """The keys of a configuration's listeners, as secrets or `sha256:HEX`. `virtual`: digests of clients' keys with
+    names.
+    """
 
     clients: list[Secret | str]
     admins: list[Secret | str]
     virtual: list[str] = []
 
     def of_clients(self) -> list[Secret | str]:
-        """All by which a client is let in."""
+        """Return everything that admits a client."""
         return [*self.clients, *self.virtual]
 
 
 def check_reach(host: str, keys: Sequence[Secret | str], *, listener: str = "server") -> str:
-    """Whether these keys are enough for the address of a listener. Gives a warning where this machine
-    alone can reach it; "" for none. Of a digest nobody can tell what key it is of.
+    """Check that these keys suffice for the address of a listener. The strength of a digest's key cannot be checked.
+
+    Return a warning if only this machine can reach it; "" for none.
 
     Raises:
         ConfigError: other machines can reach it, and there is no key or a weak one.
@@ -60,10 +62,10 @@ def check_reach(host: str, keys: Sequence[Secret | str], *, listener: str = "ser
 
 
 def check_change(guard: Guard, host: str, keys: Sequence[Secret | str], *, listener: str, allow_open: bool) -> str:
-    """Whether a changed configuration may set these keys. As `check_reach`; `host` "" is not judged.
+    """Check whether a changed configuration may set these keys. As `check_reach`; `host` "" is not checked.
 
     Raises:
-        ConfigError: the listener had keys and would have none, and `allow_open` is not said.
+        ConfigError: the listener had keys and would have none, and `allow_open` is not set.
     """
     weak = check_reach(host, keys, listener=listener) if host else ""
     if guard.has_keys and not keys and not allow_open:
@@ -75,7 +77,7 @@ def check_change(guard: Guard, host: str, keys: Sequence[Secret | str], *, liste
 
 
 def read_keys(config: Config) -> Keys:
-    """The keys that the configuration names, digests as they are.
+    """Return the keys that the configuration names, digests as they are.
 
     Raises:
         ConfigError: one cannot be read.
@@ -89,7 +91,7 @@ def read_keys(config: Config) -> Keys:
 
 
 def virtual_keys(config: Config) -> dict[bytes, VirtualKey]:
-    """The virtual keys of a configuration, by digest."""
+    """Return the virtual keys of a configuration by digest."""
     found = {}
     for name, key in config.virtual_keys.items():
         virtual = VirtualKey(
@@ -117,6 +119,6 @@ def _read(config: Config, references: Sequence[str], listener: str) -> list[Secr
 
 
 def _is_weak(key: Secret) -> bool:
-    """Whether a client key could be guessed."""
+    """Return whether a client key could be guessed."""
     text = key.reveal()
     return len(text) < _LEAST_CHARACTERS or len(set(text)) < _LEAST_DIFFERENT

@@ -1,4 +1,4 @@
-"""The listening sockets of a gateway, also beside one that ends."""
+"""The listening sockets of a gateway, also beside a gateway that ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ASKING_SECONDS: Final = 1.0
 async def open_listener(
     connection: Callable[[], Connection], host: str, port: int, *, shares: bool = False
 ) -> asyncio.Server:
-    """Listen, also beside a gateway that drains: then it gets no new connection, and nobody is refused meanwhile.
+    """Listen, also beside a draining gateway: that one gets no new connection, and none is refused meanwhile.
 
     Raises:
         OSError: the port is taken, or the address is not this machine's.
@@ -36,13 +36,13 @@ async def open_listener(
 
 
 def share_port(server: asyncio.Server, allowed: bool) -> None:
-    """Whether others may listen at the same address."""
+    """Set whether others may listen at the same address."""
     for plain in server.sockets:
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, int(allowed))
 
 
 async def drains(host: str, port: int) -> bool:
-    """Whether a gateway listens there that is about to end."""
+    """Return whether a gateway listens there that is about to end."""
     try:
         async with asyncio.timeout(_ASKING_SECONDS):
             reader, writer = await asyncio.open_connection(host, port)

@@ -54,12 +54,12 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     """How to serve.
 
     Attributes:
-        load: reads the configuration anew; it was read once already.
-        file: where it stands, or would: it is watched.
-        render: a request's line in another form than JSON.
-        ready: is told the address.
-        workers: processes that share the port.
-        allow_open: a changed file may take the client keys away.
+        load: reads the configuration again; it was read once already.
+        file: its path, which is watched whether it exists or not.
+        render: another form of log lines than JSON.
+        ready: called with the address.
+        workers: the number of processes that share the port.
+        allow_open: a changed file may remove the client keys.
     """
 
     config: Config
@@ -128,8 +128,11 @@ def run(serving: Serving) -> None:
 
 
 def _current(serving: Serving, read: object) -> tuple[Config, object]:
-    """Who takes the place of another worker goes by the file as it is now. Where that cannot be served by, it is told
-    as at any change, and what the gateway began with is in force. Gives the state of the file, too."""
+    """Return the configuration for a worker, and the state of its file.
+
+    A replacement worker uses the file as it is now. If that is invalid, it is reported as usual, and the gateway's
+    first configuration applies.
+    """
     state = state_of(serving.file)
     if read is None or state == read:
         return serving.config, state
@@ -196,7 +199,9 @@ async def _serve(serving: Serving, worker: Worker | None, read: object = None) -
 
 
 def _hear_signals(told: Callable[[], None], reload: Callable[[], None], *, leave: Callable[[], object]) -> None:
-    """`told` is called at each order to end, `leave` when the terminal goes: its shell may say so a second time."""
+    """Install signal handlers. `told` is called at each order to end, `leave` when the terminal closes: its shell may
+    repeat it.
+    """
     is_terminal_gone = terminal_watch()
 
     def hung_up() -> None:
@@ -210,7 +215,7 @@ def _hear_signals(told: Callable[[], None], reload: Callable[[], None], *, leave
 
 
 def _ledger_folder(config: Config) -> LedgerFolder | None:
-    """Where the ledger stands; None: there is none."""
+    """Return the ledger's place, or None."""
     state = config.server.state
     if state is None or not config.ledger.enabled:
         return None
@@ -218,10 +223,10 @@ def _ledger_folder(config: Config) -> LedgerFolder | None:
 
 
 def _check_store(config: Config) -> None:
-    """Whether requests can be recorded in PostgreSQL. It need not be there now.
+    """Check whether requests can be recorded for PostgreSQL, which need not be reachable now.
 
     Raises:
-        ConfigError: there is no state folder for what waits, or it cannot be read.
+        ConfigError: there is no state folder for the journals, or it cannot be read.
         MissingExtra: the driver is not installed.
     """
     folder = _ledger_folder(config)
@@ -234,7 +239,7 @@ def _check_store(config: Config) -> None:
 
 
 def _look_here(folder: LedgerFolder) -> None:
-    """Read the folder's own file, which may have keys and quotas of this machine, and is mended where it is damaged.
+    """Read the folder's own file, which may have keys and quotas of this machine, and repair it if it is damaged.
 
     Raises:
         ConfigError: it cannot be read.
@@ -250,8 +255,10 @@ def _look_here(folder: LedgerFolder) -> None:
 
 
 def _copy_first(folder: LedgerFolder) -> None:
-    """Where this machine never heard the store, ask for its keys before the first client comes. While it is away the
-    shipper asks again."""
+    """Fetch the store's keys before the first client comes, if this machine has no copy yet.
+
+    If the store is away, the shipper tries again.
+    """
     from dragoman.ledger.replica.refreshing import ReplicaKeeper
 
     keeper = ReplicaKeeper(folder)
@@ -265,7 +272,7 @@ def _copy_first(folder: LedgerFolder) -> None:
 
 
 def _ledger(config: Config, observer: Observer, *, ships: bool) -> Ledger | None:
-    """The ledger of this worker. `ships`: it delivers too."""
+    """Return the ledger of this worker. `ships`: it also delivers."""
     folder = _ledger_folder(config)
     if folder is None:
         return None
@@ -277,7 +284,7 @@ def _ledger(config: Config, observer: Observer, *, ships: bool) -> Ledger | None
 
 
 def _ship(folder: LedgerFolder, keep_days: int, proofs: Path | None, shared: Path, parent: int) -> None:
-    """Deliver the ledger of several workers. `proofs`: their file; `shared`: where the workers count."""
+    """Deliver the ledger of several workers. `proofs`: their file; `shared`: the folder of the workers' metrics."""
     metrics = Metrics(shared / "metrics-shipper")
     tell = partial(tell_shipped, metrics=metrics)
     fold = partial(fold_ended, folder)
@@ -287,7 +294,7 @@ def _ship(folder: LedgerFolder, keep_days: int, proofs: Path | None, shared: Pat
 
 
 def _hear(log: Log) -> None:
-    """A failure outside of a request gets a log line too. No traceback with values in it is logged."""
+    """Log failures outside of a request too. No traceback with values in it is logged."""
 
     def on_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         problem = context.get("exception")
@@ -301,7 +308,7 @@ def _hear(log: Log) -> None:
 
 
 async def _first_of(*coroutines: Coroutine[object, object, object]) -> None:
-    """Returns when one of them is over; the others are cancelled."""
+    """Wait until one of them ends; cancel the others."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:

@@ -1,8 +1,8 @@
-"""The configuration's file, watched: a change is in force within a tenth of a second, a wrong file changes nothing.
+"""Watch the configuration file: a change applies within a tenth of a second, an invalid file changes nothing.
 
 The file is looked at every 50 milliseconds, which works on every file system, for renames and for editors that write in
-place. It is read when it has stood still for 10 more, so that half a file is not; and in a thread, so that a slow disk
-or a large file stops no stream.
+place. It is read once it has not changed for 10 more, so that a half-written file is not read. It is read in a thread,
+so that a slow disk or a large file stops no stream.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Reload:
     """Watches one file.
 
     Attributes:
-        generation: configurations that were in force, the first one included.
+        generation: the number of configurations applied, the first one included.
     """
 
     __slots__ = ("_file", "_is_asked", "_observer", "_prepare", "_read", "_refused", "_seen", "generation")
@@ -39,8 +39,13 @@ class Reload:
     def __init__(
         self, file: Path, *, prepare: Callable[[], Callable[[], None]], observer: Observer, read: object = None
     ) -> None:
-        """`prepare` reads the configuration anew, in a thread, and gives what puts it in force, in the event loop. Both
-        may raise `DragomanError`. `read`: what `state_of` gave for what is in force; None: what it gives now."""
+        """Create it.
+
+        Args:
+            prepare: reads the configuration, in a thread, and returns the function that applies it, in the event loop.
+                Both may raise `DragomanError`.
+            read: `state_of` the configuration in force; None: of the file now.
+        """
         self._file = file
         self._prepare = prepare
         self._observer = observer
@@ -51,7 +56,7 @@ class Reload:
         self.generation = 1
 
     async def watch(self) -> None:
-        """Until it is cancelled."""
+        """Watch until cancelled."""
         taken = self._seen
         while True:
             await asyncio.sleep(_SECONDS if self._seen == taken else _SETTLED_SECONDS)
@@ -62,12 +67,12 @@ class Reload:
             self._seen = sight
 
     def again(self) -> None:
-        """Let the file be read at the next look, for what it refers to may be another."""
+        """Read the file at the next look, because what it refers to may have changed."""
         self._read = self._refused = None
         self._is_asked = True
 
     async def _read_anew(self) -> None:
-        """Read the file, if it is not what was read last. Whatever is wrong with it, it is refused and said."""
+        """Read the file if it has changed. Refuse and report an invalid one."""
         state = await asyncio.to_thread(state_of, self._file)
         if state == self._read:
             return
@@ -90,8 +95,10 @@ class Reload:
             self._observer.tell("config", f"{self._file} is in force")
 
     def _refuse(self, problem: str) -> None:
-        """Say why, once. The same bytes, put there again, are read again: a key's file that they name may be right by
-        now."""
+        """Report once why a file is refused.
+
+        The same bytes written again are read again: a key file that they name may be right by now.
+        """
         refused, self._read = (self._read, problem), None
         if refused == self._refused:
             return
@@ -110,8 +117,10 @@ def _look_at(file: Path) -> _Sight:
 
 
 def state_of(file: Path) -> bytes | str:
-    """The digest of the file's bytes, or why it can be none that is meant: an editor that writes in place truncates the
-    file first, and a file that vanished says nothing of what is wanted."""
+    """Return the digest of the file's bytes, or why it cannot be a meant configuration.
+
+    An editor that writes in place truncates the file first, and a missing file says nothing.
+    """
     try:
         data = read_file(file, most=LARGEST_CONFIG)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What runs beside the shipper of a ledger that several machines share."""
+"""The tasks beside the shipper of a ledger that several machines share."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ _LAST_MOVE: Final = 5.0
 
 @contextlib.contextmanager
 def sharing(folder: LedgerFolder, proofs: Path | None) -> Iterator[None]:
-    """Keep the copies of this machine like the store, and move into it what waits here, with a last look at the end.
-    `proofs`: their file."""
+    """Keep the copies of this machine up to date, and move waiting data into the store, with a last round at the end.
+
+    `proofs`: their file.
+    """
     if folder.store is None:
         yield
         return

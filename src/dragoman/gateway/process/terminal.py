@@ -1,4 +1,4 @@
-"""What SIGHUP means: the terminal closed, or somebody wants the configuration read again."""
+"""Interpret SIGHUP: the terminal closed, or the configuration shall be read again."""
 
 import os
 import signal
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 
 def terminal_watch() -> Callable[[], bool]:
-    """Tells, each time it is called, whether the terminal went that is there now.
+    """Return a function that tells whether the current terminal has closed.
 
-    It never did where there is none, as under a service manager, and where `nohup` lets the process outlive it.
+    It never has if there is none, as under a service manager, or if `nohup` lets the process outlive it.
     """
     number = getattr(signal, "SIGHUP", None)  # Windows has none
     if number is None or signal.getsignal(number) is signal.SIG_IGN or not _has_terminal():
@@ -17,7 +17,7 @@ def terminal_watch() -> Callable[[], bool]:
 
 
 def _has_terminal() -> bool:
-    """Whether a terminal controls this process."""
+    """Return whether a terminal controls this process."""
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK))
     except OSError:

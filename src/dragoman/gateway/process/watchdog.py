@@ -1,7 +1,8 @@
-"""Workers whose event loop stands still: noticed by their parent, told where they stood, ended.
+"""Detect workers whose event loop stands still, report where they stand, and end them.
 
-Each worker beats once a second from its event loop. A pattern or a C function that runs on holds the interpreter, so
-nothing inside the process could notice: the parent does, and asks for the stack by a signal that is answered in C.
+Each worker beats once a second from its event loop. A regular expression or a C function that runs on holds the
+interpreter, so nothing inside the process could notice. So the parent does, and asks for the stack by a signal that is
+handled in C.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _FRAME: Final = re.compile(r'File "([^"\n]{1,400})", line (\d{1,9}) in (\S{1,200
 
 
 class Pulse:
-    """A count of beats for each worker, in memory that parent and workers share. Made before they are forked."""
+    """A count of beats for each worker, in memory that parent and workers share. Created before they are forked."""
 
     __slots__ = ("_counts", "_memory")
 
@@ -37,15 +38,15 @@ class Pulse:
         self._counts = memoryview(self._memory).cast("Q")
 
     def beat(self, slot: int) -> None:
-        """The worker's event loop goes on."""
+        """Record that the worker's event loop runs."""
         self._counts[slot] += 1
 
     def count(self, slot: int) -> int:
-        """Its beats so far."""
+        """Return its beats so far."""
         return self._counts[slot]
 
     def begin(self, slot: int) -> None:
-        """Another worker takes the slot; until it beats for the first time it is starting."""
+        """Record that another worker takes the slot. It counts as starting until its first beat."""
         self._counts[slot] = 0
 
 
@@ -60,8 +61,10 @@ class Watchdog:
         self._seen: dict[int, tuple[int, float]] = {}  # by slot: its beats, the seconds without another
 
     def look(self, slots: Iterable[int], now: float) -> list[int]:
-        """The workers that stand still. `now`: seconds of a clock. Time in which the parent did not look either, since
-        the machine slept or both were stopped, does not count."""
+        """Return the workers that stand still. `now`: seconds of a clock.
+
+        Time in which the parent did not look either, because the machine slept or both were stopped, does not count.
+        """
         passed = 0.0 if self._last is None else now - self._last
         self._last = now
         if passed > _AWAKE_SECONDS:
@@ -80,13 +83,13 @@ class Watchdog:
 
 
 def tell_stack(file: Path) -> None:
-    """In the worker: from now on SIGUSR2 has the stack written to this file, whatever runs."""
+    """In the worker: let SIGUSR2 write the stack to this file, whatever runs."""
     if hasattr(signal, "SIGUSR2"):
         faulthandler.register(signal.SIGUSR2, file=file.open("w"), all_threads=True, chain=False)
 
 
 def stack_of(process: int, file: Path) -> str:
-    """In the parent: where a worker stands, the innermost frames of ours first; values are never told."""
+    """In the parent: return where a worker stands, the innermost frames of ours first, without values."""
     until = time.monotonic() + _STACK_SECONDS
     try:
         os.kill(process, signal.SIGUSR2)

@@ -1,9 +1,9 @@
 """Several processes on one port, and the parent that keeps them alive.
 
-Each worker has a listening socket of its own (SO_REUSEPORT: the kernel spreads connections evenly), made by the parent
-and kept open there, so that connections which wait for a worker that died wait for the one in its place. Where the
-system has no SO_REUSEPORT they share one socket. The parent serves nothing; it passes signals on, and ends a worker
-whose event loop stands still, so that another takes its place (where the system has `sigwaitinfo`).
+Each worker has its own listening socket (SO_REUSEPORT: the kernel spreads connections evenly). The parent creates it
+and keeps it open, so that connections waiting for a worker that died reach its replacement. Without SO_REUSEPORT they
+share one socket. The parent serves nothing; it passes signals on, and ends a worker whose event loop stands still, so
+that another replaces it (where the system has `sigwaitinfo`).
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _SHIPPER: Final = -1
 
 @final
 class Worker(msgspec.Struct, frozen=True):
-    """What a worker is given: its number, its sockets, the folder that all share, and two pipes.
+    """What a worker is given: its number, its sockets, the shared folder, and two pipes.
 
-    `ready`: it writes a byte when it serves; `lifeline`: reads as ended when the parent is gone.
+    `ready`: it writes a byte when it serves; `lifeline`: reads as closed when the parent is gone.
     """
 
     slot: int
@@ -59,7 +59,7 @@ class Worker(msgspec.Struct, frozen=True):
     pulse: Pulse
 
     def begin(self, stop: Callable[[], None]) -> None:
-        """The worker serves; `stop` is called when the parent is gone."""
+        """Report that the worker serves. `stop` is called when the parent is gone."""
         loop = asyncio.get_running_loop()
 
         def gone() -> None:
@@ -77,7 +77,7 @@ class Worker(msgspec.Struct, frozen=True):
 
 
 def bind(host: str, port: int, count: int) -> list[socket.socket]:
-    """A listening socket for each worker, all at one address.
+    """Return a listening socket for each worker, all at one address.
 
     Raises:
         OSError: the port is taken, or the address is not this machine's.
@@ -114,7 +114,7 @@ def _listening(family: int, host: str, port: int, *, shares: bool) -> socket.soc
 
 
 class Supervisor:
-    """Starts workers, starts them again, ends with them."""
+    """Starts, restarts and ends workers."""
 
     __slots__ = (
         "_admin_sockets", "_buried", "_due", "_early", "_folder", "_is_ending", "_lifeline", "_pulse", "_ready",
@@ -132,10 +132,16 @@ class Supervisor:
         ship: Callable[[Path, int], None] | None = None,
         buried: Callable[[], None] = lambda: None,
     ) -> None:
-        """`work` serves in a process of its own until it is told to stop; `ready` is called once, when all serve;
-        `tell` is given words about a worker that is ended; `ship` delivers the ledger, in a process of its own, until
-        the descriptor that it is given (after the folder that all share) reads as ended; `buried` is called when a
-        worker has ended."""
+        """Create it.
+
+        Args:
+            work: serves in its own process until it is told to stop.
+            ready: called once, when all serve.
+            tell: called with a message about a worker that is ended.
+            ship: delivers the ledger in its own process, until the descriptor that it is given (after the shared
+                folder) reads as closed.
+            buried: called when a worker has ended.
+        """
         self._ship = ship
         self._shipper = 0  # its process id; 0: there is none
         self._buried = buried
@@ -155,7 +161,7 @@ class Supervisor:
         self._lifeline = os.pipe()
 
     def run(self) -> None:
-        """Until all have ended.
+        """Run until all have ended.
 
         Raises:
             ChildProcessError: a worker could not start at all.
@@ -189,7 +195,7 @@ class Supervisor:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _end_standing(self) -> None:
-        """End workers whose loop stands still; others take their places."""
+        """End workers whose loop stands still; others replace them."""
         by_slot = {slot: process for process, (slot, _) in self._running.items()}
         for slot in self._watchdog.look(by_slot, time.monotonic()):
             where = stack_of(by_slot[slot], _stack_file(self._folder, slot))
@@ -199,11 +205,11 @@ class Supervisor:
             )
 
     def _due_in(self) -> float:
-        """Seconds until somebody is to be begun again, or the workers are to be looked at."""
+        """Return the seconds until a process is due to be restarted, or the workers are due to be checked."""
         return max(0.0, min(self._due.values(), default=float("inf")) - time.monotonic())
 
     def _start_due(self) -> None:
-        """Begin who is due. Nobody waits for another's pause."""
+        """Restart the processes that are due. None waits for another's pause."""
         now = time.monotonic()
         for slot in [slot for slot, due in self._due.items() if due <= now]:
             del self._due[slot]
@@ -236,7 +242,7 @@ class Supervisor:
             os._exit(status)  # nothing of the parent's is cleaned up here
 
     def _await_all(self) -> None:
-        """Read a byte of each worker; one that ends instead is a start that failed."""
+        """Read a byte of each worker. One that ends instead has failed to start."""
         waiting = len(self._sockets)
         os.set_blocking(self._ready[0], False)
         while waiting:
@@ -274,15 +280,14 @@ class Supervisor:
             os._exit(status)
 
     def _end_shipper(self) -> None:
-        """Let it deliver what is left."""
+        """Let it deliver the rest and end."""
         os.close(self._lifeline[1])
         until = time.monotonic() + _LAST_ROUND
         while self._shipper and os.waitpid(self._shipper, os.WNOHANG)[0] == 0 and time.monotonic() < until:
             time.sleep(0.01)
 
     def _bury(self) -> None:
-        """Take leave of workers that ended; others are due in their place unless all are to end. The same for the
-        shipper."""
+        """Reap workers that ended, and schedule their replacements unless all are to end. The same for the shipper."""
         now = time.monotonic()
         if self._shipper and os.waitpid(self._shipper, os.WNOHANG)[0] == self._shipper:
             self._shipper = 0
@@ -319,7 +324,7 @@ class Supervisor:
 
 
 def _next_signal(awaited: tuple[signal.Signals, ...], seconds: float) -> int:
-    """The next of these signals; 0 when none came for a while, which is no longer than so many seconds."""
+    """Return the next of these signals; 0 if none came within the time."""
     if not hasattr(signal, "sigwaitinfo"):  # macOS
         if seconds < float("inf"):
             time.sleep(seconds)  # what comes meanwhile waits
@@ -332,7 +337,7 @@ def _next_signal(awaited: tuple[signal.Signals, ...], seconds: float) -> int:
 
 
 def _end_alarm() -> None:
-    """None comes any more, nor waits."""
+    """Cancel the alarm, and discard a pending one."""
     if hasattr(signal, "sigwaitinfo"):
         signal.setitimer(signal.ITIMER_REAL, 0)
         if signal.SIGALRM in signal.sigpending():

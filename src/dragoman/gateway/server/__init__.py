@@ -1,1 +1,1 @@
-"""The HTTP server: connections, heads, the way out, and what clients may take of it."""
+"""The HTTP server: connections, heads, response writers, and limits of clients."""

@@ -1,6 +1,6 @@
-"""What waits for a client: how much of it, when to stop adding to it, and when the client is given up.
+"""The backlog of a client: its size, when to stop adding to it, and when the client is given up.
 
-A client that reads a little is told from one that reads nothing by the kernel's word on what the other side has not
+A client that reads slowly is distinguished from one that reads nothing by what the kernel says the other side has not
 taken yet (SIOCOUTQ, Linux). Our own buffer would not tell: the kernel takes more of it in steps.
 """
 
@@ -23,8 +23,11 @@ _IS_BLIND: Final = sys.platform != "linux"
 
 
 def hold_little(listeners: Iterable[Any]) -> None:
-    """Let the kernel take little more than it can send, on all connections that these sockets accept: else it would
-    hold megabytes for each slow client. What is on its way is not bounded, so a fast client loses nothing."""
+    """Limit what the kernel buffers beyond what it can send, on all connections that these sockets accept.
+
+    Otherwise it would hold megabytes for each slow client. Data in flight is not limited, so a fast client loses
+    nothing.
+    """
     option = getattr(socket, "TCP_NOTSENT_LOWAT", None)
     if option is None:
         return
@@ -34,7 +37,7 @@ def hold_little(listeners: Iterable[Any]) -> None:
 
 
 def waiting(transport: asyncio.Transport) -> int:
-    """Bytes that the other side has not taken, those that the kernel holds among them; 0 when none wait with us."""
+    """Return the bytes that the other side has not taken, the kernel's included; 0 if our own buffer is empty."""
     size = transport.get_write_buffer_size()
     if not size or _IS_BLIND:
         return size
@@ -49,7 +52,7 @@ def waiting(transport: asyncio.Transport) -> int:
 
 
 class Backpressure:
-    """Shut while more waits for a client than it should.
+    """A gate that is shut while a client's backlog is too large.
 
     Attributes:
         is_shut: whether to wait before more is written.
@@ -58,7 +61,7 @@ class Backpressure:
     __slots__ = ("_go_on", "_opened", "_seconds", "_timer", "_transport", "_until", "_waits", "is_shut")
 
     def __init__(self, seconds: float) -> None:
-        """`seconds`: how long a client may take nothing of what waits for it."""
+        """Create it. `seconds`: how long a client may take nothing of its backlog."""
         self._opened: asyncio.Event | None = None  # None while nobody had to wait, as with nearly every client
         self._seconds = seconds * _BLIND if _IS_BLIND else seconds
         self._transport: asyncio.Transport | None = None  # None while it is open
@@ -69,7 +72,7 @@ class Backpressure:
         self._timer: asyncio.TimerHandle | None = None
 
     def shut(self, transport: asyncio.Transport) -> None:
-        """The transport asks to pause. It is closed when the client takes nothing."""
+        """Shut it, because the transport asks to pause. If the client takes nothing, the transport is closed."""
         self._transport = transport
         self.is_shut = True
         self._waits = sys.maxsize
@@ -88,7 +91,7 @@ class Backpressure:
         self._timer = loop.call_later(self._seconds / _LOOKS, self._look)
 
     def open(self) -> None:
-        """The transport has room, or is gone."""
+        """Open it, because the transport has room, or is closed."""
         if self._transport is None:
             return
         self._transport = None
@@ -102,12 +105,12 @@ class Backpressure:
             go_on()
 
     async def opened(self) -> None:
-        """Returns when it is open."""
+        """Wait until it is open."""
         while self._transport is not None:
             if self._opened is None or self._opened.is_set():
                 self._opened = asyncio.Event()
             await self._opened.wait()
 
     def when_open(self, go_on: Callable[[], None]) -> None:
-        """Call `go_on` when it opens next. One that waits already is forgotten."""
+        """Call `go_on` when it opens next. It replaces an earlier callback."""
         self._go_on = go_on

@@ -1,4 +1,4 @@
-"""One budget of memory for the bodies of all requests under way."""
+"""One memory budget for the bodies of all current requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WAIT: Final = 2.0
 
 
 class BodyMemory:
-    """Counts what is taken. One request alone is always let in: its own limit bounds it.
+    """Counts the memory in use. A single request is always admitted: its own limit bounds it.
 
     Attributes:
         used: bytes.
@@ -27,38 +27,39 @@ class BodyMemory:
         self.used = 0
 
     def take(self, size: int, own: int = 0) -> bool:
-        """Take so many bytes; False when there is no room for them, and nothing was taken. `own`: what the same request
-        has taken elsewhere."""
+        """Take `size` bytes. Return False, with nothing taken, if there is no room. `own`: what the same request has
+        taken elsewhere.
+        """
         if self.used > own and self.used + size > self._most:
             return False
         self.used += size
         return True
 
     def give(self, size: int) -> None:
-        """Give them back."""
+        """Give bytes back."""
         self.used -= size
 
 
 class Charge:
-    """What one request has taken.
+    """The memory that one request has taken.
 
     Attributes:
-        covered: the size of the body that it is enough for, in bytes.
+        covered: the size of the body that it suffices for, in bytes.
     """
 
     __slots__ = ("_memory", "_own", "covered")
 
     def __init__(self, memory: BodyMemory, beside: int = 0) -> None:
-        """`beside`: the size of a body of the same request that another charge covers."""
+        """Create it. `beside`: the size of a body of the same request that another charge covers."""
         self._memory = memory
         self._own = _SHARE * beside
         self.covered = 0
 
     def cover(self, body: int) -> None:
-        """Take what a body of so many bytes needs, beyond what was taken.
+        """Take what a body of this size needs beyond what was taken.
 
         Raises:
-            BrokenRequest: the requests under way take all there is.
+            BrokenRequest: the current requests use all memory.
         """
         if body <= self.covered:
             return
@@ -68,7 +69,7 @@ class Charge:
         self.covered = body
 
     def release(self, _: object = None) -> None:
-        """Give all of it back; again does nothing. Takes what a callback is handed."""
+        """Give all of it back. A repeated call does nothing. Usable as a callback with one argument."""
         if self.covered:
             self._memory.give(_SHARE * self.covered)
             self.covered = 0

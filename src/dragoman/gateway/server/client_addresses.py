@@ -1,4 +1,4 @@
-"""What is known of the addresses that clients come from: open connections, and wrong client keys.
+"""State by client address: open connections, and wrong client keys.
 
 An address is an IPv4 address or the first 64 bits of an IPv6 one, which one machine has to itself.
 """
@@ -33,18 +33,18 @@ class ClientAddresses:
     __slots__ = ("_most", "_open", "_trusted", "_wrong")
 
     def __init__(self, *, most: int, trusted: Iterable[str] = ()) -> None:
-        """`most`: connections of one address. `trusted`: proxies, from which many clients come."""
+        """Create it. `most`: connections of one address. `trusted`: proxies that carry many clients."""
         self._open: dict[str, int] = {}
         self._wrong: OrderedDict[str, tuple[int, float]] = OrderedDict()
         self.reconfigure(most=most, trusted=trusted)
 
     def reconfigure(self, *, most: int, trusted: Iterable[str]) -> None:
-        """Judge by these from now on; open connections stay."""
+        """Use these from now on; open connections stay."""
         self._most = most
         self._trusted = frozenset(map(network, trusted))
 
     def enter(self, address: str) -> bool:
-        """A connection was made: whether it may stay. Call `leave` for one that did."""
+        """Count a new connection. Return whether it may stay; then call `leave` at its end."""
         count = self._open.get(address, 0)
         if count >= self._most and not is_loopback(address) and address not in self._trusted:
             return False
@@ -52,7 +52,7 @@ class ClientAddresses:
         return True
 
     def leave(self, address: str) -> None:
-        """A connection is over."""
+        """Count the end of a connection."""
         count = self._open[address] - 1
         if count:
             self._open[address] = count
@@ -60,7 +60,7 @@ class ClientAddresses:
             del self._open[address]
 
     def pause(self, address: str, *, now: float) -> float:
-        """A wrong client key came: the seconds until it is answered. `now`: a clock's seconds."""
+        """Count a wrong client key. Return the seconds until it is answered. `now`: a clock's seconds."""
         count, last = self._wrong.pop(address, (0, now))
         count = 1 if now - last > _FORGOTTEN_SECONDS else count + 1
         self._wrong[address] = count, now
@@ -69,14 +69,14 @@ class ClientAddresses:
         return min(_PAUSE * 2.0 ** min(count - _FREE - 1, 10), LONGEST_PAUSE) if count > _FREE else 0.0
 
     def slowed(self, answer: Answer, head: Head, failure: Failure) -> Answer:
-        """A refusal, with a pause before it when it is for a wrong key. Who shows no key guesses none."""
+        """Return a refusal, with a pause if it is for a wrong key. A missing key is no guess."""
         if failure.kind != "auth" or not shown_keys(head):
             return answer
         return msgspec.structs.replace(answer, pause=self.pause(head.address, now=time.monotonic()))
 
 
 def network(address: str) -> str:
-    """What counts as one address."""
+    """Return what counts as one address."""
     if ":" not in address:
         return address
     try:

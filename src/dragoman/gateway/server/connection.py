@@ -1,8 +1,7 @@
-"""The HTTP/1.1 server: an asyncio protocol on httptools. Only this file and `response_writer.py` know what a
-transport is.
+"""The HTTP/1.1 server: an asyncio protocol over httptools. Only this file and `response_writer.py` use a transport.
 
-One task a request; it is cancelled when the client goes, in whatever phase. Bodies are read whole before the task
-starts, and bounded; writes never wait, `ResponseWriter.drained` does.
+One task per connection serves its requests; it is cancelled when the client leaves. Bodies are read whole before a
+request is served, and bounded. Writes never wait, `ResponseWriter.drained` does.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _MANY: Final = 64
 
 
 class Shared(NamedTuple):
-    """What the connections of a gateway have in common. `peers` holds those that are open."""
+    """The shared state of a gateway's connections. `peers` contains the open ones."""
 
     limits: Limits
     peers: set[Connection]
@@ -85,7 +84,7 @@ class Connection(asyncio.Protocol):
         self._begin()
 
     def _begin(self) -> None:
-        """A new request is read."""
+        """Begin to read a new request."""
         self._charge = Charge(self._shared.memory)
         self._target, self._version, self._is_admitted = b"", "", False
         self._fields: dict[str, str] = {}
@@ -126,7 +125,7 @@ class Connection(asyncio.Protocol):
         self._worker = self._idle = None  # they hold a trace of where they were cancelled, and that this connection
 
     def eof_received(self) -> bool:
-        """A client that closes its side is gone: nothing that it could read is worth a model's time."""
+        """Close: a client that closes its side is gone, and nothing that it could read is worth a model's time."""
         if self._task is not None:
             self._task.cancel()
         return False
@@ -139,8 +138,9 @@ class Connection(asyncio.Protocol):
         self._gate.open()
 
     def drain(self) -> None:
-        """Close when the response that is under way is over; at once between two requests. A request that has begun to
-        arrive is answered, and one may be on its way where none has come yet."""
+        """Close after the current response; at once between two requests. A request that has begun to arrive is
+        answered.
+        """
         if self._task is None and not self._is_discarding and (self._is_new or self._head_size or self._unheaded):
             if not (self._head_size or self._unheaded):
                 self._arm(_FIRST_SECONDS)
@@ -155,8 +155,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def _close(self) -> None:
-        """No more is answered. Where more comes it is read away until the client has read its answers: closing at once
-        would take them from it."""
+        """Answer no more. Drop further data until the client has read its answers: closing at once would lose them."""
         self._is_closing = True
         self._let_go()
         if self._transport is not None:
@@ -167,7 +166,9 @@ class Connection(asyncio.Protocol):
             self._arm(self._limits.linger_seconds)
 
     def _arm(self, seconds: float) -> None:
-        """Set the clock anew. A timer that goes off before that stays, and looks again: each request sets it thrice."""
+        """Set the clock. An earlier timer stays and looks again when it fires: each request sets the clock three
+        times.
+        """
         transport = self._transport
         self._unsent = waiting(transport) if transport is not None and transport.get_write_buffer_size() else 0
         self._due = due = self._loop.time() + seconds
@@ -186,7 +187,7 @@ class Connection(asyncio.Protocol):
             self._timer = self._loop.call_at(self._due, self._look)
 
     def _expire(self) -> None:
-        """Too slow. A client that is between two requests, or is being closed, gets no answer."""
+        """Close a connection that is too slow. A client between two requests, or one being closed, gets no answer."""
         if self._gate.is_shut or (self._transport is not None and 0 < waiting(self._transport) < self._unsent):
             self._arm(self._limits.linger_seconds)  # it still reads the last response, or the gate gives it up
             return
@@ -316,8 +317,9 @@ class Connection(asyncio.Protocol):
             self._gather()
 
     def _gather(self) -> None:
-        """Keep a large body in place from now on: joining its pieces would stop the loop for as long as copying takes,
-        and take as much memory again."""
+        """Keep a large body in one buffer from now on: joining its pieces would stop the loop and take as much memory
+        again.
+        """
         self._large = io.BytesIO()
         self._large.writelines(self._body)
         self._body = []
@@ -364,14 +366,16 @@ class Connection(asyncio.Protocol):
         self._task = self._worker
 
     def _let_go(self, *, and_waiting: bool = True) -> None:
-        """Nothing more is answered of what is being read, nor of what waits."""
+        """Drop the request being read, and the waiting ones."""
         while and_waiting and self._waiting:
             self._waiting.pop().charge.release()
         self._charge.release()
         self._body, self._large = [], None
 
     async def _serve(self) -> None:
-        """Answer one request after the other. All have one task: a task each takes twice the time to begin and end."""
+        """Answer one request after the other, all in one task: a task for each takes twice the time to start and
+        end.
+        """
         while True:
             while self._next is None:
                 if self._is_closing:
@@ -411,7 +415,7 @@ class Connection(asyncio.Protocol):
             self._settle(response_writer)
 
     def _settle(self, response_writer: HttpResponseWriter) -> None:
-        """A response is over: take the next request, or close."""
+        """Finish a response: take the next request, or close."""
         if self._transport is None:
             return
         is_last = not (response_writer.is_whole and response_writer.keeps)

@@ -13,8 +13,14 @@ from dragoman.secret import name_alone
 
 @final
 class Received(msgspec.Struct, frozen=True, gc=False):
-    """A whole request. `keeps`: the connection may serve another one after it; `is_chunked`: its client reads bodies
-    in chunks; `is_admitted`: Host, Origin and key were judged; `charge`: what its body took."""
+    """A whole request.
+
+    Attributes:
+        keeps: the connection may serve another one after it.
+        is_chunked: its client reads chunked bodies.
+        is_admitted: Host, Origin and key were judged.
+        charge: the memory of its body.
+    """
 
     __repr__ = name_alone
 

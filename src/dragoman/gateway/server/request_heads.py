@@ -1,4 +1,4 @@
-"""What a request's head may be, beyond what the parser judges.
+"""Check a request's head beyond what the parser checks.
 
 https://www.rfc-editor.org/rfc/rfc9112 (read 2026-11-22).
 """
@@ -20,19 +20,22 @@ _VERSIONS: Final = frozenset({"1.0", "1.1"})
 
 
 class Answered(Exception):
-    """A request was refused by its head: nothing else that came on its connection is read."""
+    """A request was refused by its head: nothing else on its connection is read."""
 
 
 class BrokenRequest(Exception):
-    """A request that is not read on; said from inside the parser's callbacks."""
+    """A request that is not read further; raised inside the parser's callbacks."""
 
     def __init__(self, failure: Failure) -> None:
         self.failure = failure
 
 
 def cause_of(problem: BaseException) -> BaseException | None:
-    """What a callback raised, for which the parser raised `problem`. A refusal's trace is forgotten: the parser keeps
-    what was raised, and it would keep the parser and the connection until somebody looks for garbage."""
+    """Return what a callback raised, for which the parser raised `problem`.
+
+    A refusal's traceback is dropped: the parser keeps the exception, which would keep the parser and the connection
+    until the garbage collector runs.
+    """
     cause = problem.__context__
     if isinstance(cause, BrokenRequest | Answered):
         problem.__traceback__ = cause.__traceback__ = None
@@ -40,10 +43,10 @@ def cause_of(problem: BaseException) -> BaseException | None:
 
 
 def read_fields(lines: Sequence[bytes], limits: Limits) -> dict[str, str]:
-    """The fields of a head by their names, in lower case. `lines`: names and values as they came, in turns.
+    """Return the fields of a head by lower-case name. `lines`: names and values alternating, as they came.
 
     Raises:
-        BrokenRequest: there are too many, or a second Host, which a proxy before us may have read instead.
+        BrokenRequest: there are too many, or a second Host, which a proxy before us may have used instead.
     """
     if len(lines) > 2 * limits.fields:
         raise BrokenRequest(too_many_fields(limits))
@@ -53,7 +56,7 @@ def read_fields(lines: Sequence[bytes], limits: Limits) -> dict[str, str]:
 
 
 def decoded(lines: Sequence[bytes]) -> tuple[list[str], list[str]]:
-    """Names, in lower case, and values of `lines`."""
+    """Return the lower-case names, and the values, of `lines`."""
     if not lines:
         return [], []
     # All at once: the parser lets no line's end into a name or a value.
@@ -62,7 +65,7 @@ def decoded(lines: Sequence[bytes]) -> tuple[list[str], list[str]]:
 
 
 def _joined(names: Sequence[str], values: Sequence[str]) -> dict[str, str]:
-    """The same where some come again: their values are joined to the first."""
+    """Return the fields of a head with repeated names, whose values are joined."""
     if len(names) != len(values):
         raise BrokenRequest(Failure("bad_request", "expected an HTTP/1.1 request", 400))
     fields: dict[str, str] = {}
@@ -77,8 +80,11 @@ def _joined(names: Sequence[str], values: Sequence[str]) -> dict[str, str]:
 
 
 def origin_form(target: str, fields: dict[str, str]) -> str:
-    """Path and query of a target. One in the absolute form names the host as well, and that one counts, not the Host
-    header's (RFC 9112 section 3.2.2); without the header it stays refused."""
+    """Return path and query of a target.
+
+    A target in the absolute form names the host as well, and that one replaces the Host header's (RFC 9112 section
+    3.2.2); without the header it stays refused.
+    """
     found = _ABSOLUTE.match(target) if target[:1] != "/" else None
     if found is None:
         return target
@@ -89,13 +95,16 @@ def origin_form(target: str, fields: dict[str, str]) -> str:
 
 
 def method_of(method: bytes, target: bytes) -> str:
-    """The method of a head that broke. `method`: the parser's word, which is its first one where none came; it is
-    HEAD where the target was broken in its first bytes, and an answer to that has no body."""
+    """Return the method of a head that broke.
+
+    `method`: the parser's, which is its first one if none came. That is HEAD if the target was broken in its first
+    bytes, and an answer to HEAD has no body.
+    """
     return method.decode("ascii") if target or method == b"HEAD" else "GET"
 
 
 def check_framing(version: str, fields: Mapping[str, str]) -> None:
-    """Where a request ends must be beyond doubt, or a proxy before us may count requests otherwise than we do.
+    """Check that the request's end is beyond doubt: otherwise a proxy before us may count requests differently.
 
     Raises:
         BrokenRequest: it is not.
@@ -108,8 +117,10 @@ def check_framing(version: str, fields: Mapping[str, str]) -> None:
 
 
 def without_upgrade(method: bytes, target: bytes, version: str, fields: Mapping[str, str]) -> bytes:
-    """The head without the wish for another protocol. All else stands: the version and what is said of the connection
-    decide where the request ends and whether another may follow."""
+    """Return the head without its wish for another protocol.
+
+    All else stays: the version and the Connection field decide where the request ends and whether another may follow.
+    """
     kept = {name: value for name, value in fields.items() if name not in _UPGRADE}
     options = [option.strip() for option in fields.get("connection", "").split(",")]
     others = [option for option in options if option and option.lower() not in _UPGRADE]
@@ -120,16 +131,16 @@ def without_upgrade(method: bytes, target: bytes, version: str, fields: Mapping[
 
 
 def too_many_fields(limits: Limits) -> Failure:
-    """The head has more fields than its limit, those that come again among them."""
+    """Return the failure for a head with more fields than its limit, repeated ones included."""
     return Failure("bad_request", f"expected at most {limits.fields} header fields", 431)
 
 
 def too_large_head(limits: Limits) -> Failure:
-    """The head is over its limit."""
+    """Return the failure for a head over its limit."""
     return Failure("bad_request", f"expected a request head of at most {limits.head} bytes", 431)
 
 
 def too_large_body(limits: Limits, seen: str) -> Failure:
-    """The body is over its limit. `seen`: its size, or that of what came."""
+    """Return the failure for a body over its limit. `seen`: its size, or that of what came."""
     wanted = f"a request body of at most {limits.body} bytes"
     return Failure("too_large", exceeded(wanted, "body_mib", seen), 413)

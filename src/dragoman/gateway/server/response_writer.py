@@ -22,9 +22,10 @@ class HttpResponseWriter(msgspec.Struct, eq=False):
     """The response to one request, as HTTP/1.1.
 
     Attributes:
-        has_body: it is no answer to HEAD; `is_chunked`: the client reads bodies in chunks; `keeps`: the connection may
-            serve another request.
-        on_begin: is called when the response begins.
+        has_body: it is no answer to HEAD.
+        is_chunked: the client reads chunked bodies.
+        keeps: the connection may serve another request.
+        on_begin: called when the response begins.
     """
 
     __repr__ = name_alone

@@ -1,1 +1,1 @@
-"""What outlives a request, in SQLite files of the state folder."""
+"""Data that outlives a request, in SQLite files of the state folder."""

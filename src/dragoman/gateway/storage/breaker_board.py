@@ -1,7 +1,4 @@
-"""Where workers of all machines write which circuit breakers opened, and read what others wrote.
-
-Nothing depends on it.
-"""
+"""A board on which workers of all machines publish which circuit breakers opened. Nothing depends on it."""
 
 from __future__ import annotations
 
@@ -18,8 +15,9 @@ MOST_OPENINGS: Final = 500
 
 @final
 class Opening(msgspec.Struct, frozen=True):
-    """A breaker has opened. `key`: names a target at its address; `number`: which opening of this worker's it is;
-    `age`: how many seconds ago."""
+    """A breaker has opened. `key`: names a target at its address; `number`: counts this worker's openings; `age`: in
+    seconds.
+    """
 
     key: str
     worker: str
@@ -28,12 +26,12 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 class Board(Protocol):
-    """Raises StoreUnreachable where it cannot be used now."""
+    """The board. Its methods raise StoreUnreachable if it cannot be used now."""
 
     async def exchange(self, worker: str, opened: dict[str, int], keys: Sequence[str]) -> list[Opening]:
-        """Write what opened here, by key, and read what opened elsewhere of these keys lately."""
+        """Publish what opened here, by key, and return what recently opened elsewhere of these keys."""
         ...
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Close it."""
         ...

@@ -1,8 +1,8 @@
-"""Which machine made an id, and whether something of it may still wait there for the database.
+"""Which machine created an id, and whether its data may still wait there for the database.
 
-What cannot be put into the database stays in a file of its machine until it can. So who finds nothing in the database
-does not know yet that there is nothing. Each machine says about twice a second, by the database's clock, that nothing
-waits on it: said after a question came, it means that what the question is about is in the database or nowhere.
+Data that cannot be written to the database stays in a file of its machine until it can. So a missing row does not yet
+mean that there is none. Each machine reports about twice a second, by the database's clock, that nothing waits on it. A
+report after a question means that what is asked for is in the database or nowhere.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _CLEAR: Final = (
 
 
 def tag_of(machine: str) -> str:
-    """Names a machine in ids, and tells nothing of it."""
+    """Return a machine's tag for ids, which reveals nothing of it."""
     return hashlib.sha256(f"machine {machine}".encode()).hexdigest()[:_TAG]
 
 
 def id_of(tag: str) -> str:
-    """A new response's id."""
+    """Return a new response's id."""
     return f"{_PREFIX}{tag}{_check(tag)}{new_id()}"
 
 
 def tag_in(id: str) -> str | None:
-    """The machine that made an id; None where no machine of this fleet can have made it."""
+    """Return the tag of the machine that created an id, or None if no machine of this fleet can have."""
     rest = id[len(_PREFIX) :]
     if len(id) != _LENGTH or not id.startswith(_PREFIX) or not rest.isascii() or not rest.isalnum():
         return None
@@ -53,10 +53,11 @@ def tag_in(id: str) -> str | None:
 
 
 async def nothing_waits(database: SharedDatabase, tag: str | None, *, except_for: str) -> None:
-    """Returns when nothing waits on this machine, None: on any but one, of what was there when this was asked.
+    """Wait until nothing waits on this machine (None: on any but one) of what existed when this was called.
 
     Raises:
-        StoreUnreachable: that is not known; StoreFailed.
+        StoreUnreachable: that is unknown.
+        StoreFailed: the database failed.
     """
     asked = await database.run(lambda connection: connection.fetch("SELECT clock_timestamp()")[0][0])
     loop = asyncio.get_running_loop()

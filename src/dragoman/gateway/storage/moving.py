@@ -1,6 +1,7 @@
-"""Moves what waits in this machine's files into the PostgreSQL that all machines share, and says when nothing does.
+"""Move waiting data from this machine's files into the shared PostgreSQL, and report when nothing waits.
 
-Beside the ledger's shipper, in its process. What waits was kept while the database was away, or before there was one.
+It runs beside the ledger's shipper, in its process. The data was kept while the database was away, or before there was
+one.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ _FORGET_BREAKERS: Final = "DELETE FROM breaker WHERE at < clock_timestamp() - in
 
 
 class Mover:
-    """For one thread."""
+    """Moves waiting data. For one thread."""
 
     __slots__ = ("_connection", "_folder", "_is_ready", "_pruned", "_responses", "_seals", "_state")
 
     def __init__(self, state: Path, folder: LedgerFolder) -> None:
-        """`state`: the gateway's state folder; `folder`: its ledger's."""
+        """Create it. `state`: the gateway's state folder; `folder`: its ledger's."""
         assert folder.store is not None
         self._state = state
         self._folder = folder
@@ -62,7 +63,7 @@ class Mover:
         self._seals = Database(state / signatures.FILE, signatures.SCHEMA, table="seal", falls_back=False)
 
     def run(self, stop: threading.Event) -> None:
-        """Until it is told to stop. While the database or the folder cannot be had, it is tried again."""
+        """Run until `stop` is set. While the database or the folder cannot be reached, try again."""
         while not stop.is_set():
             with contextlib.suppress(StoreAway, Refused, StoreFailed, OSError, sqlite3.Error):
                 self.round()
@@ -73,10 +74,10 @@ class Mover:
         self.close()
 
     def round(self) -> None:
-        """Move all that waits, and say that nothing does.
+        """Move everything that waits, and report that nothing does.
 
         Raises:
-            StoreAway, Refused, StoreFailed, OSError, sqlite3.Error: something waits still, or it is not said.
+            StoreAway, Refused, StoreFailed, OSError, sqlite3.Error: something still waits, or it was not reported.
         """
         tag = tag_of(machine_of(self._folder))
         connection = self._connection
@@ -100,7 +101,7 @@ class Mover:
             connection.execute(_FORGET_BREAKERS)
 
     def close(self) -> None:
-        """The next round opens all anew."""
+        """Close everything; the next round opens it again."""
         self._connection.close()
         self._responses.shut()
         self._seals.shut()
@@ -108,7 +109,7 @@ class Mover:
     # ------------------------------------------------------------ inside
 
     def _move_responses(self, file: sqlite3.Connection) -> None:
-        """Who deletes a response waits: it is never on its way."""
+        """Move responses. A deletion waits meanwhile, so a response is never in transit when it is deleted."""
         file.execute("BEGIN IMMEDIATE")
         rows: list[Any] = []
         size = 0

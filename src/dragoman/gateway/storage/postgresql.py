@@ -1,7 +1,7 @@
-"""The PostgreSQL of the ledger, for what requests ask of it: one connection of a worker, in a thread of its own.
+"""The ledger's PostgreSQL for requests: one connection of a worker, in its own thread.
 
-No request waits longer than `PATIENCE`. Once the database gave no answer, one request a second asks again, and all
-others are told at once.
+No request waits longer than `PATIENCE`. Once the database gave no answer, one request a second tries again, and all
+others fail at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PAUSE: Final = 1.0
 
 
 class SharedDatabase:
-    """For one event loop. Nothing happens before the first call."""
+    """The connection. For one event loop. Nothing is opened before the first call."""
 
     __slots__ = ("_connection", "_executor", "_has_failed", "_is_asked", "_is_ready", "_next")
 
@@ -40,15 +40,15 @@ class SharedDatabase:
 
     @property
     def is_away(self) -> bool:
-        """Whether a call now would be told at once that there is no answer."""
+        """Whether a call now would fail at once."""
         return self._has_failed and (self._is_asked or time.monotonic() < self._next)
 
     async def run(self, work: Callable[[Connection], T]) -> T:
-        """What `work` gives, in the database's thread. One statement is one transaction.
+        """Run `work` in the database's thread and return its result. One statement is one transaction.
 
         Raises:
             StoreUnreachable: no answer in time; the work may be done nevertheless.
-            StoreFailed: the database does not take it.
+            StoreFailed: the database refuses it.
         """
         if self.is_away:
             raise StoreUnreachable("the database gave no answer")
@@ -72,7 +72,7 @@ class SharedDatabase:
         return found
 
     def close(self) -> None:
-        """Wait for what is under way, and close the connection."""
+        """Wait for current work, and close the connection."""
         executor, self._executor = self._executor, None
         if executor is not None:
             executor.submit(self._connection.close)

@@ -1,4 +1,4 @@
-"""Openings of circuit breakers in the PostgreSQL of the ledger, where limits are counted there, too."""
+"""The board of circuit breakers in the ledger's PostgreSQL, if limits are counted there too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _READ: Final = (
 
 
 class PostgresqlBoard:
-    """See `Board`. With the connection of the worker."""
+    """A `Board` that uses the worker's connection."""
 
     __slots__ = ("_database",)
 

@@ -1,7 +1,7 @@
-"""The tables of what all machines share beside the ledger, in the same schema of the same PostgreSQL.
+"""The tables that machines share beside the ledger, in the same schema of the same PostgreSQL.
 
-They are those of the SQLite files, with two more: who has told when that nothing of it waits any more, and since when
-there are seals at all.
+They are those of the SQLite files, with two more: when each machine reported that nothing of it waits, and since when
+there are signatures at all.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ ON CONFLICT(owner, key) DO UPDATE SET seal = excluded.seal, used = excluded.used
 
 
 def digest_of(id: str) -> bytes:
-    """What names an item."""
+    """Return the digest that names an item."""
     return hashlib.sha256(id.encode()).digest()
 
 
 def prepare_shared(connection: Connection) -> None:
-    """Make the tables where there are none.
+    """Create the tables if there are none.
 
     Raises:
-        StoreAway, Refused: they cannot be made now, or a later dragoman has the ledger.
+        StoreAway, Refused: they cannot be created now, or a later dragoman has the ledger.
     """
     if _has_tables(connection):
         return

@@ -1,7 +1,4 @@
-"""Bounds of the tables that all machines share: as of the files, by owner and over all.
-
-A row is as old as the server's clock says.
-"""
+"""Bounds of the shared tables: as of the files, by owner and in all. A row's age is by the server's clock."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ _LOCK: Final = 0x647261_7072756E
 
 
 def prune_owner(connection: Connection, table: str, owner: str, bounds: Bounds) -> None:
-    """Delete what an owner has too much of, first what was not used for longest."""
+    """Delete an owner's excess rows, the longest unused first."""
     statement = f"SELECT count(*), coalesce(sum(size), 0)::bigint FROM {table} WHERE owner = $1"
     count, total = connection.fetch(statement, owner)[0]
     if count > bounds.own_rows or total > bounds.own_size:
@@ -34,7 +31,7 @@ def prune_owner(connection: Connection, table: str, owner: str, bounds: Bounds) 
 
 
 def prune_all(connection: Connection) -> None:
-    """Delete what is too old, and what there is too much of."""
+    """Delete what is too old, and what exceeds the bounds."""
     with connection.transaction():
         if not connection.fetch("SELECT pg_try_advisory_xact_lock($1)", _LOCK)[0][0]:
             return
@@ -46,7 +43,7 @@ def prune_all(connection: Connection) -> None:
 
 
 def _trim(table: str, where: str) -> str:
-    """Keeps of the rows used last so many, and so many bytes."""
+    """Return a statement that keeps the rows used last, up to a number and a size."""
     return (
         f"DELETE FROM {table} WHERE number IN (SELECT number FROM (SELECT number, row_number() OVER newest AS place, "
         f"sum(size) OVER newest AS total FROM {table} {where} "

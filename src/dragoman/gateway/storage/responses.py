@@ -1,8 +1,7 @@
-"""The responses that clients go on from (`previous_response_id`) or ask for again: kept by client key, bounded.
+"""Stored responses that clients continue (`previous_response_id`) or fetch: by client key, bounded.
 
-A row has what its request said and what was answered; what came before stands in the rows before it. Another key's
-response is not there at all: the owner is part of every look-up.
-https://platform.openai.com/docs/api-reference/responses (read 2026-11-22).
+A row has its request's items and the answer; earlier items stand in earlier rows. Another key's response does not
+exist: the owner is part of every look-up. https://platform.openai.com/docs/api-reference/responses (read 2026-11-22).
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _PRUNED_SIZE: Final = 8 * 1024 * 1024
 
 
 class NotKept(Exception):
-    """There is no such response, or item of one, of this owner; `id` is the one that was asked for."""
+    """This owner has no such response or item; `id` is the one asked for."""
 
     def __init__(self, id: str, *, is_item: bool = False) -> None:
         super().__init__(id)
@@ -63,7 +62,7 @@ class TooLong(Exception):
 
 @final
 class Kept(msgspec.Struct, frozen=True):
-    """A response. `input`: the items of its own request, those of the requests before not among them."""
+    """A response. `input`: the items of its own request, without those of earlier requests."""
 
     __repr__ = name_alone
 
@@ -93,56 +92,59 @@ _decode_named = _json.typed_decoder(_Named)
 class ResponseStore(Protocol):
     """The stored responses of all clients. All methods wait for the database's thread, never for the event loop.
 
-    All of them raise `StoreFailed` when the database cannot be used, and `NotKept` for what is not there;
+    All of them raise `StoreFailed` if the database cannot be used, and `NotKept` for what does not exist;
     `conversation` and `items` raise `TooLong` too.
 
     Attributes:
-        works: whether the last response could be kept.
+        works: whether the last response could be stored.
     """
 
     works: bool
 
     def new_id(self) -> str:
-        """The id of a response that begins."""
+        """Return the id of a new response."""
         ...
 
     async def find(self, owner: str, id: str) -> Kept:
-        """One response."""
+        """Return one response."""
         ...
 
     async def conversation(self, owner: str, id: str, *, with_answer: bool = True) -> list[Raw]:
-        """All items up to a response: what was said and answered before it, and what its own request said; with its
-        answer unless that is not wanted. The conversation counts as used."""
+        """Return all items up to a response, those of its own request included, and its answer unless `with_answer` is
+        False.
+
+        The conversation counts as used.
+        """
         ...
 
     async def items(self, owner: str, ids: list[str]) -> dict[str, Raw]:
-        """Single items of answers, by their ids; an id may come again, and counts each time."""
+        """Return single items of answers by id. A repeated id counts each time."""
         ...
 
     async def keep(self, owner: str, kept: Kept) -> None:
-        """Keep a response; others find it when this returns."""
+        """Store a response; others find it when this returns."""
         ...
 
     async def delete(self, owner: str, id: str) -> None:
-        """Forget a response. What went on from it cannot go on any more."""
+        """Delete a response. What continued it cannot be continued any more."""
         ...
 
     def close(self) -> None:
-        """Nothing more is asked."""
+        """Close the store."""
         ...
 
 
 class Responses:
-    """See `ResponseStore`. In a file that all workers of this machine share.
+    """A `ResponseStore` in a file that all workers of this machine share.
 
     Attributes:
-        works: see `ResponseStore`.
+        works: whether the last response could be stored.
     """
 
     __slots__ = ("_bounds", "_database", "_new_rows", "_new_size", "works")
 
     def __init__(self, file: Path | None, *, bounds: Bounds = BOUNDS, falls_back: bool = True) -> None:
-        """`falls_back`: a file that cannot be used is replaced by memory."""
+        """Create it. `falls_back`: memory replaces a file that cannot be used."""
         self._database = Database(file, SCHEMA, table="response", falls_back=falls_back)
         self._bounds = bounds
         self._new_rows = self._new_size = 0
@@ -173,7 +175,7 @@ class Responses:
         return await self._database.run(collect)
 
     async def some_items(self, owner: str, ids: list[str]) -> dict[str, Raw]:
-        """Those of these items that are here."""
+        """Return those of these items that are here."""
         return await self._database.run(lambda connection: _items(connection, owner, ids))
 
     async def keep(self, owner: str, kept: Kept) -> None:
@@ -200,37 +202,39 @@ class Responses:
 
 
 def size_of(items: Mapping[str, Raw], ids: Sequence[str]) -> int:
-    """Bytes of the items that are named, each as often as it is. Nothing is copied, and one that is named again and
-    again is looked at once: a short request may name a large item 50,000 times."""
+    """Return the bytes of the named items, each as often as it is named.
+
+    Nothing is copied, and a repeated item is looked at once: a short request may name a large item 50,000 times.
+    """
     return sum(memoryview(items[id]).nbytes * times for id, times in Counter(ids).items())
 
 
 def output_of(response: bytes) -> list[Raw]:
-    """The output items of a response."""
+    """Return the output items of a response."""
     found = _decode_output(response)
     return [] if isinstance(found, Malformed) else [Raw(bytes(raw)) for raw in found.output]
 
 
 def items_of(rounds: list[Round], *, with_answer: bool) -> list[Raw]:
-    """What was said and answered in all rounds; of the last one what was said alone, unless its answer is wanted."""
+    """Return the items of all rounds; those of the last answer only if `with_answer`."""
     if not with_answer:
         rounds[-1] = rounds[-1][0], []
     return [item for said, answered in rounds for item in (*said, *answered)]
 
 
 def named_items(response: bytes) -> dict[str, Raw]:
-    """The output items of a response that have an id, by it; of two with one id the first."""
+    """Return the output items of a response by id; of two with one id the first."""
     return {id: raw for raw in reversed(output_of(response)) if (id := _id(raw))}
 
 
 def input_of(data: bytes) -> tuple[Raw, ...]:
-    """The items of a request, as they were kept."""
+    """Return the stored items of a request."""
     items = _decode_items(data)
     return () if isinstance(items, Malformed) else items
 
 
 def is_text(id: str) -> bool:
-    """Whether it can stand in a database: half characters cannot, so nothing has such an id."""
+    """Return whether a database can store the id: it cannot store lone surrogates, so nothing has such an id."""
     try:
         id.encode()
     except UnicodeEncodeError:
@@ -250,7 +254,7 @@ def _find(connection: sqlite3.Connection, owner: str, id: str) -> Kept:
 
 
 def _rounds(connection: sqlite3.Connection, owner: str, id: str, *, now: int) -> list[Round]:
-    """What was said and answered in each round of a conversation, the first one first."""
+    """Return the items of each round of a conversation, the first one first."""
     rounds: list[Round] = []
     ids: list[str] = []
     size = 0
@@ -273,8 +277,10 @@ def _rounds(connection: sqlite3.Connection, owner: str, id: str, *, now: int) ->
 
 
 def _items(connection: sqlite3.Connection, owner: str, ids: list[str]) -> dict[str, Raw]:
-    """Those that are there. Each response that has some of these items is read once, and of all together no more than
-    of a conversation."""
+    """Return those that exist.
+
+    Each response that has some of these items is read once, and all together no more than of a conversation.
+    """
     wanted: dict[int, list[str]] = {}
     for id in filter(is_text, ids):
         place = connection.execute("SELECT response FROM item WHERE owner = ? AND id = ?", (owner, id)).fetchone()

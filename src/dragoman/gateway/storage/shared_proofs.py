@@ -1,7 +1,7 @@
-"""Keeps this machine's file of proofs and those in the PostgreSQL of the ledger alike: of each key the newest.
+"""Synchronise this machine's file of proofs with the ledger's PostgreSQL: the newest proof of each key wins.
 
-Whoever routes reads the file, as before. A proof of a server on a machine itself says nothing of another machine's
-server at the same address, and stays where it is.
+Routing reads the file as before. A proof of a server on a machine itself says nothing of another machine's server at
+the same address, so it is not shared.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _decode_proof: Final = _json.typed_decoder(Proof)
 
 
 class ProofKeeper:
-    """For one thread."""
+    """Synchronises proofs. For one thread."""
 
     __slots__ = ("_clock", "_connection", "_is_ready", "_refused", "_store")
 
     def __init__(self, address: Secret, file: Path | None, *, clock: Callable[[], float] = time.time) -> None:
-        """`file`: of this machine's proofs, None: it keeps none. `clock`: Unix seconds."""
+        """Create it. `file`: of this machine's proofs, or None. `clock`: Unix seconds."""
         self._connection = Connection(address)
         self._clock = clock
         self._store = ProofStore(file, clock=clock)
@@ -57,7 +57,7 @@ class ProofKeeper:
         self._refused: set[tuple[_Key, int]] = set()  # what the database does not take
 
     def run(self, stop: threading.Event) -> None:
-        """Until it is told to stop. While the database cannot be had, it is tried again."""
+        """Run until `stop` is set. While the database cannot be reached, try again."""
         while not stop.is_set():
             with contextlib.suppress(StoreAway, Refused, OSError):
                 self.round()
@@ -65,10 +65,10 @@ class ProofKeeper:
         self.close()
 
     def round(self) -> None:
-        """Give what is newer here, take what is newer there.
+        """Write what is newer here, read what is newer there.
 
         Raises:
-            StoreAway, Refused: not all is done.
+            StoreAway, Refused: not everything is done.
         """
         connection = self._connection
         if not (self._is_ready and connection.is_open):
@@ -87,7 +87,7 @@ class ProofKeeper:
             self._take(newer[first : first + _AT_ONCE])
 
     def close(self) -> None:
-        """The next round opens it anew."""
+        """Close the connection; the next round opens a new one."""
         self._connection.close()
 
     # ------------------------------------------------------------ inside
@@ -114,7 +114,7 @@ def _key(proof: Proof) -> _Key:
 
 
 def _is_shared(key: _Key) -> bool:
-    """Whether it is of a server that all machines reach by this address."""
+    """Return whether all machines reach its server by this address."""
     try:
         host = urlsplit(key[2]).hostname
     except ValueError:

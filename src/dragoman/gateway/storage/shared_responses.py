@@ -1,7 +1,7 @@
-"""The stored responses of several machines, in the PostgreSQL that has their ledger.
+"""The stored responses of several machines, in the PostgreSQL of their ledger.
 
-While it is away new ones stay in this machine's file, from which they are moved when it is back (`moving`). What is
-found neither there nor here may be on another machine: then that is said, and not that there is nothing.
+While it is away new ones stay in this machine's file, from which they are moved when it is back (`moving`). A response
+that is found in neither may be on another machine; then the error says so, and not that it does not exist.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ _ANSWERS: Final = "SELECT number, response FROM response WHERE number = ANY($1::
 
 
 class SharedResponses:
-    """See `ResponseStore`. For one event loop.
+    """A `ResponseStore` in PostgreSQL. For one event loop.
 
     Attributes:
-        works: see `ResponseStore`.
+        works: whether the last response could be stored.
     """
 
     __slots__ = ("_database", "_file", "_new", "_tag", "works")
 
     def __init__(self, database: SharedDatabase, file: Responses, *, tag: str) -> None:
-        """`file`: of this machine, for what waits; `tag`: names the machine."""
+        """Create it. `file`: this machine's, for waiting responses; `tag`: names the machine."""
         self._database = database
         self._file = file
         self._tag = tag
@@ -166,10 +166,11 @@ class SharedResponses:
         return True
 
     async def _chain(self, owner: str, id: str) -> list[Kept]:
-        """A response and some of those before it, the newest first.
+        """Return a response and some of its predecessors, the newest first.
 
         Raises:
-            NotKept: there is no such response; StoreUnreachable, StoreFailed.
+            NotKept: there is no such response.
+            StoreUnreachable, StoreFailed: the database failed.
         """
         if not _fits(id):
             raise NotKept(id)
@@ -192,7 +193,7 @@ class SharedResponses:
         raise NotKept(id)
 
     async def _items(self, owner: str, ids: list[str]) -> dict[str, Raw]:
-        """Those that there are; all machines were asked for the others."""
+        """Return those that exist; all machines were asked for the others."""
         try:
             found = await self._database.run(partial(_items_of, owner=owner, ids=ids))
         except StoreUnreachable:
@@ -208,14 +209,14 @@ class SharedResponses:
         return found
 
     async def _nothing_waits(self, id: str) -> None:
-        """Returns when a response with this id is in the database, or nowhere; raises StoreUnreachable."""
+        """Wait until a response with this id is in the database, or nowhere. Raises StoreUnreachable."""
         tag = tag_in(id)
         if tag is not None and tag != self._tag:
             await nothing_waits(self._database, tag, except_for=self._tag)
 
 
 def _fits(id: str) -> bool:
-    """Whether it can be an id at all: the database takes no other texts."""
+    """Return whether it can be an id at all: the database accepts no other texts."""
     return len(id) <= _LONGEST_ID and id.isascii() and id.isprintable()
 
 
@@ -227,10 +228,12 @@ def _chain_of(connection: Connection, owner: str, id: str) -> list[Kept]:
 
 
 def _items_of(connection: Connection, owner: str, ids: list[str]) -> dict[str, Raw]:
-    """Each response that has some of these items is read once, and of all together no more than of a conversation.
+    """Return the items that exist.
+
+    Each response that has some of these items is read once, and all together no more than of a conversation.
 
     Raises:
-        TooLong.
+        TooLong: they are larger.
     """
     by_digest = {digest_of(id): id for id in filter(is_text, ids)}
     places = connection.fetch(_PLACES, owner, list(by_digest))

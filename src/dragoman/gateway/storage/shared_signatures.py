@@ -1,8 +1,9 @@
-"""The seals of several machines' conversations, in the PostgreSQL that has their ledger.
+"""The signatures of several machines' conversations, in the PostgreSQL of their ledger.
 
-Who has no seals pays for none: until the first one is kept, workers ask once a second whether there is any, and only
-for requests that might have some. Whoever keeps one of the first waits until nobody believes any more that there is
-none. While the database is away seals stay in this machine's file, and requests go on with what is there.
+Fleets without signatures pay nothing: until the first one is kept, workers ask once a second whether there is any, and
+only for requests that might have some. A worker that keeps one of the first waits until no worker believes any more
+that there is none. While the database is away signatures stay in this machine's file, and requests go on with what is
+there.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ _USED: Final = f"UPDATE seal SET used = {NOW} WHERE number = ANY($1::bigint[])"
 
 
 class SharedSeals:
-    """A `Vault`. For one event loop."""
+    """A `Vault` in PostgreSQL. For one event loop."""
 
     __slots__ = ("_are_begun", "_are_old", "_database", "_file", "_looked", "_new_rows", "_works")
 
     def __init__(self, database: SharedDatabase, file: SignatureStore) -> None:
-        """`file`: of this machine, for what waits."""
+        """Create it. `file`: this machine's, for waiting signatures."""
         self._database = database
         self._file = file
         self._are_begun = False  # there is a seal, or was
@@ -56,7 +57,9 @@ class SharedSeals:
         self._works = True
 
     async def restored(self, request: Request, owner: str) -> Request:
-        """The request with what its answers lost. A conversation without calls and without seals costs no look-up."""
+        """Return the request with what its answers lost. A conversation without calls and signatures costs no look-
+        up.
+        """
         if not any(message.role == "assistant" and _may_have_seals(message) for message in request.messages):
             return request
         request = await self._file.restored(request, owner)  # where nothing waits, that is one look at a file's time
@@ -71,13 +74,13 @@ class SharedSeals:
         return found
 
     def keep(self, owner: str, seals: Mapping[str, Seal]) -> Awaitable[None]:
-        """Remember seals, each by its key; they are there for all machines when the result was awaited."""
+        """Keep signatures, each by its key. All machines find them once the result was awaited."""
         return asyncio.get_running_loop().create_task(self._keep(owner, dict(seals)))
 
     # ------------------------------------------------------------ inside
 
     async def _any(self) -> bool:
-        """Whether there may be seals. Raises StoreFailed."""
+        """Return whether there may be signatures. Raises StoreFailed."""
         if self._are_begun:
             return True
         now = asyncio.get_running_loop().time()
@@ -123,7 +126,7 @@ class SharedSeals:
                 del self._new_rows[owner]  # they are kept; who comes next counts
 
     def _say(self, problem: str) -> None:
-        """Once, and once when it is over."""
+        """Report a problem once, and once more when it is over."""
         if problem and self._works:
             _LOG.warning("%s", problem)
         elif not problem and not self._works:
@@ -132,7 +135,7 @@ class SharedSeals:
 
 
 def _may_have_seals(message: Message) -> bool:
-    """Whether a look-up may find something of an answer: it has calls, or seals that say whose it is."""
+    """Return whether a look-up may find something for an answer: it has calls, or signatures that tell its origin."""
     return bool(message.tool_calls) or any(
         isinstance(part, Thinking | Text) and bool(part.signature or (isinstance(part, Thinking) and part.redacted))
         for part in message.parts
@@ -140,7 +143,7 @@ def _may_have_seals(message: Message) -> bool:
 
 
 def _with_seals(connection: Connection, owner: str, request: Request) -> Request:
-    """The request with its seals. In the database's thread, for a long conversation has many keys."""
+    """Return the request with its signatures. In the database's thread, because a long conversation has many keys."""
     found: dict[str, Seal] = {}
     old: list[int] = []
     for number, key, data, is_old in connection.fetch(_FIND, owner, keys_of(request)):

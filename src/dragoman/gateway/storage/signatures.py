@@ -1,4 +1,4 @@
-"""The seals of all clients' conversations, in a file: shared by all workers, there again after a restart."""
+"""The signatures of all clients' conversations, in a file that all workers share and that survives a restart."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SignatureStore:
     __slots__ = ("_bounds", "_database", "_log", "_new_rows", "_without")
 
     def __init__(self, file: Path | None, *, bounds: Bounds = BOUNDS, falls_back: bool = True) -> None:
-        """`falls_back`: a file that cannot be used is replaced by memory."""
+        """Create it. `falls_back`: memory replaces a file that cannot be used."""
         self._log = None if file is None else f"{file}-wal"
         self._bounds = bounds
         self._database = Database(file, SCHEMA, table="seal", falls_back=falls_back)
@@ -55,7 +55,7 @@ class SignatureStore:
         self._without: object = None  # how the file looked when it held no seal
 
     async def restored(self, request: Request, owner: str) -> Request:
-        """The request with what its answers lost. Providers that give no seals cost no look-up."""
+        """Return the request with what its answers lost. Providers without signatures cost no look-up."""
         if not any(message.role == "assistant" for message in request.messages):
             return request
         looks = self._looks()
@@ -71,7 +71,7 @@ class SignatureStore:
         return found or request
 
     def keep(self, owner: str, seals: Mapping[str, Seal]) -> Awaitable[None]:
-        """Remember seals, each by its key; they are there for all workers when the result was awaited."""
+        """Keep signatures, each by its key. All workers find them once the result was awaited."""
         self._without = None
         return asyncio.get_running_loop().create_task(self._keep(owner, dict(seals)))
 
@@ -98,7 +98,7 @@ class SignatureStore:
         self._database.close()
 
     def _looks(self) -> object:
-        """What changes when a worker writes; None when that cannot be seen."""
+        """Return a value that changes when a worker writes, or None if that cannot be seen."""
         if self._log is None:
             return None
         try:
@@ -109,8 +109,10 @@ class SignatureStore:
 
 
 def _with_seals(connection: sqlite3.Connection, owner: str, request: Request, now: int) -> Request | None:
-    """The request with its seals; None when there is no seal at all. In the database's thread, for a long conversation
-    has many keys."""
+    """Return the request with its signatures, or None if there is none at all.
+
+    In the database's thread, because a long conversation has many keys.
+    """
     if connection.execute("SELECT 1 FROM seal LIMIT 1").fetchone() is None:
         return None
     found = _find(connection, owner, keys_of(request), now)
@@ -118,7 +120,7 @@ def _with_seals(connection: sqlite3.Connection, owner: str, request: Request, no
 
 
 def _find(connection: sqlite3.Connection, owner: str, keys: list[str], now: int) -> dict[str, Seal]:
-    """The seals of these keys."""
+    """Return the signatures of these keys."""
     found: dict[str, Seal] = {}
     old: list[tuple[int, int]] = []
     for start in range(0, len(keys), _SLICE):

@@ -1,7 +1,7 @@
-"""A SQLite file that all workers share: one thread for a database, so that the event loop never waits for a disk.
+"""A SQLite file that all workers share. Each database has a thread, so that the event loop never waits for a disk.
 
-A file that is damaged is put aside under another name and a new one begun with what can still be read of it; one that
-cannot be written stays in memory. Both are said once in the log.
+A damaged file is set aside under another name, and a new one begins with its readable rows. A file that cannot be
+written is replaced by memory. Both are logged once.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ PRAGMA cache_size = -512;
 
 
 class Clock:
-    """Seconds by which rows are aged: those of the wall when the file is opened, one by one from then on.
+    """The seconds by which rows age: the wall clock's when the file is opened, counted monotonically from then on.
 
-    A wall clock that jumps would make everything old at once. So while a file is open its time goes on as the process's
-    does, and of a time in which nobody had it open a day counts at most: rows are only ever older than others by what
-    somebody has seen pass.
+    A jump of the wall clock would make everything old at once. So while a file is open its time follows the process's
+    clock, and a time in which no process had it open counts as one day at most: rows only age by time that a process
+    has seen pass.
     """
 
     __slots__ = ("_began", "_now")
@@ -62,13 +62,13 @@ class Clock:
         self._began = time.monotonic()
 
     def begin(self, newest: int | None) -> None:
-        """A file is opened; `newest`: the stamp of its newest row, None without rows."""
+        """Start when a file is opened. `newest`: the stamp of its newest row, or None."""
         wall = time.time()
         self._now = wall if newest is None else min(max(wall, newest), newest + _LONGEST_GAP)
         self._began = time.monotonic()
 
     def now(self) -> int:
-        """The time to stamp a row with."""
+        """Return the time to stamp a row with."""
         return int(self._now + time.monotonic() - self._began)
 
 
@@ -77,23 +77,27 @@ class StoreFailed(Exception):
 
 
 class StoreUnreachable(StoreFailed):
-    """A database of several machines gave no answer: what is asked for may be there, and what was to be done may be
-    done."""
+    """A database of several machines gave no answer: what is asked for may exist, and a change may have been made."""
 
 
 class Database:
-    """One file. `run` may be called from one event loop; nothing happens before the first call.
+    """One file. `run` may be called from one event loop. Nothing is opened before the first call.
 
     Attributes:
-        clock: what rows are stamped with, and aged by; for use inside `run`.
+        clock: stamps and ages rows; for use inside `run`.
     """
 
     __slots__ = ("_connection", "_executor", "_falls_back", "_file", "_identity", "_schema", "_table", "clock")
 
     def __init__(self, file: Path | None, schema: str, *, table: str, falls_back: bool = True) -> None:
-        """`file` None keeps everything in memory; `schema`: statements that may run again (`IF NOT EXISTS`); `table`:
-        the one whose rows are stamped, in a column `used`; `falls_back`: memory takes the place of a file that cannot
-        be used."""
+        """Create it.
+
+        Args:
+            file: None keeps everything in memory.
+            schema: statements that may be repeated (`IF NOT EXISTS`).
+            table: the one whose rows are stamped, in a column `used`.
+            falls_back: memory replaces a file that cannot be used.
+        """
         self._file = file
         self._falls_back = falls_back
         self._schema = schema
@@ -104,7 +108,7 @@ class Database:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="dragoman-state")
 
     async def run(self, work: Work[T]) -> T:
-        """Do some work in one transaction, in the database's own thread; returns when it is committed.
+        """Run work in one transaction, in the database's own thread; return when it is committed.
 
         Raises:
             StoreFailed: nothing was changed.
@@ -112,12 +116,12 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._executor, self.do, work)
 
     def close(self) -> None:
-        """Wait for the work that was given, and close the file."""
+        """Wait for the given work, and close the file."""
         self._executor.submit(self.shut)
         self._executor.shutdown()
 
     def do(self, work: Work[T]) -> T:
-        """As `run`, in this thread: for who has one, and uses nothing else but `shut`.
+        """As `run`, in the calling thread, for a caller that uses nothing else but `shut`.
 
         Raises:
             StoreFailed: nothing was changed.
@@ -136,7 +140,7 @@ class Database:
             raise StoreFailed(str(problem)) from None
 
     def _take_over(self, aside: Path) -> None:
-        """Take what can be read of the damaged file into the new one. Other workers wait for it."""
+        """Copy the readable rows of the damaged file into the new one. Other workers wait for it."""
         try:
             count = self._once(lambda connection: salvage(aside, connection))
         except sqlite3.Error as problem:
@@ -195,7 +199,7 @@ class Database:
         return connection
 
     def _put_aside(self) -> Path | None:
-        """Rename a damaged file, unless another worker has done so; gives its new name."""
+        """Rename a damaged file, unless another worker has. Return its new name."""
         self.shut()
         file = self._file
         if file is None or _identity(file) != self._identity:
@@ -211,7 +215,7 @@ class Database:
         return None
 
     def shut(self) -> None:
-        """Close the file; the next work opens it anew."""
+        """Close the file; the next work opens it again."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
             with contextlib.suppress(sqlite3.Error):
@@ -219,7 +223,7 @@ class Database:
 
 
 def _code(problem: sqlite3.Error) -> int:
-    """SQLite's own code; 0 for what Python found."""
+    """Return SQLite's own error code; 0 for an error of Python's module."""
     code: int = getattr(problem, "sqlite_errorcode", 0)
     return code & 0xFF
 
@@ -234,7 +238,7 @@ def _identity(file: Path) -> tuple[int, int] | None:
 
 @final
 class Bounds(msgspec.Struct, frozen=True):
-    """How much a table keeps: rows and bytes, of one client key (`own_…`) and of all; seconds since the last use."""
+    """The bounds of a table: rows and bytes, of one client key (`own_…`) and of all; seconds since the last use."""
 
     own_rows: int
     own_size: int
@@ -244,7 +248,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 def prune(connection: sqlite3.Connection, table: str, owner: str, *, bounds: Bounds, now: int) -> None:
-    """Delete what is too old, then what was not used for longest, first of the owner's own rows, then of all.
+    """Delete what is too old, then the longest unused rows, first of the owner, then of all.
 
     `table` has the columns owner, used (seconds of `now`, which is a `Clock`'s) and size (bytes).
     """

@@ -1,5 +1,6 @@
-"""What outlives a request: stored responses and seals, in two files of the state folder, or in the PostgreSQL that has
-the ledger of several machines."""
+"""Data that outlives a request: stored responses and signatures, in two files of the state folder, or in the PostgreSQL
+of a shared ledger.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +24,15 @@ class Stores:
     """The stores of one worker.
 
     Attributes:
-        responses: None when the configuration keeps none. `ledger`: where it stands; None without one.
-        breakers: where openings of circuit breakers are told; None where there are no other machines.
+        responses: None if the configuration stores none.
+        ledger: its place, or None.
+        breakers: the board of circuit breakers, or None without other machines.
     """
 
     __slots__ = ("_close", "breakers", "ledger", "responses", "seals")
 
     def __init__(self, config: Config, ledger: LedgerFolder | None = None) -> None:
-        """Raises ConfigError: the name of this machine cannot be kept."""
+        """Create them. Raises ConfigError if the name of this machine cannot be kept."""
         self.ledger = ledger
         folder = config.server.state
         is_shared = ledger is not None and ledger.store is not None and folder is not None

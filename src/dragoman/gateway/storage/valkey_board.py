@@ -1,4 +1,4 @@
-"""Openings of circuit breakers in the Valkey that counts limits: a sorted set of all, by the server's time."""
+"""The board of circuit breakers in the Valkey that counts limits: a sorted set, by the server's time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FORGOTTEN: Final = 3_600
 
 
 class ValkeyBoard:
-    """See `Board`."""
+    """A `Board` in Valkey."""
 
     __slots__ = ("_executor", "_place")
 

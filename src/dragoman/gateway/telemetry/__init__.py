@@ -1,1 +1,1 @@
-"""What is known of requests: records, log lines, numbers, spans, prices."""
+"""Records of requests, log lines, metrics, spans, prices."""

@@ -1,7 +1,8 @@
-"""Lines about requests: one each, to standard error or a file, written by a thread so that a full pipe stops nobody.
+"""Log lines of requests, one each, to standard error or a file, written by a thread so that a full pipe stops no
+request.
 
-Failures of one kind get ten lines a second; what is over that is counted, and the count gets a line. Those who listen
-(`dragoman tail`) get the same lines.
+Failures of one kind get ten lines a second; further ones are counted, and the count gets a line. Listeners (`dragoman
+tail`) get the same lines.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _WRITE: Final = 4096  # a pipe takes so many bytes in one piece, so that lines o
 
 
 class Sink:
-    """Writes to standard error or a file; a file that was moved away is opened anew."""
+    """Writes to standard error or a file. A file that was moved away is opened again."""
 
     __slots__ = ("_done", "_file", "_number", "_put", "_queue", "_thread")
 
     def __init__(self, file: Path | None) -> None:
-        """`file`: appended to, readable by its owner only; None is standard error.
+        """Open it. `file`: appended to, readable by its owner only; None is standard error.
 
         Raises:
             OSError: it cannot be opened.
@@ -47,7 +48,7 @@ class Sink:
         self._thread.start()
 
     def put(self, line: bytes) -> bool:
-        """Hand over a line; False when too much waits already. Never waits."""
+        """Queue a line. Return False if the queue is full. Never waits."""
         if self._put - self._done > _WAITING:
             return False
         self._put += len(line)
@@ -55,7 +56,7 @@ class Sink:
         return True
 
     def close(self, seconds: float = 0.5) -> None:
-        """Write what waits, for so long at most."""
+        """Write the queue, for at most `seconds`."""
         self._queue.put(None)
         self._thread.join(seconds)
 
@@ -93,7 +94,7 @@ class Log:
     __slots__ = ("_dropped", "_render", "_second", "_sink", "_stamp", "_when", "listeners")
 
     def __init__(self, sink: Sink | None, *, render: Render | None = None) -> None:
-        """`sink` None: lines go to listeners only. `render`: another form than JSON, for the sink."""
+        """Create it. `sink` None: lines go to listeners only. `render`: another form than JSON, for the sink."""
         self._sink = sink
         self._render = render
         self._when: dict[str, tuple[int, int]] = {}  # by kind: the second, and how many came in it
@@ -104,11 +105,11 @@ class Log:
 
     @property
     def is_read(self) -> bool:
-        """Whether anybody would see a line."""
+        """Whether any reader would see a line."""
         return self._sink is not None or bool(self.listeners)
 
     def allows(self, kind: str) -> bool:
-        """Whether one more line of this kind of trouble may be written now; it is counted when not."""
+        """Return whether one more line of this kind may be written now; count it if not."""
         now = int(time.monotonic())
         second, count = self._when.get(kind, (now, 0))
         count = count + 1 if second == now else 1
@@ -119,14 +120,14 @@ class Log:
         return False
 
     def write(self, entry: object) -> bool:
-        """Write a line of JSON now; False when there was no room for it."""
+        """Write a line of JSON now. Return False if there was no room for it."""
         line = _json.encode(entry) + b"\n"
         for listener in tuple(self.listeners) if self.listeners else ():
             listener(line)
         return self._sink is None or self._sink.put(line if self._render is None else self._render(line))
 
     def now(self) -> str:
-        """The time in UTC with milliseconds, as RFC 3339 has it."""
+        """Return the time in UTC with milliseconds, in the form of RFC 3339."""
         seconds = time.time()
         second = int(seconds)
         if second != self._second:
@@ -135,35 +136,36 @@ class Log:
         return f"{self._stamp}{int((seconds - second) * 1_000):03}Z"
 
     def settle(self) -> int:
-        """Say how many lines were left out since the last time; gives their number. To be called once a second."""
+        """Log how many lines were suppressed since the last call. Return their number. Call it once a second."""
         left_out, self._dropped = self._dropped, {}
         for kind, count in left_out.items():
             self.write({"time": self.now(), "kind": "left-out", "of": kind, "count": count})
         return sum(left_out.values())
 
     def close(self) -> None:
-        """Write what waits."""
+        """Write the queue."""
         self.settle()
         if self._sink is not None:
             self._sink.close()
 
 
 class Warnings(logging.Handler):
-    """What modules say through `logging`, as lines of ours. Of an exception only its kind and place: its message may
-    quote a prompt."""
+    """Turns `logging` records of modules into our lines. An exception's message may quote a prompt, so only its kind
+    and place count.
+    """
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One line, unless there are too many of the kind."""
+        """Write one line, unless there are too many of the kind."""
         if self._log.is_read and self._log.allows(f"{record.name} {record.msg}"):
             self._log.write({"time": self._log.now(), "kind": record.levelname.lower(), "text": record.getMessage()})
 
 
 def place_of(problem: BaseException) -> str:
-    """The kind of an exception and where it was raised, without its message."""
+    """Return the kind of an exception and where it was raised, without its message."""
     trace = problem.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,8 +1,8 @@
-"""Numbers for Prometheus: counted in a buffer that other processes may read, written out as text when asked.
+"""Metrics for Prometheus: counted in a buffer that other processes may read, rendered as text on request.
 
-Each worker counts in a file of its own; the one that is asked adds all up. A number costs one addition in memory. The
-file outlives its worker, so that nothing is lost with it. Labels come from closed sets, and beyond `SERIES` series a
-family counts under "other". Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (read 2026-11-22).
+Each worker counts in its own file; the worker that is asked adds all up. A count costs one addition in memory. The file
+outlives its worker, so that nothing is lost with it. Labels come from closed sets, and beyond `SERIES` series a family
+counts under "other". Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (read 2026-11-22).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 
 @final
 class Family(msgspec.Struct, frozen=True):
-    """A metric. `over`: upper bounds of a histogram's buckets. `merge`: how the workers' numbers make one."""
+    """A metric. `over`: upper bounds of a histogram's buckets. `merge`: how the workers' values are combined."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
@@ -93,12 +93,14 @@ FAMILIES: Final = (
 
 
 class Metrics:
-    """The numbers of one process."""
+    """The metrics of one process."""
 
     __slots__ = ("_buffer", "_numbers", "_others", "_positions", "_used")
 
     def __init__(self, file: Path | None = None) -> None:
-        """`file`: where other processes read them, and where they go on from; None keeps them to this process."""
+        """Create it. `file`: where other processes read them, and from which they continue; None keeps them to this
+        process.
+        """
         self._buffer: bytearray | mmap.mmap = bytearray(_SIZE) if file is None else _map(file)
         self._numbers = memoryview(self._buffer).cast("d")
         self._positions: dict[tuple[str, tuple[str, ...]], int] = {}
@@ -110,7 +112,7 @@ class Metrics:
         self._used = max(int.from_bytes(self._buffer[:_WORD], "little"), _WORD)
 
     def add(self, family: Family, labels: tuple[str, ...] = (), amount: float = 1.0) -> None:
-        """Count."""
+        """Add to a counter."""
         try:
             position = self._positions[family.name, labels]
         except KeyError:
@@ -118,27 +120,27 @@ class Metrics:
         self._numbers[position] += amount
 
     def add_at(self, positions: tuple[int, ...]) -> None:
-        """Count one in each of these series; see `position`."""
+        """Add one to each of these series; see `position`."""
         numbers = self._numbers
         for position in positions:
             numbers[position] += 1.0
 
     def set(self, family: Family, value: float, labels: tuple[str, ...] = ()) -> None:
-        """Say what a gauge is now."""
+        """Set a gauge."""
         self._numbers[self.position(family, labels)] = value
 
     def observe_at(self, position: int, over: tuple[float, ...], value: float) -> None:
-        """Take a value into a histogram: its bucket, and the sum that stands after the buckets; see `position`."""
+        """Add a value to a histogram: its bucket, and the sum that stands after the buckets; see `position`."""
         numbers = self._numbers
         numbers[position + bisect_left(over, value)] += 1.0
         numbers[position + len(over) + 1] += value
 
     def position(self, family: Family, labels: tuple[str, ...] = ()) -> int:
-        """Where a series counts. It is the same for as long as the process lives."""
+        """Return a series' position, which stays the same for as long as the process lives."""
         return self._positions.get((family.name, labels)) or self._place(family, labels)
 
     def _place(self, family: Family, labels: tuple[str, ...]) -> int:
-        """Where a series counts from now on, in words."""
+        """Create a series. Return its position, in words."""
         if self._others.get(family.name, 0) >= SERIES:
             labels = ("other",) * len(labels)
             known = self._positions.get((family.name, labels))
@@ -159,14 +161,14 @@ class Metrics:
         return start // _WORD
 
     def reset_gauges(self) -> None:
-        """Gauges of a process that was here before do not hold any more."""
+        """Reset the gauges of a previous process."""
         gauges = {family.name for family in FAMILIES if family.kind == "gauge"}
         for (name, _), position in self._positions.items():
             if name in gauges:
                 self._numbers[position] = 0.0
 
     def render(self, others: Iterable[Path] = ()) -> bytes:
-        """These numbers and those of other processes' files, as Prometheus reads them."""
+        """Render these metrics and those of other processes' files for Prometheus."""
         buffers: list[bytes | bytearray | mmap.mmap] = [self._buffer]
         for file in others:
             try:
@@ -183,7 +185,7 @@ def _map(file: Path) -> mmap.mmap:
 
 
 def _entries(buffer: bytes | bytearray | mmap.mmap) -> Iterator[tuple[str, tuple[str, ...], int, int]]:
-    """(name, labels, where its numbers begin, how many they are) of each series."""
+    """Yield the name, the labels, the offset of the values and their number for each series."""
     end = min(int.from_bytes(buffer[:_WORD], "little"), len(buffer))
     position = _WORD
     while position + _WORD < end:
@@ -197,7 +199,7 @@ def _entries(buffer: bytes | bytearray | mmap.mmap) -> Iterator[tuple[str, tuple
 
 
 def render(buffers: Iterable[bytes | bytearray | mmap.mmap]) -> bytes:
-    """The numbers of several buffers, merged, as text."""
+    """Render the merged metrics of several buffers as text."""
     merging = {family.name: family.merge for family in FAMILIES}
     found: dict[str, dict[tuple[str, ...], list[float]]] = {}
     for buffer in buffers:

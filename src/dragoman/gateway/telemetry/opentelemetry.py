@@ -35,12 +35,12 @@ _SECOND_BUCKETS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 
 
 
 class OpenTelemetry:
-    """Tells the process's SDK of each request to a model."""
+    """Reports each request to the process's SDK."""
 
     __slots__ = ("_address", "_duration", "_first", "_port", "_server_duration", "_server_first", "_tokens", "_tracer")
 
     def __init__(self, *, address: str, port: int) -> None:
-        """`address`, `port`: where the gateway listens."""
+        """Create it. `address`, `port`: where the gateway listens."""
         from opentelemetry import metrics, trace
 
         self._address = address
@@ -65,7 +65,7 @@ class OpenTelemetry:
         self._server_first = seconds("gen_ai.server.time_to_first_token", "Until a client got something.")
 
     def start(self, record: Record) -> None:
-        """A span that belongs to the client's trace; the provider gets this one as its parent."""
+        """Start a span in the client's trace. The provider gets this span as its parent."""
         from opentelemetry import propagate, trace
 
         parent = propagate.extract({"traceparent": record.trace_parent}) if record.trace_parent else None
@@ -76,7 +76,7 @@ class OpenTelemetry:
         record.trace_parent = carrier.get("traceparent", record.trace_parent)
 
     def finish(self, record: Record, seconds: float) -> None:
-        """What the request was, in counts and codes. Pages of the gateway itself are no operations of a model."""
+        """Record the request in counts and codes. Pages of the gateway itself are no operations of a model."""
         span = cast("Span", record.span)
         if not record.target:
             span.update_name(record.page or "request")
@@ -109,7 +109,7 @@ class OpenTelemetry:
 
 
 def _details(record: Record, model: str) -> dict[str, Any]:
-    """What a span has beyond a metric."""
+    """Return what a span has beyond a metric."""
     found: dict[str, Any] = {
         "gen_ai.request.model": model,
         "gen_ai.request.stream": record.stream,
@@ -136,8 +136,10 @@ def _details(record: Record, model: str) -> dict[str, Any]:
 
 
 def load_telemetry(*, address: str, port: int) -> OpenTelemetry | None:
-    """None when nobody has set up an SDK in this process (`opentelemetry-instrument dragoman serve` does): then
-    nothing is imported and nothing measured."""
+    """Return the telemetry, or None if this process has no SDK (`opentelemetry-instrument dragoman serve` sets one up).
+
+    Without one nothing is imported and nothing measured.
+    """
     if "opentelemetry.trace" not in sys.modules:
         return None
     from opentelemetry import metrics, trace

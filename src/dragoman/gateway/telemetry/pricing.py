@@ -1,8 +1,8 @@
-"""What answers cost, without looking each up: the price catalogue takes half a millisecond a look and half a second to
-load, which no stream should wait for.
+"""Compute the cost of answers without a catalogue look-up for each.
 
-A target's unit prices are looked up once, in a thread, when the first request for it comes. Prices of the user's own
-and a provider's word need no looking.
+The catalogue takes half a millisecond per look-up and half a second to load, for which no stream should wait. A
+target's unit prices are looked up once, in a thread, at its first request. The user's own prices and a provider's
+report need no look-up.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PROBES: Final = (
 
 @final
 class _Units(msgspec.Struct, frozen=True):
-    """US dollars a token. `plain` None: the catalogue has no price. `until`: on the monotonic clock."""
+    """US dollars per token. `plain` None: the catalogue has no price. `until`: on the monotonic clock."""
 
     until: float
     plain: Decimal | None = None
@@ -50,7 +50,7 @@ class _Units(msgspec.Struct, frozen=True):
 
 
 class Pricing:
-    """Costs of a gateway's answers. Used in one event loop."""
+    """The costs of a gateway's answers. Used in one event loop."""
 
     __slots__ = ("_config", "_free", "_of_user", "_prices", "_units", "_wanted")
 
@@ -58,7 +58,7 @@ class Pricing:
         self.take(config)
 
     def take(self, config: Config) -> None:
-        """Go by this configuration's prices from now on."""
+        """Use this configuration's prices from now on."""
         self._config = config
         self._prices = Prices(config)
         self._units: dict[str, _Units] = {}
@@ -69,7 +69,7 @@ class Pricing:
         self._free: set[str] = set()  # on servers of one's own
 
     def prepare(self, target: str) -> None:
-        """A request for the target comes: its price is looked up now, so that it is there at the end."""
+        """Look a target's price up at the beginning of a request, so that it is known at its end."""
         if target in self._wanted or target in self._free or target in self._config.prices:
             return
         if not self._prices.may_know(target):
@@ -87,7 +87,7 @@ class Pricing:
         looking.add_done_callback(lambda found: self._found(target, found))
 
     def cost(self, target: str, usage: Usage) -> Cost | None:
-        """US dollars for a usage; None when no price is known, or not yet."""
+        """Return the US dollars of a usage, or None if no price is known, or not yet."""
         if usage.input is None or usage.output is None:
             return None
         if target in self._config.prices:
@@ -104,7 +104,7 @@ class Pricing:
         return Cost(dollars + read * units.read + write * units.write, "catalogue")
 
     def nano(self, target: str, usage: Usage) -> tuple[int | None, PriceSnapshot | None]:
-        """As `cost` in nano-dollars, with the prices by which it was counted; None where no snapshot says them."""
+        """As `cost` in nano-dollars, with the price snapshot, or None if no snapshot has these prices."""
         if usage.input is None or usage.output is None:
             return None, None
         priced = self._of_user.get(target)
@@ -121,8 +121,11 @@ class Pricing:
         self._prices.load()
 
     def most(self, target: str, usage: Usage) -> int | None:
-        """Nano-dollars that a usage costs at most, all of its input written to the provider's cache or none; None when
-        no price is known. Steps of prices count; a price that is not known yet is looked up on the spot."""
+        """Return the most that a usage may cost in nano-dollars, with its input written to the provider's cache or not,
+        or None.
+
+        Price tiers count. A price that is not known yet is looked up inline.
+        """
         priced = self._of_user.get(target)
         if priced is not None:  # these have no steps
             return priced.rates.most(usage)
@@ -141,7 +144,7 @@ class Pricing:
 
 
 def _look(cost: Callable[[str, Usage], Cost | None], target: str) -> _Units:
-    """A target's unit prices, in a thread."""
+    """Look a target's unit prices up, in a thread."""
     until = time.monotonic() + _HOLDS_SECONDS
     prices = [found.usd / _PROBE if (found := cost(target, usage)) is not None else None for usage in _PROBES]
     plain, output, read, write = prices
@@ -152,6 +155,6 @@ def _look(cost: Callable[[str, Usage], Cost | None], target: str) -> _Units:
 
 
 def _of_user(target: str, price: Price) -> Priced | None:
-    """The user's own prices of a target."""
+    """Return the user's own prices of a target."""
     cached = [None if each is None else each / _MILLION for each in (price.cache_read, price.cache_write)]
     return make_priced(target, "user", price.input / _MILLION, price.output / _MILLION, *cached)

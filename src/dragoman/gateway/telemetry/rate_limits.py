@@ -1,6 +1,6 @@
-"""What a provider says of its rate limits, for the client: its own headers as they are, and one set for all providers.
+"""A provider's rate limits for the client: its own headers unchanged, and one normalised set.
 
-The set, of which a provider may say a part: `x-dragoman-limit-requests`, `x-dragoman-remaining-requests`,
+The set, of which a provider may fill a part: `x-dragoman-limit-requests`, `x-dragoman-remaining-requests`,
 `x-dragoman-reset-requests`, and the same of `tokens`. Resets are whole seconds from now.
 https://platform.openai.com/docs/guides/rate-limits, https://docs.anthropic.com/en/api/rate-limits (read 2026-11-22).
 """
@@ -38,7 +38,7 @@ _MILLISECONDS: Final = 100_000_000_000
 
 
 def limit_headers(headers: Mapping[str, str], *, now: float) -> dict[str, str]:
-    """What of a provider's headers goes on to the client, and the set for all. `now`: Unix seconds."""
+    """Return the provider's headers for the client, and the normalised set. `now`: Unix seconds."""
     passed: dict[str, str] = {}
     count = 0
     for name in _told_by(tuple(headers)):
@@ -59,13 +59,15 @@ def limit_headers(headers: Mapping[str, str], *, now: float) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _told_by(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of a provider's headers that tell of limits; it sends the same ones with most answers."""
+    """Return those header names that are about limits. Cached, because a provider sends the same ones with most
+    answers.
+    """
     told = [name for name in names if name in _ALSO or name.startswith(_OWN)]
     return tuple([name for name in told if len(name) <= _LONGEST_NAME])
 
 
 def provider_request_id(headers: Mapping[str, str]) -> str:
-    """The provider's own name for the request; "" when it says none."""
+    """Return the provider's own id of the request, or ""."""
     if ID_NAMES.isdisjoint(headers):  # as where none is told
         return ""
     for name in _IDS:
@@ -83,7 +85,7 @@ def _count(value: str) -> int | None:
 
 
 def _reset(value: str, now: float) -> int | None:
-    """`6m0s`, `20ms`, `12.5`, Unix seconds or milliseconds, or a time → whole seconds from now."""
+    """Return `6m0s`, `20ms`, `12.5`, Unix seconds or milliseconds, or a time, as whole seconds from now."""
     seconds: float | None = None
     try:
         number = float(value)

@@ -1,4 +1,4 @@
-"""What is known of one request: filled in on its way, told once when it is over.
+"""The record of one request: filled in on its way, reported once when it is over.
 
 Nothing here is called for a chunk. Prompts, arguments, keys and the text of errors have no place in a `Record`.
 """
@@ -64,7 +64,7 @@ _TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{
 
 @final
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One try of one target. `reason`: the kind of its failure, "" without one; `status`: the provider's."""
+    """One try of one target. `reason`: the kind of its failure, or ""; `status`: the provider's."""
 
     target: str
     outcome: AttemptOutcome
@@ -74,27 +74,32 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 @final
 class Record(msgspec.Struct, kw_only=True, eq=False):
-    """One request. Who knows something writes it into the attribute; times are `time.perf_counter()` seconds.
+    """The record of one request. Its attributes are set by whoever knows them. Times are `time.perf_counter()` seconds.
 
     Attributes:
-        request_id: ours; `client_request_id`: the client's, "" without one; `provider_request_id`: the last target's.
-        owner: the SHA-256 of the client key, in hexadecimal digits; "" without one. `key`: 8 of them, for lines.
-        client: the protocol that the client speaks; "" for pages of the gateway itself.
-        page: the path's pattern, when the gateway answered itself.
+        request_id: ours.
+        client_request_id: the client's, or "".
+        provider_request_id: the last target's.
+        owner: the SHA-256 of the client key, in hexadecimal digits, or "".
+        key: 8 digits of it, for lines.
+        client: the protocol of the client; "" for pages of the gateway itself.
+        page: the path's pattern, if the gateway answered itself.
         route: the name in the configuration that answered, "*" included; "" for a target that was named itself.
         target: `provider/model`, the last one that was asked.
-        attempts: what was tried, in order.
+        attempts: the tries, in order.
         status: of the answer's head.
-        error: the kind of the failure that the client was told of, "" without one.
-        usage, cost, stop: of the answer; None and "" where nobody said.
-        deviations: how often each code came. `lost`: where something was not passed on as it was, with its code.
-        first_event: when something of the answer came; None when nothing did.
+        error: the kind of the failure that the client got, or "".
+        usage, cost, stop: of the answer; None and "" if unknown.
+        deviations: how often each code came.
+        lost: places that were not passed on as they were, with their codes.
+        first_event: when the first event of the answer came, or None.
         bytes_in: of the body, on the client's side.
         passed: the answer's bytes went through untouched.
-        headers: go with the head of the answer.
-        meter: is told what is sent to providers for it; None: nobody is.
-        virtual_key: of the client; None where it has none. `key_name`: by which the ledger knows it.
-        trace_parent: the trace that the request is part of, in the W3C's form, for the provider; "" without one.
+        headers: sent with the head of the answer.
+        meter: records what is sent to providers for it, or None.
+        virtual_key: of the client, or None.
+        key_name: its name in the ledger.
+        trace_parent: the trace that the request is part of, in the W3C's form, for the provider, or "".
         span: of `Telemetry`.
     """
 
@@ -133,16 +138,16 @@ class Record(msgspec.Struct, kw_only=True, eq=False):
 
     @property
     def key(self) -> str:
-        """Which client key it was, without the key."""
+        """Digits that identify the client key without revealing it."""
         return self.owner[:_SHOWN]
 
     @property
     def trace_id(self) -> str:
-        """The trace's 32 digits; "" without a trace."""
+        """The trace's 32 digits, or ""."""
         return self.trace_parent[3:35]
 
     def attempt(self, target: str, outcome: AttemptOutcome, reason: str = "", status: int | None = None) -> None:
-        """A try of a target is over."""
+        """Record the end of a try of a target."""
         if outcome != "skipped":
             self.target = target
         self.attempts.append(Attempt(target, outcome, reason, status))
@@ -156,17 +161,19 @@ class Record(msgspec.Struct, kw_only=True, eq=False):
             self.lost[f"{code} {found[0]}" if found else code] = None
 
     def note(self, lost: Iterable[Deviation]) -> None:
-        """Count what of the answer the client's protocol could not say."""
+        """Count what of the answer the client's protocol could not express."""
         for deviation in lost:
             self.deviate(self.target, deviation)
 
     def begin(self) -> None:
-        """Something of the answer came."""
+        """Record the first event of the answer."""
         if self.first_event is None:
             self.first_event = time.perf_counter()
 
     def end(self, event: Event, status: int = 200) -> None:
-        """The answer's last event; anything else there means that it was cut. `status`: of the head that was sent."""
+        """Record the answer's last event; any other event there means that it was cut. `status`: of the head that was
+        sent.
+        """
         self.status = status
         if type(event) is Finish:
             self.outcome, self.stop, self.usage, self.cost = "done", event.reason, event.usage, event.cost
@@ -176,16 +183,16 @@ class Record(msgspec.Struct, kw_only=True, eq=False):
             self.outcome = "cut"
 
     def permits(self, name: str) -> bool:
-        """Whether the client's key may ask for a route or for `provider/model`."""
+        """Return whether the client's key may ask for a route or for `provider/model`."""
         return self.virtual_key is None or self.virtual_key.permits(name)
 
     def refuse(self, kind: str, status: int) -> None:
-        """No target was asked."""
+        """Record that no target was asked."""
         self.outcome, self.error, self.status = "refused", kind, status
 
 
 def begin_record(head: Head, *, bytes_in: int = 0, owner: str = "") -> Record:
-    """The record of a request that begins now."""
+    """Return the record of a request that begins now."""
     request_id, headers = new_id(), head.headers
     named = headers.get("x-client-request-id") or headers.get("x-request-id")
     parent = headers.get("traceparent")
@@ -207,7 +214,7 @@ def begin_record(head: Head, *, bytes_in: int = 0, owner: str = "") -> Record:
 
 @final
 class _Ended(msgspec.Struct, frozen=True, gc=False):
-    """Where requests count that ended alike: the series that grow by one, and where those of two histograms stand."""
+    """The counters of requests that ended alike: the series that grow by one, and the positions of two histograms."""
 
     provider: str
     ones: tuple[int, ...]
@@ -216,27 +223,27 @@ class _Ended(msgspec.Struct, frozen=True, gc=False):
 
 
 class Telemetry(Protocol):
-    """Where spans and metrics of the GenAI conventions go; see `opentelemetry.py`."""
+    """The destination of spans and metrics of the GenAI conventions; see `opentelemetry.py`."""
 
     def start(self, record: Record) -> None:
-        """A request begins: its trace goes on to the provider."""
+        """Begin a request: its trace continues at the provider."""
         ...
 
     def finish(self, record: Record, seconds: float) -> None:
-        """It is over."""
+        """End a request."""
         ...
 
 
 class Observer:
-    """Turns each request into numbers for Prometheus, a log line and a span.
+    """Turns each request into metrics for Prometheus, a log line and a span.
 
     Attributes:
-        metrics: the numbers of this process.
-        log: where lines go.
-        telemetry: where spans go; None without an OpenTelemetry SDK.
-        price_of: is asked where no provider said what an answer costs.
-        is_refusing: what cannot be recorded is not taken; `/readyz` tells.
-        notices: what does not work though requests are taken, by what it is about; `/readyz` tells.
+        metrics: the metrics of this process.
+        log: the destination of lines.
+        telemetry: the destination of spans; None without an OpenTelemetry SDK.
+        price_of: called if no provider reported an answer's cost.
+        is_refusing: requests that cannot be recorded are refused; `/readyz` says so.
+        notices: what does not work although requests are served, by subject; `/readyz` shows them.
     """
 
     __slots__ = ("_ended", "is_refusing", "log", "metrics", "notices", "price_of", "telemetry")
@@ -244,7 +251,7 @@ class Observer:
     def __init__(
         self, metrics: Metrics | None = None, log: Log | None = None, *, telemetry: Telemetry | None = None
     ) -> None:
-        """Without anything it counts in memory, and nobody reads its lines."""
+        """Create it. By default it counts in memory, and its lines have no reader."""
         self.metrics = metrics or Metrics()
         self._ended: dict[tuple[object, ...], _Ended] = {}
         self.log = log or Log(None)
@@ -254,7 +261,7 @@ class Observer:
         self.is_refusing = False
 
     def start(self, head: Head, *, bytes_in: int, owner: str) -> Record:
-        """A request was admitted."""
+        """Begin the record of an admitted request."""
         self.metrics.add(UNDER_WAY)
         record = begin_record(head, bytes_in=bytes_in, owner=owner)
         if self.telemetry is not None:
@@ -262,7 +269,7 @@ class Observer:
         return record
 
     def finish(self, record: Record) -> None:
-        """The request is over, however it ended."""
+        """End the record of a request, however it ended."""
         self.metrics.add(UNDER_WAY, (), -1.0)
         seconds = time.perf_counter() - record.started
         outcome = record.outcome or "failed"
@@ -279,19 +286,20 @@ class Observer:
             self.metrics.add(DROPPED, ("no-room",))
 
     def refused(self, failure: Failure, status: int) -> None:
-        """A request was sent away at the door."""
+        """Record a request that was refused at the door."""
         self.metrics.add(FAILURES, ("", failure.kind))
         if self.log.is_read and self.log.allows(f"refused {failure.kind}"):
             self.log.write({"time": self.log.now(), "kind": "refused", "error": failure.kind, "status": status})
 
     def tell(self, kind: str, text: str) -> None:
-        """A line that is about no request."""
+        """Log a line that belongs to no request."""
         if self.log.is_read:
             self.log.write({"time": self.log.now(), "kind": kind, "text": text})
 
     def settle(self, lag: float, *, connections: int = 0, breakers: Iterable[tuple[str, bool]] = ()) -> None:
-        """Once a second: the event loop's delay in seconds, the lines that were left out, how many connections to
-        providers there are, and of targets whether their circuit breaker is open."""
+        """Record once a second the event loop's delay in seconds, suppressed lines, connections to providers, and
+        circuit breakers.
+        """
         self.metrics.set(LAG, lag)
         self.metrics.set(UPSTREAM, connections)
         for target, is_open in breakers:
@@ -339,7 +347,7 @@ class Observer:
 
 @final
 class Entry(msgspec.Struct, omit_defaults=True, gc=False):
-    """A request's line. What is empty is left out; `docs/reference/observability.md` says what the fields are."""
+    """A request's line. Empty fields are left out; `docs/reference/observability.md` describes the fields."""
 
     time: str
     kind: str
@@ -369,7 +377,7 @@ class Entry(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 def entry_of(record: Record, outcome: Outcome, seconds: float, *, time: str) -> Entry:
-    """A record as its line. `time`: now, as RFC 3339 has it."""
+    """Return a record as its line. `time`: now, in the form of RFC 3339."""
     first = record.first_event
     return Entry(
         time,
@@ -401,7 +409,7 @@ def entry_of(record: Record, outcome: Outcome, seconds: float, *, time: str) -> 
 
 
 def is_of(line: bytes, owner: str) -> bool:
-    """Whether a line tells of a request of this owner, and of nobody else."""
+    """Return whether a line belongs to a request of this owner."""
     entry = _json.decode(line)
     return bool(owner) and isinstance(entry, dict) and entry.get("key") == owner[:_SHOWN]
 

@@ -1,7 +1,7 @@
-"""The workers of one gateway: where each leaves its numbers, and how one hears the others' lines.
+"""The workers of one gateway: where each keeps its metrics, and how one gets the others' lines.
 
-They share a folder that only their owner can enter. `metrics-N` has the numbers of worker N. Who wants to hear all
-lines binds a datagram socket `tail-…` there; the others send to each that they find, and wait for none.
+They share a folder that only their owner can enter. `metrics-N` has the metrics of worker N. A worker that wants all
+lines binds a datagram socket `tail-…` there. The others send to each that they find, and wait for none.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _LONGEST: Final = 64 * 1024  # bytes of a line
 
 
 def begin_draining(folder: Path, slots: Iterable[int]) -> None:
-    """Note that these workers are told to end, before they are."""
+    """Record that these workers are about to be told to end."""
     for slot in slots:
         _mark(folder, slot).touch()
 
 
 def end_draining(folder: Path, slot: int) -> None:
-    """A worker is gone."""
+    """Record that a worker is gone."""
     _mark(folder, slot).unlink(missing_ok=True)
 
 
@@ -37,12 +37,12 @@ def _mark(folder: Path, slot: int) -> Path:
 
 
 class Siblings:
-    """What one worker knows of the others."""
+    """One worker's view of the others."""
 
     __slots__ = ("_folder", "_heard", "_numbers", "_own", "_sender", "_slot")
 
     def __init__(self, folder: Path, slot: int) -> None:
-        """`slot`: the worker's number, kept by the one that takes its place."""
+        """Create it. `slot`: the worker's number, which its replacement inherits."""
         self._folder = folder
         self._slot = slot
         self._numbers = itertools.count()
@@ -53,28 +53,28 @@ class Siblings:
 
     @property
     def metrics_file(self) -> Path:
-        """Where this worker counts."""
+        """The file of this worker's metrics."""
         return self._folder / f"metrics-{self._slot}"
 
     def others(self) -> list[Path]:
-        """Where the others count."""
+        """Return the files of the others' metrics."""
         return [file for file in self._folder.glob("metrics-*") if file != self.metrics_file]
 
     def drained(self) -> None:
-        """This worker's responses from before the end was told are over."""
+        """Record that this worker's responses from before the order to end are over."""
         end_draining(self._folder, self._slot)
 
     def all_drained(self) -> bool:
-        """Whether those of all workers are: then no new connection is taken anywhere."""
+        """Return whether those of all workers are: then no new connection is accepted anywhere."""
         return next(self._folder.glob(f"{_DRAINING}*"), None) is None
 
     def look(self) -> bool:
-        """Whether anybody among the others listens; to be called a few times a second."""
+        """Return whether any of the others has a listener. Call it a few times a second."""
         self._heard = {file.path for file in os.scandir(self._folder) if file.name.startswith("tail-")} - self._own
         return bool(self._heard)
 
     def send(self, line: bytes) -> None:
-        """To all others that listen; one that does not read loses it."""
+        """Send a line to all others that listen; one that does not read loses it."""
         for path in tuple(self._heard):
             try:
                 self._sender.sendto(line[:_LONGEST], path)
@@ -85,7 +85,7 @@ class Siblings:
 
     @contextmanager
     def heard(self, take: Callable[[bytes], None]) -> Iterator[None]:
-        """Inside it `take` gets the others' lines."""
+        """Pass the others' lines to `take` inside the block."""
         path = str(self._folder / f"tail-{self._slot}-{os.getpid()}-{next(self._numbers)}")
         receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         receiver.setblocking(False)
@@ -109,5 +109,5 @@ class Siblings:
             self._own.discard(path)
 
     def close(self) -> None:
-        """Nothing more is sent."""
+        """Stop sending."""
         self._sender.close()

@@ -50,6 +50,18 @@ _DEVIATION: Final = frozenset[type]({Deviation})
 class Exchange:
     """A request to a target and its response.
 
+    Args:
+        asked: the request and how its tools are requested, if that is not the target's first way.
+        withdraw: called with deviations that show that the target's wire is not clean.
+        watch: sees the answer's events and keeps its signatures.
+        said: further deviations for the caller.
+        trace_parent: the trace that the request is part of, in the form of `traceparent`.
+        on_wire: sees the bytes.
+        head: of the client's request; the part for a provider of the same protocol is sent along.
+        offered: the request with its tools as the target gets them, if that is known.
+        is_as_came: it is the client's, unchanged so far. If it stays so, and the target speaks its protocol, its bytes
+            are sent.
+
     Attributes:
         outgoing: what to send.
     """
@@ -79,20 +91,7 @@ class Exchange:
         offered: Offer | None = None,
         is_as_came: bool = False,
     ) -> None:
-        """Create it.
-
-        Args:
-            asked: the request and how its tools are requested, if that is not the target's first way.
-            withdraw: called with deviations that show that the target's wire is not clean.
-            watch: sees the answer's events and keeps its signatures.
-            said: further deviations for the caller.
-            trace_parent: the trace that the request is part of, in the form of `traceparent`.
-            on_wire: sees the bytes.
-            head: of the client's request; the part for a provider of the same protocol is sent along.
-            offered: the request with its tools as the target gets them, if that is known.
-            is_as_came: it is the client's, unchanged so far. If it stays so, and the target speaks its protocol, its
-                bytes are sent.
-        """
+        """See the class."""
         protocol = target.protocol
         self._offer = made = offered or offer_tools(target, request, head.protocol if head else None)
         self._request, unfit = _fit(made.request, target, head.protocol if head else None)

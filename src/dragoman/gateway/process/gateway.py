@@ -1,4 +1,4 @@
-"""The gateway as a whole: open the port, apply new configurations, and end without breaking current requests."""
+"""The gateway: open the port, apply configurations, and end without breaking current requests."""
 
 from __future__ import annotations
 
@@ -68,13 +68,19 @@ Look: TypeAlias = Callable[[Provider, Secret | None], Awaitable[Iterable[Model]]
 
 
 class Gateway:
-    """A listening gateway. Created by `Gateway.open`, in one event loop."""
+    """A listening gateway. Created by `Gateway.open`, in one event loop.
+
+    Args:
+        port: 0 takes a free one.
+        only_routes: clients may not name a `provider/model` themselves.
+        look: asks servers for their models, which override the catalogue's.
+        listener, admin_listener: bound sockets in place of host and port, and of the admin address.
+    """
 
     __slots__ = (
         "_addresses", "_admin", "_client", "_connections", "_gossip", "_granters", "_guard", "_is_closed", "_ledger",
-        "_listeners",
-        "_memory", "_names", "_pricing", "_relay", "_ring", "_siblings", "_state", "_stores", "_tasks", "_usual_hosts",
-        "admin_port", "host", "observer", "port", "routes",
+        "_listeners", "_memory", "_names", "_pricing", "_relay", "_ring", "_siblings", "_state", "_stores", "_tasks",
+        "_usual_hosts", "admin_port", "host", "observer", "port", "routes",
     )  # fmt: skip
 
     def __init__(
@@ -146,14 +152,7 @@ class Gateway:
         admin_listener: socket.socket | None = None,
         ledger: Ledger | None = None,
     ) -> Gateway:
-        """Listen.
-
-        Args:
-            port: 0 takes a free one.
-            only_routes: clients may not name a `provider/model` themselves.
-            look: asks servers for their models, which override the catalogue's.
-            siblings: the other workers.
-            listener, admin_listener: bound sockets in place of host and port, and of the admin address.
+        """Listen. The arguments are described at the class.
 
         Raises:
             ConfigError: other machines could reach it and the client keys are missing or weak, or a key cannot be read.
@@ -341,11 +340,10 @@ class Gateway:
         return {*config.server.allowed_hosts, *self._usual_hosts}
 
     async def drain(self, seconds: float = DRAIN_SECONDS, *, notice: float = 0.0) -> None:
-        """End without breaking current requests, within `seconds`. `/readyz` says so from now on.
+        """End without breaking current requests, within `seconds`; `/readyz` says so. `notice`: seconds of usual
+        service before.
 
-        `notice`: seconds before that in which requests are served as usual, so that a load balancer has stopped sending
-        when the port closes. While an earlier response goes on, new connections are accepted for one request each.
-        Remaining responses end with an error in their own form.
+        While an earlier response goes on, new connections are accepted for one request each.
         """
         self._state.draining.set()
         self.observer.metrics.set(READY, 0)

@@ -166,9 +166,7 @@ class Connection(asyncio.Protocol):
             self._arm(self._limits.linger_seconds)
 
     def _arm(self, seconds: float) -> None:
-        """Set the clock. An earlier timer stays and looks again when it fires: each request sets the clock three
-        times.
-        """
+        """Set the clock. An earlier timer stays and looks again when it fires."""
         transport = self._transport
         self._unsent = waiting(transport) if transport is not None and transport.get_write_buffer_size() else 0
         self._due = due = self._loop.time() + seconds
@@ -187,7 +185,7 @@ class Connection(asyncio.Protocol):
             self._timer = self._loop.call_at(self._due, self._look)
 
     def _expire(self) -> None:
-        """Close a connection that is too slow. A client between two requests, or one being closed, gets no answer."""
+        """Close a connection that is too slow, without an answer between two requests."""
         if self._gate.is_shut or (self._transport is not None and 0 < waiting(self._transport) < self._unsent):
             self._arm(self._limits.linger_seconds)  # it still reads the last response, or the gate gives it up
             return
@@ -373,9 +371,7 @@ class Connection(asyncio.Protocol):
         self._body, self._large = [], None
 
     async def _serve(self) -> None:
-        """Answer one request after the other, all in one task: a task for each takes twice the time to start and
-        end.
-        """
+        """Answer one request after the other in one task: a task for each takes twice the time to start and end."""
         while True:
             while self._next is None:
                 if self._is_closing:

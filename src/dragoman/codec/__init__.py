@@ -1,1 +1,1 @@
-"""What the five protocols share when they read and write: bodies, parts, calls, argument text, error bodies."""
+"""Shared code of the five protocols for reading and writing: bodies, parts, calls, argument text, error bodies."""

@@ -1,4 +1,4 @@
-"""Finds the brackets of JSON text; those within strings do not count."""
+"""Find the brackets of JSON text. Those within strings do not count."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ STRETCH: Final = 64 * 1024
 
 
 def end_of(run: re.Pattern[str], text: str, position: int) -> int:
-    """Where a run ends that begins here, looked at stretch by stretch.
+    """Return where a run ends that begins here, searching in stretches.
 
-    `run`: matches nothing at least, and what it matches may be matched in two parts, cut at any place where it can end.
-    In a long text it may end early, where something begins that is longer than a stretch has left.
+    `run`: may match nothing, and a match may be split at any place where it can end. In a long text the result may be
+    early, at something that is longer than the rest of a stretch.
     """
     while True:
         stretch = min(len(text), position + STRETCH)
@@ -28,13 +28,15 @@ def end_of(run: re.Pattern[str], text: str, position: int) -> int:
 
 
 def split_strings(text: str) -> tuple[str, str | None]:
-    """The text without its strings, and how one ends that is not closed: "" or a backslash; None when all are."""
+    """Return the text without its strings, and the end of an unclosed string: "" or a backslash; None if all are
+    closed.
+    """
     parts = _STRING.split(text)
     return "".join(parts[::2]), parts[-2] if len(parts) > 1 else None
 
 
 def most_closed(bare: str) -> int:
-    """At most so many levels below its beginning does a text without strings ever get."""
+    """Return a bound of how many levels below its beginning a text without strings gets."""
     marks = _NO_BRACKET.sub("", bare)
     for _ in range(_PEELED):
         fewer = marks.replace("{}", "").replace("[]", "")

@@ -1,5 +1,8 @@
-"""Objects and lists that stand in another form than their place has: alone in a list, without their list, or as JSON
-text. Each has one reading, so they are put as their place wants them before they are read."""
+"""Normalise objects and lists in another form than their place requires: alone in a list, without their list, or as
+JSON text.
+
+Each has one reading, so they are converted before they are read.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,11 @@ _DEEPEST_WORDS: Final = 16
 
 
 class Place(NamedTuple):
-    """What belongs under a key: an object, or with `is_list` a list of objects.
+    """The type of a value under a key: an object, or with `is_list` a list of objects.
 
     Attributes:
-        inner: what belongs under the keys of the object.
-        marks: keys of which one stands in the object; without any, what looks like it may mean itself. None: any object
-            will do.
+        inner: the places under the keys of the object.
+        marks: keys of which one must be in the object, because a similar value may mean itself. None: any object fits.
     """
 
     inner: Mapping[str, Place] = {}
@@ -31,9 +33,9 @@ class Place(NamedTuple):
 
 
 def straighten(fields: dict[str, Json], places: Mapping[str, Place], deviate: Deviate) -> dict[str, Json]:
-    """An object with what belongs under its keys in the form of its place; the very same object where all is so.
+    """Return an object whose values have the form of their places; the same object if all have.
 
-    What cannot be put so stays as it is.
+    A value that cannot be converted stays.
     """
     if places.keys().isdisjoint(fields):
         return fields
@@ -48,14 +50,16 @@ def straighten(fields: dict[str, Json], places: Mapping[str, Place], deviate: De
 
 
 def straighten_object(value: Json, place: Place, where: str, deviate: Deviate) -> dict[str, Json] | None:
-    """A value as an object; None when it is not an object."""
+    """Return a value as an object, or None if it is not one."""
     straight = _object_at(value, place, where, deviate)
     return straight if isinstance(straight, dict) else None
 
 
 def misplaced(fields: Mapping[str, Json], places: Mapping[str, Place]) -> str:
-    """The key under which something stands where an object belongs, and is none: a call, or a piece of one, may have
-    stood there. "" where all is as it belongs. In a list each entry is one, `null` too."""
+    """Return the key of a non-object where an object belongs, because a call, or a piece of one, may have stood there.
+
+    "" if there is none. In a list each entry counts, `null` too.
+    """
     for key, place in places.items():
         value = fields.get(key)
         items = value if place.is_list and isinstance(value, list) else None
@@ -99,7 +103,7 @@ def _list_at(value: Json, place: Place, where: str, deviate: Deviate) -> Json:
 
 
 def says_nothing(value: Json, depth: int = 0) -> bool:
-    """Whether a value in place of words is empty, or parts of text that are."""
+    """Return whether a value in place of words is empty, or consists of empty parts."""
     if depth >= _DEEPEST_WORDS:
         return False
     if isinstance(value, list):
@@ -110,7 +114,7 @@ def says_nothing(value: Json, depth: int = 0) -> bool:
 
 
 def oddity_of(value: Json) -> Literal["missing-field", "wrong-type"]:
-    """The deviation of a value of another type: one that says nothing is as good as none."""
+    """Return the deviation of a value of another type. A value that says nothing counts as missing."""
     return "missing-field" if says_nothing(value) else "wrong-type"
 
 
@@ -118,7 +122,7 @@ _DEEPEST: Final = 4
 
 
 def _object_in(value: Json, place: Place, depth: int = 0) -> dict[str, Json] | None:
-    """The one object in a list or a JSON text."""
+    """Return the single object in a list or a JSON text, or None."""
     if isinstance(value, str):
         value = _decoded(value) or None  # a text of an empty object may be meant
     if isinstance(value, list) and len(value) == 1 and depth < _DEEPEST:
@@ -128,8 +132,10 @@ def _object_in(value: Json, place: Place, depth: int = 0) -> dict[str, Json] | N
 
 
 def _items_in(value: Json, place: Place) -> list[dict[str, Json]] | None:
-    """The objects of a list in a list, of one written as an object, of an object alone, or of a JSON text; None when
-    there are others, or none."""
+    """Return the objects of a nested list, of a list written as an object, of a lone object, or of a JSON text.
+
+    None if there are other values, or none.
+    """
     if isinstance(value, str):
         value = _decoded(value)
     items = (numbered_items(value) or [value]) if isinstance(value, dict) else value
@@ -140,15 +146,16 @@ def _items_in(value: Json, place: Place) -> list[dict[str, Json]] | None:
 
 
 def as_items(value: Json) -> list[Json]:
-    """A list; the items of one that is written as an object; another value alone in one."""
+    """Return a list: the items of one that is written as an object, or another value alone in a list."""
     if isinstance(value, list):
         return value
     return (numbered_items(value) if isinstance(value, dict) else None) or [value]
 
 
 def numbered_items(fields: dict[str, Json]) -> list[Json] | None:
-    """The items of a list whose keys are their numbers, as languages write it that have one kind for both; None for any
-    other object."""
+    """Return the items of a list whose keys are their numbers, as some languages write lists; None for any other
+    object.
+    """
     if "0" not in fields:
         return None
     items = [fields.get(str(number)) for number in range(len(fields))]
@@ -156,5 +163,5 @@ def numbered_items(fields: dict[str, Json]) -> list[Json] | None:
 
 
 def _decoded(text: str) -> Json:
-    """What a JSON text of an object or a list says; None for another text."""
+    """Return the value of a JSON text of an object or a list; None for another text."""
     return _json.decode_lenient(text.encode("utf-8", "surrogatepass")) if text.lstrip()[:1] in ("{", "[") else None

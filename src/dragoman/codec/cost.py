@@ -1,4 +1,4 @@
-"""What a provider says that a response cost."""
+"""The cost of a response as its provider reports it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ _LONGEST: Final = 40
 
 
 def read_cost(value: Json) -> Cost | None:
-    """US dollars, as a number or in a string. None for what can be no price: all that is done with an amount later
-    (sums, fractions, writing its digits) would take as long as its exponent says."""
+    """Return US dollars from a number or a string, or None for an impossible price.
+
+    Later work with an amount (sums, fractions, writing its digits) takes as long as its exponent says, so that is
+    bounded.
+    """
     if isinstance(value, str):
         if len(value) > _LONGEST:
             return None

@@ -1,6 +1,7 @@
-"""Fields that several protocols have under different names, and how a request's are translated.
+"""Fields that several protocols have under different names, and their translation in a request.
 
-Only what means the same is here; all else is named as lost. Sources: the vendors' API references (read 2026-11-22).
+Only fields of equal meaning are here; all others are named as lost. Sources: the vendors' API references (read
+2026-11-22).
 """
 
 from __future__ import annotations
@@ -22,10 +23,16 @@ _Words = Mapping[ProtocolName, Mapping[str, str]]
 
 @final
 class Counterpart(msgspec.Struct, frozen=True):
-    """One field under each of its names, as a path. `words`: of each protocol, its JSON text → a common word; a value
-    without one has no counterpart. None: the value is the same everywhere. `longest`: bytes of its JSON text.
-    `beside`: a field that must have been said too. `everywhere`: protocols in which every server knows it.
-    `of_clients`: protocols in which the model's own words have no such field."""
+    """One field with its path in each protocol.
+
+    Attributes:
+        words: of each protocol, a value's JSON text → a common word; a value without one has no counterpart. None: the
+            value is the same everywhere.
+        longest: bytes of its JSON text.
+        beside: a field that must be set too.
+        everywhere: protocols in which every server knows it.
+        of_clients: protocols in which the model's own words have no such field.
+    """
 
     paths: _Paths
     words: _Words | None = None
@@ -172,14 +179,14 @@ OF_MARKED_PART: Final[tuple[Counterpart, ...]] = (
 
 
 def of_body(target: ProtocolName, *, is_vendor: bool) -> tuple[Counterpart, ...]:
-    """The fields of a body that a server knows. `is_vendor`: it is the vendor's own host, which knows all."""
+    """Return the fields of a body that a server knows. `is_vendor`: it is the vendor's own host, which knows all."""
     return OF_BODY if is_vendor else tuple(each for each in OF_BODY if target in each.everywhere)
 
 
 def take(
     fields: Fields, source: ProtocolName, target: ProtocolName, known: tuple[Counterpart, ...]
 ) -> tuple[Fields, Fields]:
-    """What of `fields` the target says too, in its own form, and the rest."""
+    """Return those of `fields` that the target has, in its form, and the rest."""
     said: dict[str, Json] = {}
     rest = fields
     for counterpart in known:
@@ -208,7 +215,7 @@ def _reworded(counterpart: Counterpart, value: Raw, source: ProtocolName, target
 
 
 def _without(fields: Fields, path: tuple[str, ...]) -> tuple[Raw | None, Fields]:
-    """The value at a path, and the fields without it."""
+    """Return the value at a path, and the fields without it."""
     name, *further = path
     rest = {key: value for key, value in fields.items() if key != name}
     if not further:
@@ -236,8 +243,10 @@ def _put(said: dict[str, Json], path: tuple[str, ...], value: Raw) -> None:
 
 
 def as_text(part: Raw, protocol: ProtocolName) -> tuple[str, Text, tuple[str, ...]] | None:
-    """A part that only its protocol knows as a text: its type, the text, and its fields that the text does not say.
-    None: nothing of it can be read."""
+    """Return a protocol-specific part as a text: its type, the text, and the fields that the text does not contain.
+
+    None: nothing of it can be read.
+    """
     fields = read_fields(part) or {}
     kind = read_text(fields.get("type"))
     told = _TEXTS.get(protocol, {}).get(kind)
@@ -252,8 +261,9 @@ def as_text(part: Raw, protocol: ProtocolName) -> tuple[str, Text, tuple[str, ..
 
 
 def as_image(part: Raw) -> tuple[Media, tuple[str, ...]] | None:
-    """An item that holds an image which the provider made, and its fields that this does not say. None: it is none, or
-    it is not over."""
+    """Return the image in an item that the provider made, and the item's other fields, or None if there is no finished
+    image.
+    """
     fields = read_fields(part) or {}
     data = read_text(fields.get("result"))
     if read_text(fields.get("type")) != _IMAGE or read_text(fields.get("status")) != "completed" or not data:
@@ -264,14 +274,17 @@ def as_image(part: Raw) -> tuple[Media, tuple[str, ...]] | None:
 
 
 def sound_form(mime: str | None) -> str:
-    """What OpenAI's protocols call the form of a sound: `mp3`, `wav`."""
+    """Return OpenAI's name of an audio format: `mp3`, `wav`."""
     form = (mime or "audio/wav").partition("/")[2].removeprefix("x-")
     return "mp3" if form == "mpeg" else form
 
 
 def takes_media(protocol: ProtocolName | None, media: Media) -> bool:
-    """Whether answers of a protocol can hold a file. Messages hold none, and Ollama's own client refuses an answer with
-    an image, so that Ollama's clients get only what a server of their own protocol said."""
+    """Return whether answers of a protocol can contain a file.
+
+    Messages cannot, and Ollama's own client refuses an answer with an image, so Ollama's clients get only files from a
+    server of their own protocol.
+    """
     if media.native is not None and media.native.protocol == protocol:
         return True
     return (media.kind, media.data is not None) in _MEDIA.get(protocol, ())
@@ -297,7 +310,7 @@ _TEXTS: Final[Mapping[ProtocolName, Mapping[str, tuple[str, ...]]]] = {
 
 
 def _content(value: Raw | None, path: str, unsaid: list[str]) -> str:
-    """The text of a content: a string, or a list of texts. `unsaid` gets the paths of what else stands in it."""
+    """Return the text of a content: a string, or a list of texts. Other values' paths are added to `unsaid`."""
     inner = read_fields(value)
     if inner is not None:
         return _content(inner.get("content"), f"{path}.content", unsaid)
@@ -317,19 +330,19 @@ def _content(value: Raw | None, path: str, unsaid: list[str]) -> str:
 
 
 def kinds_of(part: Raw) -> list[str]:
-    """What a part is called; without a type, by each of its fields."""
+    """Return the type of a part; without one, its field names."""
     fields = read_fields(part) or {}
     return [kind_of(part)] if "type" in fields or not fields else [clip(name) for name in fields]
 
 
 def kind_of(part: Raw) -> str:
-    """What a part or a tool is called: its type, else its first field."""
+    """Return the type of a part or a tool, else its first field name."""
     fields = read_fields(part) or {}
     return clip(read_text(fields.get("type")) or next(iter(fields), "part"))
 
 
 def is_refusal(native: Native | None) -> bool:
-    """Whether a text is the model's refusal, as its protocol's own fields tell."""
+    """Return whether a text is the model's refusal, by its protocol's own fields."""
     if native is None or _REFUSAL.words is None or native.protocol not in _REFUSAL.paths:
         return False
     value = native.fields.get(_REFUSAL.paths[native.protocol][0])

@@ -1,7 +1,6 @@
-"""What of an answer only its own protocol knows, when the answer is written in another one: pages that it cites and the
-odds of its tokens are said in the other's words, all else is named as lost.
+"""Translate the protocol-specific parts of an answer: citations and log probabilities, and name all else as lost.
 
-Every encoder and every whole response goes through here, so that nothing is lost without a word.
+Every encoder and every whole response goes through here, so that nothing is lost silently.
 """
 
 from __future__ import annotations
@@ -68,15 +67,15 @@ _TAKEN: Final = frozenset[type]({
 
 @final
 class CrossProtocol:
-    """One answer on its way into `protocol`; None: into a form that knows no native fields at all.
+    """One answer translated into `protocol`; None: into a form without native fields.
 
-    `form`: how the protocol cites pages; None: it does not. `reasons`: its own words for why an answer stopped.
-    `odds`: how it tells the odds of tokens; None: it does not.
+    `form`: how the protocol cites pages, or None. `reasons`: its stop reasons. `odds`: its form of log probabilities,
+    or None.
 
     Attributes:
-        lost: a note for each field that could not be said, with its path in the answer.
-        blocks: parts to be written before the end, known when that is taken.
-        further: parts to be written behind the one that was taken last.
+        lost: a note for each field that could not be expressed, with its path in the answer.
+        blocks: parts to write before the end, known when the end is taken.
+        further: parts to write behind the one that was taken last.
     """
 
     __slots__ = (
@@ -107,8 +106,9 @@ class CrossProtocol:
         self._told_parts: ToldParts | None = None  # made when there are such parts, as in few answers
 
     def take(self, event: Event, events: Iterable[Event] = ()) -> Event:
-        """An event that opens, ends or is a part, or the response, in the protocol's words. `events`: those that came
-        with it: the last text tells the pages of an end that is among them."""
+        """Return an event that starts or ends a part or the response, or is a part, in the protocol's form. `events`:
+        those with it.
+        """
         if type(event) not in _TAKEN:
             return event
         if type(event) is Finish:
@@ -141,7 +141,7 @@ class CrossProtocol:
         return event
 
     def take_reply(self, reply: Reply) -> Reply:
-        """A whole answer in the protocol's words."""
+        """Return a whole answer in the protocol's form."""
         if self._form is None and self._odds is None:
             self._reason(reply.stop_reason, reply.native_reason)
             self._native(reply.native, "")
@@ -190,7 +190,7 @@ class CrossProtocol:
         return msgspec.structs.replace(event, native=Native(self._protocol, said)) if said else event
 
     def _pages_of_text(self, end: Native | None) -> dict[str, Raw]:
-        """The pages and files of a text that ends, where texts tell them."""
+        """Return the citations of a text that ends, if texts carry them."""
         if self._form is None or self._form.render is None:
             return {}
         form = self._form
@@ -206,7 +206,9 @@ class CrossProtocol:
         return {"annotations": _json.raw(said)} if said else {}
 
     def _odds_of_text(self, end: Native | None) -> dict[str, Raw]:
-        """The odds of a text that ends, where texts tell them: its own, or those of an end that came with it."""
+        """Return the log probabilities of a text that ends, if texts carry them: its own, or those of an end with
+        it.
+        """
         if self._odds is None or not self._odds.of_text:
             return {}
         if end is not None and not self._entries and not self._is_end_told:
@@ -216,7 +218,7 @@ class CrossProtocol:
         return {key: _json.raw(value) for key, value in self._odds.render(entries).items()} if entries else {}
 
     def _take_odds(self, native: Native, where: str) -> Native:
-        """Native fields without the odds of tokens, which are kept."""
+        """Return native fields without the log probabilities, which are kept."""
         if self._odds is None:
             return native
         taken = take_odds(native.fields, self._odds)
@@ -226,21 +228,21 @@ class CrossProtocol:
         return Native(native.protocol, taken.rest)
 
     def _take_words(self, native: Native) -> tuple[Native | None, Native]:
-        """What the protocol says too of an answer as a whole, and the rest."""
+        """Return the fields of the whole answer that the protocol has too, and the rest."""
         if self._protocol is None:
             return None, native
         said, rest = take(native.fields, native.protocol, self._protocol, OF_ANSWER)
         return Native(self._protocol, said) if said else None, Native(native.protocol, rest)
 
     def _end_among(self, events: Iterable[Event]) -> Native | None:
-        """What another protocol's end of the answer says besides, when it came together with the end of a text."""
+        """Return the native fields of an end of the answer that came together with the end of a text."""
         last = events[-1] if isinstance(events, list) and events else None
         if type(last) is not Finish or last.native is None or last.native.protocol == self._protocol:
             return None
         return last.native
 
     def _pages_of_end(self, end: Native | None) -> list[Citation]:
-        """The pages that the end of the answer cites, when it came together with the end of a text."""
+        """Return the pages that an end of the answer cites, if it came together with the end of a text."""
         if end is None or self._told is not None:
             return []
         pages = _take_pages(end)
@@ -252,7 +254,7 @@ class CrossProtocol:
         return pages.cited if pages is not None else []
 
     def _take_files(self, native: Native) -> tuple[list[FoundFile], Native]:
-        """The files of an end, kept for the end too, and the end's other fields."""
+        """Return the files of an end, which are kept for the end too, and the end's other fields."""
         candidate = _grounded(native)
         if self._form is None or self._form.render_files is None or candidate is None:
             return [], native
@@ -295,7 +297,7 @@ class CrossProtocol:
         return self._told_parts
 
     def _say_found(self, said: dict[str, Json]) -> None:
-        """What searches found, where the end of the answer tells it: among its fields, or as parts before it."""
+        """Add search results where the end of the answer carries them: among its fields, or as parts before it."""
         form, told = self._form, self._parts()
         if form is None or self._protocol is None:
             return
@@ -313,7 +315,7 @@ class CrossProtocol:
         self.blocks = [Opaque(self._protocol, raw) for raw in blocks]
 
     def _odds_of_answer(self) -> dict[str, Json]:
-        """The odds of all tokens, where the end tells them."""
+        """Return the log probabilities of all tokens, if the end carries them."""
         if self._odds is None or not self._entries:
             return {}
         if self._odds.of_text:
@@ -322,7 +324,7 @@ class CrossProtocol:
         return self._odds.render(self._entries)
 
     def _take_end(self, native: Native) -> Native:
-        """The end of the answer without its pages and queries, which are kept."""
+        """Return the end of the answer without its pages and queries, which are kept."""
         pages = _take_pages(native)
         if pages is None:
             return native
@@ -357,11 +359,11 @@ class CrossProtocol:
 
 
 def pass_over(encoder: object, event: NativeEvent, out: list[bytes]) -> None:
-    """Write nothing of an event that only other protocols have."""
+    """Write nothing for an event that only other protocols have."""
 
 
 def says_more(reason: StopReason | str, word: str | None, reasons: Container[str]) -> bool:
-    """Whether a protocol with these words for stop reasons cannot say why an answer stopped as its wire did."""
+    """Return whether a protocol with these stop reasons cannot express why an answer stopped."""
     if word is not None and word in reasons:
         return False
     if reason == "content_filter":
@@ -381,7 +383,7 @@ def crossed(
     lost: list[Deviation] | None,
     odds: OddsForm | None = None,
 ) -> Reply:
-    """A whole answer in a protocol's words; `lost` is given what could not be said."""
+    """Return a whole answer in a protocol's form. What could not be expressed is added to `lost`."""
     if not (_is_foreign_anywhere(reply, protocol) or says_more(reply.stop_reason, reply.native_reason, reasons)):
         return reply
     crossing = CrossProtocol(protocol, form, reasons, odds)
@@ -399,7 +401,7 @@ class _Pages(NamedTuple):
 
 
 def _grounded(native: Native) -> Fields | None:
-    """`candidates[0]`, when it has `groundingMetadata`."""
+    """Return `candidates[0]` if it has `groundingMetadata`, else None."""
     candidates = read_items(native.fields.get("candidates"))
     candidate = read_fields(candidates[0]) if candidates else None
     return candidate if candidate is not None and "groundingMetadata" in candidate else None
@@ -411,7 +413,7 @@ def _with_metadata(native: Native, candidate: Fields, metadata: Raw) -> Native:
 
 
 def _take_pages(native: Native) -> _Pages | None:
-    """The pages of `candidates[0].groundingMetadata`; None when there are none."""
+    """Return the pages of `candidates[0].groundingMetadata`, or None."""
     candidate = _grounded(native)
     if candidate is None:
         return None
@@ -432,7 +434,7 @@ def _is_foreign_anywhere(reply: Reply, protocol: ProtocolName | None) -> bool:
 
 
 def _paths(fields: Fields, where: str) -> Iterator[str]:
-    """The path of each field that says something."""
+    """Yield the path of each field that says something."""
     for key, value in fields.items():
         path, inner = f"{where}{key}", None
         if memoryview(value).nbytes > _LONG:

@@ -1,8 +1,8 @@
-"""A request translated to another protocol, and the fields that this one cannot express.
+"""Translate a request to another protocol, and name the fields that this one cannot express.
 
-Every `render_request` goes through here, so that nothing a client asks for is lost without a word: what a parser did
-not model stands in `native` records and opaque parts. What another protocol calls otherwise is renamed, what a reader
-understands as text becomes one, and the rest is named.
+Every `render_request` goes through here, so that nothing a client asks for is lost silently: what a parser did not
+model stands in `native` records and opaque parts. Fields with another name are renamed, what a reader understands as
+text becomes text, and the rest is named.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SAID_AS_TEXT: Final = "ToolResult.response"
 
 
 def crossing(protocol: ProtocolName, render: RenderRequest) -> RenderRequest:
-    """`render`, the protocol's own, of the request in its words, with a note for each field that it cannot say."""
+    """Wrap a protocol's `render` so that requests are translated, with a note for each field that it cannot express."""
 
     def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
         if _is_at_home(request, protocol):
@@ -60,7 +60,7 @@ def crossing(protocol: ProtocolName, render: RenderRequest) -> RenderRequest:
 
 
 def _is_at_home(request: Request, protocol: ProtocolName) -> bool:
-    """Whether nothing in it is native to another protocol, as in most requests."""
+    """Return whether nothing in it is native to another protocol, as in most requests."""
     if request.native is not None and request.native.protocol != protocol:
         return False
     for tool in request.tools:
@@ -86,18 +86,20 @@ def _is_at_home(request: Request, protocol: ProtocolName) -> bool:
 
 
 def is_left_empty(message: Message, rendered: dict[str, Json]) -> bool:
-    """Whether nothing of what the model said in a turn can be said, so that no turn is sent: an empty one would be none
-    that it said, and some servers refuse it."""
+    """Return whether nothing of a model's turn can be expressed, so that it is not sent.
+
+    The model never said an empty turn, and some servers refuse it.
+    """
     is_empty = rendered.keys() == {"role", "content"} and not rendered["content"]
     return is_empty and message.role == "assistant" and any(type(part) is not Text for part in message.parts)
 
 
 @final
 class Crossed:
-    """One request on its way into `protocol`. `is_vendor`: the target is the vendor's own host, which knows all its
+    """One request translated into `protocol`. `is_vendor`: the target is the vendor's own host, which knows all its
     fields; others refuse some. `has_marks`: the target knows `cache_control` in parts.
 
-    What stands in many messages is named once, with its first place and how often it was there.
+    A field that stands in many messages is named once, with its first place and its count.
     """
 
     __slots__ = ("_found", "_is_vendor", "_of_answer", "_of_part", "_protocol", "_said")
@@ -111,7 +113,7 @@ class Crossed:
         self._said: list[Deviation] = []
 
     def take(self, request: Request) -> Request:
-        """The request in the protocol's words."""
+        """Return the request in the protocol's form."""
         native = self._native(request.native, "", "", of_body(self._protocol, is_vendor=self._is_vendor))
         messages = list(request.messages)
         for place, message in enumerate(messages):
@@ -129,7 +131,7 @@ class Crossed:
         return msgspec.structs.replace(request, messages=tuple(messages), tools=tuple(tools), native=native)
 
     def deviations(self) -> list[Deviation]:
-        """What was said otherwise, and what was not said."""
+        """Return what was changed, and what was lost."""
         for where, protocol, count in self._found.values():
             often = f", {count} times" if count > 1 else ""
             self._said.append(Deviation("untranslated", clip(where), f"only {protocol} has it{often}", "note"))
@@ -177,7 +179,7 @@ class Crossed:
     def _native(
         self, native: Native | None, shape: str, where: str, known: tuple[Counterpart, ...] = ()
     ) -> Native | None:
-        """A record in the protocol's words; its own, and one of which nothing can be said, as it is."""
+        """Return a record in the protocol's form; its own record, or one without a counterpart, unchanged."""
         if native is None or native.protocol == self._protocol:
             return native
         said, rest = take(native.fields, native.protocol, self._protocol, known)
@@ -192,7 +194,7 @@ class Crossed:
 
 
 def paths(fields: Fields, depth: int) -> Iterator[str]:
-    """The path of each field that says something."""
+    """Yield the path of each field that says something."""
     for key, value in fields.items():
         text = bytes(value) if len(value) <= 12 else b""
         if text in _NOTHING or (key, text) in _DEFAULTS:

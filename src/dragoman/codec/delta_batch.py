@@ -1,6 +1,6 @@
-"""Lines of JSON that differ in one string alone, as the chunks of a stream do: that string of each, read at once.
+"""Read lines of JSON that differ in a single string, as the chunks of a stream do: that string of each, at once.
 
-Reading every line for itself costs several times as much, for what does not change is read again and again.
+Reading every line by itself costs several times as much, because the equal rest is read again and again.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _decode_strings: Final = _json.typed_decoder(list[str])
 
 
 def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
-    """The string that a key has in each line; None when one is empty, or they may differ in anything else.
+    """Return the string of a key in each line; None if one is empty, or they may differ in anything else.
 
     Args:
-        lines: one JSON object each, without line ends. Of the first it is known that it is JSON; then the others are.
+        lines: one JSON object each, without line ends. The first is known to be JSON; then the others are.
         key: with its quotes.
     """
     around = _around(lines[0], key)
@@ -53,8 +53,10 @@ def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
 
 @final
 class LastFrame:
-    """The frame that let one thing grow last: one that differs from it in one string alone says the same of that
-    string, and is not read as a whole. Where it came alone, the next event is compared before it is a frame."""
+    """The frame whose delta came last. One that differs from it in a single string adds that string, and is not parsed.
+
+    If frames come one at a time, the next event is compared before it is framed.
+    """
 
     __slots__ = ("_head", "_middle", "_start", "_stop", "_tail", "_tries")
 
@@ -63,12 +65,11 @@ class LastFrame:
         self._start = self._stop = self._tries = 0
 
     def learn(self, frame: bytes, key: bytes, head: bytes = b"", *, counter: bytes = b"") -> None:
-        """This frame let something grow by the string of a key (with its quotes), and said nothing else.
+        """Remember a frame whose only delta is the string of a key (with its quotes).
 
         Args:
-            head: what stands before it in the bytes of its event, with its brace, if that came alone
-                (`BodyReader.head`).
-            counter: the key, with its quotes, of a number before the string that each frame may tell otherwise.
+            head: the bytes of its event before it, with its brace, if that came alone (`BodyReader.head`).
+            counter: the key, with its quotes, of a number before the string that may differ from frame to frame.
         """
         self._tries += 1
         self._head, self._tail = (self._tries <= _MOST_IN_VAIN and _around(frame, key)) or (b"", b"")
@@ -82,12 +83,15 @@ class LastFrame:
         self._start, self._stop = len(self._head) - 1, 1 - len(self._tail)
 
     def forget(self) -> None:
-        """A frame of another kind came."""
+        """Forget it, because a frame of another kind came."""
         self._head = b""
 
     def read(self, frame: bytes) -> str:
-        """The string of a frame that is like the last one, or of an event, if that came alone; "" when it is empty, or
-        anything else may differ. A string has no line end: nothing else can stand in the event."""
+        """Return the string of a frame, or of a lone event, that is like the last one.
+
+        "" if it is empty, or anything else may differ. A string has no line end, so nothing else can stand in the
+        event.
+        """
         if self._head and frame.startswith(self._head) and frame.endswith(self._tail):
             start = self._start
             if self._middle:
@@ -105,7 +109,7 @@ class LastFrame:
 
 
 def _around(frame: bytes, key: bytes) -> tuple[bytes, bytes] | None:
-    """What stands before and behind the string of a key, without its quotes; None where it may be told once more."""
+    """Return the bytes before and behind the string of a key, without its quotes; None if the key may occur again."""
     place = frame.find(key)
     found = _VALUE.match(frame, place + len(key))
     if place < 0 or found is None or frame.find(key, place + 1) >= 0:
@@ -124,18 +128,18 @@ def narrowed(
     is_open: bool = False,
     is_bare: bool = False,
 ) -> Any:
-    """A Struct with the fields of another in which all say nothing but some.
+    """Return a Struct with the fields of another, most of which must say nothing.
 
-    What is read quickly is told by such Structs: a field that the wire's Struct gets later is one of theirs at once, so
-    that no quick way can forget it. A text that is empty says nothing, as null does.
+    Fast readers use such Structs: a field that the wire's Struct gains later is theirs at once, so no fast reader can
+    forget it. An empty text says nothing, as null does.
 
     Args:
         wire: a Struct whose fields all have a default.
-        others: the types of the fields that may say something; those whose type takes no null are required. `...`
+        others: the types of the fields that may say something; those whose type excludes null are required. `...`
             leaves a field as it is.
-        passed_over: fields that may say anything: they are not read. For a Struct that takes unknown fields.
-        is_open: fields that no Struct knows, or knows to be null mostly, may say something.
-        is_bare: all other fields are missing, which is read faster.
+        passed_over: fields that may say anything: they are not read. For a Struct that accepts unknown fields.
+        is_open: fields that no Struct knows, or that are usually null, may say something.
+        is_bare: all other fields are missing, which is faster to read.
     """
     hints = typing.get_type_hints(wire)
     assert not others.keys() - hints.keys(), f"{wire.__name__} has no {sorted(others.keys() - hints.keys())}"
@@ -160,17 +164,17 @@ def narrowed(
 
 
 def one(kind: Any) -> Any:
-    """The type of a list of one value of this type."""
+    """Return the type of a list of one value of this type."""
     return types.GenericAlias(tuple, (kind,))
 
 
 def many(kind: Any) -> Any:
-    """The type of a list of values of this type, or null."""
+    """Return the type of a list of values of this type, or null."""
     return types.GenericAlias(list, (kind,)) | None
 
 
 def _silent(kind: Any, default: object) -> Any:
-    """The type of the values of a field that say nothing."""
+    """Return the type of a field's values that say nothing."""
     if isinstance(default, str | int):
         return Literal[default]
     return Literal[""] | None if str in typing.get_args(kind) else None

@@ -1,4 +1,4 @@
-"""Texts → vectors: the values that three protocols share, and what each of them says of them."""
+"""Embeddings: the values that three protocols share, and each protocol's renderers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dragoman.types import Native
 
 @final
 class EmbedRequest(msgspec.Struct, frozen=True):
-    """What is to be embedded: texts, or the numbers of tokens. `dimensions`: of the vectors that are wanted.
+    """A request for embeddings of texts, or of token numbers. `dimensions`: of the vectors.
 
     `is_single`: the client expects one vector, not a list; `is_packed`: as base64 of little-endian 32-bit floats.
-    `native`: what only the client's own protocol knows.
+    `native`: the client's protocol-specific fields.
     """
 
     model: str
@@ -31,14 +31,14 @@ class EmbedRequest(msgspec.Struct, frozen=True):
 
 @final
 class Embedded(msgspec.Struct, frozen=True):
-    """The vectors in the order of the inputs, as their JSON text, and the tokens of all inputs (None: not told)."""
+    """The vectors in the order of the inputs, as their JSON text, and the tokens of all inputs (None: not reported)."""
 
     vectors: tuple[Raw, ...]
     tokens: int | None = None
 
 
 class ParseEmbedRequest(Interface):
-    """Reads a client's request. `path` is the request's, with its query.
+    """Parses a client's request. `path` is the request's, with its query.
 
     Raises:
         WireError: it is not one.
@@ -49,10 +49,13 @@ class ParseEmbedRequest(Interface):
 
 @final
 class Embedder(msgspec.Struct, frozen=True):
-    """What one protocol says.
+    """One protocol's functions for embeddings.
 
-    `routes`: the paths that clients use; `render_request` raises `WireError` for what it cannot say, and
-    `parse_response` for what is no answer; `render_response` takes the request, its answer and the estimated tokens.
+    Attributes:
+        routes: the paths that clients use.
+        render_request: raises `WireError` for what it cannot express.
+        parse_response: raises `WireError` for what is no answer.
+        render_response: takes the request, its answer and the estimated tokens.
     """
 
     routes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""A JSON object taken apart into the texts of its fields, so that what is not modelled can be said again exactly."""
+"""Split a JSON object into the texts of its fields, so that unmodelled ones can be written again exactly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _decode_text = _json.typed_decoder(str)
 
 
 def read_body(body: bytes, fields: Fields | None = None) -> Fields:
-    """The fields of a client's request; those that are null are left out. `fields`: what was read already.
+    """Return the fields of a client's request without nulls. `fields`: what was read already.
 
     Raises:
         WireError: the body is not one JSON object.
@@ -38,7 +38,7 @@ def read_body(body: bytes, fields: Fields | None = None) -> Fields:
 
 
 def read_fields(value: Raw | None) -> Fields | None:
-    """The fields of an object, without those that are null; None when the value is not an object."""
+    """Return the fields of an object without nulls, or None if the value is not an object."""
     if value is None:
         return None
     fields = _decode_fields(value)
@@ -46,7 +46,7 @@ def read_fields(value: Raw | None) -> Fields | None:
 
 
 def read_items(value: Raw | None) -> list[Raw] | None:
-    """The items of a list; None when the value is not a list."""
+    """Return the items of a list, or None if the value is not a list."""
     if value is None or bytes(memoryview(value)[:1]) == b'"':  # a long text would be read before it is found to be none
         return None
     items = _decode_items(value)
@@ -54,12 +54,12 @@ def read_items(value: Raw | None) -> list[Raw] | None:
 
 
 def decode_short(decode: Callable[[Raw], T | Malformed], value: Raw) -> T | Malformed:
-    """A list, read at once; a long one counts as none that can be read so."""
+    """Decode a list at once. A long one counts as `Malformed`."""
     return decode(value) if memoryview(value).nbytes <= LONG else Malformed("it is long")
 
 
 def read(value: Raw | None) -> Json:
-    """The value; None when there is none or it cannot be read."""
+    """Return the value, or None if there is none or it cannot be read."""
     if value is None:
         return None
     decoded = _json.decode(value)
@@ -67,12 +67,12 @@ def read(value: Raw | None) -> Json:
 
 
 def read_text(value: Raw | None) -> str:
-    """A string; "" when the value is not a string."""
+    """Return a string; "" if the value is not a string."""
     return "" if value is None else read_string(value) or ""
 
 
 def read_string(value: Raw | None) -> str | None:
-    """A string; None when the value is not a string."""
+    """Return a string, or None if the value is not a string."""
     if value is None or bytes(memoryview(value)[:1]) != b'"':
         return None
     text = _decode_text(value)
@@ -80,7 +80,7 @@ def read_string(value: Raw | None) -> str | None:
 
 
 def read_number(value: Raw | None) -> float | None:
-    """A number, also one in a string; None when the value is not a number."""
+    """Return a number, also from a string, or None."""
     if value is None:
         return None
     decoded = _json.decode(value)
@@ -95,13 +95,13 @@ def read_number(value: Raw | None) -> float | None:
 
 
 def read_count(value: Raw | None) -> int | None:
-    """A whole number; None when the value is not a whole number."""
+    """Return a whole number, or None."""
     number = read_number(value)
     return int(number) if number is not None and number.is_integer() else None
 
 
 def read_texts(value: Raw | None) -> tuple[str, ...]:
-    """A list of strings, or one."""
+    """Return a list of strings, or a single string as one."""
     decoded = read(value)
     items = decoded if isinstance(decoded, list) else [decoded]
     return tuple(item for item in items if isinstance(item, str))
@@ -115,25 +115,25 @@ def read_all_texts(value: Raw | None) -> tuple[str, ...] | None:
 
 
 def without_nulls(fields: Fields) -> Fields:
-    """The fields that are not null. A long value is not copied for the comparison; without a short one, nothing is."""
+    """Return the fields that are not null. A long value is not copied for the comparison."""
     if _NULL_SIZE not in map(len, fields.values()):
         return fields
     return {key: value for key, value in fields.items() if len(value) != _NULL_SIZE or bytes(value) != b"null"}
 
 
 def make_native(protocol: ProtocolName, fields: Fields, *modelled: str) -> Native | None:
-    """The fields that are not modelled, copied out of the body; None when there are none."""
+    """Return the unmodelled fields, copied out of the body, or None."""
     rest = {key: Raw(bytes(value)) for key, value in fields.items() if key not in modelled}
     return Native(protocol, rest) if rest else None
 
 
 def native_fields(native: Native | None, protocol: ProtocolName) -> Fields:
-    """What the same protocol may say again."""
+    """Return the fields that the same protocol may write again."""
     return native.fields if native is not None and native.protocol == protocol else {}
 
 
 def overlaid(kept: Raw | None, said: dict[str, Json]) -> dict[str, Json]:
-    """An object as it is said now over what was kept of it, objects within it likewise."""
+    """Return an object over what was kept of it, objects within it likewise."""
     fields: dict[str, Json] = dict(read_fields(kept) or {})
     for key, value in said.items():
         fields[key] = overlaid(fields.get(key), value) if isinstance(value, dict) else value

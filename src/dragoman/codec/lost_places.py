@@ -1,4 +1,4 @@
-"""What of an answer another protocol cannot say, told place by place: of very many, the first ones."""
+"""Note what of an answer another protocol cannot express, place by place; of very many, the first ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_LOST: Final = 256
 
 
 def lose(lost: list[Deviation], where: str, seen: str) -> bool:
-    """Note a place; False when no more of them are told, which a last note says."""
+    """Note a place. Return False if no more are noted, which a last note says."""
     if len(lost) < MOST_LOST:
         lost.append(Deviation("untranslated", where, seen, "note"))
         return True

@@ -1,4 +1,4 @@
-"""`NaN`, `Infinity` and numbers that no float holds: servers write them, though JSON has none (RFC 8259, section 6)."""
+"""`NaN`, `Infinity` and numbers beyond a float: servers write them, though JSON has none (RFC 8259, section 6)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dragoman._json import Json, Malformed
 
 
 def without_nan(value: Json) -> Json:
-    """A value of the lenient reader with null where it has no number, of plain numbers and whole characters; None when
-    it is nested too deeply."""
+    """Return a value of the lenient reader with null in their place, plain numbers and whole characters; None if nested
+    too deeply.
+    """
     root = [value]
     places: list[dict[str, Json] | list[Json]] = [root]
     while places:
@@ -29,5 +30,5 @@ def without_nan(value: Json) -> Json:
 
 
 def tells_nan(frame: bytes) -> bool:
-    """Whether such a word may be in a frame."""
+    """Return whether such a word may be in a frame."""
     return b"NaN" in frame or b"Infinity" in frame

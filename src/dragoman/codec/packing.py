@@ -1,5 +1,7 @@
-"""Bodies that came packed although nobody asked for it: gzip and zlib are told by their first bytes and unpacked, step
-by step, so that a bomb is never there as a whole."""
+"""Decompress bodies that came compressed without request: gzip and zlib are recognised by their first bytes.
+
+It works step by step, so that a decompression bomb is never in memory as a whole.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,11 @@ _HEAD: Final = 2048  # bytes that are kept until something comes out
 
 
 class Broken(Exception):
-    """What looked packed is not, or is broken from here on. Caught in the reader of the body.
+    """Data that looked compressed is not, or is broken from here on. Caught in the reader of the body.
 
     Attributes:
-        plain: what came out of it in this step.
-        head: what went in; b"" when something had come out before.
+        plain: the output of this step.
+        head: the input; b"" if there was output before.
     """
 
     def __init__(self, plain: bytes, head: bytes) -> None:
@@ -39,7 +41,7 @@ class Broken(Exception):
 
 
 def is_packed(start: bytes) -> bool | None:
-    """Whether a body that begins so is packed; None while that takes more bytes."""
+    """Return whether a body that begins so is compressed; None while that needs more bytes."""
     if start[:1] not in FIRST_BYTES or (start[:1] == _GZIP[:1] and len(start) > 1):
         return start.startswith(_GZIP)
     if len(start) < _TOLD_BY:
@@ -48,22 +50,22 @@ def is_packed(start: bytes) -> bool | None:
 
 
 class Unpacker:
-    """Unpacks one body. A server that flushes may write several members of gzip."""
+    """Decompresses one body. A server that flushes may write several members of gzip."""
 
     __slots__ = ("_began", "_head", "_is_over", "_machine", "_step")
 
     def __init__(self, longest: int) -> None:
-        """`longest`: bytes that are wanted at once at most."""
+        """Create it. `longest`: the most bytes per step."""
         self._machine = zlib.decompressobj(_ANY_KIND)
         self._step = min(_STEP, longest)
         self._head, self._began = b"", False
         self._is_over = False  # what follows is none of it
 
     def steps(self, data: bytes) -> Iterator[bytes]:
-        """What the next bytes say, a step at a time.
+        """Yield the output of the next bytes, step by step.
 
         Raises:
-            Broken: they cannot be unpacked.
+            Broken: they cannot be decompressed.
         """
         if not self._began:
             self._head = (self._head + data)[:_HEAD]
@@ -96,7 +98,7 @@ class Unpacker:
 
 
 def unpacked_start(body: bytes, most: int) -> bytes:
-    """The beginning of a body, unpacked where it is packed; the body itself where it is not."""
+    """Return the beginning of a body, decompressed if it is compressed."""
     if not is_packed(body):
         return body
     try:
@@ -106,33 +108,35 @@ def unpacked_start(body: bytes, most: int) -> bytes:
 
 
 def is_readable(start: bytes) -> bool | None:
-    """Whether a body that begins so is read whatever its server says of its encoding: a proxy may unpack a body and
-    leave the header. None while that takes more bytes."""
+    """Return whether a body that begins so is readable whatever its header says of its encoding.
+
+    A proxy may decompress a body and leave the header. None while that needs more bytes.
+    """
     if len(start) < _TEXT_BY:
         return None
     return bool(is_packed(start)) or begins_as_text(start)
 
 
 def begins_as_text(body: bytes) -> bool:
-    """Whether a body begins as one of a protocol does: in plain ASCII."""
+    """Return whether a body begins as one of a protocol does: in plain ASCII."""
     start = body.removeprefix(b"\xef\xbb\xbf")[:_TEXT_BY]
     return all(0x20 <= byte < 0x7F or byte in b"\t\n\r" for byte in start)
 
 
 def is_binary(body: bytes) -> bool:
-    """Whether bytes are no text in any usual encoding: control characters stand among the first of them."""
+    """Return whether bytes are no text in any usual encoding: control characters are among the first of them."""
     return any(byte < 0x20 and byte not in b"\t\n\r\f\x1b" for byte in body[:64])
 
 
 def named_packing(body: bytes) -> str:
-    """What bytes that are no text may be packed with, in words."""
+    """Describe how binary bytes may be compressed."""
     if body.startswith(_GZIP):
         return "broken gzip"
     return "packed with zstd" if body.startswith(_ZSTD) else "packed perhaps"
 
 
 def _read_prefix(unzip: zlib._Decompress, data: bytes, limit: int) -> bytes:
-    """What broken data says up to its fault, as if it had come byte by byte."""
+    """Return the output of broken data up to its fault, as if it had come byte by byte."""
     plain, low, high = b"", 0, len(data)
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Objects that have a key twice: a cheap look before each member is read."""
+"""Find repeated keys in objects: a cheap look before each member is read."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _decode_members: Final = _json.typed_decoder(dict[str, Raw])
 
 
 def repeats_key(text: bytes, value: Json = None) -> bool:
-    """As `_json.repeats_key`, of which most texts are spared. `value`: what the strict reader made of the text, if it
-    has read it."""
+    """As `_json.repeats_key`, but most texts are decided without it. `value`: the strict reader's result, if it has
+    read the text.
+    """
     if value is None:
         is_plain = has_plain_keys(text)
     else:
@@ -27,11 +28,11 @@ def repeats_key(text: bytes, value: Json = None) -> bool:
 
 
 def has_plain_parts(text: bytes, read: object, parts: Iterable[Raw]) -> bool:
-    """The same as `has_plain_keys` of a text that is read already, so that its long strings need not be read again.
+    """As `has_plain_keys`, for a text that is read already, so that its long strings need not be read again.
 
     Args:
-        read: the Struct or the object that a reader made of the text.
-        parts: each text in that which is an object.
+        read: the Struct or the object of the text.
+        parts: each text in it that is an object.
     """
     if not _json.holds_all(read, text):
         return False
@@ -42,8 +43,10 @@ def has_plain_parts(text: bytes, read: object, parts: Iterable[Raw]) -> bool:
 
 
 def without_value(text: bytes, key: bytes, value: Raw | bytes) -> bytes:
-    """A JSON text without the text or the object that stands under a key (with its quotes and its colon), a number in
-    its place; the text itself where the value is short, or stands there otherwise, or elsewhere."""
+    """Return a JSON text with a number in place of the text or object under a key (with its quotes and its colon).
+
+    The text stays unchanged if the value is short, or stands there in another form, or elsewhere.
+    """
     if len(value) <= SHORT:
         return text
     inner, start = bytes(value), text.find(key) + len(key)
@@ -53,8 +56,10 @@ def without_value(text: bytes, key: bytes, value: Raw | bytes) -> bytes:
 
 
 def has_plain_keys(text: bytes) -> bool:
-    """Whether a text is a JSON object in which it is soon seen that no object has a key twice, and that every number is
-    one that readers hold. Of another text nothing is known."""
+    """Return whether a text is a JSON object that is quickly seen to have no repeated key and no oversized number.
+
+    False says nothing.
+    """
     if len(text) > SHORT and text.find(b'{"', 1, _NEAR) < 0:  # long strings in it are passed over
         members = _decode_members(text)
         if type(members) is dict and _json.holds_all(members, text):
@@ -69,7 +74,7 @@ def has_plain_keys(text: bytes) -> bool:
 
 
 def _is_plain(text: bytes) -> bool:
-    """Whether no object in a value has a key twice. A false no is possible."""
+    """Return whether no object in a value repeats a key. It may be False by mistake."""
     value = _json.decode(text)
     return type(value) is not Malformed and _json.holds_all(value, text)
 

@@ -1,4 +1,4 @@
-"""Top-level keys of a JSON object set anew, all else byte-exact."""
+"""Set top-level keys of a JSON object and leave the rest byte-exact."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def splice(body: bytes, changes: dict[str, object]) -> bytes | Malformed:
 
 
 def splice_fields(fields: dict[str, Raw], changes: dict[str, object]) -> bytes:
-    """The same of an object whose fields were read already."""
+    """As `splice`, for an object whose fields were read already."""
     spliced = dict(fields)
     for key, value in changes.items():
         if value is None:

@@ -1,4 +1,4 @@
-"""Times as the wire writes them: RFC 3339 on one side, Unix seconds on the other."""
+"""Convert times between RFC 3339 and Unix seconds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 
 def parse_time(text: object) -> int | None:
-    """RFC 3339 → Unix seconds; a time without a zone is UTC. None when it is no time."""
+    """Return the Unix seconds of an RFC 3339 time, or None. A time without a zone is UTC."""
     if not isinstance(text, str):
         return None
     try:
@@ -17,5 +17,5 @@ def parse_time(text: object) -> int | None:
 
 
 def render_time(seconds: int) -> str:
-    """Unix seconds → RFC 3339 in UTC."""
+    """Return Unix seconds as RFC 3339 in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,6 +1,6 @@
-"""Log probabilities of an answer's tokens, in the forms in which the protocols tell them.
+"""Log probabilities of an answer's tokens, in the forms of the protocols.
 
-OpenAI and Ollama tell the same entries in different places, Gemini two lists side by side. Sources: the vendors' API
+OpenAI and Ollama have the same entries in different places, Gemini two parallel lists. Sources: the vendors' API
 references (read 2026-11-23).
 """
 
@@ -22,10 +22,10 @@ _BYTES: Final = "bytes"
 
 @final
 class OddsForm(msgspec.Struct, frozen=True):
-    """How a protocol tells the odds of tokens. `render`: entries as OpenAI writes them → a field and its value.
+    """A protocol's form of log probabilities. `render`: entries as OpenAI writes them → a field and its value.
 
-    `within`: the list that holds the field's object, "" for the answer itself. `of_text`: each text tells its own.
-    `has_bytes`: it tells which bytes a token is.
+    `within`: the list that contains the field's object, "" for the answer itself. `of_text`: each text has its own.
+    `has_bytes`: it gives the bytes of a token.
     """
 
     render: Callable[[list[dict[str, Json]]], dict[str, Json]]
@@ -36,7 +36,7 @@ class OddsForm(msgspec.Struct, frozen=True):
 
 @final
 class Odds(msgspec.Struct, frozen=True):
-    """The entries that native fields told, the fields without them, and paths of what the entries said besides."""
+    """The entries of native fields, the fields without them, and paths of what the entries say besides."""
 
     entries: list[dict[str, Json]]
     rest: Fields
@@ -44,7 +44,9 @@ class Odds(msgspec.Struct, frozen=True):
 
 
 def take_odds(fields: Fields, form: OddsForm) -> Odds:
-    """The odds among the native fields of a text or of the end of an answer; what is no list of them stays."""
+    """Return the log probabilities among the native fields of a text or of the end of an answer. A value that is no
+    list of them stays.
+    """
     for within, read_odds in (("", _of_answer), ("choices", _of_choice), ("candidates", _of_candidate)):
         if not within:
             found = read_odds(fields)
@@ -127,7 +129,7 @@ def _entries(value: Json) -> list[dict[str, Json]] | None:
 
 
 def _without_bytes(found: Odds, where: str, form: OddsForm) -> Odds:
-    """What a form cannot say of the entries is told besides; the bytes of a whole character say nothing new."""
+    """Add what a form cannot express of the entries to the rest. The bytes of a whole character say nothing new."""
     if form.has_bytes:
         return found
     tokens = [one for entry in found.entries for one in (entry, *(entry.get(_OTHERS) or ()))]
@@ -144,7 +146,7 @@ def _but(fields: Fields, name: str) -> Fields:
 
 
 def _whole(entry: dict[str, Json]) -> dict[str, Json]:
-    """An entry with all that OpenAI's clients want of one."""
+    """Return an entry with everything that OpenAI's clients require."""
     tops = [_with_bytes(one) for one in entry.get(_OTHERS) or ()]
     return {**_with_bytes(entry), _OTHERS: tops}
 
@@ -156,17 +158,17 @@ def _with_bytes(entry: dict[str, Json]) -> dict[str, Json]:
 
 
 def render_entries(entries: list[dict[str, Json]]) -> dict[str, Json]:
-    """As a list of their own: Responses and Ollama."""
+    """Render as a separate list: Responses and Ollama."""
     return {"logprobs": [_whole(entry) for entry in entries]}
 
 
 def render_choice(entries: list[dict[str, Json]]) -> dict[str, Json]:
-    """As a choice of chat tells them."""
+    """Render as a choice of chat has them."""
     return {"logprobs": {"content": [_whole(entry) for entry in entries], "refusal": None}}
 
 
 def render_candidate(entries: list[dict[str, Json]]) -> dict[str, Json]:
-    """As a candidate of Gemini tells them."""
+    """Render as a candidate of Gemini has them."""
 
     def told(entry: dict[str, Json]) -> dict[str, Json]:
         return {_TOKEN: entry[_TOKEN], "logProbability": entry[_ODDS]}

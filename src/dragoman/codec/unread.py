@@ -1,5 +1,4 @@
-"""Fields of objects that are read whole and that nothing keeps: those that no protocol's description has, and those
-whose place another field took. They are named."""
+"""Name the fields of fully read objects that are not kept: unknown ones, and those whose place another field took."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ def wanted_text(fields: Mapping[str, Raw], key: str, where: str) -> str:
 
 
 def name_unread(fields: Mapping[str, object], where: str, deviations: list[Deviation], *known: str) -> None:
-    """A note for each field that is not among those that are known."""
+    """Note each unknown field."""
     for key in fields:
         if key not in known:
             deviations.append(Deviation("dropped", f"{where}.{clip(key)}", "a field that is not known here", "note"))
@@ -59,14 +58,14 @@ def name_unread(fields: Mapping[str, object], where: str, deviations: list[Devia
 def name_unreadable(
     fields: Mapping[str, Raw], said: Mapping[str, object], where: str, deviations: list[Deviation]
 ) -> None:
-    """Name each field in which nothing was found that it may say."""
+    """Name each field in which nothing valid was found."""
     for key, value in said.items():
         if value is None:
             deviations.append(Deviation("wrong-type", f"{where}{clip(key)}", clip(raw_text(fields[key]))))
 
 
 def name_passed_over(fields: Mapping[str, object], where: str, deviations: list[Deviation], *rivals: str) -> None:
-    """A note for each field that is not read because one before it among `rivals` says the same thing otherwise."""
+    """Note each field that is not read because an earlier one among `rivals` says the same differently."""
     read, *others = [key for key in rivals if key in fields] or [""]
     for key in others:
         if fields[key] != fields[read]:

@@ -1,4 +1,4 @@
-"""The wire languages that dragoman speaks: one folder each, one case here each."""
+"""The wire protocols: one folder each, looked up by name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
 
 
 class _Folder(Interface):
-    """What each folder of a protocol gives as a module."""
+    """The interface of a protocol's folder as a module."""
 
     __name__: str
 
@@ -31,7 +31,7 @@ class _Folder(Interface):
         ...
 
     def load(self) -> Protocol:
-        """Its codec."""
+        """Load its codec."""
         ...
 
 
@@ -66,7 +66,7 @@ def _loaded(name: ProtocolName) -> Protocol:
 
 
 def _within_levels(parse_request: ParseRequest) -> ParseRequest:
-    """The same, but for what the JSON reader takes and is too deep for what is done with it then, wherever that is."""
+    """Wrap a parser to refuse JSON that is too deep for later work, although the JSON reader accepts it."""
 
     def parse(body: bytes, *, path: str = "", fields: dict[str, Raw] | None = None) -> Parsed:
         try:
@@ -78,13 +78,15 @@ def _within_levels(parse_request: ParseRequest) -> ParseRequest:
 
 
 def recognition(name: ProtocolName) -> Recognition:
-    """The marks of a protocol. Its codec is not loaded."""
+    """Return the marks of a protocol without loading its codec."""
     return _folder(name).RECOGNITION
 
 
 @final
 class _Protocols(Mapping[str, Protocol]):
-    """Protocols by name. A folder is loaded at its first use, so that a program pays for the languages it speaks."""
+    """Protocols by name. A folder is loaded at its first use, so that a program pays only for the protocols it
+    speaks.
+    """
 
     __slots__ = ()
 
@@ -109,13 +111,13 @@ EMBEDDING: Final[tuple[ProtocolName, ...]] = tuple(name for name in NAMES if rec
 
 
 def embedder(name: ProtocolName) -> Embedder:
-    """What one of `EMBEDDING` says of embeddings."""
+    """Return the functions for embeddings of one of `EMBEDDING`."""
     found: Embedder = import_module(f"{_package(name)}.embeddings").EMBEDDER
     return found
 
 
 def legacy(name: ProtocolName) -> Legacy:
-    """The older form of a protocol: OpenAI's `/v1/completions`, Ollama's `/api/generate`."""
+    """Return the older form of a protocol: OpenAI's `/v1/completions`, Ollama's `/api/generate`."""
     found: Legacy = import_module(f"{_package(name)}.legacy").LEGACY
     return found
 

@@ -1,4 +1,4 @@
-"""In which protocol something is written: a response's body, a message, a tool, a client's request; by marks alone."""
+"""Recognise the protocol of a response's body, a message, a tool, or a client's request, by marks alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FORMS: Final[tuple[tuple[str, ProtocolName], ...]] = tuple(
 
 
 def recognize(body: bytes) -> ProtocolName | None:
-    """The protocol of a body, streamed or whole; None when nothing in its first frames is any protocol's own."""
+    """Return the protocol of a body, streamed or whole, or None if its first frames have no mark."""
     reader = BodyReader(lambda code, where, seen: None)
     for position, document in enumerate(_documents(reader, body)):
         found = _protocol_of(document)
@@ -49,7 +49,7 @@ def _documents(reader: BodyReader, body: bytes) -> Iterator[Any]:
 
 
 def _protocol_of(value: Any) -> ProtocolName | None:
-    """By the keys that only one protocol has at the top of a document."""
+    """Return the protocol whose own keys stand at the top of a document."""
     if isinstance(value, list) and value:
         value = value[0]
     if not isinstance(value, dict):
@@ -62,13 +62,13 @@ def _first(test: Callable[[Recognition], IsWritten], value: Mapping[str, Any]) -
 
 
 def protocol_of_messages(messages: Sequence[Mapping[str, Any]]) -> ProtocolName:
-    """The protocol that plain messages are written in, told from the first that shows it."""
+    """Return the protocol of plain messages, by the first that shows it."""
     found = (_first(lambda marks: marks.is_message, message) for message in messages)
     return next(filter(None, found), DEFAULT_PROTOCOL)
 
 
 def tool_entry(tool: Mapping[str, Any]) -> tuple[ProtocolName, Mapping[str, Any]] | None:
-    """The protocol that a tool is written in, and the entry of its `tools`; None: it has no name either."""
+    """Return the protocol of a tool, and the entry of its `tools`; None: it has no name either."""
     for name, marks in _MARKS:
         entry = marks.tool_entry(tool)
         if entry is not None:
@@ -80,7 +80,7 @@ def tool_entry(tool: Mapping[str, Any]) -> tuple[ProtocolName, Mapping[str, Any]
 
 
 def protocol_of_client(path: str, headers: Mapping[str, str]) -> ProtocolName:
-    """The protocol of a client that no route tells."""
+    """Return the protocol of a client that no route tells."""
     for name, marks in _MARKS:
         if any(header in headers for header in marks.client_headers):
             return name

@@ -1,1 +1,1 @@
-"""Stages: events → events, between a decoder and its reader. `response_stages` has their order."""
+"""Stages transform events between a decoder and its reader. `response_stages` has their order."""

@@ -1,12 +1,11 @@
-"""Servers that say all of a text again with each piece of it (DashScope without `incremental_output`, gateways before
-it): each piece then says what is new.
+"""Handle servers that repeat all of a text with each piece of it, and reduce each piece to its new part.
 
-Nothing but the pieces tells such a server. A piece that begins with all that came before it, and goes on, is rare in a
-text that grows; three in a row, the first ones of a text, are a text that no model writes, if what they say again is
-words. Until then the pieces wait. At the end of a text two are enough. Some of these servers send a piece twice, and
-those of thinking and text in turns, each time in parts of their own. A server that says thinking again does so with
-text, so that the proof of one is that of the other, and from then on nothing waits.
-https://www.alibabacloud.com/help/en/model-studio/stream (read 2026-11-26).
+DashScope without `incremental_output` does so, and gateways before it. Only the pieces themselves identify such a
+server. A piece that begins with everything before it, and goes on, is rare in a growing text. Three in a row, the first
+ones of a text, are a text that no model writes, if they repeat words. Until then the pieces wait. At the end of a text
+two are enough. Some of these servers send a piece twice, and those of thinking and text alternately, each time in parts
+of their own. A server that repeats thinking does so with text, so the proof of one is that of the other, and from then
+on nothing waits. https://www.alibabacloud.com/help/en/model-studio/stream (read 2026-11-26).
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ class _Watch(msgspec.Struct, eq=False):
 
     Attributes:
         is_on: whether the next piece must be seen.
-        is_proven: whether each piece says all again.
-        grown, equal: pieces in a row that begin with all before them and go on, or do not.
+        is_proven: whether each piece repeats everything.
+        grown, equal: pieces in a row that begin with everything before them and go on, or do not.
         waits: whether pieces of it wait.
     """
 
@@ -79,11 +78,11 @@ class _Watch(msgspec.Struct, eq=False):
 
     @property
     def is_seen(self) -> bool:
-        """Whether a piece of it came, and the next is to be seen."""
+        """Return whether a piece of it came, and the next must be seen."""
         return self.is_on and self._size > 0
 
     def is_first(self, delta: _Delta) -> bool:
-        """Take the first piece; False where one came before."""
+        """Take the first piece. Return False if one came before."""
         if self._size:
             return False
         self._first, self._index = delta.text, delta.index
@@ -92,7 +91,7 @@ class _Watch(msgspec.Struct, eq=False):
         return True
 
     def says_again(self, delta: _Delta) -> bool:
-        """Whether a further piece begins with all before it."""
+        """Return whether a further piece begins with everything before it."""
         text = delta.text
         if not text.startswith(self._total):
             return False
@@ -105,18 +104,18 @@ class _Watch(msgspec.Struct, eq=False):
         return True
 
     def is_proof(self, wanted: int) -> bool:
-        """Whether so many pieces have said words again."""
+        """Return whether `wanted` pieces have repeated words."""
         return self.waits and self.grown >= wanted and _is_a_text(self._again)
 
     def prove(self, held: list[Event], *, is_told: bool) -> None:
-        """Each piece says all again. `held`: what is read again; a first piece that waits is in it, too."""
+        """Record that each piece repeats everything. `held`: what is read again, with a waiting first piece."""
         self.is_proven, self._is_told = self.is_on, is_told
         pieces = sum(type(event) is self._kind for event in held)
         self._say(self._first if pieces == self.grown + self.equal else "")
         self.waits = False
 
     def turn_off(self) -> None:
-        """The pieces are what they seem: they say what is new."""
+        """Record that the pieces are increments."""
         self.is_on = self.waits = False
         self._total = self._again = self._first = ""
 
@@ -125,7 +124,7 @@ class _Watch(msgspec.Struct, eq=False):
         self._new.clear()
 
     def take_proven(self, delta: _Delta, out: list[Event]) -> None:
-        """A piece of a text that is proven."""
+        """Take a piece of a proven text."""
         text = delta.text
         if len(text) >= self._size and text.startswith(self._total + self._new.text()):
             self._old = []  # said again, too
@@ -148,7 +147,7 @@ class _Watch(msgspec.Struct, eq=False):
             self._add(delta, out)
 
     def release(self, out: list[Event]) -> None:
-        """Nothing tells old pieces from new words any more."""
+        """Release the pieces, because nothing distinguishes old pieces from new words any more."""
         for delta in self._old:
             self._add(delta, out)
         self._old = []
@@ -160,14 +159,14 @@ class _Watch(msgspec.Struct, eq=False):
 
 
 def _is_a_text(again: str) -> bool:
-    """Whether what was said again is more than a few characters, or a word, that a text may repeat as it grows."""
+    """Return whether the repetition is more than a few characters, or a word, that a growing text may repeat."""
     if len(set("".join(again.split()))) < _DIFFERENT:
         return False
     return len(again) >= _LONG or _WORDS.search(again) is not None
 
 
 class Cumulative:
-    """Takes from each piece of a text what the ones before it said. A `dragoman.protocol.Stage`."""
+    """Removes from each piece of a text what the earlier ones said. A `dragoman.protocol.Stage`."""
 
     __slots__ = ("_has_begun", "_held", "_is_new", "_opening", "_text", "_thinking", "handles")
     acts_on = frozenset[type]({TextDelta, ThinkingDelta})
@@ -239,18 +238,18 @@ class Cumulative:
                 self._take_proven(event, out)
 
     def _may_wait(self, watch: _Watch) -> bool:
-        """Whether a piece that says again what was said may tell more than chance."""
+        """Return whether a repeating piece may be more than chance."""
         has_grown = self._text.grown or self._thinking.grown
         return len(self._held) < _MOST_HELD and bool(has_grown or watch.equal <= _MOST_EQUAL)
 
     def _pass(self, event: Event, out: list[Event]) -> None:
-        """What tells nothing goes behind what waits."""
+        """Pass an event behind what waits."""
         if len(self._held) >= _MOST_HELD:
             self._let_go(out)
         (self._held if self._held else out).append(event)
 
     def _decide(self, out: list[Event]) -> None:
-        """Something else than text and thinking comes: what waits is decided."""
+        """Decide about the waiting pieces, because something else than text and thinking comes."""
         if not self._held:
             return
         for watch in (self._text, self._thinking):
@@ -277,7 +276,7 @@ class Cumulative:
     # ------------------------------------------------------------ from then on
 
     def _take_proven(self, event: Event, out: list[Event]) -> None:
-        """A part that says nothing new is left out."""
+        """Drop a part that says nothing new."""
         if isinstance(event, TextStart | ThinkingStart) and self._watch(event).is_proven and event.native is None:
             self._flush(out)
             self._opening = event
@@ -318,7 +317,7 @@ class Cumulative:
             self._opening = None
 
     def _handled(self) -> frozenset[type]:
-        """What must be seen: all while something waits, so that nothing overtakes it."""
+        """Return what must be seen: everything while something waits, so that nothing overtakes it."""
         text, thinking = self._text, self._thinking
         if self._held or self._opening is not None or text.is_proven or thinking.is_proven:
             return EVERY_KIND
@@ -330,5 +329,5 @@ class Cumulative:
 
 
 def _is_bare(event: TextEnd | ThinkingEnd) -> bool:
-    """Whether the end of a part tells nothing but that."""
+    """Return whether the end of a part has no further field."""
     return event.signature is None and event.native is None and getattr(event, "redacted", None) is None

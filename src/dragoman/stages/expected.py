@@ -1,4 +1,4 @@
-"""What a request asked for is no deviation in its answer."""
+"""Remove deviations that the request itself asked for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dragoman.protocol import Expectation
 
 
 class Expected:
-    """Takes away deviations that the request explains. A `dragoman.protocol.Stage`."""
+    """Removes deviations that the request explains. A `dragoman.protocol.Stage`."""
 
     __slots__ = ("_expectation", "handles")
 

@@ -1,7 +1,7 @@
 """A tool's JSON schema as far as arguments need it: what fits, and what a value must become to fit.
 
-Coercion follows one rule: a value that fits is never touched; one that does not is changed only where its meaning is
-sure (`"5"` where a number is wanted). Numbers are carried as their own text, so that none changes its form.
+Coercion follows one rule: a value that fits is never touched; one that does not is changed only if its meaning is
+certain (`"5"` for a number). Numbers are kept as their own text, so that none changes its form.
 """
 
 from __future__ import annotations
@@ -42,8 +42,14 @@ _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "null", "ar
 
 @final
 class Shape(msgspec.Struct, frozen=True):
-    """What a schema says of one value at first sight. `types` None: any. `words`: texts among its choices. `kinds`: the
-    types that its subschemas leave, None: any. `is_listed`: its values are written down, here or in a subschema."""
+    """A schema's statement about one value at first sight.
+
+    Attributes:
+        types: None: any.
+        words: texts among its choices.
+        kinds: the types that its subschemas leave, None: any.
+        is_listed: its values are enumerated, here or in a subschema.
+    """
 
     schema: Schema
     types: frozenset[str] | None
@@ -54,12 +60,12 @@ class Shape(msgspec.Struct, frozen=True):
     is_listed: bool = False
 
     def takes_live(self, kind: str) -> bool:
-        """Whether a value of this JSON type may leave before it is whole."""
+        """Return whether a value of this JSON type may leave before it is complete."""
         return not self.is_decided and (self.types is None or kind in self.types)
 
 
 class ToolSchema:
-    """The schema of a tool's arguments. What was found out of it is kept, so one serves many responses."""
+    """The schema of a tool's arguments. Its derived facts are cached, so that one serves many responses."""
 
     __slots__ = ("_names", "_reader", "_readers", "_root", "_shapes")
 
@@ -75,7 +81,7 @@ class ToolSchema:
         return self.shape(self._root)
 
     def shape(self, schema: Any) -> Shape:
-        """What a subschema says at first sight, its reference followed."""
+        """Return the shape of a subschema, its reference followed."""
         known = self._shapes.get(id(schema))
         if known is None:
             resolved = self._resolve(schema)
@@ -87,7 +93,7 @@ class ToolSchema:
         return known[1]
 
     def _kinds(self, schema: Schema, depth: int = 0) -> tuple[frozenset[str] | None, bool]:
-        """The types that a schema and its subschemas leave, and whether its values are written down."""
+        """Return the types that a schema and its subschemas leave, and whether its values are enumerated."""
         kinds, is_listed = _types(schema), "enum" in schema or "const" in schema
         for word in ("anyOf", "oneOf", "allOf") if depth < _MOST_CHOICES else ():
             parts = schema.get(word)
@@ -102,7 +108,7 @@ class ToolSchema:
         return kinds, is_listed
 
     def member(self, shape: Shape, key: str) -> Shape:
-        """The shape of an object's member."""
+        """Return the shape of an object's member."""
         if not shape.schema:
             return shape
         properties = shape.schema.get("properties")
@@ -112,7 +118,7 @@ class ToolSchema:
         return self.shape(more if isinstance(more, Mapping) else _ANY)
 
     def has_member(self, key: str) -> bool:
-        """Whether the arguments object names this member."""
+        """Return whether the arguments object names this member."""
         properties = self.root().schema.get("properties")
         return isinstance(properties, Mapping) and key in properties
 
@@ -123,14 +129,14 @@ class ToolSchema:
         return self._names
 
     def item(self, shape: Shape) -> Shape:
-        """The shape of an array's items."""
+        """Return the shape of an array's items."""
         if not shape.schema:
             return shape
         items = shape.schema.get("items")
         return self.shape(items if isinstance(items, Mapping) else _ANY)
 
     def is_unknown_member(self, shape: Shape, key: str) -> bool:
-        """Whether an object may not have this member."""
+        """Return whether an object may not have this member."""
         properties = shape.schema.get("properties")
         known = properties if isinstance(properties, Mapping) else ()
         return shape.schema.get("additionalProperties") is False and key not in known
@@ -154,7 +160,9 @@ class ToolSchema:
     # ------------------------------------------------------------ fitting
 
     def takes_as_is(self, text: str) -> bool:
-        """Whether a text is one whole object that fits, so that nothing in it is mended; a false no is possible."""
+        """Return whether a text is one complete object that fits, so that nothing in it changes. It may be False by
+        mistake.
+        """
         if text[:1] != "{" or text[-1:] != "}":
             return False
         if self._reader is None:
@@ -166,7 +174,9 @@ class ToolSchema:
         return isinstance(value, dict) and Judge(self, len(text), share=6).fits(value, self._root)
 
     def fitting_items(self, shape: Shape) -> Fits | None:
-        """What tells whether a text is items of a list, each of this shape; None when only a `Judge` can tell."""
+        """Return a function that tells whether a text is items of a list, each of this shape; None if only a `Judge`
+        can.
+        """
         known = self._readers.get(id(shape.schema))
         if known is None:
             reader = reader_of(bytes(_json.raw(shape.schema)), listed=True)
@@ -184,13 +194,14 @@ class Judge:
     __slots__ = ("_left", "_schema")
 
     def __init__(self, schema: ToolSchema, size: int = 0, *, share: int = 1) -> None:
-        """`size`: characters of the text in which the values stand; see `allow`. `share`: 6 for a sixth
-        of the steps."""
+        """Create it. `size`: characters of the text that contains the values; see `allow`. `share`: 6 for a sixth of
+        the steps.
+        """
         self._schema = schema
         self._left = (_FREE_STEPS + size * _STEPS_A_CHARACTER) // share
 
     def allow(self, size: int) -> None:
-        """Grant the steps that so many more characters are worth."""
+        """Grant the steps for `size` more characters."""
         self._left += size * _STEPS_A_CHARACTER
 
     @property
@@ -199,12 +210,13 @@ class Judge:
         return self._left < 0
 
     def fits(self, value: Any, schema: Any) -> bool:
-        """Whether a value (numbers best as `Number`) surely is what a schema asks for; ranges and patterns are not
-        read."""
+        """Return whether a value (numbers best as `Number`) certainly fits a schema. Ranges and patterns are not
+        read.
+        """
         return self._fits(value, schema, 0) and not self.is_spent
 
     def coerced(self, value: Any, schema: Any, *, read_inner: ReadInner) -> Any:
-        """The value as the schema wants it, or the value itself when it fits, or when nothing is sure.
+        """Return the value as the schema wants it, or the value itself if it fits, or nothing is certain.
 
         Args:
             read_inner: reads a list or an object that stands in a string.
@@ -229,7 +241,7 @@ class Judge:
         return True
 
     def _is_chosen(self, value: Any, shape: Shape, depth: int) -> bool:
-        """Whether the keywords beside the type take the value."""
+        """Return whether the keywords beside the type accept the value."""
         schema = shape.schema
         options = schema.get("enum")
         if isinstance(options, list) and not self._is_among(value, options, shape.words):
@@ -256,7 +268,7 @@ class Judge:
         return all(self._fits(item, member(shape, key).schema, depth + 1) for key, item in value.items())
 
     def _is_among(self, value: Any, options: list[Any], words: frozenset[str]) -> bool:
-        """`words`: those of the options that are texts, if that is known."""
+        """Return whether a value is one of the options. `words`: the texts among these, if known."""
         if words and type(value) is str:
             return value in words
         each = _values(value) if isinstance(value, list | dict) else 1
@@ -295,7 +307,7 @@ class Judge:
         return value
 
     def _readings(self, value: Any, schema: Schema, read_inner: ReadInner) -> list[Any]:
-        """What else a value may mean, the surest first."""
+        """Return what else a value may mean, the most certain first."""
         if isinstance(value, bool):
             return ["true" if value else "false"]
         if isinstance(value, Number):
@@ -316,8 +328,7 @@ class Judge:
 
 
 def _looks_like_list(value: Any) -> bool:
-    """Whether a text that could not be read as a list may be one all the same, or the beginning of one: it is no single
-    item for sure."""
+    """Return whether an unreadable text may be a list, or the beginning of one: then it is no single item."""
     if not isinstance(value, str) or (bare := value.strip())[:1] != "[":
         return False
     return bare[-1:] == "]" or bare.count("[") > bare.count("]") or _ITEM_BEGINS.match(bare, 1) is not None
@@ -378,7 +389,7 @@ def _may_be(schema: Schema, kind: str) -> bool:
 
 
 def is_of(value: Any, types: frozenset[str]) -> bool:
-    """Whether a value is of one of these JSON types."""
+    """Return whether a value is of one of these JSON types."""
     kind = _KINDS.get(type(value), "object")
     if kind != "number" or kind in types:
         return kind in types
@@ -390,7 +401,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _values(value: Any) -> int:
-    """How many values a list or an object holds, in any depth."""
+    """Return the number of values in a list or an object, in any depth."""
     unread, count = [value], 0
     while unread:
         part = unread.pop()

@@ -1,4 +1,4 @@
-"""The schemas of the tools that were offered last: clients offer the same ones with every request."""
+"""A cache of tool schemas: clients offer the same tools with every request."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ _NO_ARGUMENTS: Final[dict[str, _json.Json]] = {"type": "object", "properties": {
 
 
 class KnownSchemas:
-    """As many as a bound of memory holds, since clients choose how large each is. Threads may share it: what two of
-    them do at once costs a second look at most."""
+    """The schemas used last, within a bound of memory, because clients choose the size of each. Threads may share it: a
+    race costs a second look at most.
+    """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._schemas: OrderedDict[bytes, tuple[ToolSchema, int]] = OrderedDict()
         self._most_bytes = most_bytes
 
     def get(self, text: bytes) -> ToolSchema:
-        """The schema of a text; one that alone is too large is read again each time."""
+        """Return the schema of a text. One that alone exceeds the bound is parsed each time."""
         known = self._schemas.pop(text, None)
         if known is None:
             value = _json.decode(text)
@@ -42,7 +43,7 @@ class KnownSchemas:
 
     @property
     def size(self) -> int:
-        """Bytes that those take which are kept."""
+        """The bytes of the cached schemas."""
         return sum([size for _, size in list(self._schemas.values())])
 
     def _make_room(self, size: int) -> None:
@@ -61,12 +62,12 @@ _KNOWN: Final = KnownSchemas()
 
 
 def schema_of(tool: Tool) -> ToolSchema:
-    """The schema of a tool. One response asks once for each tool: it may be too large to be known."""
+    """Return the schema of a tool. One response calls this once per tool, because it may be too large for the cache."""
     return _KNOWN.get(bytes(tool.schema) if tool.schema is not None else b"")
 
 
 def nothing_fits(tools: Sequence[Tool]) -> TakesNothing:
-    """Tells of these tools, by name, whether `{}` are arguments that they take."""
+    """Return a function that tells whether `{}` are valid arguments of a tool, by name."""
     by_name = {tool.name: tool for tool in tools}
 
     def takes_nothing(name: str) -> bool:

@@ -1,7 +1,7 @@
-"""Calls that a model packs into one call of OpenAI's `multi_tool_use.parallel`, a tool that nobody offered.
+"""Unpack calls that a model packs into one call of OpenAI's `multi_tool_use.parallel`, a tool that was not offered.
 
 GPT models know it from their training (`namespace multi_tool_use`, `tool_uses: [{recipient_name, parameters}]`) and
-call it now and then under this name or as `parallel`. When every packed call names an offered tool, each is a call;
+sometimes call it under this name or as `parallel`. If every packed call names an offered tool, each becomes a call;
 else the call passes as it is, as one of an unknown tool.
 """
 
@@ -65,7 +65,7 @@ class ParallelWrapper:
         return out
 
     def _passing(self, events: list[Event]) -> int:
-        """How many events come before the first wrapper."""
+        """Return how many events come before the first wrapper."""
         for event in of_kinds(events, OPENING):
             if type(event) is ToolCallStart and self._is_wrapper(event.name):
                 return events.index(event)
@@ -97,7 +97,7 @@ class ParallelWrapper:
         return clean_name(name, self._offered) is None and clean_name(name, _WRAPPERS) is not None
 
     def _unpacked(self, call: ToolCall) -> list[ToolCall] | None:
-        """The packed calls, with ids made from the wrapper's; None when one of them is none of an offered tool."""
+        """Return the packed calls, with ids made from the wrapper's, or None if one of them names no offered tool."""
         decoded = _decode_uses(call.arguments.encode())
         if isinstance(decoded, _json.Malformed) or not decoded.tool_uses:
             return None

@@ -1,4 +1,4 @@
-"""Part indices for stages that make several parts of one: unique, and in the order in which the parts stand."""
+"""Part indices for stages that split parts: unique, and in the order of the parts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ index_of: Final[Callable[[Event], int]] = attrgetter("index")
 
 
 class PartIndices:
-    """Gives each part that came in its index in the output. Nothing changes until a part is added.
+    """Gives each incoming part its index in the output. Nothing changes until a part is added.
 
     Attributes:
         are_changed: a part was added.
@@ -49,7 +49,7 @@ class PartIndices:
         self.are_changed = False
 
     def of(self, index: int) -> int:
-        """The index of a part that came in: those behind a split one move on."""
+        """Return the index of an incoming part: those behind a split one move on."""
         known = self._given.get(index)
         if known is None:
             known = index
@@ -64,7 +64,7 @@ class PartIndices:
         return known
 
     def move(self, event: Event) -> Event:
-        """The event, with the index that its part has in the output."""
+        """Return the event with its part's index in the output."""
         if type(event) not in _OF_PARTS:
             return event
         came = index_of(event)
@@ -74,7 +74,7 @@ class PartIndices:
         return event if index == came else msgspec.structs.replace(event, index=index)
 
     def add(self, split: int) -> int:
-        """The index of one more part made of the part `split`, behind all that have opened."""
+        """Return the index of one more part made of the part `split`, behind all that have opened."""
         if self._used is None:
             self._used = set(self._given.values())
             self.are_changed = True
@@ -86,19 +86,19 @@ class PartIndices:
 
 
 def of_kinds(events: Sequence[Event], kinds: frozenset[type]) -> Iterator[Event]:
-    """Those events that are of these kinds."""
+    """Yield those events that are of these kinds."""
     return compress(events, map(kinds.__contains__, map(type, events)))
 
 
 def before(events: list[Event], kinds: frozenset[type]) -> list[Event]:
-    """The events before the first of these kinds; all of them, the same list, where there is none."""
+    """Return the events before the first of these kinds; all of them, the same list, if there is none."""
     if kinds.isdisjoint(map(type, events)):
         return events
     return events[: events.index(next(of_kinds(events, kinds)))]
 
 
 def text_of(events: Sequence[Event], kind: type[TextDelta] | type[ThinkingDelta] | type[ToolCallDelta]) -> str | None:
-    """The text of events that only let one part grow, which most are; None when they are anything but such deltas."""
+    """Return the text of events that are all deltas of one part, which most are; else None."""
     first = events[0] if events else None
     if type(first) is not kind:
         return None

@@ -1,6 +1,6 @@
-"""A JSON schema as a type of the JSON reader, which then tells in one pass whether a text fits.
+"""Build a type of the JSON reader from a JSON schema, which then tells in one pass whether a text fits.
 
-A text that it takes needs no repair and no coercion. It may refuse one that fits: then the schema is asked itself.
+A text that it accepts needs no repair and no coercion. It may refuse one that fits: then the schema itself decides.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _SCALARS: Final[Mapping[str, Any]] = {
 
 
 class _Unsaid(Exception):
-    """No type says what the schema asks."""
+    """No type can express the schema."""
 
 
 def reader_of(schema: bytes, *, listed: bool = False) -> Fits | None:
-    """What tells whether a text fits; None when no type of the reader says what the schema asks.
+    """Return a function that tells whether a text fits, or None if no type of the reader can express the schema.
 
     Args:
         schema: JSON text, its references resolved.
-        listed: the text holds the items of a list, without its brackets.
+        listed: the text contains the items of a list, without its brackets.
     """
     if len(schema) > _LONGEST or schema.count(b'"object"') > MOST_OBJECTS:
         return None
@@ -56,8 +56,11 @@ def reader_of(schema: bytes, *, listed: bool = False) -> Fits | None:
 
 
 def _type_of(schema: Any, depth: int) -> Any:
-    """The type of a schema. Values that may be anything are passed over: that no key stands twice in them, and that
-    their numbers can be held, was seen by what tells that a call is whole. Raises _Unsaid."""
+    """Return the type of a schema. Raises _Unsaid.
+
+    Values that may be anything are skipped: repeated keys and oversized numbers were checked when the call was
+    completed.
+    """
     if not isinstance(schema, Mapping) or depth > _DEEPEST or not _UNSAID.isdisjoint(schema):
         raise _Unsaid
     named = schema.get("type")

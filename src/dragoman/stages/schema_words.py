@@ -1,7 +1,8 @@
-"""Arguments that describe a call in place of making one: JSON types, placeholders, a piece of the tool's declaration.
+"""Recognise arguments that describe a call in place of making one: JSON types, placeholders, parts of the tool's
+declaration.
 
 A model that shows how a tool is called writes `{"city": "string"}`, `{"city": "<city>"}` or the schema itself. Read as
-a call it would run with words that nobody meant as values.
+a call it would run with words that were never meant as values.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _DEEPEST: Final = 32
 
 
 def describes(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
-    """Whether arguments give no value at all: each names a type, is a placeholder or repeats a declaration."""
+    """Return whether arguments give no value at all: each names a type, is a placeholder or repeats a declaration."""
     shape = schema.root()
     if _repeats(arguments, schema):
         return True
@@ -39,9 +40,11 @@ def describes(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
 
 
 def is_template(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
-    """Whether arguments behind a marker show how a call is written: they repeat the tool's schema, or one of them, in
-    what is declared, is dots, a schema, its description or the name of its own place in brackets. A type's name is a
-    value there, and so are two kinds of dots, one for the other."""
+    """Return whether arguments behind a marker show how a call is written.
+
+    They repeat the tool's schema, or a declared one of them is dots, a schema, its description or its own name in
+    brackets. A type's name is a value there, and so are two kinds of dots, one for the other.
+    """
     if _repeats(arguments, schema):
         return True
     if set(_DOTS) <= {item for item in arguments.values() if isinstance(item, str)}:
@@ -51,7 +54,7 @@ def is_template(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
 
 
 def is_explained(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
-    """Whether each of the arguments says in words what stands at its place, as in a list of tools."""
+    """Return whether each of the arguments describes itself in words, as in a list of tools."""
     shape = schema.root()
     return bool(arguments) and all(
         isinstance(item, str) and _explains(key, item, schema.member(shape, key)) for key, item in arguments.items()
@@ -66,8 +69,10 @@ def _explains(key: str, value: str, shape: Shape) -> bool:
 
 
 def _repeats(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
-    """Whether arguments are a JSON schema that the tool takes for no value: its own where it takes members that it does
-    not declare."""
+    """Return whether arguments are a JSON schema that the tool takes for no value.
+
+    That is its own schema, if it takes members that it does not declare.
+    """
     if not _is_schema(arguments) or all(schema.has_member(key) for key in arguments):
         return False
     root, members = schema.root().schema, arguments.get("properties")
@@ -80,7 +85,7 @@ def _repeats(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
 
 
 def _shows(key: str, value: Any, schema: ToolSchema, shape: Shape, depth: int = 0) -> bool:
-    """Whether a value, or one in it whose place is declared, shows what is written there."""
+    """Return whether a value, or a declared one in it, shows what is written at its place."""
     if isinstance(value, str):
         return _is_shown(key, value, shape)
     if depth > _DEEPEST or not isinstance(value, dict | list):
@@ -97,8 +102,10 @@ def _shows(key: str, value: Any, schema: ToolSchema, shape: Shape, depth: int = 
 
 
 def _is_shown(key: str, value: str, shape: Shape) -> bool:
-    """Whether a text is dots, its description, or its key in brackets, and none of the values that are declared. Dots
-    with blanks around them are code: the body of a function of Python."""
+    """Return whether a text is dots, its description, or its key in brackets, and none of the declared values.
+
+    Dots with spaces around them are code: the body of a function of Python.
+    """
     said = value.strip()
     if value in shape.words or value == shape.schema.get("const"):
         return False
@@ -108,7 +115,7 @@ def _is_shown(key: str, value: str, shape: Shape) -> bool:
 
 
 def _is_described(key: str, value: Any, schema: ToolSchema, shape: Shape, depth: int = 0) -> bool:
-    """Whether a value says what stands at its place. `shape`: what the schema says of it."""
+    """Return whether a value describes what stands at its place. `shape`: its schema."""
     if depth > _DEEPEST:
         return False
     if isinstance(value, str):
@@ -124,7 +131,7 @@ def _is_described(key: str, value: Any, schema: ToolSchema, shape: Shape, depth:
 
 
 def _is_word(key: str, value: str, shape: Shape) -> bool:
-    """Whether a text names a type or the place that it stands at, and is none of the values that are declared."""
+    """Return whether a text names a type or its own place, and is none of the declared values."""
     said = value.strip()
     if value in shape.words or value == shape.schema.get("const"):
         return False
@@ -137,7 +144,9 @@ def _is_word(key: str, value: str, shape: Shape) -> bool:
 
 
 def _is_schema(value: Mapping[str, Any]) -> bool:
-    """Whether an object is a JSON schema: of keywords alone, with types that JSON has, or the members of an object."""
+    """Return whether an object is a JSON schema: of keywords alone, with types that JSON has, or the members of an
+    object.
+    """
     named, members = value.get("type"), value.get("properties")
     if isinstance(members, dict) and (named == "object" or all(isinstance(one, dict) for one in members.values())):
         return named == "object" or value.keys() <= _KEYWORDS
@@ -147,7 +156,9 @@ def _is_schema(value: Mapping[str, Any]) -> bool:
 
 
 def _takes_schemas(value: Mapping[str, Any], shape: Shape) -> bool:
-    """Whether a schema with members stands where an object of any members may: its declaration has none to repeat."""
+    """Return whether a schema with members stands where an object of any members may: its declaration has none to
+    repeat.
+    """
     return (
         "properties" in value and "properties" not in shape.schema and (shape.types is None or "object" in shape.types)
     )

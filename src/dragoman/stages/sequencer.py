@@ -1,4 +1,4 @@
-"""One part open at a time, which is all that most clients' protocols can say.
+"""Keep one part open at a time, which is all that most clients' protocols can express.
 
 The part that opened first is live; parts that open beside it wait, in the order in which they opened.
 """
@@ -72,7 +72,7 @@ class Sequencer:
         return out
 
     def _in_order(self, events: list[Event]) -> int:
-        """How many events pass before the first that must wait; nothing waits yet."""
+        """Return how many events pass before the first that must wait. Nothing waits yet."""
         live = self._live
         passed = 0
         for event in events:
@@ -139,7 +139,7 @@ class Sequencer:
             out.append(Failure("too_large", f"more than {self._limit} characters wait behind an open part"))
 
     def _release(self, out: list[Event]) -> None:
-        """Let the parts that wait go, up to the first that is still open."""
+        """Release the waiting parts, up to the first that is still open."""
         while self._waiting and self._live < 0:
             index = next(iter(self._waiting))
             events = self._waiting.pop(index).take()
@@ -152,7 +152,7 @@ class Sequencer:
                 self._start = events[0]
 
     def _end_open(self, out: list[Event]) -> None:
-        """The answer ends: what is open ends here, so that nothing waits behind it. A call that did not end failed."""
+        """End the open parts with the answer, so that nothing waits behind it. A call that did not end failed."""
         while self._live >= 0:
             start = self._start
             if isinstance(start, ToolCallStart):

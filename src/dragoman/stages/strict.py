@@ -14,7 +14,7 @@ class Strict:
     acts_on = EVERY_KIND
 
     def __init__(self, *, takes_notes: bool = True) -> None:
-        """`takes_notes`: a deviation of severity "note" is no failure."""
+        """Create it. `takes_notes`: a deviation of severity "note" is no failure."""
         self._failed = False
         self._takes_notes = takes_notes
         self.handles = frozenset[type]({Deviation})

@@ -1,8 +1,8 @@
-"""A tool's name exactly, after cleaning; never a guess.
+"""Clean a tool's name exactly; never guess.
 
 White space, the prefixes and suffixes that templates and gateways add, and residue of harmony's and GLM's markup are
-taken off when that gives the name of an offered tool; else the call keeps its name and the deviation lists the nearest
-ones. GLM's argument tags behind a name are the call's arguments, when it came with no others.
+removed if that gives the name of an offered tool; else the call keeps its name and the deviation lists the nearest
+ones. GLM's argument tags behind a name are the call's arguments, if it came with no others.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PAIRS: Final = re.compile(rf"(?:\s*<arg_key>{_UNTAGGED}</arg_key>\s*<arg_value>
 
 
 def clean_name(name: str, offered: Collection[str]) -> str | None:
-    """The offered tool that a name means, exactly; None when there is none."""
+    """Return the offered tool that a name means exactly, or None."""
     if name in offered:
         return name
     seen = {name}
@@ -57,7 +57,7 @@ def clean_name(name: str, offered: Collection[str]) -> str | None:
 
 
 def _cleaner(name: str) -> list[str]:
-    """A name with one thing taken off it, in each way."""
+    """Return a name with one thing removed, in each way."""
     found = [name.strip(), name.strip("\"'`"), _SUFFIX.sub("", name), _without_residue(name.lstrip())]
     found += [_HARMONY_LEAD.sub("", name), _TOKENS_BEFORE.sub("", name), _TAG_BEHIND.sub("", name)]
     numbered, _, number = name.removeprefix(_NUMBERED).rpartition("_")
@@ -68,13 +68,13 @@ def _cleaner(name: str) -> list[str]:
 
 
 def _without_residue(name: str) -> str:
-    """A name without harmony's residue behind it."""
+    """Return a name without harmony's residue behind it."""
     found = _BEHIND_NAME.search(name)
     return name[: found.start()] if found is not None and _HARMONY.fullmatch(name, found.start()) else name
 
 
 def read_tagged(name: str, offered: Collection[str]) -> tuple[str, str] | None:
-    """The offered tool and the arguments, as JSON text, that a name with GLM's argument tags holds; None without."""
+    """Return the offered tool and the arguments, as JSON text, of a name with GLM's argument tags, or None."""
     start = name.find("<arg_key>")
     tagged = _PAIRS.fullmatch(name, start) if start > 0 else None
     cleaned = clean_name(name[:start], offered) if tagged is not None else None
@@ -130,7 +130,7 @@ class ToolNames:
         return out
 
     def _end_tagged(self, index: int, call: ToolCall, out: list[Event]) -> None:
-        """A call whose arguments stood in its name; others beside them are a second reading."""
+        """End a call whose arguments stood in its name; others beside them are a second reading."""
         tagged, name = self._tagged.pop(index), self._names.pop(index)
         if call.arguments not in ("", "{}") and not is_same(call.arguments, tagged):
             problem = f"tool call {name}: its name holds other arguments than came with it"

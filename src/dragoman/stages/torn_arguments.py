@@ -1,8 +1,7 @@
-"""What shows that the markup of a call was damaged, though it can be read: its keys and values, held against its
-tool's schema.
+"""Detect damaged markup of a readable call by comparing its keys and values with its tool's schema.
 
-A key that nobody asked for may be one that lost or gained a character; a value may hold a piece of the tag that it
-stood in. Such a call has two readings: what is written, and what was meant.
+An unknown key may have lost or gained a character; a value may contain a piece of its tag. Such a call has two
+readings: what is written, and what was meant.
 """
 
 from __future__ import annotations
@@ -50,8 +49,10 @@ _LONGEST_KEY: Final = 64
 
 
 def key_problem(value: dict[str, Json], schema: ToolSchema, *, is_joined: bool = False) -> str:
-    """Why the keys of arguments may not be those that were meant; "" where nothing shows that. `is_joined`: a comma was
-    missing, so that words behind them may be read as a member."""
+    """Return why the keys of arguments may not be the intended ones; "" if nothing shows that.
+
+    `is_joined`: a comma was missing, so that words behind them may be read as a member.
+    """
     for part, shape in _objects(value, schema):
         known = _known_keys(shape, schema)
         if is_joined and known and not known.issuperset(part):
@@ -71,7 +72,7 @@ def key_problem(value: dict[str, Json], schema: ToolSchema, *, is_joined: bool =
 
 
 def _known_keys(shape: Shape, schema: ToolSchema) -> set[str]:
-    """The keys that an object may have by its schema; none where a pattern tells them."""
+    """Return the keys that an object may have by its schema; none if a pattern defines them."""
     if "patternProperties" in shape.schema:
         return set()
     parts = [shape.schema, *(shape.schema[word] for word in ("then", "else") if word in shape.schema)]
@@ -83,7 +84,7 @@ def _known_keys(shape: Shape, schema: ToolSchema) -> set[str]:
 
 
 def _objects(value: dict[str, Json], schema: ToolSchema) -> Iterator[tuple[dict[str, Json], Shape]]:
-    """The objects in arguments, each with what the schema says of it."""
+    """Yield the objects in arguments, each with its shape."""
     unread: list[tuple[Json, Shape, int]] = [(value, schema.root(), 0)]
     while unread:
         part, shape, depth = unread.pop()
@@ -97,7 +98,7 @@ def _objects(value: dict[str, Json], schema: ToolSchema) -> Iterator[tuple[dict[
 
 
 def _is_like(key: str, one: str) -> bool:
-    """Whether a key is another one but for one character, its case, or what is no letter in it."""
+    """Return whether two keys differ in one character, case, or non-letters only."""
     bare, other = (_LETTERS.sub("", name).lower() for name in (key, one))
     if bare == other:
         return True
@@ -109,7 +110,7 @@ def _is_like(key: str, one: str) -> bool:
 def value_problem(
     written: Mapping[str, Any], read: Mapping[str, Json], schema: ToolSchema, ends: tuple[str, ...]
 ) -> str:
-    """Why the values of arguments in tags may not be those that were meant.
+    """Return why the values of arguments in tags may not be the intended ones.
 
     Args:
         written: as they stand there; `read`: as the schema wants them.
@@ -135,7 +136,7 @@ def value_problem(
 
 
 def _holds_key(key: str, text: str, schema: ToolSchema) -> bool:
-    """Whether a value begins with the rest of its key, and the end of the tag in which that stood."""
+    """Return whether a value begins with the rest of its key, and the end of the tag in which that stood."""
     if schema.has_member(key) or ">" not in text[:_LONGEST_KEY]:
         return False
     end = text.find(">")
@@ -143,19 +144,22 @@ def _holds_key(key: str, text: str, schema: ToolSchema) -> bool:
 
 
 def _is_marked(text: str) -> bool:
-    """Whether a text is a number or a word of JSON but for marks in it."""
+    """Return whether a text is a number or a word of JSON but for marks in it."""
     bare = _NO_WORD.sub("", text)
     return bare != text.strip() and _WORD.fullmatch(bare) is not None
 
 
 def _is_list(text: str) -> bool:
-    """Whether the only item of a list may be the list, damaged."""
+    """Return whether the only item of a list may be the damaged list."""
     return text.count("[") != text.count("]") or ('"' in text and "]" in text)
 
 
 def _is_torn(text: str, end: str) -> bool:
-    """Whether a value ends with a damaged tag that ends values, or a piece of one, or begins with one that begins
-    them. Tags that close each other are its own, and a whole one of another spelling is."""
+    """Return whether a value ends with a damaged tag that ends values, or a piece of one, or begins with one that
+    begins them.
+
+    Tags that close each other are its own, and a whole one of another spelling is.
+    """
     bare, size = text.strip(), len(end)
     begun = bare.rfind("<")
     piece = bare[begun:] if begun >= 0 else ""
@@ -179,14 +183,15 @@ def _is_torn(text: str, end: str) -> bool:
 
 
 def _is_closed(text: str) -> bool:
-    """Whether the last closing tag of a value closes one of the value's."""
+    """Return whether the last closing tag of a value closes one of the value's."""
     before, mark, last = text.rpartition("</")
     return bool(mark) and f"<{last.strip('> ')}" in before
 
 
 def _distance(one: str, other: str, most: int) -> int:
-    """How many characters are to be put, taken, exchanged or swapped to make one text of another; more than `most`
-    says as much as `most + 1`."""
+    """Return how many insertions, deletions, replacements or swaps turn one text into another; `most + 1` stands for
+    more.
+    """
     if abs(len(one) - len(other)) > most:
         return most + 1
     before: list[int] = []

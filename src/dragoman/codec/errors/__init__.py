@@ -1,1 +1,1 @@
-"""What a provider's error says, and what it means."""
+"""Interpret a provider's error."""

@@ -1,7 +1,7 @@
-"""A prompt that does not fit the model's context: told from the words of the failure, with the figures in them.
+"""Recognise a prompt that does not fit the model's context, by the words and figures of the error.
 
-Servers have no code for it in common, many none at all, and what speaks of tokens may as well be a rate limit.
-`tests/codec/errors/test_context_overflow.py` holds the wordings, with where each was seen.
+Servers share no code for it, many have none, and an error about tokens may as well be a rate limit.
+`tests/codec/errors/test_context_overflow.py` holds the wordings, with their sources.
 """
 
 from __future__ import annotations
@@ -63,19 +63,19 @@ _LEAST: Final = 256
 
 @final
 class Overflow(msgspec.Struct, frozen=True):
-    """The figures of an overflow, in tokens: the most that fit, and those of the request. None: not printed."""
+    """The figures of an overflow, in tokens: the limit, and the request's. None: not stated."""
 
     limit: int | None = None
     asked: int | None = None
 
 
 def says_overflow(message: str) -> bool:
-    """Whether an error's words say that the prompt does not fit the context."""
+    """Return whether an error's message says that the prompt does not fit the context."""
     return _SAYS.search(message) is not None and _ELSE.search(message) is None
 
 
 def read_overflow(message: str) -> Overflow:
-    """The figures in the words of an overflow."""
+    """Return the figures in the message of an overflow."""
     added = _SUM.search(message)
     if added is not None:
         return Overflow(_figure(added[3]), _figure(added[1]) + _figure(added[2]))

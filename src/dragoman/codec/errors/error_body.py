@@ -1,7 +1,7 @@
-"""What a provider's error says, whatever its form: JSON of any shape, HTML, plain text, nothing.
+"""Read a provider's error in any form: JSON of any shape, HTML, plain text, nothing.
 
-No protocol is asked for: servers answer in each other's forms, and proxies between in none. The message is the
-provider's own words, clipped, without keys and without the text of a tool call.
+The protocol does not matter: servers answer in each other's forms, and proxies between in none. The message is the
+provider's own, clipped, without keys and without the text of a tool call.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _NO_WORDS: Final = re.compile(r"<(script|style)\b.*?(?:</\1>|$)|<[^<>]*+>", re.I
 
 
 class _Finding:
-    """What was found so far; the outermost finding of each kind stands."""
+    """What was found so far; the outermost finding of each kind wins."""
 
     __slots__ = ("messages", "retry_after", "status", "words")
 
@@ -99,7 +99,7 @@ class _Finding:
 
 
 def holds_error(value: Json, depth: int = 0) -> bool:
-    """Whether an `error` field says something: null, false, 0, "", {} and objects of such do not."""
+    """Return whether an `error` field says something: null, false, 0, "", {} and objects of such do not."""
     if isinstance(value, dict) and depth < _DEPTH:
         return any(holds_error(inner, depth + 1) for inner in value.values())
     if isinstance(value, str):
@@ -194,7 +194,7 @@ def _read_value(value: Json, found: _Finding, depth: int) -> None:
 
 
 def _read_text(text: str, found: _Finding, depth: int) -> None:
-    """A message; proxies put the provider's whole body there."""
+    """Read a message. Proxies put the provider's whole body there."""
     start = text.strip()
     if start[:1] in ("{", "["):
         inner = _json.decode(start)
@@ -251,7 +251,7 @@ def _read_word(word: Json, found: _Finding) -> None:
 
 
 def _read_details(details: Json, found: _Finding, depth: int) -> None:
-    """Google's list of typed details: when to try again, and the reason as a word."""
+    """Read Google's list of typed details: the retry delay, and the reason as a word."""
     for detail in details[:8] if isinstance(details, list) else ():
         if not isinstance(detail, dict):
             continue
@@ -264,7 +264,7 @@ def _read_details(details: Json, found: _Finding, depth: int) -> None:
 
 
 def _read_odd_keys(value: dict[str, Json], found: _Finding) -> None:
-    """`{"error parsing tool call": "…"}`: the key is half of the message."""
+    """Read `{"error parsing tool call": "…"}`, where the key is half of the message."""
     # quirk: error-under-another-key
     for key, inner in value.items():
         if "error" in key.lower() and key.lower() not in ("error", "errors") and isinstance(inner, str) and inner:
@@ -300,7 +300,7 @@ def _pick_kind(found: _Finding, message: str, waits: float | None) -> FailureKin
 
 
 def _clean(message: str) -> str:
-    """Without keys and without the text of a call, at most MESSAGE_LIMIT characters."""
+    """Return the message without keys and without the text of a call, at most MESSAGE_LIMIT characters."""
     message = _RAW_CALL.sub(lambda found: f"raw=({len(found[1]) - 2} characters)", message[: 16 * MESSAGE_LIMIT])
     message = _SECRET.sub("***", message)
     return message if len(message) <= MESSAGE_LIMIT else message[: MESSAGE_LIMIT - 1] + "…"

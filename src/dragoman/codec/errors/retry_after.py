@@ -1,4 +1,4 @@
-"""When a provider says to try again: in `Retry-After`, or in its words."""
+"""Read when to retry: from `Retry-After`, or from the message."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep",
 
 
 def read_wait(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, as the headers of a response say; None when they say none.
+    """Return the seconds to wait by a response's headers, or None.
 
-    A date counts from the response's own `date`: nothing here knows the time.
+    A date counts from the response's own `date`, because this code has no clock.
     """
     lower = {name.lower(): value.strip() for name, value in headers.items()}
     milliseconds = _number(lower.get("retry-after-ms"))
@@ -49,7 +49,7 @@ def _date(text: str) -> datetime | None:
 
 
 def wait_in_words(message: str) -> float | None:
-    """Seconds to wait, as a message says: `Please try again in 6m11.5s`. None when it says none."""
+    """Return the seconds to wait by a message such as `Please try again in 6m11.5s`, or None."""
     found = _AGAIN.search(message)
     if found is None or not any(found.groups()[:3]) or (found[3] and not found[4]):
         return None

@@ -1,4 +1,4 @@
-"""Whether an error says that a server or a model knows no tools: `llama3 does not support tools`."""
+"""Recognise errors that say that a server or a model has no tools: `llama3 does not support tools`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _NO_TOOLS: Final = re.compile(
 
 
 def refuses_tools(failure: Failure) -> bool:
-    """Whether a failure says that the server or its model knows no tools at all, so that another way may do.
+    """Return whether a failure says that the server or its model has no tools at all, so that another way may work.
 
-    Some say so with the status of another fault: OpenRouter with 404, llama.cpp with 500.
+    Some use the status of another fault: OpenRouter 404, llama.cpp 500.
     """
     return failure.kind in ("bad_request", "not_found", "internal") and _NO_TOOLS.search(failure.message) is not None

@@ -1,1 +1,1 @@
-"""Where a body's frames begin and end: event streams, lines, documents, arrays."""
+"""Find the frames of a body: event streams, lines, documents, arrays."""

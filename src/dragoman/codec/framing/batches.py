@@ -1,4 +1,4 @@
-"""What the reader of a body asks of its decoder."""
+"""The interface between the reader of a body and its decoder."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ class ReadsBatches(Protocol):
     """A decoder that reads many events at once."""
 
     def read_batch(self, lines: list[bytes]) -> int:
-        """Take the data of events that came together and look alike, each from brace to brace. Gives how many it took,
-        from the first on; those behind it wants one by one. Its work is done between the frames before and after."""
+        """Take the data of similar events that came together, each from brace to brace. Return False to get them one by
+        one.
+
+        Its work is done between the frames before and after them.
+        """
         ...

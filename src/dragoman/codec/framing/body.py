@@ -1,9 +1,9 @@
-"""Bytes of a body → frames (one JSON document each), and back. No JSON is understood here, only where it ends.
+"""Split the bytes of a body into frames (one JSON document each), and join frames. It finds only where JSON ends.
 
-One `BodyReader` serves every protocol, because servers send what was not asked for: an event stream, lines of JSON,
-one JSON document (pretty-printed too), an array of documents, HTML, gzip without a header. The first bytes tell.
-Only CR LF, LF and CR end a line (WHATWG HTML, server-sent events, read 2026-11-21), never U+2028 or U+0085.
-Frames and the deviations found between them come in the order of the bytes, however these are cut; time is linear.
+One `BodyReader` serves every protocol, because servers send what was not asked for: an event stream, lines of JSON, one
+JSON document, an array of documents, HTML, gzip without a header. The first bytes tell. Only CR LF, LF and CR end a
+line (WHATWG HTML, server-sent events, read 2026-11-21). Frames and deviations come in the order of the bytes. Time is
+linear.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _USUAL: Final = (b"data: ", b"event: ")  # beginnings of an event stream
 
 
 class BodyReader:
-    """Cuts a response body into frames.
+    """Splits a response body into frames.
 
     Attributes:
-        kind: what the body turned out to be.
-        stray: text that is no frame, clipped; the message of a body that holds nothing else.
+        kind: the detected kind of the body.
+        stray: text that is no frame, clipped; the message of a body without anything else.
         document: the JSON of a body that is one document, or of its first line.
         head: of the last event, up to its brace, if it came alone and whole; b"" while anything is held.
         total: bytes that came.
@@ -64,9 +64,13 @@ class BodyReader:
         self, deviate: Deviate, *, bounds: AnswerBounds = USUAL_BOUNDS, decoder: ref[ReadsBatches] | None = None,
         of_calls: tuple[bytes, ...] = (), look: Look | None = None,
     ) -> None:  # fmt: skip
-        """`decoder`: is asked first whether it takes many events at once; weak, since it holds this reader.
-        `of_calls`: names of events that tell of calls, so that one without data is a frame that was cut.
-        `look`: at each large frame, before it is given out."""
+        """Create it.
+
+        Args:
+            decoder: is asked first whether it takes many events at once; a weak reference.
+            of_calls: names of events about calls: one without data is a frame that was cut.
+            look: called with each large frame before it is returned.
+        """
         self.kind: Kind = "unknown"
         self.stray = self.document = b""
         self._usual: Literal["", "events", "lines"] = ""  # the kind, while nothing is held of what came
@@ -89,21 +93,18 @@ class BodyReader:
 
     @property
     def seen(self) -> str:
-        """What came where no response did, for the words of an error."""
+        """Return what came in place of a response, for an error message."""
         return "a body with nothing of this protocol" if self.total else "an empty body"
 
     def total_with(self, event: bytes) -> int:
-        """How much came with an event that its decoder knows, because it differs from the last in a string alone; 0
-        when it is to be fed. Who takes it sets `total`."""
+        """Return the total with an event that differs from the last one in a single string; 0: feed it. The taker sets
+        `total`.
+        """
         total = self.total + len(event)
         return total if self.head and total <= self._most else 0
 
     def feed(self, data: bytes) -> Iterable[Frame]:
-        """Take the next bytes; gives frames as they are found.
-
-        Raises:
-            TooLarge: at the first byte over the limit.
-        """
+        """Take the next bytes and return frames as they are found. Raises TooLarge at the first byte over the limit."""
         size = len(data)
         self.total = total = self.total + size
         may_escape = _BACKSLASH in data and (data.rfind(b"\\u00") >= 0 if size < LONG else may_have_escapes(data))
@@ -144,7 +145,7 @@ class BodyReader:
         return self._feed_unusual(data)
 
     def _tell_usual(self, data: bytes) -> Literal["", "events", "lines"]:
-        """What bodies may go on with one event or line a read, where nothing is held of what came."""
+        """Return the kind of body that may continue with one event or line per read, if nothing is held."""
         if not (self._carry or self._tail.size or self._unpacker is not None):
             if self.kind == "unknown" and data.startswith(_USUAL):
                 self.kind = "events"
@@ -155,7 +156,9 @@ class BodyReader:
         return self._usual
 
     def _looks_escaped(self, data: bytes) -> bool:
-        """Whether letters were escaped in what came, so that keys may be. From then on each frame is looked at."""
+        """Return whether letters are escaped in these bytes, so that keys may be. From then on each frame is
+        checked.
+        """
         if self._is_escaped:
             return True
         if has_escaped_letters(self._edge + data[:_ESCAPE]) or has_escaped_letters(data):
@@ -163,7 +166,7 @@ class BodyReader:
         return self._is_escaped
 
     def _look_at_each(self) -> None:
-        """Every frame from now on may have a key that is written with escapes. Batches would not be looked at."""
+        """Check every frame from now on, because it may have an escaped key. Batches would not be checked."""
         self._is_escaped, self._edge = True, b"\\"
         self._usual, self.head, self._decoder = "", b"", None
         if self._events is not None:
@@ -236,7 +239,7 @@ class BodyReader:
         yield from self._lines(data)
 
     def close(self) -> Iterable[Frame]:
-        """The body ended: what was held is given out, whole or not."""
+        """End the body. Return what was held, complete or not."""
         if self.kind == "object" and not self._is_escaped:  # nothing else came: what most whole answers are
             self.kind = "document"
             return self._documents(self._tail.take().removeprefix(_BOM).strip())
@@ -273,7 +276,7 @@ class BodyReader:
     # ------------------------------------------------------------ what the body is
 
     def _sniff(self, data: bytes) -> bool:
-        """Tell the kind from the first bytes; False while they are too few."""
+        """Detect the kind from the first bytes. Return False while they are too few."""
         if self.total == len(data) and (packed := is_packed(data)) is not False:  # within another is none: there
             if packed:  # could be thousands
                 self._unpacker, self._is_blank = Unpacker(self._limit), True
@@ -304,7 +307,7 @@ class BodyReader:
         return True
 
     def _sniff_object(self, start: bytes) -> bool:
-        """JSON: lines of it when the first line is whole, else one document (pretty-printed)."""
+        """Detect JSON: lines if the first line is complete, else one document (pretty-printed)."""
         cuts = [cut for cut in (start.find(b"\n"), start.find(b"\r")) if cut >= 0]
         if not cuts:
             self.kind = "object"
@@ -327,7 +330,7 @@ class BodyReader:
             self.add_stray(start)
 
     def _unpacked(self, data: bytes, unpacker: Unpacker) -> Iterator[bytes]:
-        """The next bytes of a packed body, unpacked."""
+        """Yield the next bytes of a compressed body, decompressed."""
         size = 0
         try:
             for plain in unpacker.steps(data):
@@ -352,7 +355,7 @@ class BodyReader:
     # ------------------------------------------------------------ lines
 
     def _lines(self, data: bytes) -> Iterable[Frame]:
-        """Pass whole lines on; keep the rest."""
+        """Pass complete lines on; keep the rest."""
         cut = data.rfind(b"\n") + 1
         if not cut or self.kind == "document" or self.kind == "text":
             self._keep(data)
@@ -373,7 +376,7 @@ class BodyReader:
             raise too_large(self._limit, self._tail.size)
 
     def _with_tail(self, data: bytes) -> bytes:
-        """What was held, and the next bytes."""
+        """Return the held bytes with the next ones."""
         if (size := self._tail.size + data.find(b"\n")) > self._limit:
             raise too_large(self._limit, size)
         return self._tail.take(data)
@@ -391,7 +394,9 @@ class BodyReader:
         return check_large(frame, self._bounds, self._look)
 
     def _odd_line(self, line: bytes) -> Iterator[Frame]:
-        """A line of a JSON-lines body that does not begin with a brace: an event stream's habits, or a wreck."""
+        """Read a line of a JSON-lines body that does not begin with a brace: a line of an event stream, or a broken
+        one.
+        """
         text = line.strip()
         if text[:5] == b"data:":
             self._deviate("stray-text", "body", "data: in lines of JSON")
@@ -412,7 +417,7 @@ class BodyReader:
             raise too_large(self._limit, size)
 
     def _documents(self, text: bytes) -> Iterator[Frame]:
-        """A body that is one document, or several one after the other; unreadable text comes out line by line."""
+        """Read a body of one document, or several in a row; unreadable text line by line."""
         if not text.strip():
             return
         self._checked(text)
@@ -435,11 +440,11 @@ class BodyReader:
             yield value.encode("utf-8", "replace"), b""
 
     def add_stray(self, text: bytes) -> None:
-        """Text that is no frame came."""
+        """Take text that is no frame."""
         if len(self.stray) < _STRAY_LIMIT:
             self.stray = (self.stray + text)[:_STRAY_LIMIT]
 
 
 def write_event(data: bytes, name: str = "") -> bytes:
-    """One server-sent event; `data` has no line ends."""
+    """Return one server-sent event. `data` has no line ends."""
     return b"event: %b\ndata: %b\n\n" % (name.encode(), data) if name else b"data: %b\n\n" % data

@@ -1,4 +1,4 @@
-"""Lists of an answer's parts, of which most entries may be nothing: they count before anything is made of them."""
+"""Bound the lists of an answer's parts before objects are created: even an empty entry counts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dragoman.codec.framing.event_stream import TooLarge
 
 
 def check_entries(entries: Sequence[object], bounds: AnswerBounds) -> None:
-    """A list of content, items or calls. An entry that is nothing takes hundreds of bytes while it is looked at, and a
-    frame may hold millions.
+    """Check a list of content, items or calls. An empty entry takes hundreds of bytes in memory, and a frame may hold
+    millions.
 
     Raises:
         TooLarge: it has more entries than the answer may have parts.

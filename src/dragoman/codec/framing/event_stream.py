@@ -1,4 +1,4 @@
-"""Whole lines of an event stream → frames (WHATWG HTML, server-sent events, read 2026-11-21)."""
+"""Parse complete lines of an event stream into frames (WHATWG HTML, server-sent events, read 2026-11-21)."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ _CLOSED: Final = {ord("}")}
 
 
 class TakesStray(Protocol):
-    """The reader of the body. It takes text that is no frame."""
+    """The reader of the body, which takes text that is no frame."""
 
     def add_stray(self, text: bytes) -> None:
-        """Text that is no frame came."""
+        """Take text that is no frame."""
 
 
 def too_large(limit: int, seen: int) -> TooLarge:
-    """A frame, or a whole body, is over its limit. `seen`: bytes so far."""
+    """Return the error for a frame, or a whole body, over its limit. `seen`: bytes so far."""
     return TooLarge(exceeded(f"a frame of at most {limit} bytes", "frame_mib", f"{seen} or more"))
 
 
 class EventLines:
-    """Server-sent events from whole lines. Well-formed events take a short cut; all else goes line by line.
+    """Parses server-sent events from complete lines. Well-formed events take a short cut; all others go line by line.
 
     Attributes:
-        is_open: whether some lines of an event have come.
+        is_open: some lines of an event have come.
     """
 
     __slots__ = (
@@ -62,8 +62,9 @@ class EventLines:
         self, reader: ref[TakesStray], deviate: Deviate, bounds: AnswerBounds, decoder: ref[ReadsBatches] | None,
         of_calls: tuple[bytes, ...], look: Look | None,
     ) -> None:  # fmt: skip
-        """`of_calls`: names of events that tell of calls. One that has such a name, or its beginning, and no data was
-        cut there."""
+        """Create it. `of_calls`: names of events about calls. One with such a name, or its beginning, and without data
+        was cut there.
+        """
         self._reader = reader
         self._decoder = decoder
         self._deviate = deviate
@@ -79,11 +80,11 @@ class EventLines:
         self.is_open = False
 
     def read_singly(self) -> None:
-        """Give every event out as a frame from now on."""
+        """Return every event as a frame from now on."""
         self._decoder = None
 
     def feed(self, data: bytes) -> Iterable[Frame]:
-        """Take whole lines (each ended by LF)."""
+        """Take complete lines (each ended by LF)."""
         if self.is_open:
             return chain.from_iterable(self._go_on(data))
         if len(data) < _SMALL:
@@ -98,14 +99,14 @@ class EventLines:
         return chain(frames, self._blocks(data[cut:])) if cut < len(data) else frames
 
     def _checked(self, data: bytes) -> Iterator[Frame]:
-        """Events of which one is large: none of them is taken together with others."""
+        """Parse events of which one is large: they are not taken as a batch."""
         decoder, self._decoder = self._decoder, None
         for frame, name in self._blocks(data):
             yield check_large(frame, self._bounds, self._look), name
         self._decoder = decoder
 
     def _few(self, data: bytes) -> Iterable[Frame]:
-        """Events of any form; the plain ones up to the first that is not are told at once."""
+        """Parse events of any form. The plain ones up to the first other one are recognised at once."""
         blocks = data.split(b"\n\n")
         frames: list[Frame] = []
         for block in blocks:
@@ -123,7 +124,7 @@ class EventLines:
         return frames if rest == [b""] else chain(frames, self._blocks(b"\n\n".join(rest)))
 
     def _go_on(self, data: bytes) -> Iterator[Iterable[Frame]]:
-        """The frames of data that begins in the middle of an event, in batches."""
+        """Yield the frames of data that begins in the middle of an event, in batches."""
         end = data.find(b"\n\n")
         stop = len(data) if end < 0 else end + 1
         if data[:1] == b"\n":
@@ -135,7 +136,7 @@ class EventLines:
         yield self.feed(data[stop + 1 :])
 
     def _in_three(self, data: bytes, begin: int, end: int) -> Iterator[Frame]:
-        """The events before, in and behind the part in which all are alike."""
+        """Parse the events before, in and behind the part in which all are similar."""
         plain = _plain_events(data[begin:end]) if end > begin else None
         if plain is None:
             yield from self._blocks(data)
@@ -145,7 +146,7 @@ class EventLines:
         yield from self._blocks(data[end:])
 
     def _blocks(self, data: bytes) -> Iterator[Frame]:
-        """Events of any form, the last one perhaps not whole."""
+        """Parse events of any form, the last one possibly incomplete."""
         blocks = data.split(b"\n\n")
         last = blocks.pop()  # b"" when the data ends with a blank line
         alike: list[bytes] = []  # data of plain events in a row
@@ -172,7 +173,9 @@ class EventLines:
                 yield from self._line(line)
 
     def _many(self, lines: list[bytes], head: bytes) -> Iterable[Frame]:
-        """The frames of events that are alike, unless they are taken together. `head`: what each begins with."""
+        """Return the frames of similar events, unless the decoder takes them as a batch. `head`: the beginning of
+        each.
+        """
         name = head[7 : -len(b"\ndata: {")].strip()
         if self._decoder is None or len(lines) <= _FEW or (decoder := self._decoder()) is None:
             return zip(lines, repeat(name))
@@ -180,7 +183,9 @@ class EventLines:
         return () if taken == len(lines) else self._middle(lines[taken:], name, decoder)
 
     def _middle(self, lines: list[bytes], name: bytes, decoder: ReadsBatches) -> Iterator[Frame]:
-        """A response that came at once begins and ends otherwise than it goes on, and so may each part begin."""
+        """Yield frames outside of the middle: a response that came at once begins and ends differently, and so may each
+        part begin.
+        """
         begin = 1 if self._goes_on else _BEGINNING
         self._goes_on = True
         yield from zip(lines[:begin], repeat(name))
@@ -196,7 +201,7 @@ class EventLines:
             yield from zip(_without_batch(lines[start + 1 : end], decoder, _FEW), repeat(name))
 
     def close(self, rest: bytes) -> Iterator[Frame]:
-        """The body ended, perhaps in the middle of a line."""
+        """End the body, possibly in the middle of a line."""
         if rest:
             yield from self._line(rest)
         yield from self._dispatch()
@@ -258,7 +263,7 @@ class EventLines:
             raise too_large(self._bounds.frame, len(self._data))
 
     def _stands_alone(self) -> bool:
-        """Whether the data so far is a whole event. Tried a few times only, so that time stays linear."""
+        """Return whether the data so far is a complete event. Tried a few times only, so that time stays linear."""
         if self._tries >= 8:
             return False
         if self._last.rstrip()[-1:] not in (b"}", b"]"):
@@ -284,7 +289,9 @@ class EventLines:
 
 
 def _without_batch(lines: list[bytes], decoder: ReadsBatches, few: int) -> list[bytes]:
-    """The events that are left where the decoder has taken those before them at once. `few` are not worth a try."""
+    """Return the events that are left after the decoder has taken those before them at once. `few` are not worth a
+    try.
+    """
     for end in (len(lines), len(lines) - _ENDING):
         if end > few and (taken := decoder.read_batch(lines[:end])):
             return lines[taken:]
@@ -292,7 +299,7 @@ def _without_batch(lines: list[bytes], decoder: ReadsBatches, few: int) -> list[
 
 
 def with_line_feeds(data: bytes) -> bytes:
-    """The same lines, each ended by LF. In long data a search for one byte is much faster than one for two."""
+    """Return the same lines, each ended by LF. In long data searching one byte is much faster than searching two."""
     if len(data) < _SMALL:
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     pieces = data.split(b"\r")
@@ -309,10 +316,9 @@ def lines_of(data: bytes) -> list[bytes]:
 
 
 def _plain_events(data: bytes) -> tuple[list[bytes], bytes] | None:
-    """The data of whole events that are all alike, and what each begins with: one line from brace to brace, the same
-    name or none.
+    """Return the data of complete, similar events, and what each begins with; None if any has another form.
 
-    Several times as fast as block by block; None when any is of another form.
+    Each is one line from brace to brace, with the same name or none. This is several times as fast as block by block.
     """
     cut = data.find(b"data: {")
     if cut < 0 or (cut and not _is_name_line(data, cut)) or data[-3:] != b"}\n\n":
@@ -329,7 +335,7 @@ def _plain_events(data: bytes) -> tuple[list[bytes], bytes] | None:
 
 
 def _middle_of(data: bytes) -> tuple[int, int]:
-    """Where events like the one in the middle begin and end, others before and behind them; (0, 0) for none."""
+    """Return where events like the one in the middle begin and end; (0, 0) if there is none."""
     start = data.find(b"\n\n", len(data) // 2) + 2
     brace = data.find(b"{", start, start + 200)
     if start < 2 or brace < 0:
@@ -340,5 +346,5 @@ def _middle_of(data: bytes) -> tuple[int, int]:
 
 
 def _is_name_line(data: bytes, end: int) -> bool:
-    """Whether what stands before `end` is the line of an event's name and nothing else."""
+    """Return whether the line before `end` is the line of an event's name and nothing else."""
     return data[:7] == b"event: " and data.find(b"\n") == end - 1

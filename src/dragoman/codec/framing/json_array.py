@@ -1,4 +1,4 @@
-"""One JSON array, read while it comes: Gemini streams so without `alt=sse`."""
+"""Parse one JSON array as it comes: Gemini streams so without `alt=sse`."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class ArrayItems:
         self._escaped = False
 
     def size(self) -> int:
-        """Bytes of the item that is open."""
+        """The bytes of the open item."""
         return self._open.size
 
     def pending(self) -> bytes:
-        """The item that is open."""
+        """Return the open item."""
         return self._open.joined().strip()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take the next bytes; gives items."""
+        """Take the next bytes. Yield items."""
         begin = position = 0
         if self._escaped and data:
             self._escaped = False

@@ -1,7 +1,7 @@
-"""Frames that are larger than a read of them: what a decoder would make of one is bounded before it is decoded.
+"""Check large frames before they are decoded, because decoding may take far more memory than the bytes.
 
-A value takes two bytes as JSON, and a hundred and more as an object. Small frames are not looked at: they cannot hold
-many values, and most answers have no other.
+A value takes two bytes as JSON, and a hundred and more as an object. Small frames are not checked: they cannot contain
+many values, and most answers have no others.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ Look = Callable[[bytes], None]
 
 
 class TooLarge(Exception):
-    """A response, a frame of it, or what gzip made of one, is larger than the limit. Caught in the decoder, which tells
-    its words."""
+    """A response, a frame of it, or its decompressed form exceeds the limit. The decoder reports it."""
 
 
 def check_large(frame: bytes, bounds: AnswerBounds, look: Look | None) -> bytes:
-    """Check a frame if it is large. `look`: what its protocol asks of it besides. The frame comes back.
+    """Check a frame if it is large, and return it. `look`: a further check of its protocol.
 
     Raises:
         TooLarge: it has too many values.
@@ -44,7 +43,7 @@ def check_large(frame: bytes, bounds: AnswerBounds, look: Look | None) -> bytes:
 
 
 def has_large_line(data: bytes) -> bool:
-    """Whether a line is large enough for a frame that is looked at."""
+    """Return whether a line is large enough for a frame that is checked."""
     begin = 0
     while len(data) - begin > LARGE:
         end = data.rfind(b"\n", begin, begin + LARGE + 1)
@@ -55,7 +54,9 @@ def has_large_line(data: bytes) -> bool:
 
 
 def look_for_few(most: int, field: str) -> Look:
-    """A look that refuses a frame whose list of this name has more than so many entries. It reads no more of them."""
+    """Return a check that refuses a frame whose list of this name has more than `most` entries. It reads no more of
+    them.
+    """
     entries = [(f"entry_{number}", Raw, Raw()) for number in range(most)]
     few: Any = msgspec.defstruct("Few", entries, array_like=True, forbid_unknown_fields=True, gc=False)
     decode = _json.typed_decoder(msgspec.defstruct("FewIn", [(field, few | None, None)], gc=False))

@@ -1,4 +1,4 @@
-"""How many values a text of JSON has, told without reading it: brackets and commas outside strings."""
+"""Count the values of a JSON text without parsing it, by brackets and commas outside strings."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ _NO_MARKS: Final = bytes(set(range(256)) - set(b",[]{}"))
 
 
 def values_beyond(body: bytes, most: int) -> int:
-    """How many JSON values a text has, an empty list or object for two; 0 where they are not more than `most`, else a
-    number above that, up to which they were counted. What is no JSON has values too."""
+    """Return how many JSON values a text has if they are more than `most` (counting stops there), else 0.
+
+    An empty list or object counts for two. Invalid JSON has values too.
+    """
     # `{},` takes three bytes. What stands in strings is told apart only where the quick count is too high.
     if 2 * len(body) < 3 * most or not _may_have_values(body, most):
         return 0
@@ -31,7 +33,9 @@ def values_beyond(body: bytes, most: int) -> int:
 
 
 def _may_have_values(body: bytes, most: int) -> bool:
-    """Whether there are as many of what stands before values, in strings too. In pieces: others have their turn."""
+    """Return whether the bytes that precede values occur often enough, in strings too. In pieces, so that other threads
+    run.
+    """
     count = 0
     for start in range(0, len(body), _PIECE):
         count += sum(body.count(mark, start, start + _PIECE) for mark in _BEFORE_VALUES)
@@ -41,10 +45,11 @@ def _may_have_values(body: bytes, most: int) -> bool:
 
 
 def outlines(body: bytes, *, piece: int = _PIECE) -> Iterator[bytes]:
-    """The brackets and commas outside strings, in pieces. A string may be open at the end of a piece, and of the body.
+    """Yield the brackets and commas outside strings, in pieces. A string may be open at the end of a piece, and of the
+    body.
 
-    Each byte is looked at a fixed number of times, whatever stands there: a quote that nothing closes ends the search
-    in its piece, it is not tried again from the next quote on. The pieces let other threads in between.
+    Each byte is looked at a fixed number of times: an unclosed quote ends the search in its piece and is not tried
+    again from the next quote. The pieces let other threads run in between.
     """
     position, in_string = 0, False
     while position < len(body):

@@ -1,7 +1,7 @@
-"""Keys that are written with escapes (`"to\\u006fl_calls"`), written anew without them.
+"""Rewrite keys that contain escapes (`"to\\u006fl_calls"`) without them.
 
-A reader of JSON knows such a key, a search for its bytes does not. Whatever looks for a key in a frame, to see whether
-it comes twice or a call hides there, would be passed by. So no frame leaves `body.py` with one.
+A JSON reader recognises such a key, a search for its bytes does not. Code that searches a frame for a key, to see
+whether it is repeated or hides a call, would miss it. So no frame leaves `body.py` with one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ESCAPE: Final = re.compile(rb"\\(?:u00([4-7][0-9A-Fa-f])|.)", re.S)
 
 
 def may_have_escapes(data: bytes) -> bool:
-    """Whether an escape of a letter may stand in a text: a look at it takes a fraction of a search for one."""
+    """Return whether an escaped letter may stand in a text, in a fraction of the time of a search for one."""
     if len(data) >= LONG and data.find(b"\\", LONG // 2, LONG // 2 + _SPARSE) < 0:
         place = -1  # few are found as memory is searched
         for _ in range(_FEW):
@@ -35,12 +35,12 @@ def may_have_escapes(data: bytes) -> bool:
 
 
 def has_escaped_letters(data: bytes) -> bool:
-    """Whether a letter in a text of JSON is escaped, or may be."""
+    """Return whether a letter in a JSON text is, or may be, escaped."""
     return may_have_escapes(data) and _LETTER.search(data) is not None
 
 
 def with_plain_keys(frame: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
-    """A frame whose keys have no escaped letters; values stay as they are written."""
+    """Return a frame whose keys have no escaped letters. Values stay as they are written."""
     data, name = frame
     return (_STRING.sub(_plain_key, data), name) if has_escaped_letters(data) else frame
 

@@ -1,1 +1,1 @@
-"""What tools that a provider runs tell: pages, files and calls of other servers, and citations of them."""
+"""Results of tools that a provider runs: pages, files and calls of other servers, and citations of them."""

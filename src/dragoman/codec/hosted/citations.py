@@ -24,8 +24,9 @@ _WEB: Final = ("https://", "http://")
 
 @final
 class Citation(msgspec.Struct, frozen=True):
-    """A page that a text cites. `start`, `end`: which characters of the text, None for all of it or not known;
-    `quote`: words of the page."""
+    """A page that a text cites. `start`, `end`: the characters of the text, None for all of it or unknown; `quote`: the
+    page's words.
+    """
 
     url: str
     title: str | None = None
@@ -38,11 +39,16 @@ class Citation(msgspec.Struct, frozen=True):
 class CitationForm(msgspec.Struct, frozen=True):
     """How a protocol cites a page: as an entry of the `annotations` of a text. None: as a page of the whole answer.
 
-    `has_places`: it says which characters of the text a page stands behind, `of_message`: counted over all texts;
-    `has_quotes`: and words of the page. `render_search`: a search that found pages as a part of its own.
-    `render_blocks`: what was asked and all pages as parts that end the answer. `render_remote`: calls of MCP servers.
-    `render_file`: a file as an entry of the `annotations`, `render_files`: what of files was asked and found as a part
-    that ends the answer. `has_files`: files are told as pages of the whole answer are.
+    Attributes:
+        has_places: it gives the characters of the text that a page supports.
+        of_message: they are counted over all texts.
+        has_quotes: it gives words of the page.
+        render_search: renders a search that found pages as a part of its own.
+        render_blocks: renders queries and pages as parts that end the answer.
+        render_remote: renders calls of MCP servers.
+        render_file: renders a file as an entry of the `annotations`.
+        render_files: renders a file search as a part that ends the answer.
+        has_files: files are given as pages of the whole answer are.
     """
 
     render: Callable[[Citation], Json] | None
@@ -58,8 +64,7 @@ class CitationForm(msgspec.Struct, frozen=True):
 
 
 class Cited(NamedTuple):
-    """What the native fields of a text cite, what is left of these fields, and the paths of what a citation says
-    besides."""
+    """The citations of a text's native fields, the fields' rest, and the paths of what a citation says besides."""
 
     pages: list[Citation]
     files: list[FoundFile]
@@ -68,7 +73,7 @@ class Cited(NamedTuple):
 
 
 def take_citations(fields: Fields, form: CitationForm) -> Cited:
-    """The pages and files that the native fields of a text cite, as far as a form has a place for them."""
+    """Return the pages and files that the native fields of a text cite, as far as a form has a place for them."""
     found: list[Citation] = []
     files: list[FoundFile] = []
     besides: dict[str, None] = {}
@@ -124,7 +129,7 @@ def _read_entry(entry: Json, form: CitationForm, where: str, besides: dict[str, 
 
 
 def _text(said: dict[str, Json], key: str) -> str | None:
-    """Takes the text out of a field; a value that is no text stays."""
+    """Remove the text of a field and return it. A value that is no text stays."""
     value = said.get(key)
     return said.pop(key) if isinstance(value, str) and value else None
 
@@ -135,7 +140,7 @@ def _count(said: dict[str, Json], key: str) -> int | None:
 
 
 def take_grounding(metadata: Raw) -> tuple[list[Citation], Raw]:
-    """The pages of an answer's `groundingMetadata`, without places in the text, and what is left of it."""
+    """Return the pages of an answer's `groundingMetadata`, without places in the text, and its rest."""
     fields = read_fields(metadata) or {}
     chunks = read(fields.get("groundingChunks"))
     found: list[Citation] = []
@@ -158,7 +163,7 @@ def take_grounding(metadata: Raw) -> tuple[list[Citation], Raw]:
 
 
 def take_queries(metadata: Raw) -> tuple[str, Raw]:
-    """What was searched for by an answer's `groundingMetadata`, and what is left of it."""
+    """Return the queries of an answer's `groundingMetadata`, and its rest."""
     fields = read_fields(metadata) or {}
     queries = read(fields.get("webSearchQueries"))
     if not isinstance(queries, list) or not queries or not all(isinstance(query, str) for query in queries):
@@ -173,7 +178,7 @@ def render_grounding(
     files: Sequence[FoundFile] = (),
     file_queries: Sequence[str] = (),
 ) -> Json:
-    """Pages and files as `groundingMetadata`, each once."""
+    """Render pages and files as `groundingMetadata`, each once."""
     pages = dict.fromkeys((each.url, each.title) for each in citations)
     chunks: list[Json] = [{"web": {"uri": url} | ({"title": title} if title else {})} for url, title in pages]
     said: dict[str, Json] = {"groundingChunks": [*chunks, *render_retrieved(files)]}

@@ -1,4 +1,4 @@
-"""Earlier calls of MCP servers and images that a provider made, in the words of the protocol that is asked next."""
+"""Earlier calls of MCP servers and images that a provider made, in the form of the protocol that is asked next."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.types import Message, Opaque, Part, ProtocolName, Request
 
 
 def with_remotes(request: Request, protocol: ProtocolName, render: RenderRemote) -> tuple[Request, list[Deviation]]:
-    """Earlier calls of the MCP servers that the request names in the protocol's words; those of others stay."""
+    """Return the request with earlier calls of its MCP servers in the protocol's form; those of other servers stay."""
     said = b"".join(bytes(raw) for raw in native_fields(request.native, protocol).values())
     if b'"mcp' not in said:
         return request, []
@@ -45,7 +45,9 @@ def _with_calls(
 
 
 def with_images(request: Request, protocol: ProtocolName) -> tuple[Request, list[Deviation]]:
-    """Images that another provider made as parts of its answers, where answers may hold images."""
+    """Return the request with images that another provider made as parts of its answers, if answers may contain
+    images.
+    """
     lost: dict[str, Deviation] = {}
     messages = [_with_images(message, protocol, lost) for message in request.messages]
     return msgspec.structs.replace(request, messages=tuple(messages)), list(lost.values())

@@ -1,7 +1,7 @@
-"""Which files a search may read, by their attributes: OpenAI's `filters` as the text of Gemini's `metadataFilter`.
+"""Translate file search filters by attributes: OpenAI's `filters` and Gemini's `metadataFilter`.
 
-Such a filter may be who may read what. So only what means the same for every file is said, and all else is refused:
-`ne` and `nin` differ in files without the attribute; texts have no order that both share, and Gemini's files no
+Such a filter may define access rights. So only filters of equal meaning for every file are translated, and all others
+are refused: `ne` and `nin` differ for files without the attribute; texts have no common order, and Gemini's files no
 booleans; `*` in a text is a wildcard there, and no escape for a quote is defined; a dot in a key goes into an object.
 
 Specifications: https://platform.openai.com/docs/guides/retrieval (attribute filtering), https://google.aip.dev/160,
@@ -33,13 +33,13 @@ _LONGEST: Final = 64 * 1024
 
 
 def filter_text(wanted: Json) -> str | None:
-    """OpenAI's filter as Gemini's text; None where that cannot say the same."""
+    """Return OpenAI's filter as Gemini's text, or None if that cannot express the same."""
     text = _text_of(wanted, _Budget(), 0)
     return text if text is not None and len(text) <= _LONGEST else None
 
 
 def read_filter(text: Json) -> dict[str, Json] | None:
-    """Gemini's text as OpenAI's filter; None where that cannot say the same."""
+    """Return Gemini's text as OpenAI's filter, or None if that cannot express the same."""
     if not isinstance(text, str) or len(text) > _LONGEST:
         return None
     tokens = _tokens(text)
@@ -51,7 +51,7 @@ def read_filter(text: Json) -> dict[str, Json] | None:
 
 
 class _Budget:
-    """How many comparisons there may still be."""
+    """The number of comparisons still allowed."""
 
     __slots__ = ("left",)
 
@@ -87,7 +87,7 @@ def _text_of(wanted: Json, budget: _Budget, depth: int) -> str | None:
 
 
 def _joined(kind: str, texts: list[str | None]) -> str | None:
-    """In parentheses: `OR` binds tighter than `AND` there."""
+    """Join texts in parentheses: `OR` binds tighter than `AND` there."""
     known = [text for text in texts if text is not None]
     if len(known) < len(texts):
         return None
@@ -106,7 +106,7 @@ def _comparison(key: str, kind: str, value: Json) -> str | None:
 
 
 def _tokens(text: str) -> list[tuple[str, str]] | None:
-    """What the text is made of: marks, signs, texts, words. None: there is something else in it."""
+    """Return the tokens of the text: marks, signs, texts, words; None if there is anything else."""
     found: list[tuple[str, str]] = []
     place, end = 0, len(text.rstrip())
     while place < end:
@@ -119,7 +119,7 @@ def _tokens(text: str) -> list[tuple[str, str]] | None:
 
 
 class _Reader:
-    """Reads tokens: `a AND b`, `a OR b` with the latter first, parentheses, comparisons."""
+    """Parses tokens: `a AND b`, `a OR b` with the latter first, parentheses, comparisons."""
 
     __slots__ = ("_budget", "_place", "_tokens")
 
@@ -133,7 +133,7 @@ class _Reader:
         return self._place == len(self._tokens)
 
     def expression(self, depth: int) -> dict[str, Json] | None:
-        """Factors with AND between them."""
+        """Parse factors with AND between them."""
         factors = [self._factor(depth)]
         while self._take("word", "AND"):
             factors.append(self._factor(depth))
@@ -166,7 +166,7 @@ class _Reader:
         return float(word) if "." in word else int(word)
 
     def _next(self, kind: str) -> str:
-        """The next token, if it is of a kind; "" otherwise."""
+        """Return the next token if it is of a kind, else ""."""
         if self.is_over or self._tokens[self._place][0] != kind:
             return ""
         self._place += 1

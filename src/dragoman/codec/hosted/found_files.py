@@ -1,4 +1,4 @@
-"""Files that a provider searched, as answers tell them: what was asked, what was found, what a text cites.
+"""File searches of a provider as answers report them: queries, results, citations.
 
 Shapes: Responses' `file_search_call` and `file_citation` (https://platform.openai.com/docs/guides/tools-file-search),
 Gemini's `retrievedContext` (https://ai.google.dev/gemini-api/docs/file-search), and Messages' citations of documents
@@ -27,8 +27,14 @@ _CITED: Final = {
 
 @final
 class FoundFile(msgspec.Struct, frozen=True):
-    """A file, or a piece of one. `id`: what its provider knows it by; `name`: what people do; `text`: of the piece;
-    `attributes`: texts and numbers; `page`: its number."""
+    """A file, or a piece of one.
+
+    Attributes:
+        id: the provider's; `name`: for people.
+        text: of the piece.
+        attributes: texts and numbers.
+        page: its number.
+    """
 
     id: str
     name: str
@@ -38,12 +44,12 @@ class FoundFile(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """A name that there always is."""
+        """A name, which is never empty."""
         return self.name or self.id
 
 
 class Found(NamedTuple):
-    """What a part tells of a search. `besides`: paths in it of what else it says."""
+    """The search that a part reports. `besides`: paths in it of what else it says."""
 
     queries: list[str]
     files: list[FoundFile]
@@ -51,7 +57,7 @@ class Found(NamedTuple):
 
 
 def read_call(part: Raw) -> Found | None:
-    """A search of files in Responses; None when the item is no search, or has not ended."""
+    """Return a file search of Responses, or None if the item is no search, or has not ended."""
     fields = read_fields(part) or {}
     if read_text(fields.get("type")) != _CALL or read_text(fields.get("status")) != "completed":
         return None
@@ -72,8 +78,10 @@ def read_call(part: Raw) -> Found | None:
 
 
 def read_citation(entry: dict[str, Json], *, needs_id: bool) -> tuple[FoundFile, list[str]] | None:
-    """A file that a text cites, and the names of what else is said of it. None: it cites none, or one without an id
-    that is needed."""
+    """Return a file that a text cites, and the names of the citation's other fields.
+
+    None: it cites none, or one without an id if `needs_id`.
+    """
     said = {key: value for key, value in entry.items() if value is not None}
     kind = said.pop("type", None)
     if kind == "file_citation":
@@ -97,7 +105,7 @@ def read_citation(entry: dict[str, Json], *, needs_id: bool) -> tuple[FoundFile,
 
 
 def take_retrieved(metadata: Raw) -> tuple[Found, Raw]:
-    """The files of an answer's `groundingMetadata`, and what is left of it."""
+    """Return the files of an answer's `groundingMetadata`, and its rest."""
     fields = read_fields(metadata) or {}
     chunks = read(fields.get("groundingChunks"))
     files: list[FoundFile] = []
@@ -125,7 +133,7 @@ def _is_retrieved(chunk: Json) -> bool:
 
 
 def _retrieved(said: dict[str, Json]) -> FoundFile | None:
-    """Takes what a file is out of a chunk. Without a name of its own among all it is known by its title."""
+    """Remove a file from a chunk and return it. Without a name of its own it is known by its title."""
     title = said.get("title")
     id = next((said[key] for key in ("documentName", "uri") if isinstance(said.get(key), str) and said[key]), title)
     if not isinstance(id, str) or not id:
@@ -150,7 +158,7 @@ def _retrieved(said: dict[str, Json]) -> FoundFile | None:
 
 
 def render_retrieved(found: Iterable[FoundFile]) -> list[Json]:
-    """Files as `groundingChunks`. A file that a text cites is one of those that were found, if it was."""
+    """Render files as `groundingChunks`. A cited file is merged with the found one."""
     files = list(dict.fromkeys(_key(file) for file in found))
     told = {(id, name) for id, name, text, *_ in files if text}
     ids = {id for id, _, text, *_ in files if text and id}
@@ -174,12 +182,12 @@ def _key(file: FoundFile) -> tuple[str, str, str, tuple[tuple[str, Json], ...], 
 
 
 def each_once(files: Sequence[FoundFile]) -> list[FoundFile]:
-    """Files without those of an id that came before."""
+    """Return files without those whose id came before."""
     return list({file.id: file for file in reversed(files)}.values())[::-1]
 
 
 def _taken(said: dict[str, Json], key: str) -> str:
-    """Takes the text out of a field; a value that is no text stays."""
+    """Remove the text of a field and return it. A value that is no text stays."""
     return said.pop(key) if isinstance(said.get(key), str) else ""
 
 

@@ -1,4 +1,4 @@
-"""Calls of tools of MCP servers that a provider made, and the tools that it found there, as parts tell them.
+"""A provider's calls of MCP servers' tools, and the tools that it found there, as parts report them.
 
 Shapes: Messages' `mcp_tool_use`, `mcp_tool_result` and `mcp_tool_listing`
 (https://platform.claude.com/docs/en/agents-and-tools/mcp-connector), Responses' `mcp_call` and `mcp_list_tools`
@@ -51,7 +51,7 @@ class RemoteListing(msgspec.Struct, frozen=True):
 
 @final
 class Begun(msgspec.Struct, frozen=True):
-    """A call whose result is in a part to come."""
+    """A call whose result follows in another part."""
 
     id: str
     besides: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class RemoteCalls:
         self._begun: dict[str, Fields] = {}
 
     def take(self, part: Raw) -> Remote | Begun | None:
-        """What a part tells; None: nothing that is whole, or it is no such part."""
+        """Return what a part reports, or None if it is no such part, or an incomplete one."""
         fields = read_fields(part) or {}
         kind = read_text(fields.get("type"))
         if kind in _LISTED:
@@ -100,12 +100,12 @@ class RemoteCalls:
         return RemoteCall(server, name, arguments, text, is_error, id, besides)
 
     def open(self) -> list[str]:
-        """The ids of calls whose result has not come."""
+        """Return the ids of calls whose result has not come."""
         return list(self._begun)
 
 
 def id_in_form(remote: RemoteCall, prefix: str) -> str:
-    """The id of a call with a protocol's prefix; one is made where there is none that may stand there."""
+    """Return the id of a call with a protocol's prefix; generate one if there is none that is valid there."""
     id = remote.id if remote.id.startswith(prefix) else prefix + remote.id
     if remote.id and _ID.fullmatch(id):
         return id
@@ -114,7 +114,7 @@ def id_in_form(remote: RemoteCall, prefix: str) -> str:
 
 
 def _call(fields: Fields) -> RemoteCall | None:
-    """None: it has not ended, or its arguments are no object."""
+    """Return a call, or None if it has not ended, or its arguments are no object."""
     arguments = Raw(read_text(fields.get("arguments")).encode("utf-8", "surrogatepass") or b"{}")
     status, error = read_text(fields.get("status")), read(fields.get("error"))
     server, name = read_text(fields.get("server_label")), read_text(fields.get("name"))
@@ -144,7 +144,7 @@ def _listing(fields: Fields, name: str) -> RemoteListing | None:
 
 
 def _text(content: Json) -> str | None:
-    """The text of a result; None where it holds more than texts."""
+    """Return the text of a result, or None if it contains more than texts."""
     if isinstance(content, str):
         return content
     texts = []

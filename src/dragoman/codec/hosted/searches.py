@@ -1,4 +1,4 @@
-"""Searches of the web that a provider ran, as parts of its answer tell them: what was asked, and the pages found.
+"""Web searches of a provider as parts of its answer report them: queries and pages.
 
 Shapes: Messages' `server_tool_use` and `web_search_tool_result`
 (https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool), Responses' `web_search_call`
@@ -24,7 +24,7 @@ _KINDS: Final = frozenset({_ASKED, _FOUND, _CALL})
 
 @final
 class Search(msgspec.Struct, frozen=True):
-    """A search: what was asked, "" if that is not told; the pages; and the paths in its part of what else it says."""
+    """A search: the query or "", the pages, and the paths in its part of what else it says."""
 
     query: str = ""
     pages: tuple[Citation, ...] = ()
@@ -41,8 +41,10 @@ class Searches:
         self._asked: dict[str, str] = {}  # the query of a search that has not ended, by its id
 
     def take(self, part: Raw) -> Search | None:
-        """What a part tells of a search; without query and pages where its result is yet to come. None: it is no part
-        of one that has a result."""
+        """Return the search that a part reports, without query and pages if its result is still to come.
+
+        None: it is no part of a search that has a result.
+        """
         fields = read_fields(part) or {}
         kind = read_text(fields.get("type"))
         if kind not in _KINDS:
@@ -83,7 +85,7 @@ def _read_call(fields: Fields) -> Search | None:
 
 
 def _pages(entries: Json, where: str) -> tuple[tuple[Citation, ...], list[str]]:
-    """The pages of a list, and the paths of what else it says."""
+    """Return the pages of a list, and the paths of what else it says."""
     found: dict[str, Citation] = {}
     rest: dict[str, None] = {}
     for entry in entries if isinstance(entries, list) else ():
@@ -103,7 +105,7 @@ def _others(fields: Fields, *known: str) -> Iterator[str]:
 
 
 def each_once(pages: list[Citation]) -> list[Citation]:
-    """Pages without those that come again; a title that any of them has is kept."""
+    """Return pages without repetitions. A title that any of them has is kept."""
     found: dict[str, Citation] = {}
     for page in pages:
         known = found.get(page.url)

@@ -1,5 +1,4 @@
-"""Parts by which a provider tells what its own tools did, for clients of another protocol: images, calls of MCP
-servers, searches of the web and of files."""
+"""Translate parts by which a provider reports what its own tools did: images, calls of MCP servers, searches."""
 
 from __future__ import annotations
 
@@ -17,13 +16,13 @@ from dragoman.types import Opaque, ProtocolName
 
 @final
 class ToldParts:
-    """Those of one answer on its way into `protocol`.
+    """Such parts of one answer, translated into `protocol`.
 
-    `form`: how the protocol tells them; None: it does not. `lost`: gets a note for each path that cannot be said.
+    `form`: how the protocol reports them, or None. `lost`: gets a note for each path that cannot be expressed.
 
     Attributes:
-        further: parts to be written behind the one that was taken last.
-        pages, queries: what searches of the web found and asked, for the end of the answer.
+        further: parts to write behind the one that was taken last.
+        pages, queries: of web searches, for the end of the answer.
         files, file_queries: the same of files.
     """
 
@@ -46,8 +45,10 @@ class ToldParts:
         self.file_queries: list[str] = []
 
     def take(self, event: PartEvent) -> PartEvent | None:
-        """The part in the protocol's words; one that they tell at another place stays as it is, since no encoder writes
-        what another protocol has. None: it cannot be said."""
+        """Return the part in the protocol's form, or None if it cannot be expressed.
+
+        A part that the protocol reports elsewhere stays as it is, because no encoder writes another protocol's part.
+        """
         self.further = []
         part = event.part
         if type(part) is not Opaque or part.protocol == self._protocol:
@@ -78,7 +79,7 @@ class ToldParts:
                 return
 
     def _image(self, event: PartEvent, part: Opaque) -> PartEvent | None:
-        """An image that a tool made, as protocols tell images, where this one does."""
+        """Return an image that a tool made in the protocol's form for images, if it has one."""
         made = as_image(part.raw)
         if made is None or not takes_media(self._protocol, made[0]):
             return None

@@ -1,1 +1,1 @@
-"""The parts of an answer put together: texts, thinking, calls and their arguments."""
+"""Assemble the parts of an answer: texts, thinking, calls and their arguments."""

@@ -1,4 +1,4 @@
-"""How a call's arguments grow by what is not plain: what opens or ends them, or follows their end; other characters."""
+"""Append pieces to a call's arguments that open or end them, follow their end, or contain odd characters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FEW: Final = 8  # fragments that are not worth a look at them all
 
 
 def grow(call: OpenCall, text: str, answer: Answer) -> None:
-    """Let a call's arguments grow by any piece, within their bound."""
+    """Append any piece to a call's arguments, within their bound."""
     if call.state == "whole":
         return _go_on(call, text, answer)
     if call.half or not text.isascii():
@@ -40,7 +40,7 @@ def grow(call: OpenCall, text: str, answer: Answer) -> None:
 
 
 def _go_on(call: OpenCall, text: str, answer: Answer) -> None:
-    """Arguments come behind the end of their call, which has left. Who joins all pieces reads them too."""
+    """Take arguments behind the end of their call, which has left. A client that joins all pieces reads them too."""
     if not text.strip() or answer.is_late():
         return
     where = f"call {call.index}"
@@ -53,8 +53,10 @@ def _go_on(call: OpenCall, text: str, answer: Answer) -> None:
 
 
 def _grow_at_once(call: OpenCall, texts: list[str], answer: Answer) -> bool:
-    """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters; False,
-    and nothing is done, where their object opens or closes before the last of them ends."""
+    """Append non-empty fragments of whole characters that came together.
+
+    Return False, with nothing done, if their object opens or closes before the last of them ends.
+    """
     is_first = not call.size and call.state == "announced" and call.kind == "function"
     joined = "".join(texts) if is_first or call.live is not None else ""
     size = call.size + len(joined)
@@ -70,8 +72,7 @@ def _grow_at_once(call: OpenCall, texts: list[str], answer: Answer) -> bool:
 
 
 def grow_by_many(call: OpenCall, texts: list[str], answer: Answer) -> int:
-    """Let a call's arguments grow by fragments that came together, none of them empty, all of whole characters. Gives
-    how many it took: none behind that with which they are whole, for those may be another call's."""
+    """Append non-empty fragments of whole characters that came together."""
     if _grow_at_once(call, texts, answer):
         return len(texts)
     if len(texts) < _FEW:
@@ -86,7 +87,7 @@ def grow_by_many(call: OpenCall, texts: list[str], answer: Answer) -> int:
 
 
 def _whole_characters(call: OpenCall, text: str, answer: Answer) -> str:
-    """Arguments without half surrogate pairs: one at the end waits for its other half."""
+    """Return arguments without lone surrogates. One at the end waits for its other half."""
     if call.half and text:
         text = join_halves(call.half, text)
         call.half = ""
@@ -98,8 +99,10 @@ def _whole_characters(call: OpenCall, text: str, answer: Answer) -> str:
 
 
 def tell_whole(call: OpenCall, text: str, where: str, answer: Answer) -> None:
-    """The whole arguments of a call, after their pieces or in their place: what the pieces did not say is added.
-    Otherwise than they, it contradicts them."""
+    """Take the whole arguments of a call, after their pieces or in their place: add what the pieces lack.
+
+    If they differ from the pieces, they contradict them.
+    """
     said = call.text.choose(text) or call.text.raw() or call.arguments
     if text == said:
         return
@@ -118,7 +121,7 @@ def tell_whole(call: OpenCall, text: str, where: str, answer: Answer) -> None:
 
 
 def _comes_to(call: OpenCall, text: str) -> bool:
-    """Whether the pieces of an open call, some of which were told again, come to these whole arguments."""
+    """Return whether the pieces of an open call, some of them repeated, amount to these whole arguments."""
     if not (call.is_open() and call.text.is_closed()):
         return False
     settled = call.text.settle(proven=True)

@@ -1,4 +1,4 @@
-"""What may stand around a call's arguments and mean nothing: fences, and special tokens of a model's own markup."""
+"""Meaningless text around a call's arguments: fences, and special tokens of a model's own markup."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ _FENCE: Final = re.compile(r"```[\w-]*+[ \t]*+\r?\n")
 
 
 def is_residue(text: str, place: int = 0) -> bool:
-    """Whether nothing that means anything stands from this place on."""
+    """Return whether nothing meaningful stands from this place on."""
     return _BEHIND.fullmatch(text, place) is not None
 
 
 def behind_residue(text: str) -> int:
-    """The place where something that means anything begins."""
+    """Return the place where something meaningful begins."""
     found = _BEFORE.match(text)
     return found.end() if found is not None else 0
 
 
 def skip_behind(text: str) -> str:
-    """What stands behind the residue that a text begins with."""
+    """Return the text behind its leading residue."""
     found = _BEHIND.match(text)
     return text[found.end() :] if found is not None else text
 
 
 def unfenced(text: str) -> str | None:
-    """The text from behind the opening of a code fence on; None when it begins with none, or has no closing one."""
+    """Return the text behind an opening code fence, or None if it begins with none, or has no closing one."""
     opening = _FENCE.match(text)
     if opening is None or text.find("```", opening.end()) < 0:
         return None

@@ -1,7 +1,5 @@
-"""The argument text of one tool call while it streams: what may leave, where it ends, what it amounts to.
-
-Nothing is repaired here; that is the arguments stage's work. This file only tells a placeholder (`{}` or `null`
-before the real object) from arguments, the object's end from what follows it, and a whole object from a cut one.
+"""The argument text of one tool call while it streams: what may leave, where it ends, what it amounts to. It repairs
+nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ Phase: TypeAlias = Literal["held", "odd", "live", "closed"]
 
 
 def without_placeholder(text: str) -> str:
-    """A whole argument text from its object on: `{}` before it was a placeholder."""
+    """Return a whole argument text from its object on: `{}` before it was a placeholder."""
     text = text.lstrip()
     run = _PLACEHOLDERS.match(text)
     return text[run.end() :] if run is not None else text
@@ -46,9 +44,8 @@ class ArgumentText(msgspec.Struct, eq=False):
     """Takes the fragments of one call's arguments in order. Time is linear in the text.
 
     Attributes:
-        phase: "held" until a brace with something in it has come, "odd" when something else came, "closed" after its
-            brace.
-        placeholder: `{}` or `null` that stood before the real object, else "".
+        phase: "held" until a brace with something in it, "odd" if something else came, "closed" after its brace.
+        placeholder: `{}` or `null` before the real object, else "".
     """
 
     phase: Phase = "held"
@@ -67,7 +64,7 @@ class ArgumentText(msgspec.Struct, eq=False):
         return f"<{type(self).__name__} {self.phase}>"  # arguments may hold secrets
 
     def add(self, text: str) -> str:
-        """Take the next fragment; gives the text that may leave now ("" while nothing may)."""
+        """Take the next fragment. Return the text that may leave now, or ""."""
         if self.phase == "live":
             if len(self._pieces) - self._joined > GATHERED:
                 self.gather()
@@ -91,8 +88,9 @@ class ArgumentText(msgspec.Struct, eq=False):
         return ""
 
     def add_many(self, texts: list[str], joined: str) -> bool:
-        """Take fragments that leave the object open, or are all of a plain one; False, and nothing is taken, when they
-        may be something else. `joined`: the fragments as one text."""
+        """Take fragments (`joined`: as one text) that leave the object open, or all belong to a plain one. Else return
+        False.
+        """
         if self.phase == "held":
             if self._pieces or joined[-1:] != "}" or not texts[0][1:].strip().rstrip("}") or not joined.isascii():
                 return False
@@ -117,13 +115,13 @@ class ArgumentText(msgspec.Struct, eq=False):
         return True
 
     def _may_restate(self, texts: list[str], joined: str) -> bool:
-        """Whether one of the fragments may say again all that came: then it begins as the object does."""
+        """Return whether a fragment may repeat everything so far: then it begins as the object does."""
         first = self._pieces[0]
         beginning = first[:_SHORT] + (self._pieces[1][:_SHORT] if len(first) < _FEW and len(self._pieces) > 1 else "")
         return beginning in joined and any(text.startswith(beginning) for text in texts)
 
     def gather(self) -> None:
-        """Make one of many pieces, those that were scanned and those that were not apart."""
+        """Join many pieces, scanned and unscanned ones separately."""
         pieces, scanned = self._pieces, self._scanned
         if scanned - self._joined >= GATHERED:
             pieces[self._joined : scanned] = ["".join(pieces[self._joined : scanned])]
@@ -134,37 +132,37 @@ class ArgumentText(msgspec.Struct, eq=False):
             self._joined = start + 1
 
     def live_pieces(self) -> list[str] | None:
-        """The list that takes fragments without a closing brace; None while each must be looked at."""
+        """Return the list that takes fragments without a closing brace, or None while each must be looked at."""
         return self._pieces if self.phase == "live" else None
 
     def is_blank(self) -> bool:
-        """Whether nothing but white space or `null` has come."""
+        """Return whether nothing but white space or `null` has come."""
         return self.phase == "held" and "".join(self._pieces).strip() in ("", "null")
 
     def is_empty(self) -> bool:
-        """Whether nothing has come, or `{}`, which may be a placeholder."""
+        """Return whether nothing has come, or `{}`, which may be a placeholder."""
         return self.phase == "held" and (self.is_blank() or self.is_whole())
 
     def is_closed(self) -> bool:
-        """Whether a whole object with something in it has come."""
+        """Return whether a complete object with something in it has come."""
         return self.phase == "closed" or (self._restated is not None and self._restated.is_closed())
 
     def is_started(self) -> bool:
-        """Whether an object is open: text that is neither blank nor whole."""
+        """Return whether an object is open: text that is neither blank nor complete."""
         return self.phase in ("live", "odd") or (self.phase == "held" and not self.is_whole() and not self.is_blank())
 
     def is_whole(self) -> bool:
-        """Whether the text so far would be a whole object, `{}` included."""
+        """Return whether the text so far would be a complete object, `{}` included."""
         return self.is_closed() or (self.phase == "held" and re.fullmatch(r"\s*\{\s*\}\s*", self.raw()) is not None)
 
     def raw(self) -> str:
-        """All that came, placeholder aside."""
+        """Return everything that came, without the placeholder."""
         if self._restated is not None:
             return self._restated.joined.raw()
         return "".join(self._pieces) + "".join(self._surplus.pieces)
 
     def _add_again(self, text: str) -> str:
-        """A piece that begins with a brace: some servers say all arguments so far again with each one."""
+        """Take a piece that begins with a brace: some servers repeat all arguments so far with each piece."""
         rest = self._unsaid(text)
         if rest is None or not (rest or self._level < _MOST_LEVELS):
             if "}" in text:
@@ -178,7 +176,7 @@ class ArgumentText(msgspec.Struct, eq=False):
         return self._add_live(rest) if rest else ""
 
     def _unsaid(self, text: str) -> str | None:
-        """What of a text goes on from all that came, where it begins with that; None where it does not."""
+        """Return the part of a text behind everything so far, if it begins with that, else None."""
         offset = 0
         for piece in self._pieces:
             if not text.startswith(piece, offset):
@@ -187,7 +185,7 @@ class ArgumentText(msgspec.Struct, eq=False):
         return text[offset:]
 
     def choose(self, told: str) -> str:
-        """Take the reading that comes to these whole arguments; gives what of them has left, "" where none does."""
+        """Take the reading that amounts to these whole arguments. Return what of them has left, or "" if none does."""
         restated = self._restated
         if restated is None or not restated.comes_to(told):
             return ""
@@ -264,7 +262,7 @@ class ArgumentText(msgspec.Struct, eq=False):
         return text[:end]
 
     def _stays_open(self, text: str) -> bool:
-        """Read on, if the object is so deep that this text cannot close it; else nothing is read."""
+        """Read on if the object is so deep that this text cannot close it; else read nothing."""
         if self._in_string:
             end = end_of(_INSIDE, text, 1 if self._escaped else 0)
             if text[end : end + 1] != '"':  # the string is not closed here
@@ -281,7 +279,7 @@ class ArgumentText(msgspec.Struct, eq=False):
         return True
 
     def _scan(self, text: str) -> int:
-        """Read on; the offset after the closing brace, or -1."""
+        """Read on. Return the offset after the closing brace, or -1."""
         size = len(text)
         if not size:
             return -1
@@ -312,7 +310,7 @@ class ArgumentText(msgspec.Struct, eq=False):
                     return position
 
     def settle(self, *, proven: bool) -> Settled:
-        """The call ended. `proven`: its block or the response ended well, so that empty arguments are no cut ones."""
+        """End the call. `proven`: its block or the response ended well, so empty arguments are not cut ones."""
         if self.phase == "closed" and not self._surplus and is_plain_object(text := "".join(self._pieces)):
             return Settled(text, codes=self._codes())
         return self._settle(proven).told_once()
@@ -341,7 +339,7 @@ class ArgumentText(msgspec.Struct, eq=False):
         return (("placeholder-arguments", self.placeholder),) if self.placeholder else ()
 
     def _to_odd_bracket(self, text: str) -> str:
-        """The text up to a bracket that closes the object where a brace belongs; "" when the object is open."""
+        """Return the text up to a bracket that closes the object in place of a brace; "" if the object is open."""
         unread = "".join(self._pieces[self._scanned :])  # text without a brace was not looked at
         end = self._scan(unread)
         return text[: len(text) - len(unread) + end] if end >= 0 else ""
@@ -370,7 +368,9 @@ class ArgumentText(msgspec.Struct, eq=False):
         return Settled(None, problem=f"the arguments are not a JSON object: {problem}")
 
     def _settle_surplus(self, text: str, value: object, codes: list[tuple[str, str]]) -> Settled:
-        """Tell what follows the closing brace: residue, the same object again, further calls, or what none may drop."""
+        """Judge what follows the closing brace: residue, the same object, further calls, or text that must not be
+        dropped.
+        """
         surplus = self._surplus.text()
         more: list[str] = []
         objects = [text]
@@ -409,15 +409,14 @@ class ArgumentText(msgspec.Struct, eq=False):
 
 
 class Restated:
-    """Arguments with two readings: a piece says all that came before it again, or is a value in the open object.
-
-    `{"a":` and `{"a":1}` are one or the other: which, only the end tells. Attributes: `joined`, as it came; `left`.
+    """Arguments with two readings: a piece repeats everything before it, or is a value in the open object. The end
+    tells.
     """
 
     __slots__ = ("_again", "joined", "left")
 
     def __init__(self, said: str, text: str, level: int) -> None:
-        """`said`: what came, and has left; `text`: the piece that begins with it."""
+        """Create it. `said`: what came, and has left; `text`: the piece that begins with it."""
         self.left = said
         self.joined = ArgumentText()
         for piece in (said, text[:1], text[1:]):  # in pieces that do not begin with what was said
@@ -433,15 +432,17 @@ class Restated:
         self._again.add(text)
 
     def is_closed(self) -> bool:
-        """Whether a whole object came, if the piece is a value: else the end tells."""
+        """Return whether a complete object came, if the piece is a value; otherwise the end tells."""
         return self.joined.is_closed()
 
     def comes_to(self, told: str) -> bool:
-        """Whether whole arguments are those of one of the readings, and go on from what has left."""
+        """Return whether whole arguments equal one of the readings, and continue what has left."""
         return told.startswith(self.left) and told in (self.joined.raw(), self._again.raw())
 
     def settle(self, *, proven: bool) -> Settled:
-        """The reading that is one whole object; none when both or neither are. Only a good end rules a value out."""
+        """Return the reading that is one complete object; none if both or neither are. Only a good end rules a value
+        out.
+        """
         readings = [text.settle(proven=True) for text in ((self.joined, self._again) if proven else (self.joined,))]
         whole = [one for one in readings if one.text is not None and all(code == _AGAIN for code, _ in one.codes)]
         if len(whole) != 1 or not (whole[0].text or "").startswith(self.left):

@@ -1,10 +1,10 @@
-"""One response while it is put together: its parts, its ends, and the policies that hold for every protocol.
+"""Assemble one response: its parts, its ends, and the policies of every protocol.
 
-A protocol's decoder says what it reads (`text`, `open_call`, `add_arguments`, `usage`, `finish`, `end`, `fail`);
-the assembly turns that into events in the grammar of `dragoman.events` and decides
+A protocol's decoder reports what it reads (`text`, `open_call`, `add_arguments`, `usage`, `finish`, `end`, `fail`). The
+assembly turns that into events in the grammar of `dragoman.events` and decides
 
-- when a call is whole: its arguments are a closed JSON object and its block's end was seen or nothing more can come
-  (`open_calls` knows the calls by their ids, settles and fails them; `argument_growth` lets their arguments grow);
+- when a call is complete: its arguments are a closed JSON object and its block's end was seen or nothing more can come
+  (`open_calls` knows the calls by their ids, settles and fails them; `argument_growth` appends to their arguments);
 - how the response ends: `Finish` is held until the body's end, so that parts and usage after a stop reason count;
 - what a stop reason is worth against the calls that came (`response_end`).
 """
@@ -52,7 +52,7 @@ Phase: TypeAlias = Literal["open", "ended", "closed"]
 
 
 class Assembly:
-    """Collects one response. Methods append to `events`; `take` hands them out."""
+    """Assembles one response. Methods append to `events`; `take` returns them."""
 
     __slots__ = (
         "_before_surrogate", "_beginning", "_high_surrogate", "_names_tool_use", "_next_index", "_parts", "_reported",
@@ -64,8 +64,12 @@ class Assembly:
         self, new_id: NewId, offered_names: frozenset[str], *, takes_nothing: TakesNothing = takes_nothing,
         names_tool_use: bool = True, needs_ids: Severity | None = "fault", bounds: AnswerBounds = USUAL_BOUNDS,
     ) -> None:  # fmt: skip
-        """`names_tool_use`: the protocol has a stop reason for tool calls, so another one beside calls is a lie.
-        `needs_ids`: its calls have ids; the severity of one that has none."""
+        """Create it.
+
+        Args:
+            names_tool_use: the protocol has a stop reason for tool calls, so another one beside calls is wrong.
+            needs_ids: the severity of a call without an id; None: the protocol has no ids.
+        """
         self.bounds, self.longest_arguments = bounds, bounds.arguments
         self.events: list[Event] = []
         self._names_tool_use = names_tool_use
@@ -83,7 +87,7 @@ class Assembly:
         self._reported: set[tuple[str, str]] = set()
 
     def take(self) -> list[Event]:
-        """The events since the last call."""
+        """Return the events since the last call."""
         events, self.events = self.events, []
         return events
 
@@ -98,7 +102,7 @@ class Assembly:
         self, id: str | None = None, model: str | None = None, created: int | None = None, *,
         native: Native | None = None,
     ) -> None:  # fmt: skip
-        """The response begins; later calls do nothing."""
+        """Begin the response; later calls do nothing."""
         if not self.started and self.phase != "closed":
             self.started = True
             id, model = whole_characters(id or ""), whole_characters(model or "")
@@ -106,13 +110,13 @@ class Assembly:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of an answer has come."""
+        """Return whether nothing of an answer has come."""
         return not self._semantic
 
     # ------------------------------------------------------------ text and thinking
 
     def text(self, text: str) -> None:
-        """Text that belongs to no named part: it joins the text that is running."""
+        """Take text that belongs to no named part: it joins the running text."""
         run = self._run
         if run is not None and run.kind is TextStart and not self._high_surrogate:
             if len(text) > self._usual and not (text := self._unsaid(text)):
@@ -123,13 +127,13 @@ class Assembly:
             self._grow_run(TextStart, text)
 
     def texts(self, texts: list[str]) -> None:
-        """The same for texts that came together, none of them empty."""
+        """Take non-empty texts that came together, as `text` does."""
         self.text(texts[0])
         if len(texts) > 1 and self._run is not None:
             self.add_many(self._run, texts[1:])
 
     def thinking(self, text: str) -> None:
-        """Thinking that belongs to no named part."""
+        """Take thinking that belongs to no named part."""
         run = self._run
         if run is not None and run.kind is ThinkingStart and not self._high_surrogate:
             self.events.append(ThinkingDelta(run.index, text))
@@ -146,11 +150,11 @@ class Assembly:
         self.add(run, text)
 
     def running(self, kind: type[TextStart] | type[ThinkingStart]) -> OpenPart | None:
-        """The run that is open, if it is of this kind."""
+        """Return the open run if it is of this kind."""
         return self._run if self._run is not None and self._run.kind is kind else None
 
     def end_run(self) -> None:
-        """What runs ends; what comes next opens a part of its own."""
+        """End the run; what comes next opens a part of its own."""
         if self._run is not None:
             self.end_part(self._run)
 
@@ -166,7 +170,7 @@ class Assembly:
         return part
 
     def add(self, part: OpenPart, text: str) -> None:
-        """Let a part grow. Empty text and closed parts are passed over."""
+        """Append text to a part. Empty text and closed parts are ignored."""
         if self._high_surrogate and text is not self._before_surrogate:
             text = self._join_surrogates(text)
         if text and part.index in self._parts:
@@ -180,19 +184,19 @@ class Assembly:
                 self.events.append(ThinkingDelta(part.index, text))
 
     def _unsaid(self, text: str) -> str:
-        """What of a piece of text goes on from all the text before, where some servers say that again with it."""
+        """Return the part of a text behind everything before it, which some servers repeat."""
         if len(text) > SHORT and text != (text := unsaid(text, self.said, self._beginning)):
             self.deviate("cumulative-text", "text", "all of it in one piece")  # quirk: all-again-in-one-piece
         self._usual = self._usual or keep_beginning(self._beginning, [text], self.said)
         return text
 
     def begin_text(self) -> None:
-        """A text begins that a protocol delimits: it says nothing of another one again."""
+        """Begin a text that a protocol delimits, which repeats no other one."""
         self.said = self._usual = 0
         self._beginning = []
 
     def add_many(self, part: OpenPart, texts: list[str]) -> None:
-        """Let a part grow by texts that came together, none of them empty."""
+        """Append non-empty texts that came together to a part."""
         is_text, size = part.kind is TextStart, len("".join(texts))
         is_odd = self._high_surrogate or part.index not in self._parts
         if is_odd or (is_text and size >= self.said and max(map(len, texts)) > SHORT):
@@ -207,7 +211,7 @@ class Assembly:
         self.events += map(grown, repeat(part.index), texts)
 
     def lenient_text(self, text: str) -> str:
-        """Text from the lenient reader: half of a surrogate pair at its end waits for the next text."""
+        """Return text of the lenient reader. A lone surrogate at its end waits for the next text."""
         text = self._join_surrogates(text)
         clean, half = cut_half(text)
         if half:
@@ -224,7 +228,7 @@ class Assembly:
         return text
 
     def end_part(self, part: OpenPart) -> None:
-        """A part is whole."""
+        """End a part."""
         if self._parts.pop(part.index, None) is None:
             return
         if self._high_surrogate:
@@ -238,7 +242,7 @@ class Assembly:
             self.events.append(ThinkingEnd(part.index, part.signature, part.redacted, part.native))
 
     def whole_part(self, part: Media | Opaque) -> None:
-        """A part that comes whole."""
+        """Add a part that comes whole."""
         if not self._has_room():
             return
         self._open()
@@ -247,7 +251,7 @@ class Assembly:
         self._next_index += 1
 
     def native_event(self, event: NativeEvent) -> None:
-        """An event that only its protocol has."""
+        """Add an event that only its protocol has."""
         if self.phase == "open":
             if not self.started:
                 self.start()
@@ -259,12 +263,12 @@ class Assembly:
         self, id: str | None, name: str | None, *, kind: Literal["function", "custom"] = "function",
         native: Native | None = None, wait: bool = False,
     ) -> OpenCall:  # fmt: skip
-        """A call begins. After the response's end it gives no event.
+        """Begin a call. After the response's end it gives no event.
 
         Args:
-            id: as the wire has it; one is made up when it has none.
+            id: as on the wire; one is generated if there is none.
             name: "" or None while unknown; the call opens when it is known.
-            wait: hold the start event until `announce` (its id or name may still change).
+            wait: hold the start event until `announce`.
         """
         self.opened_calls += 1
         if not self._has_room():
@@ -279,7 +283,7 @@ class Assembly:
         return call
 
     def add_arguments(self, call: OpenCall, text: str) -> None:
-        """Let a call's arguments grow."""
+        """Append to a call's arguments."""
         call.fragments = fragments = call.fragments + 1
         call.size = size = call.size + len(text)
         if size > self.longest_arguments:
@@ -298,8 +302,7 @@ class Assembly:
         self, id: str | None, name: str | None, arguments: str, *, kind: Literal["function", "custom"] = "function",
         native: Native | None = None, signature: str | None = None, is_plain: bool = False,
     ) -> OpenCall:  # fmt: skip
-        """A call that the protocol sends whole: start, one delta, end. `is_plain`: its arguments are known to be one
-        JSON object with something in it."""
+        """Add a call that comes whole: start, one delta, end. `is_plain`: its arguments are a non-empty JSON object."""
         call = self.open_call(id, name, kind=kind, native=native)
         call.signature = signature
         is_usual = len(arguments) <= self.bounds.arguments and call.state == "announced" and kind == "function"
@@ -312,20 +315,19 @@ class Assembly:
         return call
 
     def end_call(self, call: OpenCall) -> None:
-        """A call's own end was seen. One without arguments waits for the next part or the response's end: a length
-        limit may have cut it."""
+        """Take a call's own end. One without arguments waits for the next part or the response's end."""
         if call.is_open() and not (call.kind == "function" and call.text.is_blank()):
             self.calls.settle(call, self, proven=True)
         else:
             self.calls.ripe[call.index] = call
 
     def drop_call(self, call: OpenCall, kind: CallFailureKind, message: str) -> None:
-        """The provider withdrew a call, or it cannot be read."""
+        """Fail a call that the provider withdrew, or that cannot be read."""
         if call.is_open():
             self.calls.fail(call, self, kind, message)
 
     def contradict(self, call: OpenCall, where: str) -> None:
-        """The wire tells a call in two ways. It fails; where it has left, the answer fails at its end."""
+        """Fail a call that came in two ways. If it has left, the answer fails at its end."""
         if self.phase != "open":
             return
         self.deviate("final-differs", where)
@@ -338,7 +340,7 @@ class Assembly:
     # ------------------------------------------------------------ counts and ends
 
     def usage(self, usage: Usage, cost: Cost | None = None) -> None:
-        """Tokens so far, as the wire reports them."""
+        """Take tokens so far, as the wire reports them."""
         if self.phase == "closed":
             return
         if (update := self.ending.count(usage, cost)) is not None:
@@ -346,14 +348,14 @@ class Assembly:
             self.events.append(update)
 
     def finish(self, native_reason: str | None, reason: StopReason, *, native: Native | None = None) -> None:
-        """A stop reason. `native`: fields beside it that only this protocol knows."""
+        """Take a stop reason. `native`: fields beside it that only this protocol knows."""
         if self.is_late():
             return
         if self.ending.take(native_reason, reason, native):
             self.deviate("late-stop-reason", "stop reason", native_reason)
 
     def end(self) -> None:
-        """The protocol's own end: every part closes. `Finish` itself waits for the end of the body."""
+        """Take the protocol's own end: every part closes. `Finish` itself waits for the end of the body."""
         if self.is_late():
             return
         if (lost := self.ending.lost) and self._semantic and not self.calls.failed:
@@ -365,7 +367,7 @@ class Assembly:
         self, kind: FailureKind, message: str, *, status: int | None = None, retry_after: float | None = None,
         code: str | None = None,
     ) -> None:  # fmt: skip
-        """The response cannot go on. Whole calls and text stay; a call that is cut fails. After its end it is whole."""
+        """Fail the response. Complete calls and text stay; a cut call fails."""
         if self.is_late():
             return
         self._high_surrogate = ""
@@ -374,20 +376,20 @@ class Assembly:
         self.events.append(self.ending.failure(kind, message, status, retry_after, code))
 
     def break_off(self, failure: Failure) -> None:
-        """The connection broke. A response whose own end was seen is whole all the same."""
+        """Take a broken connection. A response whose own end was seen is complete all the same."""
         if self.phase == "ended":
             self.close()
         else:
             self.fail(failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after)
 
     def close(self, *, marker: str = "", empty: str = "", body: bytes = b"", is_running: bool = False) -> None:
-        """The body ended.
+        """End the body.
 
         Args:
-            body: its JSON, of which nothing was read where the answer says nothing.
-            marker: what the protocol ends with; missing after a stop reason it is a deviation.
-            empty: what came in place of a response, for the error message.
-            is_running: the response goes on elsewhere, so it may hold nothing yet.
+            body: its JSON, if nothing of an empty answer was read.
+            marker: the protocol's end marker; missing after a stop reason it is a deviation.
+            empty: what came in place of a response.
+            is_running: the response goes on elsewhere, so it may contain nothing yet.
         """
         ending = self.ending
         if self.phase == "closed":
@@ -422,7 +424,7 @@ class Assembly:
                 self.calls.settle(call, self, proven=proven)
 
     def _open(self) -> None:
-        """Something of the answer comes: the run ends, whole calls close."""
+        """Prepare for something of the answer: the run ends, complete calls close."""
         if not self.started:
             self.start()
         self._semantic = True
@@ -432,7 +434,7 @@ class Assembly:
             self.calls.settle_ripe(self)
 
     def _has_room(self) -> bool:
-        """Whether another part may begin. A response of too many parts fails: a server that never ends makes them."""
+        """Return whether another part may begin. A response with too many parts fails: a server may never end."""
         bounds = self.bounds
         if self.phase == "open" and self._next_index < bounds.parts and self.opened_calls <= bounds.calls:
             return True
@@ -441,7 +443,7 @@ class Assembly:
         return not self.is_late()
 
     def is_late(self) -> bool:
-        """Whether the response has ended already; what comes then is ignored."""
+        """Return whether the response has ended already; what comes then is ignored."""
         if self.phase == "ended":
             self.deviate("after-end", "end")
         return self.phase != "open"

@@ -1,7 +1,7 @@
-"""Which call a tool result answers, for protocols where neither has to say an id.
+"""Match tool results with calls, in protocols where neither needs an id.
 
-A result is paired by its id, else by its name in order, else by its place. Ids that are missing are made from the
-call's place in the conversation, so that a conversation that grows keeps them.
+A result is paired by its id, else by its name in order, else by its place. Missing ids are made from the call's place
+in the conversation, so that a growing conversation keeps them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ _KEPT_APART: Final = 12
 
 
 def made_id(turn: int, number: int) -> str:
-    """An id for a call without one: `call_` and 24 letters or digits that name its message and its place there."""
+    """Return an id for a call without one: `call_` and 24 letters or digits that encode its message and its place
+    there.
+    """
     return f"call_t{turn:0{_DIGITS}d}c{number:0{_DIGITS}d}"
 
 
 def shape_id(id: str, longest: int, *, plain: bool) -> str:
-    """A call's id in a form that a server takes: the same one for the same id, another one for another id.
+    """Return a call's id in a form that a server accepts: equal for equal ids, different for different ones.
 
     Args:
         id: as it came; one that fits is kept.
@@ -41,14 +43,16 @@ def shape_id(id: str, longest: int, *, plain: bool) -> str:
 
 
 def hashed(id: str, size: int) -> str:
-    """Letters and digits that stand for an id."""
+    """Return letters and digits that stand for an id."""
     number = int.from_bytes(hashlib.sha256(id.encode("utf-8", "replace")).digest(), "big")
     return "".join(_ALPHABET[number // 62**place % 62] for place in range(size))
 
 
 class CallIds:
-    """Walks one conversation in order. `deviations` gains a note for each result that names a call which nobody made,
-    and is given another one's id."""
+    """Walks one conversation in order.
+
+    `deviations` gains a note for each result that names an unknown call and gets another one's id.
+    """
 
     __slots__ = ("_answered", "_by_id", "_by_name", "_deviations", "_ids", "_names", "_open")
 
@@ -63,10 +67,10 @@ class CallIds:
         self._answered: set[int] = set()
 
     def add_call(self, id: str, name: str, *, turn: int, number: int) -> str:
-        """A call of the assistant; gives its id.
+        """Add a call of the assistant. Return its id.
 
         Args:
-            id: "" when the wire has none.
+            id: "" if the wire has none.
             turn: the message's place in the conversation.
             number: the call's place in the message.
         """
@@ -80,7 +84,7 @@ class CallIds:
         return id
 
     def add_result(self, id: str, name: str) -> tuple[str, str]:
-        """A result; gives the id and the name of its call, "" for what nobody said."""
+        """Add a result. Return the id and the name of its call, "" if unknown."""
         if id and id in self._names:
             place = self._first(self._by_id[id])
         else:
@@ -94,7 +98,7 @@ class CallIds:
         return id, name or self._names.get(id, "")
 
     def _first(self, places: deque[int] | None) -> int | None:
-        """The first of these calls that has no result."""
+        """Return the first of these calls without a result."""
         while places and places[0] in self._answered:
             places.popleft()
         return places[0] if places else None

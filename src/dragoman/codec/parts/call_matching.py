@@ -1,8 +1,8 @@
-"""Which fragment belongs to which call: one accumulator for every dialect of index and id.
+"""Match fragments with calls: one accumulator for every dialect of index and id.
 
 Specification (OpenAI Chat): an index counts up per call and stays with it; id and name come once. Servers send all
-parallel calls at index 0, no index, no id, a new id with each chunk, the name again and again or in pieces. The
-rules, in the order in which they are asked, are those of `CallSlots.fragment`.
+parallel calls at index 0, no index, no id, a new id with each chunk, the name repeatedly or in pieces.
+`CallSlots.fragment` applies the rules in order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOTHING: Final = ("null", "None", "undefined", "nil")
 
 
 class CallSlots:
-    """Finds the call of each fragment of one response and lets it grow. `by_index`: the last call at each index."""
+    """Finds the call of each fragment of one response and appends to it. `by_index`: the last call at each index."""
 
     __slots__ = (
         "_assembly", "_doubted", "_doubts", "_index_of", "_last", "_left", "_replaced", "_shared", "_unmatched",
@@ -47,7 +47,9 @@ class CallSlots:
         self._shared: SharedCalls | None = None  # once a call came under a second id
 
     def grow(self, index: int | None, arguments: str) -> bool:
-        """The usual delta, which has neither id nor name; False when it is not that plain: then see `fragment`."""
+        """Take the usual delta, which has neither id nor name. Return False if it is not that plain: then use
+        `fragment`.
+        """
         call = self.by_index.get(index) if index is not None else None
         if call is None or call.state != "announced" or call.kind != "function":
             return False
@@ -56,8 +58,7 @@ class CallSlots:
         return True
 
     def grow_many(self, index: int, arguments: list[str]) -> int:
-        """The same for deltas of one call that came together, none of them empty. Gives how many it took, from the
-        first on."""
+        """Take non-empty deltas of one call that came together, as `grow` does."""
         call = self.by_index.get(index)
         if call is None or call.state != "announced" or call.kind != "function":
             return 0
@@ -114,7 +115,7 @@ class CallSlots:
         return call
 
     def _without_nothing(self, id: str, name: str, where: str) -> tuple[str, str]:
-        """An id and a name, of which one is a word that stands for none in some language."""
+        """Return an id and a name; one that is a word for nothing in some language becomes ""."""
         # quirk: null-as-a-word
         if name in _NOTHING and name not in self._assembly.calls.offered_names:
             self._assembly.deviate("mangled-name", where, name)
@@ -125,9 +126,11 @@ class CallSlots:
         return id, name
 
     def misname(self, index: int | None, id: str, name: str) -> bool:
-        """A fragment has a name where none is read. Unless that is the name of the call that it would go on with, it
-        begins another one, which fails and takes what follows. That call fails too where more of it may come. Gives
-        whether it did so."""
+        """Take a fragment with a name where none is read. Return whether it was lost.
+
+        Unless the name is that of the call that it would continue, it begins another call, which fails and takes what
+        follows. The former call fails too if more of it may come.
+        """
         at_index = self._last if index is None else self.by_index.get(index)
         call = self._assembly.calls.call_of(id) if id else at_index
         if call is not None and call.name == name:
@@ -150,18 +153,18 @@ class CallSlots:
         return self._doubts
 
     def pass_over(self, index: int | None) -> None:
-        """An entry says nothing but its index."""
+        """Take an entry that has nothing but its index."""
         if index not in self.by_index:
             self._doubt().pass_over(index)
 
     def tear(self) -> None:
-        """Fragments that came together name no call."""
+        """Record that fragments that came together name no call."""
         self._doubt().tear()
 
     def _find(
         self, at_index: OpenCall | None, index: int | None, id: str, name: str, arguments: str, where: str
     ) -> OpenCall | None:
-        """The call that a fragment continues; None when it begins a new one."""
+        """Return the call that a fragment continues, or None if it begins a new one."""
         known = self._assembly.calls.call_of(id) if id else None
         if known is not None and known is not at_index:
             return self._find_by_id(known, at_index, name, index=index, where=where)
@@ -188,7 +191,7 @@ class CallSlots:
     def _lost(
         self, at_index: OpenCall | None, index: int | None, id: str, name: str, arguments: str
     ) -> OpenCall | None:
-        """The call that stands for what a fragment without a known id is lost of; None when it is not lost."""
+        """Return the call that a fragment without a known id may belong to, if the fragment is lost, else None."""
         is_own = at_index is not None and id in ("", at_index.id)
         if arguments and not (name or is_own) and self._assembly.ending.is_torn:
             return self._doubt().orphan(index, id)
@@ -199,7 +202,7 @@ class CallSlots:
     def _find_by_id(
         self, known: OpenCall, at_index: OpenCall | None, name: str, *, index: int | None, where: str
     ) -> OpenCall | None:
-        """The fragment's id is that of another call than the one at its index."""
+        """Return the call of a fragment whose id is that of another call than the one at its index."""
         if name and not known.is_open():
             return None
         if name and name == known.name and (known.text.is_closed() if index is None else known.text.is_whole()):
@@ -212,7 +215,7 @@ class CallSlots:
         return known
 
     def _find_unindexed(self, id: str, name: str, arguments: str, where: str) -> OpenCall | None:
-        """An index that was not used yet, with nothing that begins a call: the last call may go on there."""
+        """Return the last call if it may continue at an unused index with nothing that begins a call."""
         last = self._last
         if id or name or last is None or not last.name or not last.is_open() or last.text.is_closed():
             return None
@@ -226,14 +229,16 @@ class CallSlots:
         return last
 
     def _come_back(self, call: OpenCall, id: str, arguments: str) -> OpenCall:
-        """A call went on at an index that nobody opened, and a fragment comes at its own again: the pieces at the other
-        one may be those of a call whose beginning is lost."""
+        """Take a fragment of a call that continued at an unopened index and returns to its own.
+
+        The pieces at the other index may be those of a call whose beginning is lost.
+        """
         if arguments:
             self._doubt().share(call, id)
         return call
 
     def _continues(self, call: OpenCall, name: str, arguments: str) -> bool:
-        """Whether a fragment without a new id goes on with this call."""
+        """Return whether a fragment without a new id continues this call."""
         if not name:
             return True
         if not call.is_open():
@@ -245,7 +250,7 @@ class CallSlots:
         return call.text.is_started() and name not in self._assembly.calls.offered_names
 
     def _share(self, call: OpenCall, index: int | None, id: str, name: str, arguments: str) -> None:
-        """The call goes on under another id: it may be two calls, and then nothing more of it may leave."""
+        """Record that the call continues under another id: it may be two calls, so nothing more of it may leave."""
         if self._shared is None:
             self._shared = SharedCalls(self._assembly)
         call.is_doubtful = call.is_doubtful or call.text.is_closed()
@@ -255,12 +260,12 @@ class CallSlots:
             del self.by_index[index]
 
     def close(self, *, is_good: bool) -> None:
-        """Nothing more comes. A call under several ids, none of which came back, is one if the end is good."""
+        """End the response. A call under several ids, none of which came back, is one call if the end is good."""
         if self._shared is not None:
             self._shared.close(is_good=is_good)
 
     def _extends(self, call: OpenCall, piece: str) -> bool:
-        """Whether a piece of name, joined to the name so far, still begins (or is) an offered name."""
+        """Return whether a piece of name, joined to the name so far, still begins (or is) an offered name."""
         joined = call.name + piece
         return (
             call.state == "waiting"
@@ -269,7 +274,7 @@ class CallSlots:
         )
 
     def _completes(self, call: OpenCall, name: str) -> bool:
-        """Whether a name is that of a tool, and the name so far only its beginning."""
+        """Return whether a name is that of a tool, and the name so far only its beginning."""
         offered = self._assembly.calls.offered_names
         is_longer = call.name not in offered and name in offered and name.startswith(call.name)
         return is_longer and call.state == "waiting" and not call.text.is_started()
@@ -315,7 +320,7 @@ class CallSlots:
             self._assembly.contradict(call, where)
 
     def _announce(self, call: OpenCall) -> None:
-        """Let the call's start leave, once its id and whole name can be told."""
+        """Send the call's start, once its id and complete name are known."""
         if call.state != "waiting" or not call.name:
             return
         offered = self._assembly.calls.offered_names
@@ -339,7 +344,7 @@ class CallSlots:
         native: Native | None = None,
         where: str = "message.tool_calls",
     ) -> OpenCall:
-        """A call of a whole message. Each entry is a call of its own, unless it repeats one whole under its id.
+        """Add a call of a whole message. Each entry is a separate call, unless it repeats a whole one with its id.
 
         In a final message that follows deltas, what was streamed already counts once.
         """
@@ -366,8 +371,11 @@ class CallSlots:
         return told
 
     def compare(self) -> None:
-        """Nothing comes any more: a call that a final message left out and told otherwise contradicts it, and one
-        whose arguments may have gone to another, or to none, fails."""
+        """Compare a final message with the stream.
+
+        A call that the message left out or reports differently contradicts it. One whose arguments may have gone to
+        another call, or to none, fails.
+        """
         if self._doubts is not None:
             self._doubts.close()
         for call, may_grow in self._replaced:

@@ -1,4 +1,4 @@
-"""What looks like a call, a piece of one or its arguments, wherever it stands; and what only seems to."""
+"""Recognise what looks like a call, a piece of one or its arguments, wherever it stands; and what only seems to."""
 
 from __future__ import annotations
 
@@ -53,41 +53,43 @@ _DEEPEST: Final = 6
 
 
 def plain(key: str) -> str:
-    """A key in small letters, without `_` and `-`."""
+    """Return a key in lower case, without `_` and `-`."""
     return key.lower().replace("_", "").replace("-", "")
 
 
 def names_arguments(key: str) -> bool:
-    """Whether a key is one of arguments."""
+    """Return whether a key is one of arguments."""
     name = plain(key)
     return name in _SPELLINGS or any(word in name for word in _WORDS)
 
 
 def is_spelling(name: str) -> bool:
-    """Whether a plain key is one that arguments have somewhere."""
+    """Return whether a plain key is a known spelling of arguments."""
     return name in _SPELLINGS
 
 
 def may_name_calls(name: str) -> bool:
-    """Whether calls stand under a plain key, or the pieces of one."""
+    """Return whether calls, or pieces of one, stand under a plain key."""
     return name == "partialargs" or any(word in name for word in _CALLS)
 
 
 def is_astray(key: str, value: Json) -> bool:
-    """Whether a member of an object around calls, under a key of `ASTRAY`, may be the arguments of one. An `input` that
-    is text, or a list, is that of a request; and so is one that holds a conversation."""
+    """Return whether a member of an object around calls, under a key of `ASTRAY`, may be the arguments of one.
+
+    An `input` that is text, a list, or contains a conversation is that of a request.
+    """
     if isinstance(value, dict):
         return bool(value) and not is_request(value)
     return plain(key) != "input" and isinstance(value, str) and value.lstrip()[:1] == "{" and not is_placeholder(value)
 
 
 def is_beside(name: str, value: Json) -> bool:
-    """Whether an object under a plain key of a call is one that vendors write there, with no call in it."""
+    """Return whether an object under a plain key of a call is one that vendors write there, with no call in it."""
     return (name in _BESIDE or "metadata" in name) and not is_call(name, value)
 
 
 def is_call(name: str, value: Json, depth: int = 0) -> bool:
-    """Whether a value is a call, a piece of one, or holds one. `name`: the plain key that it stands under."""
+    """Return whether a value is a call, a piece of one, or contains one. `name`: its plain key."""
     if not value or depth > _DEEPEST or (name in _OFFERED and not _is_called(name, value)):
         return False
     is_named = may_name_calls(name)
@@ -109,7 +111,7 @@ def is_call(name: str, value: Json, depth: int = 0) -> bool:
 
 
 def _has_arguments(name: str, members: Mapping[str, Json]) -> bool:
-    """Whether an object is a call or a piece of one, by its own members. Metadata are texts of the user's own."""
+    """Return whether an object is a call or a piece of one, by its own members. Metadata are the user's texts."""
     is_metadata = "metadata" in name
     if any(key in _CALLS_OWN and _tells(item, is_metadata=is_metadata) for key, item in members.items()):
         return True  # a piece of a call need not name it
@@ -121,7 +123,7 @@ def _has_arguments(name: str, members: Mapping[str, Json]) -> bool:
 
 
 def _is_called(name: str, value: Json) -> bool:
-    """Whether what stands under a key of tools that are offered is a call of one, with arguments."""
+    """Return whether the value of a key for offered tools is a call of one, with arguments."""
     if name not in ("tools", "functions"):
         return False
     one = value[0] if isinstance(value, list) and value else value
@@ -130,14 +132,14 @@ def _is_called(name: str, value: Json) -> bool:
 
 
 def _tells(arguments: Json, *, is_metadata: bool) -> bool:
-    """Whether a value under the key of arguments says any."""
+    """Return whether a value under the key of arguments contains any."""
     if isinstance(arguments, str):
         return not is_metadata and not is_placeholder(arguments)
     return isinstance(arguments, dict | list) and bool(arguments)
 
 
 def is_schema(value: dict[str, Json]) -> bool:
-    """Whether an object is a JSON schema, in which a property may be called anything."""
+    """Return whether an object is a JSON schema, in which a property may have any name."""
     kind = value.get("type")
     kinds = kind if isinstance(kind, list) else [kind]
     is_typed = bool(kinds) and all(isinstance(one, str) and one in _SCHEMA_TYPES for one in kinds)
@@ -148,12 +150,12 @@ def is_schema(value: dict[str, Json]) -> bool:
 
 
 def is_request(value: dict[str, Json]) -> bool:
-    """Whether an object is the request of an answer, told again: it holds a conversation."""
+    """Return whether an object is the answer's request, repeated: it contains a conversation."""
     return any(is_conversation(value.get(key)) for key in _CONVERSATIONS)
 
 
 def is_conversation(value: Json) -> bool:
-    """Whether a value is a list of messages: each says who speaks, some perhaps which call was made."""
+    """Return whether a value is a list of messages, each with a role."""
     return (
         isinstance(value, list)
         and bool(value)

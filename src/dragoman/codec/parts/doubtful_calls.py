@@ -1,9 +1,9 @@
-"""Fragments whose labels name no call: given to the one call that may own them, else to none.
+"""Fragments whose labels name no call: assigned to the only call that may own them, else to none.
 
-A fragment without an index and a known id belongs to the last call while no other call waits for arguments; one that
-has left its index away and brings a name or another id is nobody's. Where
-several may own it, it is lost: none of them is delivered, and no such fragment is given to any call from then on. A
-call of which nothing but its name came may then be another one, told again, so it is not run without arguments.
+A fragment without an index and a known id belongs to the last call while no other call waits for arguments. One that
+omits its index and brings a name or another id belongs to none. If several calls may own it, it is lost: none of them
+is delivered, and no such fragment is assigned to any call from then on. A call of which nothing but its name came may
+then be another one, repeated, so it is not run without arguments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Doubts:
     """What is known of the labels of one response.
 
     `_waiting` are the calls whose arguments may still come, `_bound` the indices (of parts) of calls with an index on
-    the wire. `_is_torn`: fragments were lost. `_is_unsure`: a name may have been said again, or begun a call.
+    the wire. `_is_torn`: fragments were lost. `_is_unsure`: a name may have been repeated, or begun a call.
     """
 
     __slots__ = (
@@ -42,18 +42,18 @@ class Doubts:
         self._without_index = False
 
     def begin(self, call: OpenCall) -> None:
-        """A fragment opened a call."""
+        """Record that a fragment opened a call."""
         self._begun += 1
         if not call.id:
             self._without_id.add(call.index)
         self._waiting.append(call)
 
     def hold(self, call: OpenCall) -> None:
-        """What comes of a call is held, for it may be two."""
+        """Hold what comes of a call, because it may be two."""
         self._held.add(call.index)
 
     def see(self, call: OpenCall, index: int | None) -> None:
-        """A fragment of a call came with this index."""
+        """Record that a fragment of a call came with this index."""
         if index is None:
             self._without_index = True
         else:
@@ -62,7 +62,7 @@ class Doubts:
             self._silent.discard(index)
 
     def may_go_on(self, call: OpenCall) -> bool:
-        """Whether a new id without a name goes on with a call: that has a name, and no other waits."""
+        """Return whether a new id without a name continues a call: that has a name, and no other waits."""
         if self._are_too_many():
             return False
         return bool(call.name or not call.id) and all(
@@ -70,31 +70,31 @@ class Doubts:
         )
 
     def pass_over(self, index: int | None) -> None:
-        """An entry says nothing but its index, which no call has: one may have begun."""
+        """Take an entry with nothing but an index that no call has: one may have begun."""
         if index is not None:
             self._silent.add(index)
 
     def tear(self) -> None:
-        """One delta has several fragments that name no call: they are told apart by their places alone."""
+        """Record that one delta has several fragments that name no call: only their places distinguish them."""
         if not self._are_too_many() and self._waiting:
             self._lose(self._waiting, "")
         self._is_torn = self._is_unsure = True
 
     def orphan(self, index: int | None, id: str) -> OpenCall:
-        """Arguments of a call that began in a frame that could not be read. Gives a call for it, which fails."""
+        """Return a failing call for arguments of a call that began in an unreadable frame."""
         if index is not None:
             self._lost_indices.add(index)
         return self._lose([self._assembly.open_call(None, "", wait=True)], id)
 
     def share(self, call: OpenCall, id: str) -> None:
-        """Fragments of another call may have gone to this one."""
+        """Record that fragments of another call may have gone to this one."""
         self._lose([call], id)
 
     def judge(self, index: int | None, id: str, name: str, arguments: str, last: OpenCall | None) -> OpenCall | None:
-        """Whether a fragment without a known id or index is lost: then a call that it may belong to.
+        """Return a call that a fragment without a known id or index may belong to, if the fragment is lost, else None.
 
         Args:
-            last: the call of the fragment before.
+            last: the call of the previous fragment.
         """
         if not (name or arguments):  # a blank too may be some of a text
             return None
@@ -138,7 +138,7 @@ class Doubts:
         return None
 
     def _are_too_many(self) -> bool:
-        """Look which calls wait still. Too many do: then each of them fails."""
+        """Update which calls still wait. If they are too many, each of them fails."""
         self._waiting = [call for call in self._waiting if call.is_open() and not call.text.is_closed()]
         if len(self._waiting) <= MOST_WAITING:
             return False
@@ -146,8 +146,10 @@ class Doubts:
         return True
 
     def _may_wait(self, call: OpenCall, last: OpenCall) -> bool:
-        """Whether a call waits for arguments: `{}` may be a placeholder where the last call has one too, and is one
-        where the tool needs more."""
+        """Return whether a call waits for arguments.
+
+        `{}` may be a placeholder if the last call has one too, and is one if the tool needs more.
+        """
         if not call.text.is_whole():
             return True
         return call.text.is_empty() and (
@@ -155,7 +157,7 @@ class Doubts:
         )
 
     def _may_be(self, call: OpenCall, index: int | None, id: str) -> bool:
-        """Whether these labels may be those of a call that came without them."""
+        """Return whether these labels may be those of a call that came without them."""
         return (index is None or call.index not in self._bound) and (not id or call.index in self._without_id)
 
     def _lose(self, owners: list[OpenCall], *labels: str) -> OpenCall:
@@ -171,7 +173,7 @@ class Doubts:
         self._assembly.drop_call(call, "lost", message)
 
     def close(self) -> None:
-        """Nothing more comes: a call without arguments is one only where the labels are sure."""
+        """End the response: a call without arguments is one only if the labels are certain."""
         is_mixed = self._with_index and self._without_index
         if self._assembly.ending.is_torn or (self._begun > 1 and (self._is_unsure or is_mixed)):
             for call in self._waiting:

@@ -1,4 +1,4 @@
-"""What may be the words of an answer of which nothing was read: its words have another type, or stand elsewhere."""
+"""Find what may be the words of an answer of which nothing was read: of another type, or at another place."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _DEEPEST: Final = 16
 
 
 def hidden_words(reported: Iterable[tuple[str, str]], body: bytes, frames: Iterable[bytes] = ()) -> str:
-    """What of an answer that says nothing may be its words; "" when it is an ordinary empty answer.
+    """Return what of an empty answer may be its words; "" if it is an ordinary empty answer.
 
     Args:
         reported: the codes of deviations and their places.
-        body: its JSON; b"" when it is not known.
-        frames: those of a stream in which something stands that nobody knows.
+        body: its JSON; b"" if it is unknown.
+        frames: those of a stream with unknown content.
     """
     odd = sorted(where for code, where in reported if code == "wrong-type")
     for where in odd:
@@ -57,8 +57,10 @@ def hidden_words(reported: Iterable[tuple[str, str]], body: bytes, frames: Itera
 
 
 def _hidden_in(said: Json, *, is_frame: bool = False) -> str:
-    """The path of the first text that may be the answer. `is_frame`: `said` is one frame of several, which may tell
-    anything else."""
+    """Return the path of the first text that may be the answer.
+
+    `is_frame`: `said` is one frame of several, which may contain anything else.
+    """
     if not isinstance(said, dict) or (said.keys().isdisjoint(_HOLDERS) and not is_frame):
         return _words_in(said, "")
     own = {key: _first_of(value) for key, value in said.items() if plain(key) in _KEYS | _AROUND}
@@ -67,7 +69,7 @@ def _hidden_in(said: Json, *, is_frame: bool = False) -> str:
 
 
 def _first_of(answers: Json) -> Json:
-    """Of answers that have an index those of the first one's: others are told by a deviation, and nobody reads them."""
+    """Return the first one of answers that have an index: a deviation reports the others, which are not read."""
     first = answers[0] if isinstance(answers, list) and answers else None
     index = first.get("index") if isinstance(first, dict) else None
     if not isinstance(answers, list) or index is None:
@@ -76,7 +78,7 @@ def _first_of(answers: Json) -> Json:
 
 
 def _words_in(value: Json, path: str, *, keys: frozenset[str] = _KEYS, is_said: bool = False, depth: int = 0) -> str:
-    """The path of the first text under a key of words; "" when there is none.
+    """Return the path of the first text under a key of words; "" if there is none.
 
     Args:
         keys: those.

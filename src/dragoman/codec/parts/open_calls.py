@@ -1,4 +1,4 @@
-"""The calls of a response that are open: known by their ids, announced, settled, delivered or failed."""
+"""The open calls of a response: found by id, announced, settled, delivered or failed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_WAITING: Final = 256
 
 
 class Answer(Interface):
-    """The response that the calls are of. It is handed in each time: who kept it would keep each other."""
+    """The response of the calls. It is passed in each time, to avoid a reference cycle."""
 
     events: list[Event]
     calls: OpenCalls
@@ -37,31 +37,31 @@ class Answer(Interface):
         """Report a deviation."""
 
     def is_late(self) -> bool:
-        """Whether the response has ended already; what comes then is ignored."""
+        """Return whether the response has ended already; what comes then is ignored."""
 
     def open_call(self, id: str | None, name: str | None) -> OpenCall:
-        """A call begins."""
+        """Begin a call."""
 
     def whole_call(self, id: str | None, name: str | None, arguments: str) -> OpenCall:
-        """A call comes whole."""
+        """Add a whole call."""
 
     def add_arguments(self, call: OpenCall, text: str) -> None:
-        """Let a call's arguments grow."""
+        """Append to a call's arguments."""
 
     def contradict(self, call: OpenCall, where: str) -> None:
-        """The wire tells a call in two ways."""
+        """Fail a call that came in two ways."""
 
 
 class OpenCalls:
-    """Those calls, by their index, and what became of the others.
+    """The open calls by index, and counts of the others.
 
     Attributes:
         by_index: those that are open.
-        by_id: each call that has got an id, open or not.
+        by_id: each call with an id, open or not.
         ripe: those that another part's opening closes.
         has_astray: arguments came that a call without any may have lost: around the calls, or behind those of another.
         has_bare: a call without arguments was delivered.
-        usable, failed: how many were delivered, and how many failed.
+        usable, failed: the numbers of delivered and failed calls.
     """
 
     __slots__ = (
@@ -72,7 +72,7 @@ class OpenCalls:
     def __init__(
         self, new_id: NewId, offered_names: frozenset[str], takes_nothing: TakesNothing, needs_ids: Severity | None
     ) -> None:
-        """`needs_ids`: calls have ids in this protocol; the severity of one that has none."""
+        """Create it. `needs_ids`: the severity of a call without an id; None: the protocol has no ids."""
         self._new_id, self._needs_ids = new_id, needs_ids
         self.offered_names, self.takes_nothing = offered_names, takes_nothing
         self.by_index: dict[int, OpenCall] = {}
@@ -85,7 +85,7 @@ class OpenCalls:
     # ------------------------------------------------------------ ids and names
 
     def add(self, call: OpenCall, answer: Answer) -> None:
-        """A call begins. Under an id that another one has, it is held until it is whole."""
+        """Begin a call. With another call's id it is held until it is complete."""
         if not call.name:
             self._nameless.append(call)
             if len(self._nameless) > MOST_WAITING:
@@ -98,7 +98,7 @@ class OpenCalls:
         self.by_index[call.index] = call
 
     def without_blanks(self, name: str, assembly: Answer) -> str:
-        """A name without the white space around it, where that is the name of a tool and nothing else begins so."""
+        """Return a name without surrounding white space, if that is a tool's name and no other tool's begins so."""
         bare = name.strip()
         if bare == name or bare not in self.offered_names or any(one.startswith(name) for one in self.offered_names):
             return name
@@ -106,20 +106,21 @@ class OpenCalls:
         return bare
 
     def call_of(self, id: str) -> OpenCall | None:
-        """The call that was given this id by the wire (or by us)."""
+        """Return the call with this id, from the wire or generated."""
         return self.by_id.get(id)
 
     def register(self, call: OpenCall) -> None:
-        """Know a call by the id that it has got."""
+        """Record a call under its id."""
         self.by_id.setdefault(call.id, call)
 
     def goes_on(self, name: str, text: ArgumentText) -> bool:
-        """Whether the same name under a new id goes on with a call: its arguments are not whole and must come."""
+        """Return whether the same name under a new id continues a call: its arguments are not complete and must
+        come.
+        """
         return not text.is_whole() and (text.is_started() or not self.takes_nothing(name))
 
     def may_lack(self) -> bool:
-        """Whether a call has no arguments, so that those which stand elsewhere may be its own: one that was delivered,
-        or one that is open."""
+        """Return whether a delivered or open call has no arguments, so that arguments elsewhere may be its own."""
         if self.has_bare:
             return True
         for call in self.by_index.values():  # noqa: SIM110 -- half the time, and asked at most events
@@ -129,13 +130,13 @@ class OpenCalls:
 
     @property
     def has_strays(self) -> bool:
-        """Whether arguments came that belong to no call."""
+        """Return whether arguments came that belong to no call."""
         return self._has_strays or any(
             not call.name and call.is_open() and not call.text.is_blank() for call in self._nameless
         )
 
     def _fail_nameless(self, answer: Answer) -> None:
-        """Look which calls wait for their names still. Too many do: they get none."""
+        """Update which calls still wait for their names. If they are too many, they get none."""
         waiting = [call for call in self._nameless if call.is_open() and not call.name]
         surplus = max(0, len(waiting) - MOST_WAITING // 2)
         self._nameless = waiting[surplus:]
@@ -143,7 +144,7 @@ class OpenCalls:
             self.fail(call, answer, "nameless", "a tool call has no name")
 
     def announce(self, call: OpenCall, answer: Answer) -> None:
-        """Let a call's start event leave. A call that repeats another's id stays held until it is whole."""
+        """Send a call's start event. A call that repeats another's id stays held until it is complete."""
         if call.state != "waiting" or not call.name or call.repeats is not None:
             return
         if call.name not in self.offered_names and not call.is_settled and self._glued(call.name) > 1:
@@ -168,19 +169,20 @@ class OpenCalls:
             call.pending = None
 
     def _glued(self, name: str) -> int:
-        """How often a name repeats an offered one (`ff`: `f`, twice); 0 when it does not, or was offered itself."""
+        """Return how often a name repeats an offered one (`ff`: `f`, twice); 0 if it does not, or was offered
+        itself.
+        """
         period = (name + name).find(name, 1)
         return len(name) // period if 0 < period < len(name) and name[:period] in self.offered_names else 0
 
     def is_name_of(self, call: OpenCall, name: str) -> bool:
-        """Whether a name that is told again is the call's: as it stands, or as it was before its calls were told
-        apart."""
+        """Return whether a repeated name is the call's: as it is, or as it was before its calls were separated."""
         return name == call.name or (call.is_settled and self._glued(name) > 1 and name.startswith(call.name))
 
     # ------------------------------------------------------------ settling and failing
 
     def settle_ripe(self, answer: Answer) -> None:
-        """Close the calls that are whole: another part opens, or a stop reason was seen (more may still come)."""
+        """Close the complete calls: another part opens, or a stop reason was seen (more may still come)."""
         ripe, self.ripe = self.ripe, {}
         for index in sorted(ripe):
             if not ripe[index].is_open():
@@ -191,7 +193,7 @@ class OpenCalls:
                 self.settle(ripe[index], answer, proven=True)
 
     def settle(self, call: OpenCall, answer: Answer, *, proven: bool) -> None:
-        """Close a call: deliver it, or say why not."""
+        """Close a call: deliver it, or fail it with the reason."""
         if call.unread and (call.is_torn or call.text.is_empty()):
             self._fail_unread(call, answer)
             return
@@ -247,7 +249,7 @@ class OpenCalls:
         self.fail(call, answer, kind, f"tool call {call.name or '(no name)'}: {problem} arguments")
 
     def _is_repeated(self, call: OpenCall, earlier: OpenCall, settled: Settled, answer: Answer) -> bool:
-        """Whether a call sent under a used id is the earlier one again; else it gets an id of its own."""
+        """Return whether a call sent under a used id is the earlier one again; else give it its own id."""
         blank = call.text.is_empty() or not call.text.raw().strip()
         is_named = call.name in ("", earlier.name)
         if blank and is_named and earlier.arguments not in ("", "{}"):
@@ -266,7 +268,7 @@ class OpenCalls:
         return False
 
     def deliver(self, call: OpenCall, answer: Answer, text: str) -> None:
-        """A call is whole, with these arguments."""
+        """Deliver a complete call with these arguments."""
         del self.by_index[call.index]
         call.state, call.live = "whole", None
         call.arguments = text

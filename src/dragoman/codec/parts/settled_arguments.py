@@ -1,4 +1,4 @@
-"""What the argument text of a call comes to when the call has ended."""
+"""Judge the argument text of a call that has ended."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ REPEATED_KEY: Final = "the arguments have a key twice, with different values"
 
 @final
 class Settled(msgspec.Struct, frozen=True):
-    """What the text of a call that ended amounts to.
+    """The result of a call's argument text.
 
     Attributes:
-        text: the arguments, a JSON object; None when they cannot be delivered.
-        delta: what of `text` has not left yet.
+        text: the arguments, a JSON object; None if they cannot be delivered.
+        delta: the part of `text` that has not left yet.
         more: further argument objects that stood in the same call.
         codes: deviations, as (code, what was seen).
         kind, problem: why there is no `text`.
         cut_after: the last of several objects was cut.
-        objects: all argument objects that stood in the call, repeated ones too, where there were several.
+        objects: all argument objects of the call, repeated ones too, if there were several.
     """
 
     text: str | None
@@ -38,7 +38,7 @@ class Settled(msgspec.Struct, frozen=True):
     objects: tuple[str, ...] = ()
 
     def told_once(self) -> Settled:
-        """The same, unless an object in it tells a member twice and differently: then there are two readings."""
+        """Return the same result, unless an object repeats a key with another value: then there are two readings."""
         if self.text is not None and any(
             repeats_key(text.encode("utf-8", "replace")) for text in self.objects or (self.text,)
         ):
@@ -47,18 +47,17 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 def says_something(text: str) -> bool:
-    """Whether a text that may be an object, and is one if it is JSON, has something in it."""
+    """Return whether a text that is an object, if it is JSON, has something in it."""
     return text[:1] == "{" and text[-1:] == "}" and '"' in text
 
 
 def may_halve(text: str) -> bool:
-    """Whether an escape in a JSON text may be half of a surrogate pair."""
+    """Return whether an escape in a JSON text may be half of a surrogate pair."""
     return "\\ud" in text or "\\uD" in text
 
 
 def is_plain_object(text: str) -> bool:
-    """Whether a text is exactly one JSON object with something in it, no key twice and no number that nobody can hold,
-    so that nothing in it needs to be looked for."""
+    """Return whether a text is exactly one non-empty JSON object without repeated keys and oversized numbers."""
     if not says_something(text):
         return False
     try:
@@ -69,7 +68,7 @@ def is_plain_object(text: str) -> bool:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two argument texts are the same object."""
+    """Return whether two argument texts are the same object."""
     if one == other:
         return True
     value = _json.decode_object(one)
@@ -77,20 +76,22 @@ def is_same(one: str, other: str) -> bool:
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether an argument text says nothing: blank, `null` or `{}`."""
+    """Return whether an argument text says nothing: blank, `null` or `{}`."""
     text = text.strip()
     return text in ("", "{}", "null") or (text[0] == "{" and text[-1] == "}" and text[1:-1].isspace())
 
 
 def contradicts(one: str, other: str) -> bool:
-    """Whether two whole argument texts cannot be those of one call. An empty list, as PHP writes an empty object, says
-    nothing beside an object."""
+    """Return whether two whole argument texts cannot belong to one call.
+
+    An empty list, as PHP writes an empty object, says nothing beside an object.
+    """
     is_blank = is_placeholder(one) or is_placeholder(other) or "[]" in (one.strip(), other.strip())
     return not (is_blank or is_same(one.strip(), other.strip()))
 
 
 def told_once(texts: Iterable[str]) -> tuple[str, bool]:
-    """The whole arguments that several places tell, and whether all that say something say the same."""
+    """Return the whole arguments of several places, and whether all places that say something agree."""
     chosen, is_one = "", True
     for text in texts:
         if is_placeholder(chosen):
@@ -101,7 +102,7 @@ def told_once(texts: Iterable[str]) -> tuple[str, bool]:
 
 
 def is_same_value(one: _json.Json, other: _json.Json) -> bool:
-    """Whether two JSON values are equal: 1 is 1.0, and it is not true."""
+    """Return whether two JSON values are equal: 1 is 1.0, and it is not true."""
     if one != other:
         return False
     pairs = [(one, other)]

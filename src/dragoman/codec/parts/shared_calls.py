@@ -1,9 +1,8 @@
-"""A call that goes on under another id: one call whose id changes, or two that were taken for one.
+"""A call that continues under another id: one call whose id changes, or two that were taken for one.
 
-LM Studio, GLM-4 and Poolside send a new id, and the name again, with each chunk of one call. Gateways send a new id
-for each call, all at index 0. The same name under a new id, while the arguments so far are not whole, may be either, so
-what comes is held. When an id comes back they are two calls, and what came is theirs by id. When none does until the
-end, they are one.
+LM Studio, GLM-4 and Poolside send a new id, and the name again, with each chunk of one call. Gateways send a new id for
+each call, all at index 0. The same name under a new id, while the arguments so far are incomplete, may be either, so
+what comes is held. If an id comes back they are two calls, separated by id. If none does until the end, they are one.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dragoman.codec.parts.open_parts import OpenCall
 
 
 class _Shared:
-    """One call and the ids under which it came, the latest last. `held`: what came under each since the second."""
+    """One call and its ids, the latest last. `held`: what came under each since the second."""
 
     __slots__ = ("call", "held", "ids", "index", "is_held", "text")
 
@@ -37,7 +36,7 @@ class _Shared:
 
 
 class SharedCalls:
-    """Those calls of one response."""
+    """Such calls of one response."""
 
     __slots__ = ("_assembly", "_at", "_by_id", "_open", "_parted", "_torn")
 
@@ -50,11 +49,13 @@ class SharedCalls:
         self._torn: set[int | None] = set()  # indices whose deltas must say an id
 
     def is_torn(self, index: int | None) -> bool:
-        """Whether several calls share an index, so that it names none of them."""
+        """Return whether several calls share an index, so that it names none of them."""
         return index in self._torn
 
     def begin(self, call: OpenCall, index: int | None, id: str, arguments: str, *, is_named: bool) -> None:
-        """A call goes on under another id. Without the name again it can be no other call, so nothing is held."""
+        """Record that a call continues under another id. Without the name it can be no other call, so nothing is
+        held.
+        """
         shared = self._by_id.get(call.id)
         if shared is None:
             shared = _Shared(call, index, is_held=is_named)
@@ -71,7 +72,7 @@ class SharedCalls:
             self._assembly.add_arguments(call, arguments)
 
     def take(self, index: int | None, id: str, name: str, arguments: str, where: str) -> OpenCall | None:
-        """Take a fragment of a call that is held; None when it is another's: then it goes the usual way."""
+        """Take a fragment of a held call. Return None if it is another's: then it goes the usual way."""
         if id:
             shared = self._by_id.get(id)
             if shared is not None and id != shared.ids[-1]:
@@ -103,7 +104,7 @@ class SharedCalls:
         return shared.call
 
     def _part(self, shared: _Shared) -> None:
-        """An id came back: each id is a call of its own."""
+        """Separate the calls, because an id came back."""
         self._forget(shared)
         call, assembly = shared.call, self._assembly
         if not call.is_open():
@@ -130,7 +131,7 @@ class SharedCalls:
             del self._at[shared.index]
 
     def _lose(self, arguments: str, where: str) -> OpenCall | None:
-        """A delta says only an index that several calls share."""
+        """Take a delta with nothing but an index that several calls share."""
         if not arguments:
             return None
         self._assembly.deviate("lost-arguments", where, f"{len(self._parted)} calls may have them")
@@ -143,7 +144,7 @@ class SharedCalls:
         self._assembly.drop_call(call, "lost", message)
 
     def close(self, *, is_good: bool) -> None:
-        """Nothing more comes."""
+        """End the response."""
         for shared in tuple(self._open):
             self._forget(shared)
             if not shared.call.is_open():

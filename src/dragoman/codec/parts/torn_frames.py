@@ -1,5 +1,7 @@
-"""Frames that hold a call and cannot be read for sure: a key stands in them twice, with different values, and readers
-differ in which of the two counts; or they are no JSON."""
+"""Frames that contain a call and cannot be read reliably: a repeated key with different values, or invalid JSON.
+
+Readers differ in which of the values counts.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,16 @@ _MOST_NAMES: Final = 32
 
 
 def hides_call(frame: bytes) -> bool:
-    """Whether a call stands in a frame of which none was read, for a key around it came again without one."""
+    """Return whether an unread call stands in a frame because a key around it is repeated without one."""
     return _CALL.search(frame) is not None and repeats_key(frame)
 
 
 def refuse(assembly: Assembly, where: str, frame: bytes, name: str = "") -> None:
-    """Take a call out of such a frame: what it says, and of which call, has two readings. So each open call fails, and
-    one more for what is lost. `name`: of that; without it, all whose names the frame tells."""
+    """Fail a call in such a frame: its content, and its owner, have two readings.
+
+    So each open call fails, and one more for what is lost. `name`: of that; without it, all whose names are in the
+    frame.
+    """
     if assembly.phase == "open":
         lose_open_calls(assembly, where, TOLD_TWICE)
         for lost in [name] if name else _names_in(frame, assembly.calls.offered_names) or [""]:
@@ -41,8 +46,10 @@ def refuse(assembly: Assembly, where: str, frame: bytes, name: str = "") -> None
 
 
 def unreadable(assembly: Assembly, where: str, problem: str, frame: bytes, *, is_stream: bool) -> None:
-    """A frame could not be read: each open call fails, and each one that it names, which nobody else tells. A body that
-    is one document and no JSON fails as a whole."""
+    """Take an unreadable frame: each open call fails, and each one that it names and no other frame reports.
+
+    A body that is one document and no JSON fails as a whole.
+    """
     if assembly.phase != "open":
         return
     told = lose_open_calls(assembly, where, problem)
@@ -58,14 +65,16 @@ def unreadable(assembly: Assembly, where: str, problem: str, frame: bytes, *, is
 
 
 def check_places(assembly: Assembly, fields: Mapping[str, Json], places: Mapping[str, Place]) -> None:
-    """See whether each object stands where it belongs: what stands in its place may have told of any open call."""
+    """Check that each object stands where it belongs: a value in its place may have been part of any open call."""
     if key := misplaced(fields, places):
         lose_open_calls(assembly, key, "expected an object")
 
 
 def objects_in(assembly: Assembly, where: str, frame: Json) -> Iterator[dict[str, Json]]:
-    """The objects of a frame that is none itself: those of a list. Anything else may have told of any open call, but
-    `null`, which keeps connections alive."""
+    """Yield the objects of a frame that is none itself: those of a list.
+
+    Any other frame may have been part of any open call, except `null`, which keeps connections alive.
+    """
     if isinstance(frame, list) and frame:
         assembly.deviate("envelope", where, "a list")
     else:
@@ -78,8 +87,10 @@ def objects_in(assembly: Assembly, where: str, frame: Json) -> Iterator[dict[str
 
 
 def lose_open_calls(assembly: Assembly, where: str, problem: str) -> set[str]:
-    """A frame could not be read: what it held is lost, so every call that is open fails. Gives their names. After a
-    stop reason the calls have come, and what is lost is usage or the end marker."""
+    """Fail every open call, because a frame is lost. Return their names.
+
+    After a stop reason the calls have come, and what is lost is usage or the end marker.
+    """
     assembly.deviate("unreadable-frame", where, problem)
     ending, calls = assembly.ending, assembly.calls
     ending.unreadable = ending.unreadable or problem
@@ -95,7 +106,7 @@ def _lose(assembly: Assembly, name: str, kind: Literal["contradicted", "lost"], 
 
 
 def _names_in(frame: bytes, offered: frozenset[str]) -> list[str]:
-    """The names in a frame, each once: those that were offered; where none were, the only one."""
+    """Return the names in a frame, each once: those that were offered; if none were, the only one."""
     read = [_json.decode(found[1]) for found in _NAME.finditer(frame)]
     names = list(dict.fromkeys(name for name in read if isinstance(name, str)))
     known = [name for name in names if name in offered]

@@ -1,5 +1,6 @@
-"""Arguments and names under keys that their place does not have: a call that has such arguments is not run without any,
-and one that has such a name goes on with no other."""
+"""Arguments and names under unknown keys: a call with such arguments is not run without any, and one with such a name
+is not continued by another.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +51,8 @@ _TOLD: Final = re.compile(rb"(?i)tool|function|arg|param|input|partial")
 
 
 def tell_unread(assembly: Assembly, fields: Mapping[str, Json], where: str) -> None:
-    """Name what stands in fields that nobody reads and looks like the answer, or like a call: that may be more of each
-    call that is open and not whole, so that these fail.
+    """Report unread fields that look like the answer, or like a call. Each open, incomplete call may be theirs, and
+    fails.
 
     Args:
         fields: by name; a `Raw` is the field's JSON text.
@@ -70,40 +71,43 @@ def tell_unread(assembly: Assembly, fields: Mapping[str, Json], where: str) -> N
 
 
 def note_words(assembly: Assembly, fields: Mapping[str, Json], where: str) -> None:
-    """See words in a part of the answer under keys that nobody reads. If nothing else comes, they may be the answer,
-    and it is not empty."""
+    """Record words in a part of the answer under unknown keys. If nothing else comes, the answer is not empty."""
     if assembly.is_empty and not assembly.ending.unreadable and (key := unread_words(fields)):
         assembly.ending.unreadable = f"what may be the answer at {where}.{key}"
 
 
 def note_frame(assembly: Assembly, frame: bytes) -> None:
-    """Keep a frame with something that nobody knows, while nothing was said: if nothing is, the answer may be there."""
+    """Keep a frame with unknown content while nothing was said: if nothing is, the answer may be there."""
     kept = assembly.ending.odd_frames
     if not assembly.has_said and len(kept) < _MOST_FRAMES and len(frame) <= _LONGEST_FRAME:
         kept.append(frame)
 
 
 def note_missing(assembly: Assembly, where: str) -> None:
-    """A piece of text came without any, and with something else: if no other text comes, that may be the answer."""
+    """Record that a piece of text came without any, and with something else: if no other text comes, that may be the
+    answer.
+    """
     if not assembly.has_said:
         assembly.ending.unreadable = assembly.ending.unreadable or f"something else in place of {where}"
 
 
 def unread_words(fields: Mapping[str, Json], *known: str) -> str:
-    """The first key that has words and is neither known nor a label; "" when there is none."""
+    """Return the first key that has words and is neither known nor a label; "" if there is none."""
     said = (key for key, value in fields.items() if key not in known and key not in _LABELS and _is_words(value))
     return clip(next(said, ""))
 
 
 def _is_words(value: Json) -> bool:
-    """Whether a value is a text of several words: padding, seals and ids have no white space."""
+    """Return whether a value is a text of several words: padding, signatures and ids have no white space."""
     said = _decoded(value)
     return isinstance(said, str) and len(said.split(None, 1)) > 1
 
 
 def note_astray(assembly: Assembly, fields: Mapping[str, Json]) -> None:
-    """See arguments that stand in an object around calls: they may be those of any call that comes without, so that
-    each of these fails; where one has left, the answer does. It is asked before the calls are read."""
+    """Record arguments in an object around calls, before the calls are read.
+
+    They may be those of any call that comes without, so each of these fails; if one has left, the answer does.
+    """
     for key in fields.keys() & ASTRAY if fields else ():
         if is_astray(key, _decoded(fields[key])):
             assembly.calls.has_astray = True
@@ -112,7 +116,7 @@ def note_astray(assembly: Assembly, fields: Mapping[str, Json]) -> None:
 
 
 def telling(fields: Mapping[str, Json]) -> dict[str, Json]:
-    """The fields of which `tell_unread` makes something, read: for who asks again and again. Of very many, some."""
+    """Return the fields that `tell_unread` would report, decoded, for repeated use. Of very many, some."""
     found = {key: said for key, name, said in _unread_in(fields) if name in _ANSWERS or name.isdecimal()}
     calls = {key: said for key, name, said in _unread_in(fields) if is_call(name, said)}
     astray = {key: fields[key] for key in fields.keys() & ASTRAY}
@@ -120,12 +124,12 @@ def telling(fields: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def is_unread(fields: Mapping[str, Json]) -> bool:
-    """Whether `tell_unread` would name any of these."""
+    """Return whether `tell_unread` would name any of these."""
     return any(name in _ANSWERS or is_call(name, said) for _, name, said in _unread_in(fields))
 
 
 def _unread_in(fields: Mapping[str, Json]) -> Iterator[tuple[str, str, Json]]:
-    """What of these says something and may be the answer or a call: its key, that as a plain name, and what it says."""
+    """Yield the fields that may be the answer or a call: key, plain key, value."""
     for key, value in fields.items():
         name = plain(key)
         if (name in _ANSWERS or name.isdecimal() or _may_call(name, value)) and (said := _decoded(value)):
@@ -133,19 +137,21 @@ def _unread_in(fields: Mapping[str, Json]) -> Iterator[tuple[str, str, Json]]:
 
 
 def tell_unknown(assembly: Assembly, event: Json, code: str, where: str, seen: str) -> None:
-    """The same for an event in which nothing stands where it belongs, with the deviation that this is."""
+    """Report an event with nothing at its place, as `tell_unread` does, with its deviation."""
     assembly.deviate(code, where, seen)
     tell_unread_event(assembly, event, where)
 
 
 def tell_unread_event(assembly: Assembly, event: Json, where: str) -> None:
-    """The same for an event of a type that the protocol does not have."""
+    """Report an event of an unknown type, as `tell_unread` does."""
     if is_call(plain(where), event):
         lose_unread(assembly, where)
 
 
 def lose_unread(assembly: Assembly, where: str) -> None:
-    """What looks like a call, or a piece of one, stands where nobody reads it: of an open call, or one more."""
+    """Fail each open call, and one more, because something like a call, or a piece of one, stands where it is not
+    read.
+    """
     if assembly.phase != "open":
         return
     assembly.deviate("unread-field", where)
@@ -159,7 +165,7 @@ def lose_unread(assembly: Assembly, where: str) -> None:
 
 
 def _may_call(name: str, value: Json) -> bool:
-    """Whether a look at a field is worth its while."""
+    """Return whether a field is worth a look."""
     if not isinstance(value, Raw):
         return isinstance(value, dict | list | str)
     return may_name_calls(name) or _TOLD.search(value) is not None
@@ -173,8 +179,8 @@ def _decoded(value: Json) -> Json:
 
 
 def unread_arguments(fields: Mapping[str, Json], *known: str) -> str:
-    """The first of a call's fields in which its arguments may stand, "" when there is none. One that is named like
-    them comes before others.
+    """Return the first of a call's fields that may contain its arguments, one named like them first; "" if there is
+    none.
 
     Args:
         fields: by name; a `Raw` is the field's JSON text.
@@ -192,8 +198,7 @@ def unread_arguments(fields: Mapping[str, Json], *known: str) -> str:
 
 
 def unread_name(*objects: Json) -> str:
-    """The name of a call that none of its objects has in its place: it stands under another key, or is no text. ""
-    where they have one, or tell none."""
+    """Return the key under which a call's name may stand if no object has it in its place; "" otherwise."""
     found = ""
     for fields in objects:
         for key, value in fields.items() if isinstance(fields, dict) else ():
@@ -207,24 +212,24 @@ def unread_name(*objects: Json) -> str:
 
 
 def other_name(*objects: Json) -> str:
-    """A name under another key than that of the name; "" when there is none."""
+    """Return a name under another key than that of the name; "" if there is none."""
     told = (item for fields in objects if isinstance(fields, dict) for item in fields.items())
     return next((value for key, value in told if key != "name" and isinstance(value, str) and plain(key) in _NAMES), "")
 
 
 def noted(told: Json) -> str:
-    """What was noted in a field of a call that no wire can fill; "" for nothing."""
+    """Return what was noted in a field of a call that no wire can fill, or ""."""
     return told or ""
 
 
 def note_unread(call: OpenCall, fields: Mapping[str, Json], *known: str) -> None:
-    """See what stands beside the arguments of a call, while it may have none: else they are read."""
+    """Record what stands beside the arguments of a call that may have none."""
     if call.text.phase == "held" and not call.unread:
         call.unread = unread_arguments(fields, *known)
 
 
 def note_unread_piece(call: OpenCall, fields: Mapping[str, Json], *known: str, arguments: str) -> None:
-    """The same for an event that tells a piece of the arguments alone. `arguments`: that, where it is read."""
+    """As `note_unread`, for an event with only a piece of the arguments. `arguments`: that piece, if it is read."""
     if arguments:
         note_unread(call, fields, *known)
     else:
@@ -232,10 +237,10 @@ def note_unread_piece(call: OpenCall, fields: Mapping[str, Json], *known: str, a
 
 
 def mark_unread(call: OpenCall, key: str, *, is_missing: bool) -> None:
-    """A piece of a call may have arguments where none are read.
+    """Record that a piece of a call may have arguments where none are read.
 
     Args:
-        key: the field's, from `unread_arguments`; "" when there is none.
+        key: the field's, from `unread_arguments`; "" if there is none.
         is_missing: the piece has none where they are read. If the field is named like arguments, the call lacks these,
             whatever else it has.
     """
@@ -245,12 +250,12 @@ def mark_unread(call: OpenCall, key: str, *, is_missing: bool) -> None:
 
 
 def is_blank(arguments: Raw) -> bool:
-    """Whether the JSON text of a call's arguments tells none: nothing, `{}`, `null` or a text of these."""
+    """Return whether the JSON text of a call's arguments has none: nothing, `{}`, `null` or a text of these."""
     return len(arguments) <= _BLANK and is_placeholder(_json.raw_text(arguments).strip('"'))
 
 
 def fields_at(frame: bytes, *path: str | int) -> dict[str, Json]:
-    """The fields of the object at a path of a frame; {} when there is none."""
+    """Return the fields of the object at a path of a frame; {} if there is none."""
     value: Json = _json.decode_lenient(frame)
     for step in path:
         if isinstance(value, dict):
@@ -279,6 +284,6 @@ def _may_be(key: str, value: Json) -> bool:
 
 
 def refuse_unread(assembly: Assembly, id: str | None, name: str | None, key: str, native: Native | None = None) -> None:
-    """Tell of a whole call that has its arguments under a key that its place does not have. `key`: that."""
+    """Fail a whole call that has its arguments under the unknown `key`."""
     call = assembly.open_call(id, name, native=native, wait=True)
     assembly.drop_call(call, "unreadable", f"tool call {name or '(no name)'}: it has {key!r} and no arguments")

@@ -286,7 +286,7 @@ class Gateway:
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def take(self, config: Config, keys: Keys | None = None, *, allow_open: bool = False) -> None:
-        """Apply a configuration. Current requests go on with the previous one. The address and the protocols stay.
+        """Apply a configuration; current requests go on with the previous one. Address and protocols stay.
 
         Args:
             keys: those of the configuration, if they were read before (`read_keys`): files may be slow.
@@ -342,8 +342,6 @@ class Gateway:
     async def drain(self, seconds: float = DRAIN_SECONDS, *, notice: float = 0.0) -> None:
         """End without breaking current requests, within `seconds`; `/readyz` says so. `notice`: seconds of usual
         service before.
-
-        While an earlier response goes on, new connections are accepted for one request each.
         """
         self._state.draining.set()
         self.observer.metrics.set(READY, 0)

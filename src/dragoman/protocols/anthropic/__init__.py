@@ -7,7 +7,7 @@ from dragoman.protocols.anthropic.recognition import RECOGNITION as RECOGNITION
 
 
 def load() -> Protocol:
-    """The codec, loaded when it is asked for."""
+    """Load the codec."""
     from dragoman.protocols.anthropic.protocol import PROTOCOL
 
     return PROTOCOL

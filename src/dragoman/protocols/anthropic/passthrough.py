@@ -1,4 +1,4 @@
-"""What must be known of a Messages request before its bytes are passed on, and of a whole answer."""
+"""Inspect a Messages request before its bytes are passed on, and a whole answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _decode: Final = _json.fields_decoder(_Seen)
 
 
 def peek(body: bytes, *, path: str = "") -> Peek | None:
-    """The model and whether a stream is asked for, the rest unread; None when it must be read."""
+    """Return the model and whether a stream is requested, without parsing the rest; None if it must be parsed."""
     read = _decode(body)
     if isinstance(read, _json.Malformed):
         return None
@@ -35,9 +35,11 @@ def peek(body: bytes, *, path: str = "") -> Peek | None:
 
 
 def goes_as_came(request: Request) -> bool:
-    """As `GoesAsCame`: no, where the renderer adds without a word what the API requires, or leaves out what it refuses:
-    a number of tokens, empty texts; nor where it sets the breakpoints of the cache, because the client
-    set none, or takes them out."""
+    """As `GoesAsCame`. False if the renderer silently adds what the API requires, or removes what it refuses.
+
+    Examples are a number of tokens, empty texts, and cache breakpoints that it sets because the client set none, or
+    removes.
+    """
     return (
         request.params.max_tokens is not None
         and (request.params.cache is None or (request.params.cache != "none" and _has_breakpoints(request)))

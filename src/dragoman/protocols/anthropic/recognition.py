@@ -1,4 +1,4 @@
-"""How Anthropic's Messages is recognised."""
+"""Recognise Anthropic's Messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _tool_entry(tool: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _plain_tool_entry(tool: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """A tool as the Model Context Protocol lists it: the same fields, but for the schema's name."""
+    """Return a tool as the Model Context Protocol lists it: the same fields, except the schema's name."""
     if "inputSchema" not in tool:
         return None
     kept = {key: tool[key] for key in ("name", "description") if key in tool}

@@ -1,4 +1,4 @@
-"""Calls of tools of MCP servers that a provider made, as Messages has them.
+"""A provider's calls of MCP servers' tools, in the form of Messages.
 
 Spec: https://platform.claude.com/docs/en/agents-and-tools/mcp-connector (read 2026-11-25).
 """
@@ -11,7 +11,7 @@ from dragoman.codec.hosted.remote_calls import Remote, RemoteListing, id_in_form
 
 
 def render_remote(remote: Remote) -> list[Raw]:
-    """A call and its result, or what a server has: as blocks."""
+    """Render a call and its result, or a server's tools, as blocks."""
     if isinstance(remote, RemoteListing):
         return [_json.raw({"type": "mcp_tool_listing", "mcp_server_name": remote.server, "tools": list(remote.tools)})]
     id = id_in_form(remote, "mcptoolu_")

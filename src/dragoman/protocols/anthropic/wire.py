@@ -1,7 +1,7 @@
 """The JSON of Anthropic's Messages API, as far as it is read, and its words.
 
-Specification: https://docs.anthropic.com/en/api/messages and …/en/api/messages-streaming (read 2026-11-21).
-Hot fields have their usual type; a frame in which one has another goes to the lenient reader.
+Specification: https://docs.anthropic.com/en/api/messages and …/en/api/messages-streaming (read 2026-11-21). Hot fields
+have their usual type; a frame in which one has another goes to the lenient reader.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MADE_SEARCH: Final = "srvtoolu_dragoman"
 
 
 class Delta(msgspec.Struct, gc=False):
-    """The `delta` of `content_block_delta` and of `message_delta`. One with arguments elsewhere is no usual one."""
+    """The `delta` of `content_block_delta` and of `message_delta`. It does not fit if arguments stand elsewhere."""
 
     type: str = ""
     text: str = ""
@@ -48,8 +48,9 @@ class Delta(msgspec.Struct, gc=False):
 
 
 class StreamEvent(msgspec.Struct, gc=False):
-    """One event of a stream, or a whole message, or an error. `index` -1: none. One with arguments or calls beside
-    is no usual one."""
+    """One event of a stream, or a whole message, or an error. `index` -1: none. It does not fit if arguments or calls
+    stand beside.
+    """
 
     type: str = ""
     index: int = -1
@@ -66,7 +67,7 @@ class StreamEvent(msgspec.Struct, gc=False):
 
 
 class _NoInput(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """`{}`"""
+    """The empty input, `{}`."""
 
 
 class _ToolUse(msgspec.Struct, gc=False, forbid_unknown_fields=True, tag="tool_use"):
@@ -78,14 +79,14 @@ class _ToolUse(msgspec.Struct, gc=False, forbid_unknown_fields=True, tag="tool_u
 
 
 class _CallStart(msgspec.Struct, gc=False, forbid_unknown_fields=True, tag="content_block_start"):
-    """A call begins, and nothing else is told."""
+    """The start of a call, and nothing else."""
 
     index: Annotated[int, msgspec.Meta(ge=0)]
     content_block: _ToolUse
 
 
 class FrameDelta(msgspec.Struct):
-    """A frame once more, for the fields of its delta that the hot path does not read."""
+    """A frame for a second look at fields of its delta that the hot path does not read."""
 
     delta: dict[str, Raw] = {}
 
@@ -142,14 +143,16 @@ ERROR_TYPES: Final[dict[int, str]] = {
 
 
 def is_usual_start(frame: bytes) -> bool:
-    """Whether a frame begins a call and tells nothing else, and that once: then nothing beside it need be looked for.
-    A false no is possible."""
+    """Return whether a frame begins a call and contains nothing else, so that nothing beside it need be looked for.
+
+    It may be False by mistake.
+    """
     start = _decode_start(frame)
     return type(start) is _CallStart and _json.holds_all(start, frame)
 
 
 def read(value: Raw | None) -> Json:
-    """What a raw field says; None when it is absent or cannot be read."""
+    """Return the value of a raw field, or None if it is absent or cannot be read."""
     if value is None or not value:
         return None
     found = _json.decode(value)
@@ -159,13 +162,13 @@ def read(value: Raw | None) -> Json:
 
 
 def read_name(block: Fields) -> str:
-    """The name of a block's tool, which is a string; "" when it has none."""
+    """Return the name of a block's tool, which is a string; "" if it has none."""
     name = read(block["name"]) if "name" in block else ""
     return name if isinstance(name, str) else ""
 
 
 def read_text(value: Raw | None) -> str:
-    """A field that should be a string: numbers and booleans as their text, else ""."""
+    """Return a field that should be a string: numbers and booleans as their text, else ""."""
     if value is None:
         return ""
     found = read(value)
@@ -175,7 +178,7 @@ def read_text(value: Raw | None) -> str:
 
 
 def read_fields(value: Raw | None) -> dict[str, Raw] | None:
-    """The fields of an object, each as its JSON text; None when it is no object."""
+    """Return the fields of an object, each as its JSON text, or None if it is no object."""
     if value is None or not value:
         return None
     fields = decode_fields(value)
@@ -186,12 +189,12 @@ def read_fields(value: Raw | None) -> dict[str, Raw] | None:
 
 
 def read_fields_leniently(value: dict[str, Json]) -> dict[str, Raw]:
-    """The fields of an object from the lenient reader, as if the strict one had read them."""
+    """Return the fields of an object from the lenient reader, in the form of the strict one."""
     return {key.encode("utf-8", "replace").decode(): _json.raw(inner) for key, inner in value.items()}
 
 
 def read_object(value: Raw, place: Place, where: str, deviate: Deviate) -> dict[str, Raw] | None:
-    """The fields of an object, which may stand alone in a list or as JSON text; None when there is no object."""
+    """Return the fields of an object, which may stand alone in a list or as JSON text, or None."""
     fields = read_fields(value)
     if fields is None and bytes(value)[:1] in (b"[", b'"'):
         found = straighten_object(read(value), place, where, deviate)
@@ -200,7 +203,7 @@ def read_object(value: Raw, place: Place, where: str, deviate: Deviate) -> dict[
 
 
 def read_items(value: Raw | None) -> list[Raw] | None:
-    """The items of a list; None when it is no list."""
+    """Return the items of a list, or None if it is no list."""
     if value is None or not value:
         return None
     if bytes(memoryview(value)[:1]) == b'"':  # a long text would be read to its end before it is found to be none
@@ -213,13 +216,13 @@ def read_items(value: Raw | None) -> list[Raw] | None:
 
 
 def delta_fields(frame: bytes) -> dict[str, Raw]:
-    """The fields of a frame's delta, each as its JSON text."""
+    """Return the fields of a frame's delta, each as its JSON text."""
     found = decode_delta(frame)
     return {} if isinstance(found, Malformed) else found.delta
 
 
 def keep(value: Raw) -> Raw:
-    """A field that outlives its frame: copied, on one line, in clean UTF-8."""
+    """Copy a field that outlives its frame, on one line, in clean UTF-8."""
     data = bytes(value)
     if data.isascii() and b"\n" not in data and b"\r" not in data:
         return Raw(data)
@@ -227,23 +230,23 @@ def keep(value: Raw) -> Raw:
 
 
 def rest_of(fields: dict[str, Raw], *known: str) -> Native | None:
-    """The fields that are not modelled; nulls say nothing."""
+    """Return the unmodelled fields without nulls."""
     rest = {key: keep(value) for key, value in fields.items() if key not in known and bytes(value) != b"null"}
     return Native(NAME, rest) if rest else None
 
 
 def own_fields(native: Native | None) -> dict[str, Raw]:
-    """The fields that this protocol left in a native record."""
+    """Return the fields that this protocol left in a native record."""
     return native.fields if native is not None and native.protocol == NAME else {}
 
 
 def sent_id(id: str) -> str:
-    """A call's id in the form that the API takes (`^[a-zA-Z0-9_-]+$`)."""
+    """Return a call's id in the form that the API accepts (`^[a-zA-Z0-9_-]+$`)."""
     return shape_id(id, _LONGEST_ID, plain=True)
 
 
 def thinking_of(reasoning: Reasoning | None) -> dict[str, Json] | None:
-    """The plain `thinking` that a reasoning asks for; None when it asks for none."""
+    """Return the plain `thinking` of a reasoning, or None if it has none."""
     if reasoning is None:
         return None
     if reasoning.effort == "none" or reasoning.budget == 0:

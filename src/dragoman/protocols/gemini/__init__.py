@@ -7,7 +7,7 @@ from dragoman.protocols.gemini.recognition import RECOGNITION as RECOGNITION
 
 
 def load() -> Protocol:
-    """The codec, loaded when it is asked for."""
+    """Load the codec."""
     from dragoman.protocols.gemini.protocol import PROTOCOL
 
     return PROTOCOL

@@ -30,7 +30,7 @@ _decode_rows = _json.typed_decoder(tuple[dict[str, Raw], ...])
 
 
 def parse_request(body: bytes, *, path: str = "") -> EmbedRequest:
-    """Read a client's request; the model and the verb stand in the path."""
+    """Parse a client's request; the model and the verb stand in the path."""
     fields = camel_fields(read_body(body))
     model, verb = read_model(path)
     rows = [fields]
@@ -61,7 +61,7 @@ def _parse_text(row: Fields) -> str:
 
 
 def render_request(request: EmbedRequest) -> HttpRequest:
-    """Write a request for a provider: always a batch."""
+    """Render a request for a provider: always a batch."""
     own: dict[str, Json] = {"model": f"models/{request.model}", **native_fields(request.native, NAME)}
     if request.dimensions is not None:
         own["outputDimensionality"] = request.dimensions
@@ -75,7 +75,7 @@ def render_request(request: EmbedRequest) -> HttpRequest:
 
 
 def parse_response(body: bytes) -> Embedded:
-    """Read a provider's answer."""
+    """Parse a provider's answer."""
     fields = _decode_answer(body)
     rows = _decode_rows(bytes(fields["embeddings"])) if isinstance(fields, dict) and "embeddings" in fields else None
     if rows is None or isinstance(rows, Malformed) or not all("values" in row for row in rows):
@@ -84,7 +84,7 @@ def parse_response(body: bytes) -> Embedded:
 
 
 def render_response(request: EmbedRequest, embedded: Embedded, estimate: int) -> bytes:
-    """Write an answer. The protocol tells no tokens here."""
+    """Render an answer. The protocol reports no tokens here."""
     rows = [{"values": vector} for vector in embedded.vectors]
     if request.is_single:
         return _json.encode({"embedding": rows[0] if rows else {"values": []}})

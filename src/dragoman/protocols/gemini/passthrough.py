@@ -1,4 +1,4 @@
-"""What must be known of a Gemini request before its bytes are passed on, and of a whole answer."""
+"""Inspect a Gemini request before its bytes are passed on, and a whole answer."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from dragoman.types import Usage
 
 
 def peek(body: bytes, *, path: str = "") -> Peek | None:
-    """The model and whether a stream is asked for, all in the path; None when the body must be read. An array is
-    written by the gateway, since its end must be right when the stream breaks."""
+    """Return the model and whether a stream is requested, all from the path; None if the body must be parsed.
+
+    The gateway itself writes an array, because its end must be right when the stream breaks.
+    """
     try:
         model, is_stream, is_array = parse_path(path, "")
     except WireError:
@@ -67,7 +69,9 @@ class _Content(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class _Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """Closed, as the content is: a field that neither has may be a call, or another spelling of the text."""
+    """A candidate without unknown fields, as its content: such a field may be a call, or another spelling of the
+    text.
+    """
 
     content: _Content
     finishReason: Literal["STOP", "MAX_TOKENS"]

@@ -1,4 +1,4 @@
-"""How Gemini's generateContent is recognised."""
+"""Recognise Gemini's generateContent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _tool_entry(tool: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _is_upper_case(schema: object) -> bool:
-    """Whether it is a schema in Google's own form, with types in upper case."""
+    """Return whether it is a schema in Google's own form, with types in upper case."""
     kind = schema.get("type") if isinstance(schema, Mapping) else None
     return isinstance(kind, str) and kind.isupper()
 

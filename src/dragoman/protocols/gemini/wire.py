@@ -1,8 +1,8 @@
 """The JSON of Gemini's generateContent that we read: minimal Structs for well-formed chunks, and how odd ones fit in.
 
 Spec: https://ai.google.dev/api/generate-content (read 2026-11-21); streamed arguments (`partialArgs`) are Vertex AI's.
-Keys come in camelCase or, proto JSON allows it, in snake_case: the Structs hold both spellings of what stands beside
-hot fields. A chunk that does not fit is rewritten into one that does (`read_leniently`), each oddity a deviation.
+Keys come in camelCase or, as proto JSON allows, in snake_case: the Structs have both spellings of fields beside hot
+ones. A chunk that does not fit is rewritten into one that does (`read_leniently`), each oddity a deviation.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ class PartialArgument(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit
 
 
 class FunctionCall(msgspec.Struct, gc=False, omit_defaults=True):
-    """`functionCall` of a part. `unread`: the key of what may be arguments and is not read, `unread_name`: a name under
-    another key; no wire can fill these."""
+    """`functionCall` of a part. `unread`: the unread key that may have arguments, `unread_name`: a name under another
+    key; no wire can fill these.
+    """
 
     id: str | None = None
     name: str | None = None
@@ -85,7 +86,7 @@ CALL_FIELDS: Final = frozenset(FunctionCall.__struct_fields__) - {"unread", "unr
 
 
 def is_whole(call: FunctionCall) -> bool:
-    """Whether a call has its arguments under `args` alone, and nothing was noted of it."""
+    """Return whether a call has its arguments under `args` alone, and nothing was noted of it."""
     return (
         call.partialArgs is None
         and call.willContinue is None
@@ -95,24 +96,24 @@ def is_whole(call: FunctionCall) -> bool:
 
 
 def note_unread(call: FunctionCall, fields: Mapping[str, Json], beside: Mapping[str, Json] | None = None) -> None:
-    """Note of a call what of its fields may be its arguments and is not read. `beside`: those of its part."""
+    """Record which of a call's unread fields may be its arguments. `beside`: those of its part."""
     told: Json = unread_arguments(fields, *CALL_FIELDS) or unread_arguments(beside or {})
     call.unread = told
 
 
 def note_unread_name(call: FunctionCall, fields: Mapping[str, Json]) -> None:
-    """Note of a call without a name what of its fields may be one."""
+    """Record which of a nameless call's fields may be its name."""
     told: Json = unread_name(fields)
     call.unread_name = told
 
 
 def says_nothing(call: FunctionCall) -> bool:
-    """Whether a call has no arguments, or blank ones, where they belong."""
+    """Return whether a call has no arguments, or blank ones, in their place."""
     return not call.partialArgs and is_blank(call.args)
 
 
 class Part(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
-    """A part of the answer; one that has neither text nor a call is read by its keys, and so is one with others."""
+    """A part of the answer. One without text and call, or with other fields, is read by its keys."""
 
     text: str | None = None
     thought: bool | None = None
@@ -122,14 +123,14 @@ class Part(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=T
 
 
 class Content(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
-    """`content` of a candidate."""
+    """The `content` of a candidate."""
 
     parts: list[Part] | None = None
     role: Any = None
 
 
 class Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
-    """An entry of `candidates`. One with other fields is taken apart (`kept`)."""
+    """An entry of `candidates`. One with other fields is split (`kept`)."""
 
     content: Content | None = None
     finishReason: str | int | None = None
@@ -139,7 +140,8 @@ class Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defau
 
 class UsageMetadata(msgspec.Struct, gc=False, omit_defaults=True):
     """Tokens so far. The prompt's count includes cached ones, the candidates' count excludes thoughts. The total is not
-    read."""
+    read.
+    """
 
     promptTokenCount: int | None = None
     candidatesTokenCount: int | None = None
@@ -149,8 +151,11 @@ class UsageMetadata(msgspec.Struct, gc=False, omit_defaults=True):
     toolUsePromptTokenCount: int | None = None
 
     def grown(self, later: UsageMetadata) -> UsageMetadata:
-        """Each count with what a later chunk says, as `Usage.merged`: one that it leaves out or has as 0 stands, and so
-        does one before what cannot be meant. The prompt is estimated first, and the later count holds."""
+        """Merge a later report, as `Usage.merged`: an omitted or 0 count stays, and so does one before an impossible
+        figure.
+
+        The prompt is estimated first, and the later count applies.
+        """
         return UsageMetadata(
             _later(self.promptTokenCount, later.promptTokenCount),
             _larger(self.candidatesTokenCount, later.candidatesTokenCount),
@@ -161,7 +166,7 @@ class UsageMetadata(msgspec.Struct, gc=False, omit_defaults=True):
         )
 
     def summed(self) -> Usage:
-        """The tokens of the response."""
+        """Return the tokens of the response."""
         return Usage(
             input=_sum(self.promptTokenCount, self.toolUsePromptTokenCount),
             output=_sum(self.candidatesTokenCount, self.thoughtsTokenCount),
@@ -171,7 +176,7 @@ class UsageMetadata(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 def _sum(one: int | None, other: int | None) -> int | None:
-    """The sum of two counts, of which each may be unknown."""
+    """Return the sum of two counts, each of which may be unknown."""
     if one is None or other is None:
         return one if other is None else other
     return one + other
@@ -210,7 +215,7 @@ class Chunk(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 def calls_of(chunk: Chunk) -> list[FunctionCall]:
-    """The calls of a chunk."""
+    """Return the calls of a chunk."""
     calls: list[FunctionCall] = []
     for candidate in chunk.candidates or ():
         if candidate.content is not None:
@@ -232,7 +237,7 @@ def texts_of(chunk: Chunk) -> str:
 
 
 def is_answer(chunk: Chunk) -> bool:
-    """Whether a chunk says something of an answer."""
+    """Return whether a chunk contains a part of an answer."""
     return not (
         chunk.candidates is None
         and chunk.usageMetadata is None
@@ -243,7 +248,7 @@ def is_answer(chunk: Chunk) -> bool:
 
 
 def is_known(chunk: Chunk) -> bool:
-    """Whether a chunk has anything of this protocol."""
+    """Return whether a chunk has anything of this protocol."""
     return chunk.error is not NOTHING or is_answer(chunk)
 
 
@@ -265,19 +270,19 @@ decode_pieces: Final = _json.typed_decoder(list[PartialArgument])
 
 
 def camel_key(key: str) -> str:
-    """`finish_reason` → `finishReason`."""
+    """Return a key in camelCase: `finish_reason` is `finishReason`."""
     return _SNAKE.sub(lambda found: found[1].upper(), key) if "_" in key else key
 
 
 def camel(fields: dict[str, Json]) -> dict[str, Json]:
-    """An object with its own keys in camelCase; a camelCase key stands over its snake_case twin."""
+    """Return an object with its own keys in camelCase; a camelCase key wins over its snake_case twin."""
     return {camel_key(key): value for key, value in fields.items() if "_" in key} | {
         key: value for key, value in fields.items() if "_" not in key
     }
 
 
 def read_media(fields: Fields) -> Media | None:
-    """The media of a part with `inlineData` or `fileData`; None when it has neither, or without what they need."""
+    """Return the media of a part with `inlineData` or `fileData`, or None if it has neither, or an incomplete one."""
     for key, field in (("inlineData", "data"), ("fileData", "fileUri")):
         value = read_fields(fields.get(key))
         if value is None:
@@ -297,7 +302,7 @@ _WRAPPED_TEXT: Final = b64encode(_WRAPPED).decode()
 
 
 def render_seal(signature: str) -> str:
-    """A `thoughtSignature`, which must be base64 of the usual alphabet: foreign seals that are not are wrapped."""
+    """Return a `thoughtSignature`, which must be standard base64: foreign signatures that are not are wrapped."""
     try:
         is_exact = b64encode(b64decode(signature, validate=True)).decode() == signature
         if signature and is_exact and not signature.startswith(_WRAPPED_TEXT):
@@ -308,7 +313,7 @@ def render_seal(signature: str) -> str:
 
 
 def parse_seal(signature: str) -> str:
-    """What `render_seal` was given."""
+    """Return the signature that `render_seal` was given."""
     if not signature.startswith(_WRAPPED_TEXT):
         return signature
     try:
@@ -318,7 +323,7 @@ def parse_seal(signature: str) -> str:
 
 
 def camel_fields(fields: Fields) -> Fields:
-    """Fields with their keys in camelCase; a camelCase key stands over its snake_case twin."""
+    """Return fields with their keys in camelCase; a camelCase key wins over its snake_case twin."""
     if "_" not in "".join(fields):
         return fields
     snake = {camel_key(key): value for key, value in fields.items() if "_" in key}
@@ -326,5 +331,5 @@ def camel_fields(fields: Fields) -> Fields:
 
 
 def model_path(model: str) -> str:
-    """The path of a model under the base URL. Nothing in the name ends the path or begins a query."""
+    """Return the path of a model under the base URL. Nothing in the name ends the path or begins a query."""
     return f"/models/{quote(model.removeprefix('models/'), safe='-._~/@', errors='replace')}"

@@ -1,4 +1,4 @@
-"""Clients of Ollama that read calls in a form of their own, told by their user agent."""
+"""Clients of Ollama that read calls in a form of their own, recognised by their user agent."""
 
 from __future__ import annotations
 
@@ -12,8 +12,13 @@ from dragoman.protocol import ReplyStyle
 
 @final
 class ClientStyle(msgspec.Struct, frozen=True):
-    """One client. `agent`: found in its user agent; the groups of the pattern are its version, where `before` is
-    given: the first version that reads what others read. `bare_calls`, `batch_calls`: `ReplyStyle`'s."""
+    """One client.
+
+    Attributes:
+        agent: found in its user agent; the groups of the pattern are its version if `before` is given: the first
+            version that reads the usual form.
+        bare_calls, batch_calls: those of `ReplyStyle`.
+    """
 
     agent: re.Pattern[str]
     before: tuple[int, ...] | None = None
@@ -30,7 +35,7 @@ CLIENT_STYLES: Final = (
 
 
 def style_for(user_agent: str, style: ReplyStyle) -> ReplyStyle:
-    """The style for a client that says who it is; the same one for all others."""
+    """Return the style of a known client; unchanged for all others."""
     for client in CLIENT_STYLES:
         found = client.agent.search(user_agent)
         if found is not None and (client.before is None or tuple(map(int, found.groups())) < client.before):

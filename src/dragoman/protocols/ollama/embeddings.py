@@ -21,7 +21,7 @@ _decode_vectors = _json.typed_decoder(tuple[Raw, ...])
 
 
 def parse_request(body: bytes, *, path: str = "") -> EmbedRequest:
-    """Read a client's request."""
+    """Parse a client's request."""
     fields = read_body(body)
     model = read_text(fields.get("model"))
     if not model:
@@ -37,7 +37,7 @@ def parse_request(body: bytes, *, path: str = "") -> EmbedRequest:
 
 
 def render_request(request: EmbedRequest) -> HttpRequest:
-    """Write a request for a provider."""
+    """Render a request for a provider."""
     if not all(isinstance(item, str) for item in request.inputs):
         raise WireError("expected text: this model's server takes no tokens", path="input")
     body: dict[str, Json] = {"model": request.model, "input": list(request.inputs)}
@@ -48,7 +48,7 @@ def render_request(request: EmbedRequest) -> HttpRequest:
 
 
 def parse_response(body: bytes) -> Embedded:
-    """Read a provider's answer."""
+    """Parse a provider's answer."""
     fields = _decode_answer(body)
     if isinstance(fields, Malformed) or "embeddings" not in fields:
         raise WireError("expected embeddings", status=502)
@@ -59,7 +59,7 @@ def parse_response(body: bytes) -> Embedded:
 
 
 def render_response(request: EmbedRequest, embedded: Embedded, estimate: int) -> bytes:
-    """Write an answer."""
+    """Render an answer."""
     if request.is_single:
         return _json.encode({"embedding": embedded.vectors[0] if embedded.vectors else []})
     tokens = embedded.tokens if embedded.tokens is not None else estimate

@@ -1,7 +1,7 @@
 """Ollama's `/api/generate`: a prompt as text, an answer as text. See https://docs.ollama.com/api/generate (2026-11-22).
 
-The prompt becomes the one message of a chat. What needs the server's own hand on the prompt (a suffix to fill up to,
-raw text without a template, the numbers of an earlier context) is only for a server that speaks Ollama itself.
+The prompt becomes the only message of a chat. Fields that need the server's own prompt handling (a suffix to fill up
+to, raw text without a template, the numbers of an earlier context) are only for a server that speaks Ollama itself.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _OWN: Final = ("prompt", "system", "images", *_UNSAYABLE)
 
 
 def unsayable(body: bytes) -> str:
-    """The field that only an Ollama server can honour; "" when there is none."""
+    """Return the field that only an Ollama server can honour, or ""."""
     fields = read_body(body)
     return next((name for name in _UNSAYABLE if read(fields.get(name))), "")
 
 
 def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
-    """Read a client's request.
+    """Parse a client's request.
 
     Raises:
         WireError: the body is not a request, or has a field that only an Ollama server can honour.
@@ -74,7 +74,7 @@ class Encoder:
         return False
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Write what these events say."""
+        """Encode these events."""
         out: list[bytes] = []
         for event in events:
             match event:
@@ -96,7 +96,7 @@ class Encoder:
         return b"".join(out)
 
     def keepalive(self) -> bytes:
-        """A line without words: the protocol has no other way to say nothing."""
+        """Return a line without words: the protocol has no other way to say nothing."""
         return b"" if self._is_over else b'%b,"response":""%b' % (self._before, self._after)
 
 
@@ -109,7 +109,7 @@ def render_response(
     style: ReplyStyle = _PLAIN,
     lost: list[Deviation] | None = None,
 ) -> bytes:
-    """Write a whole response."""
+    """Render a whole response."""
     crossed(reply, None, None, REASONS, lost)
     fields: dict[str, Json] = {"model": model, "created_at": render_time(created)}
     fields["response"] = reply.text

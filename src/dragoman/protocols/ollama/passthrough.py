@@ -1,4 +1,4 @@
-"""What must be known of an Ollama request before its bytes are passed on, and of a whole answer."""
+"""Inspect an Ollama request before its bytes are passed on, and a whole answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _decode: Final = _json.fields_decoder(_Seen)
 
 
 def peek(body: bytes, *, path: str = "") -> Peek | None:
-    """The model and whether a stream is asked for, the rest unread; None when it must be read."""
+    """Return the model and whether a stream is requested, without parsing the rest; None if it must be parsed."""
     read = _decode(body)
     if isinstance(read, _json.Malformed):
         return None
@@ -72,7 +72,7 @@ class _Message(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class _Answer(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """Closed, as the message is: a field that neither has may be a call, or another spelling of the text."""
+    """An answer without unknown fields, as its message: such a field may be a call, or another spelling of the text."""
 
     model: _Name
     created_at: str

@@ -1,4 +1,4 @@
-"""How Ollama's protocol is recognised."""
+"""Recognise Ollama's protocol."""
 
 from __future__ import annotations
 

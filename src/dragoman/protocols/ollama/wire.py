@@ -1,7 +1,7 @@
 """The JSON of Ollama's `/api/chat` that we read: minimal Structs for well-formed lines, and how odd ones fit in.
 
 Spec: https://docs.ollama.com/api/chat (read 2026-11-21) and ollama's api/types.go. A line of `/api/generate` has its
-text in `response` instead of `message`. Calls are whole, their arguments are kept as JSON text.
+text in `response` instead of `message`. Calls are whole; their arguments are kept as JSON text.
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ class Function(msgspec.Struct, gc=False, omit_defaults=True):
 class Call(msgspec.Struct, gc=False, omit_defaults=True):
     """An entry of `tool_calls`. `name` and `arguments` beside `function` are a flat form of it.
 
-    `unread`: the key of what may be arguments and is not read, `unread_name`: a name under another key. No wire can
-    fill these.
+    `unread`: the unread key that may have arguments, `unread_name`: a name under another key. No wire can fill these.
     """
 
     id: str | None = None
@@ -124,7 +123,7 @@ class _Sender(msgspec.Struct, gc=False):
 
 
 class Head(msgspec.Struct, gc=False):
-    """What the first line says beside its answer, as it is."""
+    """The first line's fields beside its answer, unchanged."""
 
     model: Raw = NOTHING
     created_at: Raw = NOTHING
@@ -132,7 +131,7 @@ class Head(msgspec.Struct, gc=False):
 
 
 def holds_more(line: Line) -> bool:
-    """Whether a line has fields that are known and not modelled."""
+    """Return whether a line has known, unmodelled fields."""
     return (
         line.logprobs is not NOTHING
         or line.total_duration is not NOTHING
@@ -143,12 +142,12 @@ def holds_more(line: Line) -> bool:
 
 
 def says_message_alone(line: Line) -> bool:
-    """Whether a line is not the last one, and says nothing beside its message."""
+    """Return whether a line is not the last one, and has nothing beside its message."""
     return not line.done and line == Line(line.model, line.created_at, line.message, line.done)
 
 
 def image_type(data: str) -> str | None:
-    """The MIME type of an image in base64, from its first bytes; None when they tell nothing."""
+    """Return the MIME type of an image in base64, from its first bytes, or None."""
     return next((mime for start, mime in _IMAGE_TYPES if data.startswith(start)), None)
 
 
@@ -176,7 +175,7 @@ _decode_open: Final = _json.typed_decoder(_OpenLine)
 
 
 def decode_known(data: bytes) -> Line | Malformed:
-    """A line without the fields that no Struct has."""
+    """Decode a line without the fields that no Struct has."""
     fields, inner = decode_fields(data), _decode_open(data)
     if isinstance(fields, Malformed) or isinstance(inner, Malformed):
         return Malformed("it is no line")
@@ -190,7 +189,7 @@ def decode_known(data: bytes) -> Line | Malformed:
 
 
 def read_line_leniently(value: dict[str, Json], deviate: Deviate) -> Line:
-    """Read a line field by field; what has another type than the specification's is a deviation."""
+    """Read a line field by field; a field of another type is a deviation."""
     line = Line(
         done=_read_flag_leniently(value.get("done"), deviate),
         error=_raw(value, "error"),
@@ -263,7 +262,7 @@ def _read_call_leniently(call: dict[str, Json], where: str, deviate: Deviate) ->
 
 
 def with_unread(call: Call, key: str, entry: Json = None) -> Call:
-    """The call, which keeps the key of what may be its arguments, and what of its entry may be its name."""
+    """Return the call with the unread keys that may have its arguments and its name."""
     told: Json = key
     named: Json = unread_name(entry, entry.get("function")) if isinstance(entry, dict) else ""
     call.unread, call.unread_name = told, named
@@ -271,25 +270,25 @@ def with_unread(call: Call, key: str, entry: Json = None) -> Call:
 
 
 def is_nameless(call: Call) -> bool:
-    """Whether an entry has no name where it belongs."""
+    """Return whether an entry has no name in its place."""
     return not (call.name or (call.function is not None and call.function.name))
 
 
 def says_nothing(call: Call) -> bool:
-    """Whether an entry has no arguments, or blank ones, where they belong."""
+    """Return whether an entry has no arguments, or blank ones, in their place."""
     function = call.function
     return is_blank(NOTHING if function is None else function.arguments)
 
 
 def unread_in(call: dict[str, Json]) -> str:
-    """The key of an entry that may have its arguments and is not read; "" when there is none."""
+    """Return the unread key of an entry that may have its arguments, or ""."""
     function = call.get("function")
     inner = unread_arguments(function, *Function.__struct_fields__) if isinstance(function, dict) else ""
     return inner or unread_arguments(call, *_CALL_FIELDS)
 
 
 def _read_text_leniently(value: Json, where: str, deviate: Deviate) -> str | None:
-    """Text; a list of text parts is joined, a number is its digits."""
+    """Return text; a list of text parts is joined, a number is its digits."""
     if value is None or isinstance(value, str):
         return value
     deviate(oddity_of(value), where, type(value).__name__)
@@ -301,7 +300,7 @@ def _read_text_leniently(value: Json, where: str, deviate: Deviate) -> str | Non
 
 
 def _read_name_leniently(value: Json, where: str, deviate: Deviate) -> str | None:
-    """The name of a tool, which is a string."""
+    """Return the name of a tool, which is a string."""
     if value is not None and not isinstance(value, str):
         deviate("wrong-type", where, type(value).__name__)
     return value if isinstance(value, str) else None

@@ -7,7 +7,7 @@ from dragoman.protocols.openai_chat.recognition import RECOGNITION as RECOGNITIO
 
 
 def load() -> Protocol:
-    """The codec, loaded when it is asked for."""
+    """Load the codec."""
     from dragoman.protocols.openai_chat.protocol import PROTOCOL
 
     return PROTOCOL

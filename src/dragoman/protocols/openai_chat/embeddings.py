@@ -18,7 +18,7 @@ _MODELLED: Final = ("model", "input", "dimensions", "encoding_format")
 
 
 def parse_request(body: bytes, *, path: str = "") -> EmbedRequest:
-    """Read a client's request."""
+    """Parse a client's request."""
     fields = read_body(body)
     model = read_text(fields.get("model"))
     if not model:
@@ -47,7 +47,7 @@ def _is_tokens(value: Json) -> bool:
 
 
 def render_request(request: EmbedRequest) -> HttpRequest:
-    """Write a request for a provider. Vectors are asked for as numbers."""
+    """Render a request for a provider. Vectors are requested as numbers."""
     inputs: list[Json] = [list(item) if isinstance(item, tuple) else item for item in request.inputs]
     body: dict[str, Json] = {"model": request.model, "input": inputs[0] if len(inputs) == 1 else inputs}
     if request.dimensions is not None:
@@ -57,7 +57,7 @@ def render_request(request: EmbedRequest) -> HttpRequest:
 
 
 def parse_response(body: bytes) -> Embedded:
-    """Read a provider's answer; its vectors may come in any order and packed all the same."""
+    """Parse a provider's answer; its vectors may come in any order and packed all the same."""
     value = _json.decode(body)
     if not isinstance(value, dict):
         raise WireError("expected a JSON object", status=502)
@@ -82,7 +82,7 @@ def _unpacked(vector: Json) -> Raw:
 
 
 def render_response(request: EmbedRequest, embedded: Embedded, estimate: int) -> bytes:
-    """Write an answer."""
+    """Render an answer."""
     data = [
         {"object": "embedding", "index": index, "embedding": _packed(vector) if request.is_packed else vector}
         for index, vector in enumerate(embedded.vectors)

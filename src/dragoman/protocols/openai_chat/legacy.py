@@ -1,8 +1,8 @@
 """OpenAI's `/v1/completions`: a prompt as text, an answer as text.
 
-https://platform.openai.com/docs/api-reference/completions (read 2026-11-22). The prompt becomes the one message of a
-chat. What needs the server's own hand on the prompt (a suffix, an echo, the odds of tokens) is only for a server that
-has this path itself.
+https://platform.openai.com/docs/api-reference/completions (read 2026-11-22). The prompt becomes the only message of a
+chat. Fields that need the server's own prompt handling (a suffix, an echo, log probabilities) are only for a server
+that has this path itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WORDS: Final[dict[StopReason, str]] = {"length": "length", "content_filter": "c
 
 
 def unsayable(body: bytes) -> str:
-    """The field that only a server with this path can honour; "" when there is none."""
+    """Return the field that only a server with this path can honour, or ""."""
     fields = read_body(body)
     for name in _UNSAYABLE:
         value: Json = read(fields.get(name))
@@ -49,14 +49,14 @@ def unsayable(body: bytes) -> str:
 
 
 def _prompt(value: Json) -> str | None:
-    """The one text to go on from; None when it is several, or tokens."""
+    """Return the text to continue, or None if there are several, or tokens."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     return value if isinstance(value, str) else None
 
 
 def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
-    """Read a client's request.
+    """Parse a client's request.
 
     Raises:
         WireError: the body is not a request, or has a field that only a server with this path can honour.
@@ -71,7 +71,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
 
 
 class Encoder:
-    """Encodes one streamed response. Thinking has no place in it."""
+    """Encodes one streamed response. It has no place for thinking."""
 
     __slots__ = ("_after", "_before", "_crossing", "_head", "_is_over", "_style", "_usage", "lost")
 
@@ -93,7 +93,7 @@ class Encoder:
         return False
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Write what these events say."""
+        """Encode these events."""
         out: list[bytes] = []
         for event in events:
             match event:
@@ -124,7 +124,7 @@ class Encoder:
         self._is_over = True
 
     def keepalive(self) -> bytes:
-        """A comment."""
+        """Return a comment."""
         return b"" if self._is_over else b": keep-alive\n\n"
 
 
@@ -137,7 +137,7 @@ def render_response(
     style: ReplyStyle = _PLAIN,
     lost: list[Deviation] | None = None,
 ) -> bytes:
-    """Write a whole response."""
+    """Render a whole response."""
     crossed(reply, None, None, REASONS, lost)
     text = reply.text
     reason: StopReason = "other" if reply.stop_reason == "error" else reply.stop_reason

@@ -1,4 +1,4 @@
-"""What must be known of a chat request before its bytes are passed on, and of a whole answer."""
+"""Inspect a chat request before its bytes are passed on, and a whole answer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _decode: Final = _json.fields_decoder(_Seen)
 
 
 def peek(body: bytes, *, path: str = "") -> Peek | None:
-    """The model and whether a stream is asked for, the rest unread; None when it must be read."""
+    """Return the model and whether a stream is requested, without parsing the rest; None if it must be parsed."""
     read = _decode(body)
     if isinstance(read, _json.Malformed):
         return None
@@ -142,20 +142,20 @@ def check_whole(body: bytes) -> Finish | None:
 
 
 def _is_plain(arguments: _json.Raw) -> bool:
-    """Whether the arguments of a call are a text, and this one JSON object."""
+    """Return whether the arguments of a call are a text of one JSON object."""
     text = _decode_text(arguments)
     return type(text) is str and is_plain_object(text)
 
 
 def _is_crowded(body: bytes, calls: int, word: str) -> bool:
-    """Whether a key around a call or of one stands more often than these calls need: it may be told twice."""
+    """Return whether a key around a call or of one occurs more often than these calls need: it may be repeated."""
     if body.count(b'"tool_calls"') > 1 + (word == "tool_calls"):
         return True
     return any(body.count(key) > without + each * calls for key, without, each in _OF_CALLS)
 
 
 def without_usage(data: bytes) -> bytes:
-    """Whole frames without one that holds usage and no choice, which answers what only we asked for."""
+    """Return whole frames without the one that has usage and no choice, which answers our own request for usage."""
     kept: list[bytes] = []
     begin = 0
     first = data.rfind(_USAGE)  # frames before it are not looked at
@@ -175,7 +175,7 @@ def without_usage(data: bytes) -> bytes:
 
 
 def _frame_start(data: bytes, place: int) -> int:
-    """Where the frame around a place begins: behind the last blank line before it."""
+    """Return where the frame around a place begins: behind the last empty line before it."""
     start = 0
     for blank in _BLANK_LINES:
         found = data.rfind(blank, start, place)

@@ -1,4 +1,4 @@
-"""What tells OpenAI Chat Completions apart: little, for it is what others are measured by."""
+"""Recognise OpenAI Chat Completions. It has few marks, because the other protocols are compared with it."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ FAILED_REASONS: Final[frozenset[str]] = frozenset({
 
 
 def foreign_reason(word: str) -> StopReason | Literal["failed"] | None:
-    """A stop reason that the protocol does not have; None for one that says nothing."""
+    """Return a stop reason that the protocol does not have, or None for one that says nothing."""
     lower = word.strip().lower()
     if lower in ("", "null", "none"):
         return None
@@ -68,9 +68,9 @@ _KNOWN: Final = frozenset({"id", "object", "created", "model", "choices", "usage
 
 
 class FunctionPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """`function` of a call. `parameters` is another spelling of arguments, as they are.
+    """`function` of a call. `parameters` is another spelling of arguments, unchanged.
 
-    `unread`: the key of what may be arguments and is not read; no wire has it.
+    `unread`: the unread key that may have arguments; no wire has it.
     """
 
     arguments: str | None = None
@@ -82,8 +82,8 @@ class FunctionPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 class CallPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """An entry of `tool_calls`. `name` and `arguments` beside `function` are flat forms of it.
 
-    `rest`: fields that are not modelled, `unread`: the key of what may be arguments and is not read, `unread_name`: a
-    name under another key; no wire has these.
+    `rest`: unmodelled fields, `unread`: the unread key that may have arguments, `unread_name`: a name under another
+    key; no wire has these.
     """
 
     index: int | None = None
@@ -100,10 +100,10 @@ class CallPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A `delta`, or a whole `message`. Those of type None are only known to be null mostly.
+    """A `delta`, or a whole `message`. Fields of type None are usually null.
 
-    `content_parts`: a `content` that is a list, from the lenient reader; no wire has it. `channel` and `token_id` say
-    nothing that is not said elsewhere.
+    `content_parts`: a `content` that is a list, from the lenient reader; no wire has it. `channel` and `token_id` add
+    nothing.
     """
 
     content: str | None = None
@@ -127,9 +127,9 @@ class Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class Choice(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """An entry of `choices`. `text` is the older completions form. Those of type None are only known to be null mostly.
+    """An entry of `choices`. `text` is the older completions form. Fields of type None are usually null.
 
-    `content_filter_results` come with every chunk of Azure's.
+    Azure sends `content_filter_results` with every chunk.
     """
 
     index: int | None = None
@@ -190,7 +190,7 @@ class _HeadChoice(msgspec.Struct, gc=False):
 
 
 class _Head(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A response of which every field is known, two that are not modelled among them."""
+    """A response whose fields are all known, two unmodelled ones among them."""
 
     id: str | None = None
     object: Raw = NOTHING
@@ -209,7 +209,7 @@ decode_fields: Final = _json.typed_decoder(dict[str, Raw])
 
 
 def has_rare(delta: Delta) -> bool:
-    """Whether more stands in a delta than text, thinking under its usual names, and calls."""
+    """Return whether a delta has more than text, thinking under its usual names, and calls."""
     return bool(
         delta.refusal
         or delta.reasoning_details
@@ -226,7 +226,7 @@ def has_rare(delta: Delta) -> bool:
 
 
 def texts_in(value: Json, depth: int = 0) -> list[str]:
-    """The texts of `"…"`, `{"text": …}`, `{"content": …}` or a list of such."""
+    """Return the texts of `"…"`, `{"text": …}`, `{"content": …}` or a list of such."""
     if isinstance(value, str):
         return [value]
     if depth > _DEEPEST_TEXT:
@@ -244,8 +244,10 @@ def texts_in(value: Json, depth: int = 0) -> list[str]:
 
 
 def read_head(data: bytes) -> tuple[str | None, str | None, int | None, Fields, Raw]:
-    """Id, model, time (Unix seconds) and fields that are not modelled, from a response or its first chunk; and the
-    arguments of a whole response's first call as they stand there, if they were seen on the way."""
+    """Return id, model, time (Unix seconds) and unmodelled fields of a response or its first chunk.
+
+    Also return the arguments of a whole response's first call as they stand there, if they were seen on the way.
+    """
     head = _decode_head(data)
     if type(head) is _Head:
         at, rest = head.created, Fields()
@@ -274,7 +276,7 @@ def _first_arguments(head: _Head) -> Raw:
 
 
 def rest_of_response(fields: Fields) -> Fields:
-    """The fields of a response that are not modelled."""
+    """Return the unmodelled fields of a response."""
     if fields.keys() <= _KNOWN:
         return {}
     return {
@@ -285,7 +287,7 @@ def rest_of_response(fields: Fields) -> Fields:
 
 
 def parts_of(piece: CallPiece) -> tuple[str, str, Literal["function", "custom"]]:
-    """Name, argument text and kind of a call's piece, whichever form it has."""
+    """Return name, argument text and kind of a call's piece in any form."""
     function = piece.function
     if function is not None:
         arguments = function.arguments
@@ -300,7 +302,7 @@ def parts_of(piece: CallPiece) -> tuple[str, str, Literal["function", "custom"]]
 
 
 def arguments_in(piece: CallPiece) -> list[str]:
-    """The argument texts of a call's piece, under each key that has one."""
+    """Return the argument texts of a call's piece, under each key that has one."""
     function = piece.function
     texts = [] if function is None else [function.arguments]
     if function is not None and function.parameters is not NOTHING:
@@ -310,7 +312,7 @@ def arguments_in(piece: CallPiece) -> list[str]:
 
 
 def legacy_call(delta: Delta) -> tuple[str, str]:
-    """Name and arguments of the older `function_call`; "" where there is none, or where `tool_calls` says it too."""
+    """Return name and arguments of the older `function_call`; "" if there is none, or `tool_calls` has it too."""
     function = delta.function_call
     if function is None or delta.tool_calls:
         return "", ""
@@ -318,14 +320,14 @@ def legacy_call(delta: Delta) -> tuple[str, str]:
 
 
 def unread_in(piece: CallPiece | FunctionPiece | None) -> str:
-    """The key of what may be the arguments of a piece and is not read; "" when there is none."""
+    """Return the unread key of a piece that may have its arguments, or ""."""
     if isinstance(piece, CallPiece) and piece.custom is not None and _is_odd(piece.custom):
         return "custom"
     return noted(None if piece is None else piece.unread)
 
 
 def _is_odd(custom: Json) -> bool:
-    """Whether a piece of free text has something in place of its text."""
+    """Return whether a piece of free text has something in place of its text."""
     if not isinstance(custom, dict):
         return True
     text = custom.get("input")
@@ -334,7 +336,7 @@ def _is_odd(custom: Json) -> bool:
 
 
 def unread_legacy(delta: Delta) -> str:
-    """The same for the older `function_call`, which has no `parameters` either."""
+    """As `unread_in` for the older `function_call`, which has no `parameters` either."""
     function = delta.function_call
     if function is not None and function.parameters is not NOTHING:
         told = is_placeholder(text := _json.raw_text(function.parameters)) or is_same(text, function.arguments or "")
@@ -343,7 +345,7 @@ def unread_legacy(delta: Delta) -> str:
 
 
 def signature_of(piece: CallPiece) -> str | None:
-    """The seal of the thinking behind a call."""
+    """Return the signature of the thinking behind a call."""
     if piece.extra_content is None:
         return None
     signature = google_fields(piece.extra_content).get("thought_signature")
@@ -351,8 +353,10 @@ def signature_of(piece: CallPiece) -> str | None:
 
 
 def google_fields(value: Json) -> dict[str, Json]:
-    """`extra_content.google` of Gemini's OpenAI endpoint (https://ai.google.dev/gemini-api/docs/thought-signatures,
-    read 2026-11-21); {} when there is none."""
+    """Return `extra_content.google` of Gemini's OpenAI endpoint, or {}.
+
+    https://ai.google.dev/gemini-api/docs/thought-signatures (read 2026-11-21).
+    """
     inner = value.get("google") if isinstance(value, dict) else None
     return inner if isinstance(inner, dict) else {}
 
@@ -361,7 +365,7 @@ def google_fields(value: Json) -> dict[str, Json]:
 
 
 def media_at(kind: Literal["image", "audio", "video", "document"], url: str, native: Native | None = None) -> Media:
-    """Media at a URL; a `data:` URL is taken apart."""
+    """Return media at a URL; a `data:` URL is decoded."""
     head, comma, data = url.partition(",")
     if comma and head[:5] == "data:" and head.endswith(";base64"):
         return Media(kind, mime=head[5:-7].split(";")[0] or None, data=data, native=native)
@@ -369,7 +373,7 @@ def media_at(kind: Literal["image", "audio", "video", "document"], url: str, nat
 
 
 def image_url(media: Media) -> str:
-    """The URL of media, a `data:` URL when they are data."""
+    """Return the URL of media, a `data:` URL if they are data."""
     if media.data is None:
         return media.url or ""
     return f"data:{media.mime or 'application/octet-stream'};base64,{media.data}"

@@ -7,7 +7,7 @@ from dragoman.protocols.openai_responses.recognition import RECOGNITION as RECOG
 
 
 def load() -> Protocol:
-    """The codec, loaded when it is asked for."""
+    """Load the codec."""
     from dragoman.protocols.openai_responses.protocol import PROTOCOL
 
     return PROTOCOL

@@ -1,4 +1,4 @@
-"""The content parts of input messages and tool outputs: wire ↔ ours.
+"""Convert the content parts of input messages and tool outputs between the wire and our values.
 
 Specification: https://platform.openai.com/docs/api-reference/responses/create (read 2026-11-21).
 """
@@ -67,7 +67,7 @@ CITED: Final = CitationForm(
 
 
 def parse_content(value: Json, deviations: list[Deviation], where: str) -> tuple[Text | Media | Opaque, ...]:
-    """Parts of a message's or an output's content: text, a list of parts, or nothing."""
+    """Return the parts of a message's or an output's content: text, a list of parts, or nothing."""
     if value is None or value == "":
         return ()
     if isinstance(value, str):
@@ -103,7 +103,7 @@ def _parse_part(part: Json, deviations: list[Deviation], where: str) -> Text | M
 
 
 def _rest(part: dict[str, Json], known: tuple[str, ...]) -> Native | None:
-    """The other fields of a part; empty lists (annotations, logprobs) say nothing."""
+    """Return the other fields of a part; empty lists (annotations, logprobs) say nothing."""
     return make_native({name: _json.raw(inner) for name, inner in part.items() if name not in known and inner})
 
 
@@ -138,14 +138,14 @@ def _media(kind: str, url: str, *, native: Native | None) -> Media:
 
 
 def is_content_part(part: Opaque) -> bool:
-    """Whether an opaque value belongs inside a message, not beside it."""
+    """Return whether an opaque value belongs inside a message, not beside it."""
     value = _json.decode(bytes(part.raw))
     kind = value.get("type") if isinstance(value, dict) else None
     return isinstance(kind, str) and kind.startswith(_PART_PREFIXES) and not kind.endswith(("_call", "_call_output"))
 
 
 def render_text(part: Text, *, output: bool, item_fields: tuple[str, ...] = ()) -> dict[str, Json]:
-    """A text part of the model's (`output`) or of the client's. `item_fields` of its native belong to its item."""
+    """Render a text part of the model (`output`) or of the client. `item_fields` of its native belong to its item."""
     if is_refusal(part.native):
         return {"type": "refusal", "refusal": part.text}
     value: dict[str, Json] = {"type": "output_text" if output else "input_text", "text": part.text}
@@ -157,7 +157,7 @@ def render_text(part: Text, *, output: bool, item_fields: tuple[str, ...] = ()) 
 
 
 def render_media(part: Media) -> dict[str, Json] | None:
-    """An image, document or sound; None when the protocol has no word for it."""
+    """Render an image, document or sound; None if the protocol cannot express it."""
     url = part.url if part.data is None else f"data:{part.mime or 'application/octet-stream'};base64,{part.data}"
     rest = part.native.fields if part.native is not None and part.native.protocol == NAME else {}
     if part.kind == "image" and url is not None:

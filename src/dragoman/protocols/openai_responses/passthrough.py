@@ -1,4 +1,4 @@
-"""What must be known of a Responses request before its bytes are passed on, and of a whole answer."""
+"""Inspect a Responses request before its bytes are passed on, and a whole answer."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ _decode: Final = _json.fields_decoder(_Seen)
 
 
 def peek(body: bytes, *, path: str = "") -> Peek | None:
-    """The model and whether a stream is asked for, the rest unread; None when it must be read. What is stored, or goes
-    on from something stored, is the gateway's business."""
+    """Return the model and whether a stream is requested, without parsing the rest; None if it must be parsed.
+
+    The gateway handles what is stored, or continues something stored.
+    """
     read = _decode(body)
     if isinstance(read, _json.Malformed):
         return None

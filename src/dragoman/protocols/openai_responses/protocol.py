@@ -1,4 +1,4 @@
-"""The protocol as a record: what each of its files gives."""
+"""The protocol as a record of its files' functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells OpenAI Responses apart."""
+"""Recognise OpenAI Responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _is_answer(value: Mapping[str, Any]) -> bool:
 
 
 def _is_message(message: Mapping[str, Any]) -> bool:
-    """An item that is no message, or a message with this protocol's parts."""
+    """Return whether it is an item that is no message, or a message with this protocol's parts."""
     kind = message.get("type")
     if isinstance(kind, str) and kind != "message":
         return True

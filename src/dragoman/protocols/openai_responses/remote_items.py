@@ -1,4 +1,4 @@
-"""Calls of tools of MCP servers that a provider made, as Responses has them.
+"""A provider's calls of MCP servers' tools, in the form of Responses.
 
 Spec: https://platform.openai.com/docs/guides/tools-connectors-mcp (read 2026-11-25).
 """
@@ -15,7 +15,7 @@ _DIGITS = 24
 
 
 def render_remote(remote: Remote) -> list[Raw]:
-    """A call with its result, or what a server has: as an item."""
+    """Render a call with its result, or a server's tools, as an item."""
     if isinstance(remote, RemoteListing):
         seen = hashlib.sha256(remote.server.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
         listed: dict[str, Json] = {

@@ -1,4 +1,4 @@
-"""What is read of OpenAI Responses, and the tables of its words.
+"""The parts of OpenAI Responses that are read, and the tables of its words.
 
 Specification: https://platform.openai.com/docs/api-reference/responses and …/responses-streaming (read 2026-11-21).
 """
@@ -22,8 +22,11 @@ CONTENT_TYPE: Final = Raw(b'"reasoning_text"')
 
 
 class PlainDelta(msgspec.Struct, gc=False):
-    """The fields of a plain delta event, in the order of the wire. The index is -1 when absent; of other events only
-    `type` is of use. One that tells an `error`, arguments or a call beside is no plain one."""
+    """The fields of a plain delta event, in the order of the wire. The index is -1 if absent; of other events only
+    `type` is used.
+
+    It does not fit an event with an `error`, arguments or a call beside.
+    """
 
     type: str = ""
     item_id: str = ""
@@ -42,7 +45,7 @@ class PlainDelta(msgspec.Struct, gc=False):
 
 
 class EventPlace(msgspec.Struct, gc=False):
-    """Where an event belongs, and its delta; the index is -1 when absent."""
+    """The place of an event, and its delta; the index is -1 if absent."""
 
     output_index: int = -1
     content_index: int = 0
@@ -118,7 +121,7 @@ PLACES: Final = {
 
 
 def ignore(code: str, where: str, seen: str) -> None:
-    """Say nothing of a deviation."""
+    """Ignore a deviation."""
 
 
 #: Tools that xAI runs itself and tells of as custom calls (https://docs.x.ai/docs/guides/tools/overview).
@@ -129,7 +132,7 @@ _RUN_BY_XAI: Final = frozenset({
 
 
 def item_kind(item: dict[str, Json], deviate: Deviate, where: str, *, offered: frozenset[str]) -> ItemKind:
-    """What an output item is; told from its fields when it has no `type`. `offered`: names of the client's tools."""
+    """Return the kind of an output item, by its fields if it has no `type`. `offered`: names of the client's tools."""
     kind, name = item.get("type"), item.get("name")
     if kind == "custom_tool_call" and isinstance(name, str) and name in _RUN_BY_XAI and name not in offered:
         return "opaque"
@@ -146,7 +149,7 @@ def item_kind(item: dict[str, Json], deviate: Deviate, where: str, *, offered: f
 
 
 def native_fields(item: dict[str, Json], id: str | None = None) -> dict[str, Raw]:
-    """The fields of an item that dragoman does not model. `id`: one that is known and not looked at again."""
+    """Return the unmodelled fields of an item."""
     return {
         key: _json.raw(value)
         for key, value in item.items()
@@ -155,15 +158,15 @@ def native_fields(item: dict[str, Json], id: str | None = None) -> dict[str, Raw
 
 
 def make_native(fields: dict[str, Raw]) -> Native | None:
-    """Native fields of this protocol; None when there are none."""
+    """Return native fields of this protocol, or None."""
     return Native(NAME, fields) if fields else None
 
 
 @final
 class Place:
-    """Where a value stands in a frame. Its text is there as the wire has it: number forms and key order survive.
+    """The place of a value in a frame, whose text is copied unchanged: number forms and key order survive.
 
-    What is around it is read once, however many of its members are asked for.
+    Its surroundings are read once, however many of its members are requested.
 
     Attributes:
         frame: the whole of it.
@@ -172,21 +175,23 @@ class Place:
     __slots__ = ("_around", "_members", "_step", "_text", "frame")
 
     def __init__(self, frame: bytes, around: Place | None = None, step: str | int = "") -> None:
-        """`around`: the place of the object or list in which the value stands under `step`; None: it is the frame."""
+        """Create it. `around`: the place of the object or list that contains the value under `step`; None: it is the
+        frame.
+        """
         self.frame = frame
         self._around, self._step = around, step
         self._text: Raw | None = Raw(frame) if around is None else None
         self._members: Any = None
 
     def inner(self, *steps: str | int) -> Place:
-        """The place of what stands under keys and indices in the value."""
+        """Return the place of what stands under keys and indices in the value."""
         place = self
         for step in steps:
             place = Place(self.frame, place, step)
         return place
 
     def text(self, fallback: Json) -> Raw:
-        """The value's JSON text, copied out of its frame; of a fallback where it cannot be found."""
+        """Return the value's JSON text, copied out of its frame; that of a fallback if it cannot be found."""
         found = self._found()
         return _json.raw(fallback) if found is None else Raw(bytes(found))
 
@@ -207,14 +212,14 @@ class Place:
 
 
 def name_of(event: dict[str, Json]) -> str:
-    """The name of the call that an event tells; "" when it tells none."""
+    """Return the name of an event's call, or ""."""
     item = event.get("item", event)
     name = item.get("name") if isinstance(item, dict) else None
     return name if isinstance(name, str) else ""
 
 
 def argument_text(fields: dict[str, Json], name: str, place: Place, deviate: Deviate) -> str:
-    """The argument text under a key of fields that stand at a place of a frame; of an object its own text."""
+    """Return the argument text under a key of fields at a place of a frame; of an object its own text."""
     value = fields.get(name)
     if value is None or isinstance(value, str):
         return value or ""
@@ -229,7 +234,7 @@ _MOST_LEVELS: Final = 100
 
 
 def text_of(value: Json, levels: int = _MOST_LEVELS) -> str:
-    """Text, given as a string or as an object or list that holds some, within so many levels; "" for anything else."""
+    """Return text from a string or from an object or list that contains some, within so many levels, or ""."""
     if isinstance(value, str):
         return value
     if not levels:
@@ -240,7 +245,7 @@ def text_of(value: Json, levels: int = _MOST_LEVELS) -> str:
 
 
 def mend(value: Json) -> Json:
-    """A value of the lenient reader with whole surrogate pairs; halves become U+FFFD."""
+    """Return a value of the lenient reader with whole surrogate pairs; halves become U+FFFD."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
@@ -249,7 +254,7 @@ def mend(value: Json) -> Json:
 
 
 def as_list(value: Json) -> list[Json]:
-    """A list; another value alone in one, nothing as none."""
+    """Return a list; another value alone in one, nothing as none."""
     if isinstance(value, list):
         return value
     return [] if value is None or value == "" else [value]
@@ -263,7 +268,7 @@ PLACED_FIELDS: Final = frozenset({
 
 
 def read_place(fields: dict[str, Json], deviate: Deviate) -> EventPlace:
-    """Where an event belongs; fields of another type than the specification says are read when they can be."""
+    """Return the place of an event; fields of another type are read if possible."""
     get = fields.get
     index, id, delta = get("output_index", -1), get("item_id", ""), get("delta", "")
     place = EventPlace()
@@ -300,7 +305,7 @@ def _read_index_leniently(value: Json, default: int, name: str, *, deviate: Devi
 
 
 def place_of_text(name: str, event: EventPlace) -> tuple[tuple[str, int], ItemKind]:
-    """The group of a text event, from its name: reasoning has many."""
+    """Return the group of a text event, from its name: reasoning has many."""
     if name in ("output_text", "text"):
         return ("text", event.content_index), "message"
     if name == "refusal":
@@ -313,13 +318,13 @@ def place_of_text(name: str, event: EventPlace) -> tuple[tuple[str, int], ItemKi
 
 
 def status_of(value: dict[str, Json]) -> str:
-    """The status of a response or an item; what says none is whole."""
+    """Return the status of a response or an item; without one it is complete."""
     status = value.get("status")
     return status if isinstance(status, str) and status else "completed"
 
 
 def unproven(item: Json, offered: frozenset[str]) -> Json:
-    """An output item of a response that goes on: of a call that does not say that it is whole, nothing else does."""
+    """Return an output item of a running response: a call that does not say that it is complete is not known to be."""
     if not isinstance(item, dict) or item.get("status") == "completed":
         return item
     is_call = item_kind(item, ignore, "", offered=offered) in ("function_call", "custom_tool_call")
@@ -327,7 +332,7 @@ def unproven(item: Json, offered: frozenset[str]) -> Json:
 
 
 def is_response(value: dict[str, Json]) -> bool:
-    """Whether an object is a response, not an event about one."""
+    """Return whether an object is a response, not an event about one."""
     if value.get("object") == "response":
         return True
     is_event = "output_index" in value or "item_id" in value
@@ -335,7 +340,7 @@ def is_response(value: dict[str, Json]) -> bool:
 
 
 def holds_refusal(output: list[Json]) -> bool:
-    """Whether a message among these items refuses."""
+    """Return whether a message among these items refuses."""
     contents = [item.get("content") for item in output if isinstance(item, dict) and item.get("type") == "message"]
     return any(
         isinstance(part, dict) and part.get("type") == "refusal"
@@ -346,7 +351,7 @@ def holds_refusal(output: list[Json]) -> bool:
 
 
 def read_leniently(data: bytes) -> Json | Malformed:
-    """A frame that is no JSON to the letter. Only a delta may end in half a surrogate pair: the next one goes on."""
+    """Read a frame that is not strictly JSON. Only a delta may end in a lone surrogate: the next one goes on."""
     value = _json.decode_lenient(data)
     try:
         if isinstance(value, dict):
@@ -357,7 +362,7 @@ def read_leniently(data: bytes) -> Json | Malformed:
 
 
 def oddity(data: bytes) -> tuple[str, str]:
-    """Why a frame took the lenient reader."""
+    """Return why a frame took the lenient reader."""
     try:
         data.decode()
     except UnicodeDecodeError:

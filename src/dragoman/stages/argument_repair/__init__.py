@@ -1,1 +1,1 @@
-"""Argument text repaired and coerced to the tool's schema."""
+"""Repair argument text and coerce it to the tool's schema."""

@@ -1,7 +1,7 @@
-"""Argument text written token by token, each value coerced to the tool's schema when it is whole: `ArgumentWriter`.
+"""`ArgumentWriter`: write argument text token by token, and coerce each complete value to the tool's schema.
 
-White space and commas wait in `gap` for the token behind them, and so does the brace of an object: until its first key
-has come it may be a set. A value that the schema may change is captured, and judged when it closes.
+White space and commas wait in `gap` for the next token, and so does the brace of an object: until its first key has
+come it may be a set. A value that the schema may change is captured, and judged when it closes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ANYTHING: Final = Shape({}, None, False)
 
 
 class Container:
-    """An object or list that is open. `closer`: what closes it, a brace for a set."""
+    """An open object or list. `closer`: its closing bracket, a brace for a set."""
 
     __slots__ = ("closer", "closers", "key", "keys", "kind", "shape")
 
@@ -38,16 +38,16 @@ class Container:
 
 
 class ArgumentWriter:
-    """What the readers of one call's arguments write to.
+    """The output of the readers of one call's arguments.
 
     Attributes:
-        capture: text of a value that is judged whole; None outside of one, where what is written leaves at once.
-        codes: what was repaired or coerced: deviation code, where, what was done; never a value. The first ones.
-        container: the innermost that is open.
-        gap: what waits for the next token.
+        capture: text of a value that is judged whole; None outside of one, where text leaves at once.
+        codes: what was repaired or coerced: deviation code, place, change; never a value. The first ones.
+        container: the innermost open one.
+        gap: text that waits for the next token.
         missing: what the schema requires and did not come, outside of captured values.
         out: text that may leave.
-        stack: all that are open.
+        stack: all open containers.
     """
 
     __slots__ = (
@@ -75,14 +75,14 @@ class ArgumentWriter:
     # ------------------------------------------------------------ notes
 
     def note(self, code: str, done: str) -> None:
-        """Note what was done here."""
+        """Note a change at this place."""
         if len(self.codes) >= _MOST_NOTES:
             return
         path = "".join(f".{container.key}" if container.kind == "{" else "[]" for container in self.stack[:32])
         self.codes.append((code, f"arguments{path}"[:120], done))
 
     def note_once(self, done: str) -> None:
-        """Note a repair, if no such one was."""
+        """Note a repair if it is the first of its kind."""
         if done not in self._noted:
             self._noted.add(done)
             self.note("repaired-arguments", done)
@@ -90,14 +90,14 @@ class ArgumentWriter:
     # ------------------------------------------------------------ text
 
     def put(self, text: str) -> None:
-        """Write text of a token."""
+        """Write the text of a token."""
         if self.capture is None:
             self.out.append(text)
         else:
             self.capture.add(text)
 
     def put_gap(self) -> None:
-        """Write what waited."""
+        """Write the waiting text."""
         gap = self.gap
         if gap:
             self.put("".join(gap))
@@ -110,11 +110,11 @@ class ArgumentWriter:
     # ------------------------------------------------------------ containers
 
     def open_root(self, kind: Literal["{", "["]) -> None:
-        """The whole value begins."""
+        """Begin the whole value."""
         self._open(kind, self.schema.root())
 
     def open(self, kind: Literal["{", "["]) -> None:
-        """A list or an object begins where a value belongs."""
+        """Begin a list or an object as a value."""
         shape = self._begin_value("object" if kind == "{" else "array")
         self._open(kind, shape)
 
@@ -130,7 +130,7 @@ class ArgumentWriter:
             self.put(kind)
 
     def make_set(self) -> None:
-        """The object that was begun is a set, which becomes a list."""
+        """Turn the begun object into a set, which becomes a list."""
         shape = self.stack.pop().shape
         if shape.types is not None and "array" not in shape.types:
             raise Unreadable("expected no set here")
@@ -143,7 +143,7 @@ class ArgumentWriter:
         self.note("repaired-arguments", "set")
 
     def close(self) -> None:
-        """The innermost container ends."""
+        """End the innermost container."""
         container = self.stack.pop()
         self.put_gap()
         self.put("}" if container.kind == "{" else "]")
@@ -162,7 +162,7 @@ class ArgumentWriter:
             self.note("arguments-misfit", self.missing)
 
     def add_key(self, key: str, text: str) -> None:
-        """A key came. `text`: as JSON."""
+        """Add a key. `text`: as JSON."""
         container = self.container
         assert container is not None
         if key in container.keys:
@@ -177,7 +177,7 @@ class ArgumentWriter:
     # ------------------------------------------------------------ values
 
     def shape_of_value(self) -> Shape:
-        """What the schema says of the value that comes next."""
+        """Return the shape of the next value."""
         container = self.container
         assert container is not None
         if self.capture is not None:
@@ -201,17 +201,17 @@ class ArgumentWriter:
             self._deepest = 0
 
     def begin_string(self) -> None:
-        """A string begins where a value belongs."""
+        """Begin a string as a value."""
         self._begin_value("string")
         self.put('"')
 
     def end_string(self) -> None:
-        """The string ends, and with it its value."""
+        """End the string, and with it its value."""
         self.put('"')
         self.end_value()
 
     def put_literal(self, literal: str, *, written: str = "") -> None:
-        """A number, true, false or null. `written`: how it was written, where JSON writes it otherwise."""
+        """Write a number, true, false or null. `written`: the original, if JSON writes it differently."""
         shape = self.shape_of_value()
         self.put_gap()
         kind = "number" if literal[0] not in "tfn" else "null" if literal[0] == "n" else "boolean"
@@ -226,7 +226,7 @@ class ArgumentWriter:
         self.end_value()
 
     def end_value(self) -> None:
-        """A value is whole: what was captured is judged."""
+        """End a value: judge it if it was captured."""
         if self.capture is None or len(self.stack) != self._capture_depth:
             return
         text = self.capture.text()
@@ -261,7 +261,7 @@ class ArgumentWriter:
 
 
 def is_endless(number: str) -> bool:
-    """Whether a JSON number is so large that readers take it for infinity."""
+    """Return whether a JSON number is so large that readers take it for infinity."""
     return len(number) > 4 and math.isinf(float(number)) and not number.lstrip("-").isdecimal()
 
 

@@ -1,8 +1,8 @@
-"""Whether a string that holds unescaped quotes has one reading: `is_sure`.
+"""`is_sure`: decide whether a string with unescaped quotes has one reading.
 
-Such a quote is read as part of the string where nothing behind it shows that it closes. That is a guess where it could
-as well close the string before a slip (`"ls" -la, "next": …`), or where a quotation is left open. So a string is sure
-only when it holds nothing that could be a member, no markup of calls, and its quotes come in pairs.
+Such a quote is read as part of the string if nothing behind it shows that it closes it. That is a guess if it could as
+well close the string before a slip (`"ls" -la, "next": …`), or if a quotation is left open. So a string is certain only
+if it contains nothing that could be a member, no markup of calls, and its quotes come in pairs.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _PAIRS: Final = {"”": "“", "“": "„", "’": "‘", "»": "«"}
 
 
 def is_sure(content: str, inner: Sequence[int], closer: str, names: frozenset[str]) -> bool:
-    """Whether a string has one reading.
+    """Return whether a string has one reading.
 
     Args:
         content: its inside as it was written.
         inner: the places of the unescaped quotes that are taken for a part of it.
         closer: the quote that closes it.
-        names: of the members that the schema knows, in whatever depth.
+        names: all members of the schema, in whatever depth.
     """
     if _MARKUP.search(content) is not None or content[:2] == closer * 2:  # the quotes of Python's long texts
         return False
@@ -47,7 +47,9 @@ def is_sure(content: str, inner: Sequence[int], closer: str, names: frozenset[st
 
 
 def _holds_key(content: str, closer: str, names: frozenset[str]) -> bool:
-    """Whether a quoted text with a colon behind it may be a key: one of the schema's, or any behind another quote."""
+    """Return whether a quoted text with a colon behind it may be a key: one of the schema's, or any behind another
+    quote.
+    """
     last, number = -1, 0
     place = content.find(closer)
     while place >= 0:
@@ -61,7 +63,7 @@ def _holds_key(content: str, closer: str, names: frozenset[str]) -> bool:
 
 
 def _holds_bare_key(content: str, start: int, names: frozenset[str]) -> bool:
-    """Whether one of the schema's keys stands where a member would begin, without quotes or in others."""
+    """Return whether one of the schema's keys stands where a member would begin, without quotes or in other quotes."""
     for found in _WORD_AND_COLON.finditer(content, start + 1):
         if found[1] in names:
             before = content[max(start + 1, found.start() - _LOOK_BACK) : found.start()]
@@ -81,8 +83,10 @@ def _are_nested(content: str, opener: str, closer: str) -> bool:
 
 
 def _are_paired(content: str, inner: Sequence[int]) -> bool:
-    """Whether each quote that opens a quotation has one that closes it. One between letters, and one behind a digit
-    (inches), may stand alone."""
+    """Return whether each opening quote has a closing one.
+
+    One between letters, and one behind a digit (inches), may stand alone.
+    """
     is_open = has_pairs = has_strays = False
     for place in inner:
         before, behind = content[max(place - 2, 0) : place], content[place + 1 : place + 3]

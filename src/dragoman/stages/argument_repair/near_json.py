@@ -1,9 +1,8 @@
-"""Argument text that is almost JSON (commas, quotes, comments, literals), mended from its first defect on: `NearJson`.
+"""`NearJson`: repair argument text that is almost JSON (commas, quotes, comments, literals) from its first defect on.
 
-What is read beside JSON, each in one way: comments, typographic and single quotes, keys without quotes, Python's
-literals and sets, numbers of other forms, doubled, trailing and missing commas, unescaped quotes inside a string (see
-`dragoman.stages.argument_repair.inner_quotes`). Everything else is unreadable, and so is a text of which two readings
-are left.
+Beside JSON it reads, each in one way: comments, typographic and single quotes, keys without quotes, Python's literals
+and sets, numbers of other forms, doubled, trailing and missing commas, unescaped quotes inside a string (see
+`dragoman.stages.argument_repair.inner_quotes`). Everything else is unreadable, and so is a text with two readings left.
 """
 
 from __future__ import annotations
@@ -59,13 +58,13 @@ class NearJson:
     """Reads a text into an `ArgumentWriter`. Time is linear in the text.
 
     Attributes:
-        has_inner_quotes: a string was read over quotes, so that what stands behind the object must be residue.
+        has_inner_quotes: a string was read over quotes, so that only residue may stand behind the object.
     """
 
     __slots__ = ("_behind", "_ends", "_last", "_names", "_string", "_text", "_writer", "has_inner_quotes")
 
     def __init__(self, writer: ArgumentWriter, string: StringText, text: str, names: frozenset[str]) -> None:
-        """`string`: what has begun to read the open string. `names`: of the members that the schema knows."""
+        """Create it. `string`: the reader of the open string. `names`: all members of the schema."""
         self._writer = writer
         self._string = string
         self._text = text
@@ -76,14 +75,14 @@ class NearJson:
         self.has_inner_quotes = False
 
     def read(self, state: State, *, before: str = "") -> int:
-        """Read up to the end of the outermost container; gives the place behind it.
+        """Read up to the end of the outermost container. Return the place behind it.
 
         Args:
             state: what is expected first; "string" within one in double quotes.
             before: what was read of that string.
 
         Raises:
-            Unreadable: there is no sure reading.
+            Unreadable: there is no certain reading.
         """
         place = 0
         if state == "string":
@@ -129,7 +128,7 @@ class NearJson:
         return end
 
     def _skip(self, place: int) -> int:
-        """The place behind white space and comments; the end of the text when one does not end."""
+        """Return the place behind white space and comments; the end of the text if one does not end."""
         first = self._text[place : place + 1]
         if " " < first < "\x7f" and first not in "#/":
             return place
@@ -156,7 +155,9 @@ class NearJson:
         return place
 
     def _next(self, end: str, place: int) -> int:
-        """Where the next of these is, "" for another line end; -1 when none is. No text is searched twice."""
+        """Return the place of the next one of these, "" for another line end; -1 if there is none. No text is searched
+        twice.
+        """
         known = self._ends.get(end, -2)
         if known == -1 or known >= place:
             return known
@@ -270,10 +271,10 @@ class NearJson:
     # ------------------------------------------------------------ strings
 
     def _read_string(self, place: int, closers: str, before: str) -> int:
-        """Read a string up to the quote that closes it; gives the place behind that.
+        """Read a string up to its closing quote. Return the place behind it.
 
         Args:
-            place: where its inside begins, or goes on.
+            place: where its inside begins, or continues.
             before: its inside so far.
         """
         text, string, start = self._text, self._string, place
@@ -303,7 +304,7 @@ class NearJson:
         return place + 1
 
     def _ends_in_comment(self, start: int, place: int, before: str, inner: list[int]) -> bool:
-        """Whether the string could as well end in the comments that seem to follow its closing quote."""
+        """Return whether the string could as well end in the comments that seem to follow its closing quote."""
         text, quote = self._text, self._text[place]
         end = self._skip(place + 1)
         others = [place]
@@ -315,9 +316,9 @@ class NearJson:
         return len(others) == _MOST_OTHERS
 
     def _closes(self, place: int, closers: str, *, is_clean: bool) -> bool:
-        """Whether what follows a quote shows that it closes its string: the end, or the next member or item.
+        """Return whether what follows a quote shows that it closes its string: the end, or the next member or item.
 
-        `is_clean`: no quote stands in the string so far. Then a text goes on behind the end of its object, or not.
+        `is_clean`: no quote stands in the string so far. Then a text may go on behind the end of its object.
         """
         text, stack = self._text, self._writer.stack
         level = len(stack) - 1
@@ -345,7 +346,7 @@ class NearJson:
                 return mark in ("{", "[")
 
     def _is_key(self, place: int, closers: str, *, is_named: bool = False) -> bool:
-        """Whether a key and its colon stand here. `is_named`: without quotes only one that the schema knows."""
+        """Return whether a key and its colon stand here. `is_named`: without quotes only one of the schema."""
         found = _QUOTED_KEY.get(closers, _OTHER_QUOTED_KEY).match(self._text, place)
         if found is None:
             found = _BARE_KEY.match(self._text, place)
@@ -358,7 +359,7 @@ class NearJson:
 
 
 def _number(word: str) -> str | None:
-    """A number as JSON writes it; None when the text is not a number."""
+    """Return a number as JSON writes it, or None."""
     found = _HEXADECIMAL.fullmatch(word)
     if found is not None:
         value = str(int(found[2], 16))
@@ -377,10 +378,10 @@ def _number(word: str) -> str | None:
 
 
 def read_inner(text: str, names: frozenset[str]) -> Json | Malformed:
-    """The list or object that a string holds, read as leniently as arguments are.
+    """Return the list or object that a string contains, read as leniently as arguments are.
 
     Args:
-        names: of the members that the schema knows.
+        names: all members of the schema.
     """
     value = _json.decode_exact(text)
     if not isinstance(value, Malformed):

@@ -1,18 +1,17 @@
-"""Argument text, repaired and coerced while it streams: `Repairer`.
+"""`Repairer`: repair and coerce argument text while it streams.
 
-It lets out only text that nothing can change any more, so what left is always a prefix of the final text. The rules:
+Only final text leaves, so what left is always a prefix of the final text. The rules:
 
-1. Nothing leaves before the first key is whole; an object's brace leaves with its first key.
-2. A string leaves live only where the schema takes a string and nothing else decides its value.
-3. Its closing quote waits until what follows shows that it closes: `,` or the container's end.
-4. An escape leaves whole; a high surrogate waits for its partner; a raw control character becomes an escape.
-5. A number or literal ends only at white space, `,`, `}` or `]`.
-6. Values that the schema may change are captured, already repaired, and coerced when they close.
-7. A value that needs no repair and fits keeps its own text, white space included.
-8. A comma leaves with what follows it, so a trailing comma never shows.
-9. From the first defect outside of a string's inside on everything waits for the end of the text: then it is read as a
-   whole (`dragoman.stages.argument_repair.near_json`), and it has one reading or none. So nothing leaves that the
-   wire did not say.
+1. Nothing leaves before the first key is complete; an object's brace leaves with its first key. 2. A string leaves live
+only if the schema takes a string and nothing else decides its value. 3. Its closing quote waits until what follows
+shows that it closes: `,` or the container's end. 4. An escape leaves whole; a high surrogate waits for its partner; a
+raw control character becomes an escape. 5. A number or literal ends only at white space, `,`, `}` or `]`. 6. Values
+that the schema may change are captured, already repaired, and coerced when they close. 7. A value that needs no repair
+and fits keeps its own text, white space included. 8. A comma leaves with what follows it, so a trailing comma never
+shows. 9. From the first defect outside of a string's inside on, everything waits for the end of the text: then it is
+read as a
+   whole (`dragoman.stages.argument_repair.near_json`), and it has one reading or none. So nothing leaves that the wire
+   did not say.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Repairer:
     Attributes:
         left: the text that has left.
         has_inner_quotes: a string was read over quotes, so that only residue may stand behind the object.
-        problem: why the text cannot be read surely; "" while it can.
+        problem: why the text has no certain reading; "" while it may have.
     """
 
     __slots__ = (
@@ -80,12 +79,12 @@ class Repairer:
 
     @property
     def codes(self) -> list[tuple[str, str, str]]:
-        """What was repaired or coerced: deviation code, where, what was done; never a value."""
+        """What was repaired or coerced: deviation code, place, change; never a value."""
         return self._writer.codes
 
     @property
     def rest(self) -> str:
-        """What came after the object's end."""
+        """The text behind the object's end."""
         return self._rest.text()
 
     def is_done(self) -> bool:
@@ -93,7 +92,7 @@ class Repairer:
         return self._state == "done"
 
     def feed(self, text: str) -> str:
-        """Take the next text; gives what may leave."""
+        """Take the next text. Return what may leave."""
         if self._is_live and PLAIN.fullmatch(text) is not None:
             if "\\" in text:
                 self._string.see(text)
@@ -114,7 +113,7 @@ class Repairer:
         return self._leave()
 
     def close(self) -> str | None:
-        """The text ended. Gives what of the object has not left yet; None, and a `problem`, when there is no object."""
+        """End the text. Return what of the object has not left yet; None, and a `problem`, if there is no object."""
         if self._state == "held":
             try:
                 self._read_held()
@@ -177,7 +176,9 @@ class Repairer:
                 return
 
     def _wait(self, state: WholeState, *texts: str) -> int:
-        """A defect: from these texts on everything waits for the end. Gives the place to go on at: none."""
+        """Hold everything from these texts on for the end, because of a defect. Return the place to continue at:
+        none.
+        """
         self._resume = state
         self._held.add("".join(texts))
         self._state = "held"
@@ -261,8 +262,11 @@ class Repairer:
         return position + 1
 
     def _end_of_items(self, text: str, position: int) -> int:
-        """Where the last whole item of the open list ends, if nothing from `position` (a comma) up to there is to be
-        repaired or coerced, as the JSON reader tells at once; else `position`."""
+        """Return the end of the last complete item of the open list, if nothing from `position` (a comma) on needs
+        repair.
+
+        The JSON reader checks them at once. Otherwise return `position`.
+        """
         self._leaps -= 1
         fits = self._writer.schema.fitting_items(self._writer.shape_of_value())
         end = len(text)
@@ -331,7 +335,7 @@ class Repairer:
         return position + 1
 
     def _read_after_quote(self, text: str, position: int) -> int:
-        """A quote was seen, then white space (`_look`). What follows tells whether it ends the string."""
+        """Decide whether a quote ends the string, from what follows it and white space (`_look`)."""
         if text[position] in " \t\r\n":
             found = _SPACE.match(text, position)
             assert found is not None
@@ -363,8 +367,10 @@ class Repairer:
 
 
 def read_object(schema: ToolSchema, arguments: str) -> tuple[dict[str, Json] | None, bool]:
-    """Whole argument text, out of the JSON string that it may stand in, repaired and coerced: its value, None when it
-    is no object; and whether a comma was missing in it."""
+    """Return whole argument text as a repaired and coerced value, and whether a comma was missing in it.
+
+    The text may stand in a JSON string. The value is None if it is no object.
+    """
     inner = _json.decode(arguments.strip()) if arguments.lstrip()[:1] == '"' else arguments
     repairer = Repairer(schema)
     text = repairer.feed(inner.strip() if isinstance(inner, str) else arguments.strip())

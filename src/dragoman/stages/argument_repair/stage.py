@@ -1,8 +1,7 @@
-"""Tool-call arguments repaired and coerced to the tool's schema, live.
+"""Repair tool-call arguments and coerce them to the tool's schema, live.
 
-The decoder tells calls apart and where each ends; this stage reads each call's text through a `Repairer`. A call that
-the decoder found unreadable is read here once more: when there is a sure reading it is delivered, else its failure
-stands.
+The decoder separates calls and finds their ends. This stage reads each call's text through a `Repairer`. It reads a
+call that the decoder found unreadable once more: if it has a certain reading it is delivered, else its failure stands.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class ArgumentRepair:
     acts_on = _CALLS - {Finish}
 
     def __init__(self, tools: Sequence[Tool], *, live: bool = True) -> None:
-        """`live`: arguments leave while they come; else each call has one delta, when it is whole."""
+        """Create it. `live`: arguments leave while they come; else each call has one delta, when it is complete."""
         self._live = live
         self.handles = _CALLS
         self._tools: Mapping[str, Tool] = {tool.name: tool for tool in tools if tool.kind == "function"}
@@ -88,7 +87,7 @@ class ArgumentRepair:
         return out
 
     def _schema_of(self, event: ToolCallStart) -> ToolSchema | None:
-        """What the arguments of a call must be; None when they may be anything."""
+        """Return the schema of a call's arguments, or None if they may be anything."""
         if event.kind != "function" or event.name not in self._tools:
             return None
         schema = self._schemas.get(event.name)
@@ -103,8 +102,10 @@ class ArgumentRepair:
             self._calls[event.index] = _OpenCall(event, schema)
 
     def _fine(self, events: Sequence[Event]) -> set[int] | None:
-        """The indices of the calls that need not be mended: each begins and ends here, and fits. None where that is
-        all of them, and nothing else is to be done."""
+        """Return the indices of the calls that need no repair: each begins and ends here, and fits.
+
+        None if these are all calls, and nothing else is to be done.
+        """
         begun: dict[int, ToolSchema] = {}
         fine: set[int] = set()
         is_all = not self._calls
@@ -124,7 +125,7 @@ class ArgumentRepair:
         return None if is_all and not begun else fine
 
     def _grow(self, events: list[Event], text: str) -> list[Event]:
-        """Deltas of one call, of which this is the text. Those that came together leave as one."""
+        """Take deltas of one call with this text. Those that came together leave as one."""
         index = index_of(events[0])
         call = self._calls.get(index)
         if call is None:
@@ -170,7 +171,7 @@ class ArgumentRepair:
                 self._fail(call, repairer.problem, text, out)
 
     def _retry(self, event: ToolCallFailed, out: list[Event]) -> None:
-        """The decoder could not read a call's text; perhaps there is a sure reading."""
+        """Read a call's text that the decoder could not read. It may have a certain reading."""
         call = self._calls.pop(event.index, None)
         if call is None or event.kind not in ("unreadable", "cut") or event.arguments.strip() in ("", "{}", "null"):
             out.append(event)
@@ -204,7 +205,7 @@ class ArgumentRepair:
             out.append(ToolCallDelta(call.start.index, text))
 
     def _deliver(self, call: _OpenCall, end: str, whole: ToolCall, out: list[Event]) -> None:
-        """`end`: what of the text has not left yet. `whole`: the call as the decoder has it."""
+        """Deliver a call. `end`: the text that has not left yet. `whole`: the call as the decoder has it."""
         repairer = call.caught_up()
         text = repairer.left.text()
         read = _json.decode_object(text)
@@ -249,12 +250,12 @@ class _OpenCall:
         self.unread = ""  # a whole object that came at once and fits: it left as it is
 
     def read(self, text: str) -> str:
-        """Take the next text; gives what leaves."""
+        """Take the next text. Return what leaves."""
         self.size += len(text)
         return (self._repairer or self.caught_up()).feed(text)
 
     def caught_up(self) -> Repairer:
-        """What reads the text. What was left unread is read: more follows it, or the call fails."""
+        """Return the repairer after reading the unread text, because more follows it, or the call fails."""
         if self._repairer is None:
             self._repairer = Repairer(self.schema)
             if self.unread:
@@ -264,7 +265,7 @@ class _OpenCall:
 
 
 def _object_in(text: str) -> tuple[str, str] | None:
-    """Odd argument text from the brace of its object on, and how that was wrapped; None when there is none."""
+    """Return odd argument text from its object's brace on, and how that was wrapped, or None."""
     how = ""
     for _ in range(_DEEPEST_ENCODING):
         bare = text[behind_residue(text) :].rstrip()
@@ -284,7 +285,9 @@ def _object_in(text: str) -> tuple[str, str] | None:
 
 
 def _means_nothing(repairer: Repairer, schema: ToolSchema) -> bool:
-    """Whether what stands behind a repaired object is residue, one brace too many, `{}` or the same object again."""
+    """Return whether only residue, one brace too many, `{}` or the same object again stands behind a repaired
+    object.
+    """
     rest = skip_behind(repairer.rest)
     if not rest or repairer.has_inner_quotes:
         return not rest

@@ -32,11 +32,11 @@ _HIGH: Final = rf"\\u[dD][89abAB]{_HEX}{{2}}"
 
 
 def _escapes(closers: str, end: str) -> tuple[str, str, str, str]:
-    """The escapes whose meaning is sure, by what they become: themselves, U+FFFD, a quote, a doubled backslash.
+    """Return the escapes of certain meaning, by what they become: themselves, U+FFFD, a quote, a doubled backslash.
 
     Args:
         closers: the quotes that may close the string.
-        end: what may stand behind the last one beside the characters that tell where it ends.
+        end: what may stand behind the last one beside the characters that end the string.
     """
     foreign = "" if closers == '"' else f"{closers}xaAvVUN0-7"
     kept = rf'\\["\\/bfnrt]|\\u(?![dD][89a-fA-F]){_HEX}{{4}}|{_HIGH}{_LOW}'
@@ -47,15 +47,17 @@ def _escapes(closers: str, end: str) -> tuple[str, str, str, str]:
 
 
 def _run_pattern(closers: str) -> re.Pattern[str]:
-    """Text up to a quote that closes the string, or an escape that is not whole or has no meaning here. Without groups:
-    Python 3.11 loses them in a possessive repeat."""
+    """Return a pattern of text up to a quote that closes the string, or an escape that is incomplete or has no meaning.
+
+    It has no groups: Python 3.11 loses them in a possessive repeat.
+    """
     escape = "|".join(_escapes(closers, ""))
     run = rf"[^\\{closers}]*+(?:(?:{escape})[^\\{closers}]*+)*+"
     return re.compile(run)
 
 
 def _mending_pattern(closers: str) -> re.Pattern[str]:
-    """What in such a text is written otherwise, in a group for each kind, a bare quote the last."""
+    """Return a pattern of what such a text changes, with a group for each kind, a bare quote the last."""
     mending = "|".join(f"({kind})" for kind in (*_escapes(closers, r"|\Z"), '"'))
     return re.compile(mending)
 
@@ -68,21 +70,21 @@ _FOREIGN_ESCAPES: Final = frozenset("xaAvVUN01234567")
 
 
 class Unreadable(Exception):
-    """There is no sure reading; the message says what stands where."""
+    """There is no certain reading; the message says what stands where."""
 
 
 class StringText:
-    """Reads strings one after another. What was read lies in `pieces` until it is taken.
+    """Reads strings one after another. The text read stands in `pieces` until it is taken.
 
     Attributes:
-        escape: what of an escape (and of a pair of surrogates) has come; plain text may not follow as it is.
+        escape: the part of an escape (and of a pair of surrogates) that has come; plain text may not follow as it is.
         is_literal: a backslash of this string stands for itself, so that all of it must be read here.
     """
 
     __slots__ = ("_closers", "_has_letters", "_note", "_run", "escape", "is_literal", "pieces")
 
     def __init__(self, note: Callable[[str], None]) -> None:
-        """`note`: called with each thing that was mended."""
+        """Create it. `note`: called with each change."""
         self._note = note
         self._closers = '"'
         self.escape = ""
@@ -91,26 +93,26 @@ class StringText:
         self.is_literal = self._has_letters = False
 
     def begin(self, closers: str, *, goes_on: bool = False) -> None:
-        """A string begins, or goes on; each of these quotes may close it."""
+        """Begin, or continue, a string that each of these quotes may close."""
         if not goes_on:
             self.is_literal = self._has_letters = False
         self._closers = closers
         self._run = _RUNS[closers]
 
     def taken(self) -> str:
-        """What was read since the last time."""
+        """Return what was read since the last call."""
         return self.pieces.take()
 
     def put_quote(self, quote: str) -> None:
-        """A quote that belongs to the string."""
+        """Add a quote that belongs to the string."""
         self.pieces.add('\\"' if quote == '"' else quote)
 
     def see(self, text: str) -> None:
-        """Text of the string that needs no mending and was not read here, whole escapes."""
+        """Take text of the string that needs no change and was not read here: whole escapes."""
         self._has_letters = self._has_letters or _LETTER.match(text) is not None
 
     def read(self, text: str, position: int) -> int:
-        """Read up to a quote that may close the string; gives its place, or the end of the text.
+        """Read up to a quote that may close the string. Return its place, or the end of the text.
 
         Raises:
             Unreadable: its escapes have two readings.
@@ -145,7 +147,7 @@ class StringText:
         return end
 
     def _mended(self, run: str) -> str:
-        """A run of text as JSON writes it: what is mended is mended at once, however often."""
+        """Return a run of text as JSON writes it, with all changes made at once."""
         parts = _MENDINGS[self._closers]
         if "\\" not in run:  # then its quotes are no part of an escape
             if _CONTROL.search(run) is not None:
@@ -174,11 +176,11 @@ class StringText:
     # ------------------------------------------------------------ escapes
 
     def _is_letter(self, mark: str) -> bool:
-        """Whether an escape of this may as well be a backslash and what stands behind it."""
+        """Return whether an escape of this may as well be a backslash and the letter behind it."""
         return mark in "bfnrtu" or (mark == "'" and self._closers == '"')
 
     def _read_escape(self, text: str, position: int) -> int:
-        """An escape leaves whole."""
+        """Read a whole escape."""
         mark = text[position]
         escape = self.escape + mark
         if len(escape) % 6 == 2:  # the letter after the backslash
@@ -258,6 +260,6 @@ def _without_raw(run: str) -> str:
 
 
 def unescaped(raw: str) -> str:
-    """The string of which this is the inside."""
+    """Return the string of which this is the inside."""
     decoded = _json.decode(f'"{raw}"') if "\\" in raw else raw
     return decoded if isinstance(decoded, str) else raw

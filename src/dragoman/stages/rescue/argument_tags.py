@@ -19,8 +19,9 @@ _BARE: Final = re.compile(r"[^\s\"'<>/]+")
 
 
 def named_head(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bool, bool]]:
-    """The offered tool that an attribute's value names, now and then without its quotation marks; then as `head_rest`,
-    to the end of the tag."""
+    """Read the offered tool that an attribute names, with or without quotation marks; then as `head_rest`, to the end
+    of the tag.
+    """
     quote = yield from cursor.take('"', "'")
     written = yield from cursor.word(_QUOTED if quote else _BARE)
     if quote:
@@ -30,7 +31,7 @@ def named_head(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[st
 
 
 def invoke_calls(cursor: Cursor, tools: Tools, *, prefix: str = "", ends: tuple[str, ...]) -> Parser:
-    """Calls from behind the first `<invoke name=` up to one of the tags that end them all, or the last call."""
+    """Read calls from behind the first `<invoke name=` up to one of the tags that end them all, or the last call."""
     while (yield from invoke_call(cursor, tools, prefix=prefix, ends=ends)):
         if (yield from cursor.closing(f"<{prefix}invoke name=", *ends)) in ("", *ends):
             return
@@ -39,8 +40,9 @@ def invoke_calls(cursor: Cursor, tools: Tools, *, prefix: str = "", ends: tuple[
 def invoke_call(
     cursor: Cursor, tools: Tools, *, prefix: str, ends: tuple[str, ...], trims: bool = True
 ) -> Generator[Action, None, bool]:
-    """One call from behind `<invoke name=` on; gives whether its end was read. `trims`: line ends inside a value's tags
-    are markup where the value begins with one."""
+    """Read one call from behind `<invoke name=` on. Return whether its end was read. `trims`: line ends in a value's
+    tags are markup.
+    """
     name, is_head_read, is_empty = yield from named_head(cursor, tools)
     if is_empty:
         yield from empty_call(name, is_head_read=is_head_read)
@@ -90,8 +92,11 @@ def invoke_call(
 def argument_pairs(
     cursor: Cursor, tools: Tools, name: str, *, prefix: str = "", suffix: str = "", ends: tuple[str, ...]
 ) -> Parser:
-    """The call of a known tool up to one of its closing tags, from behind its name on: `<arg_key>KEY</arg_key>
-    <arg_value>VALUE</arg_value>` for each argument, with a prefix and a suffix of the tags in some families."""
+    """Read the call of a known tool from behind its name up to one of its closing tags.
+
+    Each argument is `<arg_key>KEY</arg_key><arg_value>VALUE</arg_value>`; some families add a prefix and a suffix to
+    the tags.
+    """
     key_tag, value_tag = f"{prefix}arg_key{suffix}>", f"{prefix}arg_value{suffix}>"
     if not (yield from cursor.space()) and not (yield from cursor.peek()):  # the name may be cut
         raise NotACall
@@ -135,7 +140,7 @@ def argument_pairs(
 def _joined_pair(
     cursor: Cursor, tools: Tools, name: str, written: str, keys: list[str], marks: tuple[str, ...]
 ) -> Generator[Action, None, str]:
-    """GLM 5.3 Flash's `<arg_key>KEY=VALUE</arg_value>`, the key one of the schema's; gives the tag behind it."""
+    """Read GLM 5.3 Flash's `<arg_key>KEY=VALUE</arg_value>`, the key one of the schema's. Return the tag behind it."""
     key, joint, value = written.partition("=")
     if not joint or key.strip() in keys or not tools.schema(name).has_member(key.strip()):
         return ""

@@ -1,4 +1,4 @@
-"""Where code begins and ends in running text, and what is quoted or shown, so that examples of calls stay text.
+"""Track where code begins and ends in running text, and what is quoted or shown, so that examples of calls stay text.
 
 CommonMark 0.31: fences, indented blocks, inline code. `contexts.py` names all other places that show text.
 """
@@ -77,37 +77,37 @@ class Code:
         self._waiting: list[str] = []  # passed and not read: nobody asked since
 
     def feed(self, text: str) -> None:
-        """Text that passes."""
+        """Take text that passes."""
         self._waiting.append(text)
         if len(self._waiting) >= _MOST_WAITING or len(text) > _LONG:
             self._read()
 
     def skip_call(self) -> None:
-        """A call stood here, whose text nobody feeds."""
+        """Record that a call stood here, whose text is not fed."""
         self._read()
         self._is_blank = False
 
     def end_call(self, marker: str) -> None:
-        """The call ends; this is the last marker of what belongs to it: it may be somebody else's turn."""
+        """End the call with the last marker of what belongs to it, which may begin another speaker's turn."""
         if contexts.opened_by(marker) == contexts.TURN:
             self._show(contexts.TURN, is_block=True)
 
     def set_quote(self, closing: str) -> None:
-        """What was fed stood in quotation marks, which this one closes."""
+        """Record that the text fed stood in quotation marks, which this one closes."""
         self._read()
         self._quote = closing
 
     def drop_inline(self) -> None:
-        """The backticks that are open close nothing: they are text."""
+        """Treat the open backticks as text: they close nothing."""
         self._read()
         self._inline = self._run = 0
 
     def is_inside(self) -> bool:
-        """Whether what comes next stands in code, or behind backticks that may begin some."""
+        """Return whether what comes next stands in code, or behind backticks that may begin some."""
         return self.is_block() or self.inline() > 0
 
     def is_block(self) -> bool:
-        """Whether what comes next stands in a fence, an indented block, or in a context that shows text."""
+        """Return whether what comes next stands in a fence, an indented block, or in a context that shows text."""
         self._read()
         return bool(
             self._fence
@@ -120,13 +120,15 @@ class Code:
         )
 
     def inline(self) -> int:
-        """How many backticks opened the inline code that what comes next stands in, if as many close it; else 0."""
+        """Return how many backticks opened the inline code around what comes next, if as many close it; else 0."""
         self._read()
         return self._inline_now()
 
     def quote(self) -> str:
-        """What closes the quotation that is open on this line, or right before what comes next; else "". Nothing that
-        is written closes what a log tells."""
+        """Return what closes the quotation that is open on this line, or right before what comes next; else "".
+
+        Nothing that is written closes what a log tells.
+        """
         self._read()
         behind = _QUOTED.search(self._last)
         quote = self._quote or (_QUOTE_ENDS[behind[1] or behind[2]] if behind is not None else "")
@@ -134,12 +136,12 @@ class Code:
         return quote or (_NOTHING if is_literal else "")
 
     def is_line_start(self) -> bool:
-        """Whether only white space stands before, on this line."""
+        """Return whether only white space stands before, on this line."""
         self._read()
         return self._is_blank
 
     def is_item_start(self) -> bool:
-        """Whether an item of a list begins with what comes next."""
+        """Return whether what comes next begins an item of a list."""
         self._read()
         return not self._is_blank and _ITEM_BEGUN.match(self._line) is not None
 
@@ -157,7 +159,7 @@ class Code:
         self._go_on(rest)
 
     def _go_on(self, text: str) -> None:
-        """More of the line."""
+        """Take more of the line."""
         if not text:
             return
         if len(self._line) < _KEPT:
@@ -203,7 +205,7 @@ class Code:
     # ------------------------------------------------------------ contexts
 
     def _context(self, mark: re.Match[str], kind: str) -> None:
-        """A mark of a context: it opens one, or ends the one that is open."""
+        """Take a mark of a context: it opens one, or ends the open one."""
         written = mark.group()
         if kind == "begin":
             name = contexts.shown_by(mark["name"])
@@ -247,13 +249,13 @@ class Code:
         self._inline, self._run = self._inline_now(), 0
 
     def _inline_now(self) -> int:
-        """Backticks of the inline code that is open, those at the end counted."""
+        """Return the backticks of the open inline code, those at the end included."""
         if not self._run:
             return self._inline
         return self._run if not self._inline else 0 if self._run == self._inline else self._inline
 
     def _is_indented(self) -> bool:
-        """Whether the line stands in an indented block, or in one that was announced, as far as it has come."""
+        """Return whether the line, as far as it has come, stands in an indented block, or in an announced one."""
         if self._is_announced():
             return True
         if self._is_paragraph or not self._line[:1].isspace():
@@ -262,11 +264,11 @@ class Code:
         return len(line) - len(line.lstrip()) >= _INDENTED + self._list
 
     def _is_announced(self) -> bool:
-        """Whether the line stands further in than one that says that such lines are text."""
+        """Return whether the line is indented deeper than one that announces such lines as text."""
         return 0 <= self._announced < len(self._line) - len(self._line.lstrip())
 
     def _fence_begun(self) -> re.Match[str] | None:
-        """The line as the opening of a fence, if it is one so far."""
+        """Return the line as the opening of a fence, if it is one so far."""
         line = self._line
         if self._is_within or self._is_announced() or (self._kind and contexts.is_shown_line(line, self._kind)):
             return None
@@ -276,8 +278,9 @@ class Code:
         return found if found is not None and not (found[1][0] == "`" and "`" in found[2]) else None
 
     def _fence_behind(self) -> str:
-        """The backticks that open a fence behind words at the line's end: they close nothing, and a language follows;
-        else ""."""
+        """Return the backticks that open a fence behind words at the line's end, closing nothing and followed by a
+        language, or "".
+        """
         if self._inline < _FENCE_RUN or self._is_within or len(self._line) == _KEPT:
             return ""
         if contexts.is_shown_line(self._line, self._kind):
@@ -288,15 +291,17 @@ class Code:
         return "`" * self._inline if is_fence and (words[-1:].isspace() or words.endswith(_WORDS_END)) else ""
 
     def _is_fence_end(self, begun: re.Match[str] | None) -> bool:
-        """Whether the line ends the fence; `begun`: it as the opening of one. Backticks anywhere end one that stood
-        behind words, as they end inline code."""
+        """Return whether the line ends the fence. `begun`: the line as an opening of one.
+
+        Backticks anywhere end a fence that stood behind words, as they end inline code.
+        """
         if self._is_behind and self._fence in self._line:
             return True
         run = begun[1] if begun is not None and not begun[2].strip() else ""
         return run[:1] == self._fence[0] and len(run) >= len(self._fence)
 
     def _end_block_line(self) -> bool:
-        """A line of a block that another line closes, or one that opens such a block."""
+        """Take a line of a block that another line closes, or one that opens such a block."""
         if self._closing:
             is_end = self._closing[1:] in self._line if self._closing[0] == " " else self._line.strip() == self._closing
             self._closing = "" if is_end else self._closing
@@ -334,8 +339,10 @@ class Code:
         self._is_within = bool(self._shown)
 
     def _end_context_line(self) -> None:
-        """A context that the end of the line opens, or keeps open: a tag that goes on in the next line, one at its
-        line's end, one in quotation marks that did not close."""
+        """End the line: a context may open there, or stay open.
+
+        Examples are a tag that goes on in the next line, one at its line's end, one in unclosed quotation marks.
+        """
         if self._fence:
             return
         if self._carry and not self._shown and (name := contexts.opened_by(self._carry)):

@@ -1,9 +1,10 @@
-"""What shows text that nobody says now: elements of markup, comments, results of tools, turns of others, tables, diffs,
-logs.
+"""Contexts that show text nobody says now: markup elements, comments, tool results, other speakers' turns, tables,
+diffs, logs.
 
-Calls in it are quoted, so that they stay text. The one place that names such contexts; `code.py` follows them.
-Sources: HTML (elements whose text is shown as it is), CommonMark 0.31 and GitHub's tables, unified diffs, and the chat
-templates of the families of this package (read 2026-11).
+Calls in them are quoted, so they stay text. This is the one place that names such contexts; `code.py` follows them.
+Sources:
+HTML (elements whose text is shown as it is), CommonMark 0.31 and GitHub's tables, unified diffs, and the chat templates
+of the families of this package (read 2026-11).
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ _PAIRED: Final = {**_RESULTS, **_SHOWING}
 
 
 def _behind(first: str, literals: Iterable[str]) -> str:
-    """A pattern of those literals that begin with a character, behind it."""
+    """Return a pattern of those literals that begin with a character, behind it."""
     ends = sorted((one[1:] for one in literals if one[0] == first), key=len, reverse=True)
     bars = [end[1:] for end in ends if end[0] == "|"]
     told = [re.escape(end) for end in ends if end[0] != "|"] + (
@@ -134,7 +135,7 @@ _FIRST_OF_MARKS: Final = ("<", "[", "\\", "#")
 
 
 def begun(text: str) -> str:
-    """The end of a text with which a mark may have begun; else ""."""
+    """Return the end of a text with which a mark may have begun, or ""."""
     place = text.rfind(_SECTION[:2], -len(_SECTION))
     if place >= 0 and _SECTION.startswith(text[place:]):
         return text[place:] if text[place:] != _SECTION else ""
@@ -151,12 +152,14 @@ def begun(text: str) -> str:
 
 
 def may_go_on(mark: str) -> bool:
-    """Whether a mark may be the beginning of a longer one."""
+    """Return whether a mark may be the beginning of a longer one."""
     return mark in _PARTIAL
 
 
 def opened_by(text: str) -> str:
-    """What is open behind a whole token, or a begun tag at the end of its line: the context's name; else ""."""
+    """Return the name of the context that is open behind a whole token, or a begun tag at the end of its line, or
+    "".
+    """
     if text in _PAIRED:
         return _PAIRED[text]
     if text in _OTHERS or (text.startswith(_SPEAKERS) and not text.endswith(_ASSISTANTS)):
@@ -165,7 +168,7 @@ def opened_by(text: str) -> str:
 
 
 def others_begin(text: str) -> int:
-    """Where in a text a tool's answer, an example or somebody else's turn begins; its length where none does."""
+    """Return where in a text a tool's answer, an example or another speaker's turn begins; its length if none does."""
     for mark in MARK.finditer(text):
         name, token = mark["name"], mark.group()
         if name is not None and shown_by(name):
@@ -178,13 +181,13 @@ def others_begin(text: str) -> int:
 
 
 def _tag(text: str) -> str:
-    """What is open behind a tag that has begun, and goes on."""
+    """Return the name of the context that is open behind a tag that has begun, and goes on."""
     found = _OPEN_TAG.match(text)
     return shown_by(found[1]) if found is not None else ""
 
 
 def shown_by(name: str) -> str:
-    """The name of an element, in small letters, if it shows its text; else ""."""
+    """Return the lower-case name of an element if it shows its text, or ""."""
     name = name.lower()
     words = _WORD.findall(name)
     is_shown = name in _ELEMENTS or not _WORDS.isdisjoint(words) or (len(words) > 1 and words[-1] in _ENDINGS)
@@ -192,22 +195,22 @@ def shown_by(name: str) -> str:
 
 
 def shows_on_a_line(name: str) -> bool:
-    """Whether an element shows its text only where it begins its line."""
+    """Return whether an element shows its text only if it begins its line."""
     return name in _ON_A_LINE
 
 
 def is_named_too(mark: str) -> bool:
-    """Whether sentences name a mark that opens a context: one of other markup than the models' own."""
+    """Return whether sentences may name a mark that opens a context: one of other markup than the models' own."""
     return mark in _SHOWING
 
 
 def ends_turn(token: str) -> bool:
-    """Whether somebody's turn ends with a token, or the assistant's begins."""
+    """Return whether a speaker's turn ends with a token, or the assistant's begins."""
     return token in _TURN_ENDS or token.startswith(_SPEAKERS)
 
 
 def nests(name: str) -> bool:
-    """Whether an element of the same name inside it has a closing tag of its own."""
+    """Return whether an element of the same name inside it has its own closing tag."""
     return name not in _FLAT
 
 
@@ -245,26 +248,30 @@ _CHANGED: Final = re.compile(r"\+|-(?![\s-])")
 
 
 def is_shown_line(line: str, kind: str) -> bool:
-    """Whether a line, as far as it has come, is a block quote, a row of a table, a line of a diff or a comment of
-    code. `kind`: what the lines before it are."""
+    """Return whether a line, as far as it has come, is a block quote, a table row, a diff line or a comment of code.
+
+    `kind`: what the lines before it are.
+    """
     if _SHOWN_LINE.match(line) is not None or kind == "rows":
         return True
     return line == "-" or _CHANGED.match(line) is not None or (kind == "diff" and line[:1] in ("-", " ", "@", "\\"))
 
 
 def announces(line: str) -> bool:
-    """Whether the lines behind this one are shown as far as they stand further in."""
+    """Return whether the deeper lines behind this one are shown text."""
     return (line[-1:] in _ANNOUNCING or line.lstrip()[:3] == ".. ") and _ANNOUNCES.match(line) is not None
 
 
 def has_attributes(line: str) -> bool:
-    """Whether a line says what the block of AsciiDoc behind it is."""
+    """Return whether a line describes the AsciiDoc block behind it."""
     return line[:1] == "[" and _ATTRIBUTES.match(line) is not None
 
 
 def block_end(line: str, *, is_listing: bool, is_paragraph: bool) -> str:
-    """The line that closes what this one opens, or, behind a blank, what closes it anywhere; else "". `is_listing`: the
-    line before says that a listing follows; `is_paragraph`: it may go on in this one."""
+    """Return the line that closes what this one opens or, behind a space, what closes it anywhere, or "".
+
+    `is_listing`: the line before announces a listing; `is_paragraph`: it may go on in this one.
+    """
     if (is_listing and _LISTING.match(line)) or (not is_paragraph and _DELIMITER.match(line)):
         return line.rstrip()
     for quotes in _QUOTES:
@@ -278,17 +285,17 @@ def block_end(line: str, *, is_listing: bool, is_paragraph: bool) -> str:
 
 
 def begins_comment(line: str) -> bool:
-    """Whether a line begins a comment of C, which lasts to the end of the line with `COMMENT_END`."""
+    """Return whether a line begins a comment of C, which lasts to the end of the line with `COMMENT_END`."""
     return line.lstrip()[:2] == "/*"
 
 
 def is_logged(line: str) -> bool:
-    """Whether a line is a log's: what begins in it may go on in the lines behind it."""
+    """Return whether a line is a log's: what begins in it may go on in the lines behind it."""
     return _LOG_LINE.match(line) is not None
 
 
 def kind_behind(line: str, kind: str) -> str:
-    """What the lines behind this one may be: "rows" of a table without bars at its edge, "diff", else ""."""
+    """Return what the lines behind this one may be: "rows" of a table without bars at its edge, "diff", or ""."""
     if not kind and line[:1] not in _FIRST and "|" not in line:
         return ""
     if line.strip() == "":

@@ -1,7 +1,7 @@
-"""How a family reads its format: generators over a `Cursor`, which ask for more text and say what they found.
+"""The interface of a family's parser: a generator over a `Cursor` that asks for more text and reports what it found.
 
-A family's parser is a generator. It yields `MORE` to get text that has not come, and actions when it knows something:
-`Open(name)`, `Piece(text)` of the arguments, `Close(by)` with what closed the call. `NotACall`: it is none of its kind.
+It yields `MORE` to get text that has not come, and actions when it knows something: `Open(name)`, `Piece(text)` of the
+arguments, `Close(by)` with what closed the call. It raises `NotACall` for text that is none of its calls.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ class More:
 
 @final
 class Open(msgspec.Struct, frozen=True, gc=False):
-    """A call of this tool begins, its values in tags or not. `id`: as the text has it; `family` and `is_item`, whether
-    it is an item of a list: as its runner says."""
+    """A call of this tool begins. `id`: as the text has it; `in_tags`: its values stand in tags.
+
+    Its runner sets `family` and `is_item`: it is an item of a list.
+    """
 
     name: str
     id: str = ""
@@ -54,8 +56,8 @@ class Close(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         by: the closing marker that was read whole, its own or its wrapper's; `BODY`: its brackets; "": nothing did.
         problem: why it cannot be read.
-        is_proven: it cannot have been cut. A family says nothing of it: the scanner knows what stands behind a body.
-        passed: what was passed over with it: from a call in one of its values on, a brace too many, or `WRITTEN`.
+        is_proven: it cannot have been cut. Set by the scanner.
+        passed: what was skipped with it: from a call in one of its values on, a brace too many, or `WRITTEN`.
     """
 
     by: str
@@ -74,7 +76,7 @@ class Close(msgspec.Struct, frozen=True, gc=False):
 
 
 class NotACall(Exception):
-    """What follows the marker is not a call of this family."""
+    """The text behind the marker is not a call of this family."""
 
 
 MORE: Final = More()
@@ -94,7 +96,7 @@ _PUNCTUATION: Final = frozenset({"]", ")", "}", ",", ";", "```"})
 
 
 class Tools:
-    """What was offered, as parsers need it."""
+    """The offered tools, for parsers."""
 
     __slots__ = ("_by_name", "_schemas", "_tools")
 
@@ -109,48 +111,48 @@ class Tools:
         return self._by_name
 
     def offered(self, name: str) -> str | None:
-        """The offered tool that a name means after cleaning, else None."""
+        """Return the offered tool that a name means after cleaning, or None."""
         return clean_name(name, self._functions())
 
     def openers(self, family: Family) -> tuple[str, ...]:
-        """What begins a message of a family, behind each offered name where it is `named`."""
+        """Return what begins a message of a family, behind each offered name if it is `named`."""
         if not family.named:
             return family.openers
         return tuple(f"{name}{opener}" for name in self._functions() for opener in family.openers)
 
     def schema(self, name: str) -> ToolSchema:
-        """The schema of an offered tool."""
+        """Return the schema of an offered tool."""
         schema = self._schemas.get(name)
         if schema is None:
             schema = self._schemas[name] = schema_of(self._functions()[name])
         return schema
 
     def shape(self, name: str, key: str) -> Shape:
-        """What the schema says of one argument of an offered tool."""
+        """Return the shape of one argument of an offered tool."""
         schema = self.schema(name)
         return schema.member(schema.root(), key)
 
     def fits(self, name: str, arguments: str) -> bool:
-        """Whether argument text, repaired and coerced, is what the tool's schema asks for, and gives values."""
+        """Return whether argument text, repaired and coerced, fits the tool's schema, and gives values."""
         schema = self.schema(name)
         value = self.read(name, arguments)
         judge = Judge(schema, len(arguments))
         return value is not None and judge.fits(value, schema.root().schema) and not describes(value, schema)
 
     def read(self, name: str, arguments: str) -> dict[str, Json] | None:
-        """Argument text of an offered tool, repaired and coerced; None when it is no object."""
+        """Return argument text of an offered tool, repaired and coerced, or None if it is no object."""
         return read_object(self.schema(name), arguments)[0]
 
 
 class Cursor:
-    """The text from behind a marker on, as far as it has come. What was read is dropped, from a mark on it is kept.
+    """The text behind a marker, as far as it has come. Read text is dropped; from a mark on it is kept.
 
     Attributes:
         ended: no more text comes.
         marker: the last literal that was read whole.
         is_sealed: a marker closed the last call, or came behind its body, which closed itself.
-        is_broken: the last call cannot be read, and its closing marker may be still to come.
-        stops: markers that end a JSON value whose brackets were not closed, set by families that have such.
+        is_broken: the last call cannot be read, and its closing marker may still come.
+        stops: markers that end a JSON value with unclosed brackets, set by families that have such.
     """
 
     __slots__ = ("_kept", "_mark", "_position", "_text", "ended", "is_broken", "is_sealed", "marker", "stops")
@@ -164,7 +166,7 @@ class Cursor:
         self.stops: tuple[str, ...] = ()
 
     def append(self, text: str) -> None:
-        """More text has come."""
+        """Append text that has come."""
         start = max(self._position - 1, 0)  # of what was read, the last character stays
         if self._mark >= 0:
             self._kept.add(self._text[self._mark : self._position])
@@ -172,41 +174,41 @@ class Cursor:
         self._text, self._position = self._text[start:] + text, self._position - start
 
     def mark(self) -> None:
-        """What is read from here on may be given back by `rewind`."""
+        """Set a mark to which `rewind` returns."""
         self._kept.clear()
         self._mark = self._position
 
     def unmark(self) -> None:
-        """What was read since the mark counts."""
+        """Remove the mark."""
         self._kept.clear()
         self._mark = -1
 
     def rewind(self) -> None:
-        """Back to the mark."""
+        """Return to the mark."""
         self._text, self._position = self._kept.text() + self._text[self._mark :], 0
         self.mark()
         self.is_sealed = False
 
     def passed(self) -> str:
-        """What was read since the mark."""
+        """Return what was read since the mark."""
         return self._kept.text() + self._text[max(self._mark, 0) : self._position]
 
     def last(self) -> str:
-        """The last character that was read."""
+        """Return the last character that was read."""
         return self._text[max(self._position - 1, 0) : self._position]
 
     def rest(self) -> str:
-        """What has come and was not read."""
+        """Return what has come and was not read."""
         return self._text[self._position :]
 
     def skip(self, count: int) -> None:
-        """Pass over characters that were seen in `rest`."""
+        """Skip characters that were seen in `rest`."""
         self._position += count
 
     # Each of these is used with `yield from`.
 
     def space(self) -> Generator[Action, None, str]:
-        """Pass over white space; gives it."""
+        """Skip white space and return it."""
         seen = ""
         while True:
             found = _SPACE.match(self._text, self._position)
@@ -218,13 +220,13 @@ class Cursor:
             yield MORE
 
     def peek(self, count: int = 1) -> Generator[Action, None, str]:
-        """The next characters, fewer only at the end of the text."""
+        """Return the next characters, fewer only at the end of the text."""
         while len(self._text) - self._position < count and not self.ended:
             yield MORE
         return self._text[self._position : self._position + count]
 
     def take(self, *literals: str) -> Generator[Action, None, str]:
-        """Pass over the one of these that comes next; gives it, or "" when none does. Longer ones go first."""
+        """Skip the one of these that comes next and return it, or "". Longer ones are tried first."""
         while True:
             rest = self._text[self._position : self._position + 64]
             literal, is_sure = first_of(rest, literals)
@@ -235,10 +237,10 @@ class Cursor:
             yield MORE
 
     def closing(self, *literals: str) -> Generator[Action, None, str]:
-        """The same behind white space, which is passed over only with the literal.
+        """As `take` behind white space, which is skipped only with the literal.
 
-        Where the text ends with the beginning of one, that is passed over too and "" given: half a marker closes
-        nothing, and is none of the text.
+        If the text ends with the beginning of one, that is skipped too and "" returned: half a marker closes nothing,
+        and is no text.
         """
         while True:
             rest = self.rest()
@@ -259,7 +261,7 @@ class Cursor:
             yield MORE
 
     def sees(self, *literals: str) -> Generator[Action, None, bool]:
-        """Whether one of these comes next behind white space; nothing is passed over."""
+        """Return whether one of these comes next behind white space. Nothing is skipped."""
         while True:
             rest = self.rest()
             bare = rest.lstrip()
@@ -269,13 +271,13 @@ class Cursor:
             yield MORE
 
     def expect(self, *literals: str) -> Generator[Action, None, str]:
-        """The same; anything else is no call."""
+        """As `closing`; anything else is no call."""
         if not (found := (yield from self.take(*literals))):
             raise NotACall
         return found
 
     def word(self, pattern: re.Pattern[str], limit: int = _NAME_LIMIT) -> Generator[Action, None, str]:
-        """Characters of a class, as long as they go on; too many are no call."""
+        """Read characters of a class; too many are no call."""
         seen = ""
         while True:
             found = pattern.match(self._text, self._position, self._position + limit + 1 - len(seen))
@@ -289,7 +291,7 @@ class Cursor:
             yield MORE
 
     def until(self, *stops: str) -> Generator[Action, None, tuple[str, str]]:
-        """Text up to the first of these, and which; ("…", "") when the text ends first."""
+        """Read text up to the first of these. Return it and which one; ("…", "") if the text ends first."""
         pieces = GatheredText()
         longest = max(map(len, stops))
         while True:
@@ -310,8 +312,9 @@ class Cursor:
             yield MORE
 
     def leave(self, closing: str, openers: tuple[str, ...]) -> Generator[Action, None, None]:
-        """Pass over the rest of a call that cannot be read, up to a tag that begins so, or one of the stops; nothing,
-        when a blank line, another call or too much comes before it, or the end."""
+        """Skip the rest of an unreadable call, up to a tag that begins so, or a stop; nothing if other text comes
+        first.
+        """
         closers = {closing, *self.stops}.difference(openers)
         while True:
             rest = self.rest()[:_MOST_LEFT]
@@ -329,8 +332,9 @@ class Cursor:
                 yield from self.until(">")
 
     def object_begins(self) -> Generator[Action, None, bool]:
-        """Whether a JSON object begins here: a brace and a key or its end, or the end of the text on the way there. One
-        that shows where arguments are put is none."""
+        """Return whether a JSON object begins here that shows no placeholder: a brace and a key or its end, or the
+        text's end.
+        """
         while True:
             rest = self.rest()
             shown = is_shown(rest[:_MOST_SHOWN], is_ended=self.ended)
@@ -343,7 +347,7 @@ class Cursor:
             yield MORE
 
     def json(self) -> Generator[Action, None, str]:
-        """One JSON value, read by its brackets and quotes only (it may need repair); cut, when the text ends first."""
+        """Read one JSON value by its brackets and quotes only (it may need repair); cut if the text ends first."""
         pieces = GatheredText()
         values = self.json_pieces()
         while True:
@@ -357,7 +361,7 @@ class Cursor:
                 yield action
 
     def json_pieces(self) -> Generator[Action, None, bool]:
-        """The same, as `Piece`s while it comes; gives whether it was whole."""
+        """As `json`, but yield `Piece`s as they come. Return whether it was complete."""
         first = yield from self.peek()
         if first not in ("{", "[", '"'):
             word = yield from self.word(_SCALAR)
@@ -395,7 +399,7 @@ class Cursor:
             yield MORE
 
     def _may_stop(self, place: int) -> bool:
-        """Whether one of the stops begins here, as far as its text has come."""
+        """Return whether one of the stops begins here, as far as its text has come."""
         rest = self._text[place : place + 64]
         return any(rest.startswith(stop) or stop.startswith(rest) for stop in self.stops)
 
@@ -410,10 +414,15 @@ _SCALAR: Final = re.compile(r"[^\s,}\]]+")
 class Family(msgspec.Struct, frozen=True, eq=False):
     """A format in which models write tool calls as text.
 
-    `openers`: what begins it. `where`: "anywhere" outside code, "line" at the start of a line, or "message": only as
-    the whole message whose arguments fit the schema. `named`: an offered tool's name stands before it. `residue`: what
-    may stand behind its calls, each twice. `value_ends`: what ends an argument between tags. `line_openers`: those
-    that count at a line's start alone. `source`: a page.
+    Attributes:
+        openers: what begins it.
+        where: "anywhere" outside code, "line" at the start of a line, or "message": only as the whole message whose
+            arguments fit the schema.
+        named: an offered tool's name stands before it.
+        residue: what may stand behind its calls, each twice.
+        value_ends: what ends an argument between tags.
+        line_openers: those that count at a line's start alone.
+        source: a page.
     """
 
     name: str
@@ -427,13 +436,13 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     value_ends: tuple[str, ...] = ()
 
     def read(self, cursor: Cursor, tools: Tools, opener: str) -> Parser:
-        """Its calls from behind the opener on. A marker may stand there twice."""
+        """Parse its calls from behind the opener on. A marker may stand there twice."""
         if self.where == "anywhere" and opener[0] == "<" and opener[-1] == ">":
             yield from cursor.closing(opener)
         yield from self.parse(cursor, tools, opener)
 
     def residue_behind(self, cursor: Cursor) -> Parser:
-        """What may stand behind its calls."""
+        """Skip what may stand behind its calls."""
         for _ in range(2 * len(self.residue)):
             if not (yield from cursor.closing(*self.residue)):
                 return

@@ -1,4 +1,4 @@
-"""What a call of a text that seems to be whole is held against: its tool's schema shows what its markup did not."""
+"""Compare a seemingly complete call with its tool's schema, which shows damage that the markup does not."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _WORDS: Final = re.compile(r"[a-z_]{3,32}")
 
 
 def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, families: tuple[Family, ...]) -> str:
-    """Why a call that seems to be whole may not be the one that was meant; "" where nothing shows that."""
+    """Return why a seemingly complete call may not be the intended one; "" if nothing shows that."""
     if end.passed == "}" and closes_before_its_end(tools.read(call.name, call.text.raw())):
         return BRACED
     if not end.is_whole():
@@ -83,7 +83,7 @@ def _begins_argument(text: str, key: str) -> bool:
 
 
 def _is_in_tag(text: str, key: str, words: Iterable[str]) -> bool:
-    """Whether a key stands in a tag that is much like the one in which arguments are named."""
+    """Return whether a key stands in a tag that is similar to the one that names arguments."""
     for at in _places(text, key):
         found = _IN_TAG.search(text[max(at - _AHEAD, 0) : at])
         if found is None or not (found[1] or _TAG_END.match(text, at + len(key))):
@@ -112,7 +112,7 @@ def _places(text: str, key: str) -> Iterator[int]:
 
 
 def _texts(value: Json) -> Iterator[str]:
-    """The texts in a value."""
+    """Yield the texts in a value."""
     unread = [value]
     while unread:
         part = unread.pop()

@@ -1,6 +1,6 @@
-"""What stands in the head of a call or of an argument: names, keys, types, attributes.
+"""Read the head of a call or of an argument: names, keys, types, attributes.
 
-None of it holds markup or a line break. Where it seems to, the text was broken off there and went on as something else,
+None of it contains markup or a line break. If it seems to, the text was broken off there and went on as something else,
 so that what follows is no part of it.
 """
 
@@ -37,7 +37,7 @@ _LABELS: Final = {
 
 
 def begun(tools: Tools, written: str) -> Generator[Action, None, str]:
-    """The offered tool that a call names; without one it is no call."""
+    """Return the offered tool that a call names; without one it is no call."""
     name = tools.offered(written)
     if name is None:
         raise NotACall
@@ -46,14 +46,16 @@ def begun(tools: Tools, written: str) -> Generator[Action, None, str]:
 
 
 def plain(text: str) -> str:
-    """A name, key or type without the white space around it; "" when it can be none."""
+    """Return a name, key or type without surrounding white space; "" if it is invalid."""
     bare = text.strip()
     return "" if _MARKUP.search(bare) else bare
 
 
 def head_until(cursor: Cursor, *ends: str) -> Generator[Action, None, tuple[str, str]]:
-    """Text up to the first of these, and which; ("…", "") when the text ends first. More than `_LONGEST` characters are
-    no call, in however many pieces they come; then nothing is passed over."""
+    """Read text up to the first of these. Return it and which one; ("…", "") if the text ends first.
+
+    More than `_LONGEST` characters are no call, in however many pieces they come; then nothing is skipped.
+    """
     longest = max(map(len, ends))
     while True:
         head = cursor.rest()[: _LONGEST + longest]
@@ -71,21 +73,23 @@ def head_until(cursor: Cursor, *ends: str) -> Generator[Action, None, tuple[str,
 
 
 def plain_until(cursor: Cursor, end: str) -> Generator[Action, None, str]:
-    """A name, key or type up to its end; "" when it can be none, or the text ends first."""
+    """Return a name, key or type up to its end; "" if it is invalid, or the text ends first."""
     text, closed = yield from head_until(cursor, end)
     return plain(text) if closed else ""
 
 
 def attributes(cursor: Cursor, stop: str = ">") -> Generator[Action, None, dict[str, str]]:
-    """The attributes up to the end of a tag, and under "" what is none; nothing when it does not end, holds markup, or
-    tells one of them twice."""
+    """Return the attributes up to the end of a tag, and under "" any other text.
+
+    Return none if the tag does not end, contains markup, or repeats an attribute.
+    """
     return attributes_of((yield from plain_until(cursor, stop)))
 
 
 def tool_of(
     cursor: Cursor, tools: Tools, key: str, stop: str = ">"
 ) -> Generator[Action, None, tuple[str, dict[str, str]]]:
-    """The offered tool that an attribute of a tag names, and all its attributes."""
+    """Return the offered tool that an attribute of a tag names, and all its attributes."""
     head, closed = yield from head_until(cursor, stop)
     told = attributes_of(plain(head)) if closed else {}
     if not told:  # markup in it, or it is cut: a call that cannot be read
@@ -96,7 +100,7 @@ def tool_of(
 
 
 def attributes_of(head: str) -> dict[str, str]:
-    """The same of the head of a tag."""
+    """Return the attributes of a tag's head, as `attributes` does."""
     found = _ATTRIBUTE.findall(head)
     told = {key: double or single or bare for key, double, single, bare in found}
     if len(told) < len(found):
@@ -106,13 +110,14 @@ def attributes_of(head: str) -> dict[str, str]:
 
 
 def is_read(told: dict[str, str], *known: str) -> bool:
-    """Whether the attributes of a tag are all known, or harmless: another one may be an argument."""
+    """Return whether the attributes of a tag are all known, or harmless: another one may be an argument."""
     return all(key in known or value in _HARMLESS.get(key, ()) for key, value in told.items())
 
 
 def is_call_read(told: dict[str, str], schema: ToolSchema, *known: str) -> bool:
-    """The same of a call's own tag: what says which call it is counts for an argument where the tool has one of that
-    name."""
+    """As `is_read` for a call's own tag: an attribute that identifies the call counts as an argument if the tool has
+    one of its name.
+    """
     labels = {key for key, value in told.items() if key in _LABELS and _LABELS[key].match(value)}
     return is_read(told, *known, *(key for key in labels if not schema.has_member(key)))
 
@@ -120,8 +125,11 @@ def is_call_read(told: dict[str, str], schema: ToolSchema, *known: str) -> bool:
 def words_before(
     cursor: Cursor, openers: tuple[str, ...], closers: tuple[str, ...], ends: tuple[str, ...]
 ) -> Generator[Action, None, bool]:
-    """Whether words come next, and behind them an argument as in a call: another tag of it follows at once what closes
-    the argument. Where an end or a brace comes first, or much else, none does. Nothing is passed over."""
+    """Return whether words come next, and behind them an argument as in a call.
+
+    What closes the argument must be followed at once by another tag of the call. An end or a brace before it, or much
+    other text, means that there is none. Nothing is skipped.
+    """
     while True:
         rest = cursor.rest()[:_MOST_WORDS]
         places = [(rest.find(one), one in openers) for one in (*openers, *ends, "{") if one in rest]
@@ -134,8 +142,10 @@ def words_before(
 
 
 def first_told(head: str, is_known: Callable[[str], object] = lambda _: False) -> tuple[str, dict[str, str]]:
-    """What a head tells first, with its quotation marks or without, and the attributes behind it. `is_known`: whether
-    there is such a name, white space in it perhaps."""
+    """Return the first value of a head, with or without quotation marks, and the attributes behind it.
+
+    `is_known`: whether there is such a name, possibly with white space in it.
+    """
     bare = head.strip()
     whole = bare.strip("\"'")
     if is_known(whole):
@@ -146,8 +156,9 @@ def first_told(head: str, is_known: Callable[[str], object] = lambda _: False) -
 
 
 def head_rest(cursor: Cursor, schema: ToolSchema) -> Generator[Action, None, tuple[bool, bool]]:
-    """From behind a tool's name to the end of its tag: whether no argument is told there, and whether the tag ends its
-    element."""
+    """Read from behind a tool's name to the end of its tag. Return whether it has no argument, and whether the tag ends
+    its element.
+    """
     rest = yield from cursor.word(_REST)
     yield from cursor.expect(">")
     bare = rest.strip()
@@ -155,5 +166,5 @@ def head_rest(cursor: Cursor, schema: ToolSchema) -> Generator[Action, None, tup
 
 
 def _told(rest: str) -> dict[str, str]:
-    """The attributes behind a name, and under "" what is none, or tells one of them twice."""
+    """Return the attributes behind a name, and under "" any other text, or a repeated one."""
     return attributes_of(rest) or ({"": rest} if rest.strip() else {})

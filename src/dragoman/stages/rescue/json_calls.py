@@ -48,10 +48,10 @@ class NotOffered(NotACall):
 
 
 def call_object(cursor: Cursor, tools: Tools, *, is_message: bool = False) -> Parser:
-    """One call object from behind its brace on: live once its name is known, else held until it is.
+    """Parse one call object from behind its brace on: live once its name is known, else held until it is.
 
-    `is_message`: no marker stands before it, so that it is none from the first key on that no call has. Its braces may
-    be doubled, as in a template that the model copied, and one may be too many.
+    `is_message`: no marker stands before it, so that the first key that no call has makes it none. Its braces may be
+    doubled, as in a template that the model copied, and one may be too many.
     """
     is_doubled = (yield from cursor.take("{")) != ""
     yield from _CallObject(cursor, tools, is_message=is_message).read()
@@ -91,7 +91,7 @@ class _CallObject:
         self._problem = ""
 
     def read(self) -> Parser:
-        """Members up to the last closing brace."""
+        """Read members up to the last closing brace."""
         cursor, comma = self._cursor, ""
         while self._depth:
             yield from cursor.space()
@@ -124,7 +124,7 @@ class _CallObject:
         return (yield from self._cursor.take(","))
 
     def _member(self) -> Generator[Action, None, bool]:
-        """One member; gives whether the text ended in the arguments."""
+        """Read one member. Return whether the text ended in the arguments."""
         cursor = self._cursor
         self._is_mended = self._is_mended or (yield from cursor.peek()) != '"'
         key = yield from _key(cursor)
@@ -156,7 +156,7 @@ class _CallObject:
         return False
 
     def _check(self, key: str, first: str) -> Parser:
-        """A member of what may be an answer in JSON: no call when a call has no such key, or not such a value."""
+        """Check a member of what may be an answer in JSON: no call has such a key, or such a value."""
         cursor = self._cursor
         if key not in _ALL_KEYS:
             raise NotACall
@@ -171,7 +171,7 @@ class _CallObject:
                 yield MORE
 
     def _note(self, key: str, value: str) -> None:
-        """A member that is not the arguments of a known tool."""
+        """Take a member that is not the arguments of a known tool."""
         if self._name and key not in ARGUMENT_KEYS and self._holds_call(key, value):
             self._problem = f"it holds another call, under {key!r}"
         elif key in _NAME_KEYS and not self._name:
@@ -193,13 +193,13 @@ class _CallObject:
                 self._problem = f"{key!r} stands beside the arguments"
 
     def _holds_call(self, key: str, value: str) -> bool:
-        """Whether a member that is not the arguments may be a call of its own."""
+        """Return whether a member that is not the arguments may be a separate call."""
         if value[:1] not in ("{", "["):
             return False
         return key in _NAME_KEYS or any(self._tools.offered(found[1]) for found in _NAMED.finditer(value))
 
     def _end(self) -> Parser:
-        """The object is whole, or its text went on as something else, or ended."""
+        """End the object: it is complete, or its text went on as something else, or ended."""
         cursor = self._cursor
         closed_by = BODY
         if self._depth:  # a brace that is missing before the closing marker takes nothing from whole arguments
@@ -219,10 +219,11 @@ class _CallObject:
 def named_call(
     cursor: Cursor, name: str, call_id: str = "", *, wrapper: str = "", ends: tuple[str, ...] = ()
 ) -> Parser:
-    """The call of a known tool whose arguments follow as a JSON object, live from its first key on.
+    """Parse the call of a known tool whose arguments follow as a JSON object, live from its first key on.
 
-    `wrapper`: what must follow the arguments for the call to be whole, as the brace of an object around them. `ends`:
-    markers that close the call, so that it has no arguments where one of them follows at once.
+    `wrapper`: what must follow the arguments for the call to be complete, such as the brace of an object around them.
+    `ends`:
+    markers that close the call, so that it has no arguments if one of them follows at once.
     """
     if ends and (yield from cursor.sees(*ends)):
         yield Open(name, call_id)
@@ -242,9 +243,11 @@ def named_call(
 
 
 def is_call(arguments: str, name: str, tools: Tools) -> bool:
-    """Whether what are the arguments of an offered tool is a call object: of keys that a call has and this tool's
-    schema has not, one of which names an offered tool. Then the call was broken off before its arguments, and
-    another one followed."""
+    """Return whether the arguments of an offered tool are themselves a call object.
+
+    It has keys that a call has and this tool's schema lacks, one of which names an offered tool. Then the call was
+    broken off before its arguments, and another one followed.
+    """
     if not any(tools.offered(found[1]) for found in _NAMED.finditer(arguments, 0, _LONGEST_CALL)):
         return False
     value = tools.read(name, arguments)
@@ -254,7 +257,7 @@ def is_call(arguments: str, name: str, tools: Tools) -> bool:
 
 
 def closes_before_its_end(value: Json) -> bool:
-    """Whether an object in a value ends before its last member does: one brace too many may be that one's."""
+    """Return whether an object in a value ends before its last member does: one brace too many may belong to it."""
     while isinstance(value, dict | list) and value:
         *before, value = value.values() if isinstance(value, dict) else value
         if any(isinstance(inner, dict) or (isinstance(inner, list) and "{" in str(inner)) for inner in before):
@@ -280,7 +283,7 @@ def _name(value: str, tools: Tools) -> str:
 
 
 def _offered(value: str, tools: Tools) -> str | None:
-    """A JSON text as an offered name; None when no such name was offered."""
+    """Return a JSON text as an offered name, or None."""
     decoded = _json.decode(value)
     if isinstance(decoded, Malformed) and value[1:] and value[-1] in _QUOTES.get(value[0], ""):
         decoded = value[1:-1]
@@ -288,7 +291,7 @@ def _offered(value: str, tools: Tools) -> str | None:
 
 
 def call_objects(cursor: Cursor, tools: Tools, *, is_message: bool = False) -> Parser:
-    """One call object, a list of them, or several in a row. `is_message`: as of `call_object`."""
+    """Parse one call object, a list of them, or several in a row. `is_message`: as in `call_object`."""
     yield from cursor.space()
     listed = yield from cursor.take("[")
     count, opened_by = 0, ""

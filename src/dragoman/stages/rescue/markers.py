@@ -1,4 +1,4 @@
-"""What begins the calls of families, as one pattern for all of them."""
+"""The markers that begin the calls of families, as one pattern for all of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BEGINS: Final = (("</", "<"), ("<|close|>", "<|open|>"), (":end|>", ":start|>")
 
 
 def value_begins(ends: tuple[str, ...]) -> tuple[str, ...]:
-    """How the tags begin that begin values, as far as those that end them tell it."""
+    """Return how the tags begin that open values, derived from those that end them."""
     begins = []
     for end in ends:
         for closing, opening in _BEGINS:
@@ -31,19 +31,19 @@ def value_begins(ends: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def parameter_begins(ends: tuple[str, ...]) -> frozenset[str]:
-    """How the tags begin that begin parameters, by what ends their values: those of the keys too."""
+    """Return how the tags begin that open parameters, those of keys too, derived from what ends their values."""
     begins = value_begins(ends)
     return frozenset((*begins, *(begin.replace("arg_value", "arg_key") for begin in begins))) - {SECTION}
 
 
 @functools.lru_cache(maxsize=256)
 def value_tags(family: Family) -> frozenset[str]:
-    """What begins and ends a family's values: where they stand before a call, it does not have all that was meant."""
+    """Return what begins and ends a family's values. Before a call such a tag shows that the call lacks something."""
     return parameter_begins(family.value_ends).union(family.value_ends) - {SECTION_END}
 
 
 class Markers:
-    """What begins the calls of some families: everything about it that does not depend on a text.
+    """The markers of some families, with everything that does not depend on a text.
 
     Attributes:
         openers: finds a whole marker or tag, the longest one at a place.
@@ -99,7 +99,7 @@ class Markers:
         self.first = re.compile("|".join(sorted({_beginning(mark) for mark in marks})) or _NOTHING)
 
     def begun(self, opener: str, *, is_line_start: Callable[[], bool]) -> list[tuple[Family, str]]:
-        """The families that a whole marker begins, each with its longest one that counts at this place."""
+        """Return the families that a whole marker begins, each with its longest one that counts at this place."""
         found = []
         for family, fitting in self._begun.get(opener, ()):
             for one in fitting:
@@ -110,8 +110,9 @@ class Markers:
 
 
 def _beginning(opener: str) -> str:
-    """A pattern of how a marker begins; of a word, as much of its head as has come, since its first letters are
-    everywhere."""
+    """Return a pattern of a marker's beginning; of a word, as much of its head as has come, because its first letters
+    are common.
+    """
     if not opener[0].isalnum():
         return re.escape(opener[0])
     head = opener[:_WORD_HEAD]
@@ -123,12 +124,12 @@ def _beginning(opener: str) -> str:
 
 @functools.lru_cache(maxsize=4)
 def sort_families(families: tuple[Family, ...]) -> tuple[list[Family], list[Family], Markers]:
-    """Families that are found in the text, those that are the whole message, and the markers of the former."""
+    """Return families that are found in the text, those that are the whole message, and the markers of the former."""
     found = [family for family in families if family.where != "message"]
     return found, [family for family in families if family.where == "message"], Markers(found)
 
 
 @functools.lru_cache(maxsize=64)
 def value_ends(families: tuple[Family, ...], name: str) -> tuple[str, ...]:
-    """What ends a value of a family by its name."""
+    """Return what ends a value of a family, by the family's name."""
     return next((family.value_ends for family in families if family.name == name), ())

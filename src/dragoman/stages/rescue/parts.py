@@ -1,4 +1,4 @@
-"""What is open while an answer is read: the text that is scanned, the call that was found in it, and their places."""
+"""The open parts while an answer is read: the scanned text, the call found in it, and their indices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TextEvent: TypeAlias = TextStart | ThinkingStart | TextDelta | ThinkingDelta | T
 
 
 class Call:
-    """A rescued call that is open."""
+    """An open rescued call."""
 
     __slots__ = ("family", "id", "in_tags", "index", "is_item", "name", "text", "waits")
 
@@ -55,11 +55,11 @@ class Part:
 
 
 class Whole:
-    """A text that ended and may be the whole message: it is, while nothing but empty and blank parts comes behind it.
+    """An ended text that may be the whole message, as long as only empty and blank parts follow.
 
     Attributes:
         part: the text.
-        behind: the events that wait.
+        behind: the waiting events.
     """
 
     __slots__ = ("behind", "part")
@@ -69,7 +69,7 @@ class Whole:
         self.behind: list[Event] = []
 
     def holds(self, event: TextEvent) -> bool:
-        """Whether an event waits until it is known what the text is."""
+        """Return whether an event waits until it is known what the text is."""
         is_said = isinstance(event, TextDelta | ThinkingDelta) and event.text.strip() != ""
         is_said = is_said or (isinstance(event, TextEnd) and event.was_thinking)
         if is_said or len(self.behind) == _MOST_EMPTY:
@@ -79,7 +79,7 @@ class Whole:
 
 
 def is_repeated(calls: list[tuple[str, str]], name: str, arguments: str | None) -> bool:
-    """Whether one of these calls, by name and arguments, is said again; then it is taken out of them."""
+    """Return whether one of these calls, by name and arguments, is repeated; then remove it from them."""
     for known in calls if arguments is not None else ():
         if known[0] == name and is_same(known[1], arguments or ""):
             calls.remove(known)
@@ -88,12 +88,12 @@ def is_repeated(calls: list[tuple[str, str]], name: str, arguments: str | None) 
 
 
 def is_blank(found: Sequence[Found]) -> bool:
-    """Whether nothing but white space was found."""
+    """Return whether nothing but white space was found."""
     return all(isinstance(action, Prose) and not action.text.strip() for action in found)
 
 
 class Places:
-    """Gives each part its index in the output; calls that were found stand between those that came in."""
+    """Gives each part its index in the output. Found calls stand between the incoming parts."""
 
     __slots__ = ("_are_changed", "_given", "_next")
 
@@ -103,11 +103,11 @@ class Places:
         self._next = 0
 
     def __contains__(self, index: int) -> bool:
-        """Whether a part that came in has its index."""
+        """Return whether an incoming part has its index."""
         return index in self._given
 
     def of(self, index: int) -> int:
-        """The index of a part that came in."""
+        """Return the index of an incoming part."""
         known = self._given.get(index)
         if known is None:
             known = index if not self._are_changed else max(self._next, index)
@@ -116,7 +116,7 @@ class Places:
         return known
 
     def add(self) -> int:
-        """The index of one more part, behind all that have opened."""
+        """Return the index of one more part, behind all that have opened."""
         self._are_changed = True
         self._next += 1
         return self._next - 1

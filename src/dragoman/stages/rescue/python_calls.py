@@ -48,7 +48,7 @@ _DEEPEST: Final = 64
 def python_calls(
     cursor: Cursor, tools: Tools, *, is_listed: bool = False, first: str = ""
 ) -> Generator[Action, None, bool]:
-    """Calls in a row, in a list or each on a line; gives whether the list was closed.
+    """Parse calls in a row, in a list or one per line. Return whether the list was closed.
 
     `is_listed`: the list's opening bracket was read already. `first`: the first call's name and bracket were.
     """
@@ -66,7 +66,7 @@ def python_calls(
 
 
 def _call(cursor: Cursor, tools: Tools, written: str, *, is_listed: bool) -> Parser:
-    """One call, from behind its bracket on where its name was read already."""
+    """Parse one call; from behind its bracket on if its name was read already."""
     if not written:
         yield from cursor.space()
         written = yield from cursor.word(_NAME)
@@ -93,7 +93,7 @@ def _call(cursor: Cursor, tools: Tools, written: str, *, is_listed: bool) -> Par
 
 
 class _Reader:
-    """Reads what stands between the parentheses of one call."""
+    """Reads the text between the parentheses of one call."""
 
     __slots__ = ("_cursor", "_is_joined", "_open", "_quote")
 
@@ -104,7 +104,7 @@ class _Reader:
         self._quote = ""  # of the string that is open
 
     def arguments(self) -> Parser:
-        """`key=value, …)` as a JSON object; a dict alone is the object."""
+        """Read `key=value, …)` as a JSON object; a single dict is the object."""
         cursor = self._cursor
         first = yield from self._next()
         if first == "{":
@@ -128,11 +128,11 @@ class _Reader:
         yield Piece("{}" if lead == "{" else "}")
 
     def begin_list(self, *, is_listed: bool) -> None:
-        """The call is over, and what follows it in its list is to be passed over."""
+        """End the call. What follows it in its list is skipped."""
         self._open = ["["] if is_listed else []
 
     def skip(self) -> Parser:
-        """Pass over the rest of a call that cannot be read, strings and brackets minded."""
+        """Skip the rest of an unreadable call, respecting strings and brackets."""
         quote = self._quote
         while self._open:
             mark = yield from self._cursor.peek()
@@ -154,7 +154,7 @@ class _Reader:
     # ------------------------------------------------------------ marks
 
     def _next(self) -> Generator[Action, None, str]:
-        """The next character that is no white space."""
+        """Return the next character that is no white space."""
         yield from self._cursor.space()
         mark = yield from self._cursor.peek()
         if not mark:
@@ -170,7 +170,7 @@ class _Reader:
             self._cursor.skip(1)
 
     def _close(self) -> None:
-        """Pass over the end of the innermost bracket."""
+        """Skip the end of the innermost bracket."""
         self._cursor.skip(1)
         self._open.pop()
 
@@ -209,7 +209,7 @@ class _Reader:
             raise Unreadable("a value is not a literal")
 
     def _items(self, end: str) -> Generator[Action, None, tuple[int, int]]:
-        """Values up to the closing bracket; gives how many, and how many commas stood behind them."""
+        """Read values up to the closing bracket. Return their number, and the number of commas behind them."""
         count = commas = 0
         while (yield from self._next()) != end:
             if count:
@@ -222,12 +222,12 @@ class _Reader:
         return count, commas
 
     def _check_item(self) -> None:
-        """Strings side by side are one string in Python; in a list it may as well be a comma that is missing."""
+        """Refuse adjacent strings in a list: they are one string in Python, but a comma may be missing."""
         if self._is_joined:
             raise Unreadable("two texts stand side by side in a list: they may be one or two")
 
     def _dict_or_set(self) -> Generator[Action, None, bool]:
-        """What stands in braces: a colon behind its first value tells. Gives whether it is a dict."""
+        """Read the content of braces; a colon behind its first value decides. Return whether it is a dict."""
         first = GatheredText()
         mark = yield from self._next()
         if mark == "}":
@@ -289,7 +289,7 @@ class _Reader:
     # ------------------------------------------------------------ strings
 
     def _string(self, quote: str, *, is_raw: bool = False) -> Parser:
-        """A string, or several side by side, as one JSON string."""
+        """Read a string, or several adjacent ones, as one JSON string."""
         yield Piece('"')
         while True:
             yield from self._content(quote, is_raw=is_raw)
@@ -344,7 +344,7 @@ class _Reader:
                 yield Piece(_escaped(before))
 
     def _is_apostrophe(self, before: str, quote: str) -> Generator[Action, None, bool]:
-        """Whether a quote stands between letters, so that it cannot end its string (`'Martha's'`)."""
+        """Return whether a quote stands between letters, so that it cannot end its string (`'Martha's'`)."""
         if quote != "'" or not before.isalpha():
             return False
         is_between = (yield from self._cursor.peek(2))[1:].isalpha()
@@ -391,7 +391,7 @@ class _Reader:
 
 
 def _number(word: str) -> str:
-    """A number's own text where JSON has that form too."""
+    """Return a number's own text if JSON has that form too."""
     found = _json.read_number(word)
     if found is not None:
         if abs(float(found)) == float("inf"):

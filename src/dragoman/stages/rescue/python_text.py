@@ -1,5 +1,8 @@
-"""What of Python's grammar tells where a text and a call end: quotation marks of a text's own kind, as in
-`'sed -n '1p' a'`, named characters, and what goes on with an expression behind a call."""
+"""Decide by Python's grammar where a text and a call end.
+
+It covers quotation marks of a text's own kind, as in `'sed -n '1p' a'`, named characters, and expressions that go on
+behind a call.
+"""
 
 from __future__ import annotations
 
@@ -44,12 +47,12 @@ class CutShort(Exception):
 
 
 def ends_text(cursor: Cursor) -> Generator[Action, None, bool]:
-    """Whether the quote that comes next ends its text: one with a word right behind it does not."""
+    """Return whether the next quote ends its text: one with a word right behind it does not."""
     return _WORD_BEGINS.match((yield from cursor.peek(2))[1:]) is None
 
 
 def check_comma(cursor: Cursor) -> Generator[Action, None, None]:
-    """Behind the quote that comes next, inside its text as it seems, no argument may begin whose comma is missing.
+    """Check that no argument with a missing comma begins behind the next quote, seemingly inside its text.
 
     Raises:
         Unreadable: one may.
@@ -61,10 +64,10 @@ def check_comma(cursor: Cursor) -> Generator[Action, None, None]:
 def quoted_text(
     cursor: Cursor, said: str, quote: str, *, is_last: bool, is_joined: bool
 ) -> Generator[Action, None, str]:
-    """The rest of a text from the first such quote on, its own end passed over.
+    """Read the rest of a text from the first such quote on, its own end skipped.
 
-    It has one reading only where it is the last value of the last call, none of its quotes could end it, and Python
-    cannot read it otherwise.
+    It has one reading only if it is the last value of the last call, none of its quotes could end it, and Python cannot
+    read it differently.
 
     Args:
         cursor: at the quote.
@@ -130,8 +133,11 @@ def named_character(cursor: Cursor) -> Generator[Action, None, str]:
 
 
 def stands_alone(cursor: Cursor, *, is_listed: bool) -> Generator[Action, None, bool]:
-    """Whether a call whose bracket was read is a whole item of its list, or a whole statement, and the list goes on as
-    nothing else; nothing is passed over."""
+    """Return whether a call whose bracket was read is a whole item of its list, or a whole statement, and nothing else
+    follows.
+
+    Nothing is skipped.
+    """
     while True:
         ahead = cursor.rest()[:_FURTHEST]
         place, is_over = 0, cursor.ended or len(ahead) == _FURTHEST
@@ -150,6 +156,6 @@ def stands_alone(cursor: Cursor, *, is_listed: bool) -> Generator[Action, None, 
 
 
 def _first(text: str, start: int, space: str | None) -> int:
-    """Where, from `start` on, the first character stands that is none of these (of any white space: None)."""
+    """Return where, from `start` on, the first character stands that is none of these (of any white space: None)."""
     rest = text[start:]
     return len(text) - len(rest.lstrip(space))

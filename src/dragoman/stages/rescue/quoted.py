@@ -1,5 +1,8 @@
-"""Markers that begin no call, in quotation marks or of tools that were not offered: what they cover is text. And those
-that begin one which nobody can read, and which of several markers begins a text."""
+"""Markers that begin no readable call.
+
+Those in quotation marks, or of tools that were not offered, cover text. Others begin a call that cannot be read. It
+also decides which of several markers begins a text.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _HARMONY: Final = ("<|start|>assistant", "<|channel|>")
 
 @functools.lru_cache(maxsize=512)
 def closing_of(opener: str) -> str:
-    """How the closing marker of an opener begins; "" when it has none that tells it."""
+    """Return how the closing marker of an opener begins; "" if it has no distinct one."""
     if opener.startswith(_HARMONY):
         return "<|call|>"
     for begin, end in (("begin", "end"), ("start", "end"), ("START", "END"), ("prefix", "suffix")):
@@ -37,7 +40,7 @@ def closing_of(opener: str) -> str:
 
 
 def first_of(text: str, literals: tuple[str, ...]) -> tuple[str, bool]:
-    """The longest literal that a text begins with, else ""; and whether more text cannot make it another one."""
+    """Return the longest literal that begins a text, or "", and whether more text cannot change it."""
     found, is_sure = "", True
     for literal in literals:
         if text.startswith(literal):
@@ -57,23 +60,25 @@ _WORDS: Final = re.compile(r"[\w.-]+")
 
 @functools.lru_cache(maxsize=256)
 def _ends(opener: str, more: tuple[str, ...]) -> tuple[re.Pattern[str], int]:
-    """What ends the text that a marker covers, and how long that may be."""
+    """Return what ends the text that a marker covers, and how long that may be."""
     closers = [end for end in (closing_of(opener), *more) if end]
     return re.compile("|".join((*map(re.escape, closers), _PARAGRAPH_END))), max((80, *map(len, closers)))
 
 
 class Cover:
-    """A quoted marker and what it covers: itself when the quotation mark closes at once, else all up to its closing
-    marker, never past a blank line.
+    """A quoted marker and what it covers: itself if the quotation mark closes at once, else all up to its closing
+    marker.
+
+    It never covers text past an empty line.
 
     Attributes:
-        still_open: what closes the quotation, where the covered text ended inside of it.
+        still_open: what closes the quotation, if the covered text ended inside of it.
     """
 
     __slots__ = ("_end", "_is_fresh", "_longest", "_quote", "_tail", "still_open")
 
     def __init__(self, opener: str, quote: str, ends: tuple[str, ...] = ()) -> None:
-        """`ends`: what else closes it."""
+        """Create it. `ends`: what else closes it."""
         self._end, self._longest = _ends(opener, ends)
         self._quote = quote
         self._is_fresh = True
@@ -81,7 +86,7 @@ class Cover:
         self.still_open = ""
 
     def end(self, text: str) -> int:
-        """Where in the next text the covered one ends; -1 when it goes on."""
+        """Return where in the next text the covered one ends; -1 if it goes on."""
         if not text:
             return -1
         if self._is_fresh and text[0] == self._quote:
@@ -98,13 +103,14 @@ class Cover:
 
 
 class Foreign:
-    """A marker that no family read on. Where it names a tool that was not offered, the values up to its end are that
-    one's."""
+    """A marker that no family could read. If it names a tool that was not offered, the values up to its end are that
+    tool's.
+    """
 
     __slots__ = ("_cover", "_head", "_is_closed", "_is_element", "_is_offered", "_size")
 
     def __init__(self, opener: str, ends: tuple[str, ...], is_offered: Callable[[str], object]) -> None:
-        """`ends`: closing tags of the families that it begins."""
+        """Create it. `ends`: closing tags of the families that it begins."""
         self._cover = Cover(opener, "", ends)
         self._is_offered = is_offered
         self._is_closed = opener[-1:] == ">" and opener != "<|channel|>"
@@ -113,14 +119,16 @@ class Foreign:
         self._head = ""
 
     def ends(self, text: str) -> bool:
-        """Whether it ends in the next text; the first begins with the marker."""
+        """Return whether it ends in the next text; the first text begins with the marker."""
         if len(self._head) < self._size + _MOST_HEAD:
             self._head += text
         return self._cover.end(text) >= 0
 
     def has(self, tag: str) -> bool:
-        """Whether a tag of values is its own, so that a tool is named. Behind an element's tag tools are named where
-        keys have tags of their own."""
+        """Return whether a tag of values belongs to it, so that it names a tool.
+
+        Behind an element's tag tools are named if keys have tags of their own.
+        """
         if self._is_element and "arg" not in tag:
             return False
         head = self._head[self._size :]
@@ -137,7 +145,7 @@ class Foreign:
 
 
 def _is_shown_behind(text: str, end: int) -> bool:
-    """Whether a place for arguments stands behind a name, up to an end, or an object that shows one."""
+    """Return whether a placeholder for arguments stands behind a name, up to an end, or an object that shows one."""
     brace = text.find("{", 0, _MOST_HEAD)
     if brace >= 0 and _SHOWN_OBJECT.match(text, brace) is not None:
         return True
@@ -147,21 +155,23 @@ def _is_shown_behind(text: str, end: int) -> bool:
 
 
 def is_shown(text: str, *, is_ended: bool) -> bool | None:
-    """Whether an object is none, but what shows how one is written; None while that is not known."""
+    """Return whether an object only shows how one is written; None while that is unknown."""
     if _SHOWN_OBJECT.match(text) is not None:
         return True
     return None if not is_ended and _MAY_BE_SHOWN.fullmatch(text) is not None else False
 
 
 def names_place(key: str) -> bool:
-    """Whether a key is a place in a template, and no name."""
+    """Return whether a key is a placeholder of a template, and no name."""
     return key.startswith(("{", "…", ".."))
 
 
 @final
 class Begun(msgspec.Struct, frozen=True, gc=False):
-    """A marker and the name of this offered tool were read, and nothing of its arguments. `is_body`: its object is
-    open, so that no words follow."""
+    """A marker and the name of this offered tool were read, and nothing of its arguments.
+
+    `is_body`: its object is open, so that no words follow.
+    """
 
     name: str
     is_body: bool = False
@@ -221,7 +231,7 @@ _LATER: Final = re.compile(
 def is_begun(
     text: str, ends: tuple[str, ...], has_member: Callable[[str], bool], *, is_body: bool, is_ended: bool
 ) -> bool | None:
-    """Whether what cannot be read is a call; None while too little of it has come.
+    """Return whether unreadable text is a call; None while too little of it has come.
 
     Args:
         text: what stands behind the name.

@@ -1,8 +1,8 @@
-"""One family reading one candidate: what it found, and whether each call was whole.
+"""Run one family on one candidate: what it found, and whether each call was complete.
 
 A call that its own brackets close may have closed too early: `{"command": "ls"}, "timeout": 5}`. So it waits for the
-text behind it, up to the next call, its own closing tag, the end, or `AHEAD` characters. Where that may be the rest of
-its arguments (`behind/kinds.py` says when), it has two readings and fails.
+text behind it, up to the next call, its own closing tag, the end, or `AHEAD` characters. If that may be the rest of its
+arguments (`behind/kinds.py` decides), it has two readings and fails.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Prose(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class Behind(msgspec.Struct, frozen=True):
-    """The last call was closed by its own brackets: reads the text behind it for the rest of its arguments."""
+    """The reader of the text behind a call that its own brackets closed: it looks for the rest of its arguments."""
 
     brackets: Brackets
 
@@ -51,8 +51,10 @@ MOVED: Final = "an argument of it, or a part of one, stands before it"
 
 
 class Place(NamedTuple):
-    """Where a candidate begins. `is_moved`: tags of its values stand before it. `is_item`: it begins an item of a
-    list. `has_words`: something else stands before it on its line."""
+    """Where a candidate begins. `is_moved`: tags of its values stand before it. `is_item`: it begins an item of a list.
+    `has_words`:
+    something else stands before it on its line.
+    """
 
     is_moved: bool = False
     is_item: bool = False
@@ -71,7 +73,7 @@ class Runner:
     def __init__(
         self, family: Family, opener: str, cursor: Cursor, tools: Tools, markers: Markers, place: Place
     ) -> None:
-        """`place`: where the candidate begins."""
+        """Create it. `place`: where the candidate begins."""
         self._place = place
         self.family = family
         self.cursor = cursor
@@ -101,11 +103,11 @@ class Runner:
         self._body: Close | None = None  # how the last call closed, until it is known what follows
 
     def is_in_call(self) -> bool:
-        """Whether a call is open, or it is not known whether one is."""
+        """Return whether a call is open, or may be."""
         return self._in_call or not self.opened
 
     def run(self) -> bool:
-        """Read what has come; False when it is no call of this family."""
+        """Read what has come. Return False if it is no call of this family."""
         try:
             if self._waits(self._parser):
                 return True
@@ -135,14 +137,14 @@ class Runner:
         return self.opened
 
     def fail(self) -> None:
-        """Tell the call that is begun as one that failed."""
+        """Report the begun call as failed."""
         assert self._begun is not None
         self._is_doubtful = self.is_begun = False
         self._take(Open(self._begun.name))
         self._take(Close("", UNREAD))
 
     def _is_call(self) -> bool | None:
-        """Whether what cannot be read is a call all the same; None while it is not known."""
+        """Return whether unreadable text is a call all the same; None while it is unknown."""
         begun, cursor = self._begun, self.cursor
         if begun is None or self.family.where == "message":
             return False
@@ -152,7 +154,7 @@ class Runner:
         return is_begun(text, ends, has_member, is_body=begun.is_body, is_ended=cursor.ended)
 
     def _waits(self, parser: Parser) -> bool:
-        """Take what a parser finds; gives whether it waits for more text."""
+        """Take what a parser finds. Return whether it waits for more text."""
         for action in parser:
             if isinstance(action, Begun):
                 passed = self.cursor.passed()
@@ -167,8 +169,11 @@ class Runner:
         return False
 
     def _is_unshown(self, action: Open | Piece | Close) -> bool:
-        """Whether a call waits that may be no more than named: one in tags without arguments, as an item of a list and
-        in its line, or in a sentence where its own tag ends it."""
+        """Return whether a call waits that may be merely named.
+
+        It is one in tags without arguments, as an item of a list and in its line, or in a sentence where its own tag
+        ends it.
+        """
         held, self._unshown = self._unshown, None
         if isinstance(action, Open):
             is_ended = self._place.has_words and self.cursor.passed().endswith("/>")
@@ -182,7 +187,7 @@ class Runner:
         return self._unshown is not None
 
     def _read_behind(self, opener: str) -> Parser:
-        """What stands behind the last call: its family's residue, and what is left of it when it cannot be read."""
+        """Read what stands behind the last call: its family's residue, and its rest if it cannot be read."""
         cursor = self.cursor
         if not cursor.is_broken:
             yield from self.family.residue_behind(cursor)
@@ -198,7 +203,7 @@ class Runner:
             cursor.skip(len(rest))
 
     def _look_behind(self) -> Parser:
-        """Refuse the last call where what stands behind it may be of it."""
+        """Fail the last call if what stands behind it may belong to it."""
         if not self.cursor.is_sealed:
             while (kind := self._kind_behind()) is None:
                 yield MORE
@@ -212,19 +217,23 @@ class Runner:
                 self._refuse()
 
     def _refuse(self) -> None:
-        """What stands behind the last call may be of it."""
+        """Fail the last call, because what stands behind it may belong to it."""
         self._body = Close("", MAY_GO_ON)
         self.cursor.is_broken = self.is_spoilt = True
 
     def _goes_on(self, keys: Collection[str]) -> bool | None:
-        """Whether arguments of these names, which the last call lacks, stand behind it; None while it is not known."""
+        """Return whether arguments of these names, which the last call lacks, stand behind it; None while it is
+        unknown.
+        """
         text = self.cursor.rest()[:AHEAD]
         begun = (one.start() for one in self._markers.openers.finditer(text) if one.group() not in self._markers.tags)
         stop = others_begin(text[: next(begun, len(text))])
         return goes_on(text[:stop], keys, is_whole=self.cursor.ended or stop < len(text))
 
     def _kind_behind(self) -> Kind | None:
-        """What stands behind the last call's brackets; None while it is not known. Words may go on behind it."""
+        """Return the kind of text behind the last call's brackets; None while it is unknown. Words may go on behind
+        it.
+        """
         between = self._passed_between()
         text = (between + self.cursor.rest())[:AHEAD]
         begun = (
@@ -247,18 +256,20 @@ class Runner:
         return kind
 
     def _passed_between(self) -> str:
-        """Separators that were read behind the last call."""
+        """Return separators that were read behind the last call."""
         passed = self.cursor.passed()
         return passed[len(passed.rstrip(_BETWEEN)) :]
 
     def _lacking(self) -> Collection[str]:
-        """The arguments, in whatever depth, that the last call lacks; where it has none, what holds some too."""
+        """Return the arguments, in whatever depth, that the last call lacks; if it has none, also what contains
+        some.
+        """
         given = frozenset(_keys(self._tools.read(self._name, self._arguments.text())))
         missing = self._tools.schema(self._name).names() - given
         return missing if given or not missing else missing | ARGUMENT_KEYS
 
     def _facts(self) -> Facts:
-        """What is known of the last call."""
+        """Return the facts about the last call."""
         schema = self._tools.schema(self._name)
         arguments = self._arguments.text()
         given = frozenset(_keys(self._tools.read(self._name, arguments)))
@@ -291,7 +302,7 @@ class Runner:
         self.found.add(action)
 
     def _close(self, end: Close) -> None:
-        """A call ends; what its family says closed it must have been read."""
+        """End a call. The marker that closed it, by its family, must have been read."""
         cursor = self.cursor
         if end.by not in ("", BODY, cursor.marker):
             end = Close("", end.problem)
@@ -309,7 +320,7 @@ class Runner:
             self.found.add(end)
 
     def _settle_body(self, *, is_proven: bool) -> None:
-        """A call is told when it is known whether something of it stands behind it."""
+        """Report a call once it is known whether something of it stands behind it."""
         if self._body is not None and self._body.by != BODY:
             self.found.add(self._body)
             self._body = None
@@ -324,7 +335,7 @@ class Runner:
 
 
 def _keys(value: Json) -> Iterator[str]:
-    """The keys of all objects in a value."""
+    """Yield the keys of all objects in a value."""
     unread = [value]
     while unread:
         part = unread.pop()

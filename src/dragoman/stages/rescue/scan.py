@@ -1,4 +1,4 @@
-"""Text → prose and calls: finds markers outside code and lets the families read what stands behind them."""
+"""Split text into prose and calls: find markers outside code and let the families read what stands behind them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ class Scanner:
     def __init__(
         self, families: Sequence[Family], markers: Markers, tools: Tools, *, whole: Sequence[Family] = ()
     ) -> None:
-        """`families` (with their `markers`) may begin anywhere, or on a line; `whole` must be the whole message."""
+        """Create it. `families` (with their `markers`) may begin anywhere, or on a line; `whole` must be the whole
+        message.
+        """
         self.family = ""
         self._families = families
         self._markers = markers
@@ -64,7 +66,7 @@ class Scanner:
         self._is_idle = False  # nothing waits, no message begins, and no end is looked for
 
     def is_held(self) -> bool:
-        """Whether what is held is a call only if it is the whole message."""
+        """Whether the held text is a call only if it is the whole message."""
         return bool(self._race) and self._race[0].family.where == "message"
 
     def is_reading(self) -> bool:
@@ -74,7 +76,7 @@ class Scanner:
         return self._markers.openers.match(self._hold) is not None and not self._code.inline()
 
     def passes(self, text: str) -> bool:
-        """Whether a text is prose at first sight; then it is taken."""
+        """Return whether a text is prose at first sight; then take it."""
         if not self._is_idle:
             return False
         begins = None if self._is_torn else self._markers.first.search(text)
@@ -87,7 +89,7 @@ class Scanner:
         return True
 
     def feed(self, text: str) -> list[Found] | None:
-        """Take the next text; None when it passes as it is."""
+        """Take the next text. Return None if it passes as it is."""
         waited = bool(self._race or self._hold)
         out: list[Found] = []
         self._take(text, out)
@@ -97,7 +99,7 @@ class Scanner:
         return out
 
     def end(self, *, is_message: bool) -> list[Found]:
-        """The text ended; `is_message`: and nothing of the answer follows it."""
+        """End the text. `is_message`: nothing of the answer follows it."""
         out: list[Found] = []
         self._is_ended = True
         while self._race or self._hold:
@@ -118,7 +120,7 @@ class Scanner:
     # ------------------------------------------------------------ prose
 
     def _take(self, text: str, out: list[Found]) -> None:
-        """Text in slices, so that what is read again after a candidate stays short."""
+        """Take text in slices, so that what is read again after a candidate stays short."""
         waiting = _slices(text)
         while waiting:
             rest = self._step(waiting.pop(), out)
@@ -126,7 +128,7 @@ class Scanner:
                 waiting += _slices(rest)
 
     def _step(self, text: str, out: list[Found]) -> str:
-        """Take a slice; gives what of it (and of a candidate that was none) is to be taken again."""
+        """Take a slice. Return what of it (and of a rejected candidate) is to be taken again."""
         if self._race:
             if self._raw:
                 self._raw.add(text)
@@ -145,7 +147,7 @@ class Scanner:
         return self._find(text, out)
 
     def _try_message(self, text: str, out: list[Found]) -> str:
-        """The message begins: perhaps with what must be the whole of it."""
+        """Begin the message, possibly with what must be the whole of it."""
         bare = text.lstrip()
         openers = [(family, opener) for family in self._whole for opener in self._tools.openers(family)]
         begun = [(family, opener) for family, opener in openers if bare.startswith(opener)]
@@ -161,7 +163,7 @@ class Scanner:
         return self._run(out)
 
     def _find(self, text: str, out: list[Found]) -> str:
-        """Pass prose up to the next marker that counts; gives what is left to take."""
+        """Pass prose up to the next marker that counts. Return the rest."""
         passed = position = 0
         while (found := self._markers.openers.search(text, position)) is not None:
             self._feed(text[passed : found.start()])
@@ -206,7 +208,7 @@ class Scanner:
         return ""
 
     def _begin_race(self, text: str, marker: str, begun: _Begun, out: list[Found]) -> str:
-        """A marker that counts: the families that it begins read on from it."""
+        """Let the families that a marker begins read on from it."""
         self._furthest = 0
         self._raw, self._raw_size, self._begun = GatheredText([text]), len(text), (marker, begun)
         for family, opener in begun:
@@ -214,8 +216,10 @@ class Scanner:
         return self._run(out)
 
     def _pass_tag(self, text: str, found: re.Match[str], out: list[Found]) -> str:
-        """A tag of values that no call took: it is text, and the calls beside it do not have all that was meant, unless
-        it is quoted, ends what is, or is of a call whose tool was not offered."""
+        """Pass a tag of values that no call took as text. The calls beside it lack something.
+
+        Exceptions are a quoted tag, the end of one, and one of a call whose tool was not offered.
+        """
         tag = found.group()
         is_quoted = not self._code.is_line_start() and self._code.quote() != ""
         is_any_end = tag.endswith("</")  # of a call too
@@ -228,7 +232,7 @@ class Scanner:
         return text[found.end() :]
 
     def _let_go(self, text: str, passed: int, cut: int, out: list[Found]) -> None:
-        """Pass text up to `cut` as prose, and what follows too when it stands in code; hold that otherwise."""
+        """Pass text up to `cut` as prose, and what follows too if it stands in code; otherwise hold that."""
         self._feed(text[passed:cut])
         if cut < len(text) and (self._is_ended or self._code.is_block()):
             self._feed(text[cut:])
@@ -238,7 +242,7 @@ class Scanner:
             out.append(Prose(text[:cut]))
 
     def _begin_cover(self, text: str, marker: re.Match[str], quote: str, out: list[Found]) -> str:
-        """A quoted marker: it is text, with all up to its end."""
+        """Pass a quoted marker as text, with everything up to its end."""
         self._cover = Cover(marker.group(), quote)
         self._code.feed(marker.group())
         out.append(Prose(text[: marker.end()]))
@@ -255,8 +259,7 @@ class Scanner:
         return text[len(passed) :]
 
     def _end_of_inline(self, text: str) -> int | None:
-        """Where, behind a marker, the inline code ends that it stands in; 0 when it stands in none, None while that
-        is not known."""
+        """Return where the inline code around a marker ends; 0 if there is none, None while that is unknown."""
         size = self._code.inline()
         if not size:
             return 0
@@ -275,7 +278,7 @@ class Scanner:
         return 0
 
     def _hold_from(self, text: str, start: int, passed: int) -> int:
-        """Where, from `start` on, the text begins that may become a marker. `passed`: where new text begins."""
+        """Return where, from `start` on, text begins that may become a marker. `passed`: where new text begins."""
         start = max(start, len(text) - self._markers.longest + 1)
         while (found := self._markers.first.search(text, start)) is not None:
             rest = text[found.start() :]
@@ -287,7 +290,7 @@ class Scanner:
         return len(text)
 
     def _is_line_start(self, text: str, passed: int, place: int) -> bool:
-        """Whether only white space stands before a place, on its line."""
+        """Return whether only white space stands before a place, on its line."""
         line_end = text.rfind("\n", passed, place)
         if line_end >= 0:
             return not text[line_end:place].strip()
@@ -298,7 +301,7 @@ class Scanner:
         out.append(Prose(text))
 
     def _feed(self, text: str) -> None:
-        """Text that is none of a call's: code may begin or end in it, and a foreign call end."""
+        """Take text outside of calls: code may begin or end in it, and a foreign call end."""
         self._code.feed(text)
         if self._foreign is not None and self._foreign.ends(text):
             self._foreign = None
@@ -306,7 +309,9 @@ class Scanner:
     # ------------------------------------------------------------ candidates
 
     def _is_known(self, text: str, marker: str, begun: _Begun) -> bool | None:
-        """Whether no family reads on what begins so, as the last time; None while too little of it has come."""
+        """Return whether no family reads on, as for the same beginning last time; None while too little of it has
+        come.
+        """
         known = self._known.get(marker)
         if known is None or known[0] != begun:
             return False
@@ -321,7 +326,7 @@ class Scanner:
         self._race.append(Runner(family, opener, Cursor(rest), self._tools, self._markers, place))
 
     def _run(self, out: list[Found], *, is_end: bool = False) -> str:
-        """Let the families read what has come; gives the text that is left when none reads on."""
+        """Let the families read what has come. Return the text that is left if none reads on."""
         is_message = self.is_held()
         reading = [runner for runner in self._race if runner.is_over or runner.run()]
         for runner in self._race if len(reading) < len(self._race) else ():
@@ -353,7 +358,7 @@ class Scanner:
         return winner.cursor.rest()
 
     def _failed(self, *, is_end: bool) -> Runner | None:
-        """A call that is begun and that no family reads: it is told as one that failed."""
+        """Return the runner of a begun call that no family can read: it is reported as failed."""
         is_over = is_end or self._raw_size > _MOST_WAITING
         begun = [runner for runner in self._race if runner.is_begun]
         if not begun or not (is_over or len(begun) == len(self._race)):
@@ -367,7 +372,7 @@ class Scanner:
         return runner
 
     def _run_message(self, out: list[Found], *, is_end: bool) -> str:
-        """Whole-message families: nothing but white space may follow, and only the end decides."""
+        """Run whole-message families: nothing but white space may follow, and only the end decides."""
         self._race = [
             runner for runner in self._race
             if not runner.is_spoilt and not (runner.is_over and runner.cursor.rest().strip())
@@ -382,7 +387,7 @@ class Scanner:
         return "" if self._race else self._release(out, is_message=True)
 
     def _fits(self, found: list[Found]) -> bool:
-        """Whether the calls' arguments, coerced, are what the tools' schemas ask for."""
+        """Return whether the calls' arguments, coerced, fit the tools' schemas."""
         calls: list[tuple[str, list[str]]] = []
         for action in found:
             if isinstance(action, Open):
@@ -394,7 +399,7 @@ class Scanner:
         return bool(calls) and all(self._tools.fits(name, "".join(pieces) or empty) for name, pieces in calls)
 
     def _release(self, out: list[Found], *, is_message: bool = False) -> str:
-        """No call: the marker's first character is prose, the rest is looked at again."""
+        """Reject a candidate: the marker's first character is prose, the rest is looked at again."""
         text = self._raw.take()
         if is_message:
             return text
@@ -405,7 +410,7 @@ class Scanner:
 
 
 def _slices(text: str) -> list[str]:
-    """A text in pieces of at most `_SLICE` characters, the last one first."""
+    """Return a text in pieces of at most `_SLICE` characters, the last one first."""
     if len(text) <= _SLICE:
         return [text] if text else []
     return [text[start : start + _SLICE] for start in range(0, len(text), _SLICE)][::-1]

@@ -1,4 +1,4 @@
-"""The rescue stage: which text is scanned, and what the calls found in it become among the other events."""
+"""The rescue stage: which text is scanned, and what its calls become among the other events."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Rescue:
         return out
 
     def _passing(self, events: list[Event]) -> int:
-        """How many events pass as they are, before the first text, when none is read."""
+        """Return how many events pass as they are, before the first text, if none is being read."""
         passing = before(events, _TEXT_STARTS)
         for event in of_kinds(passing, _UNREAD):
             if type(event) is ToolCallEnd:
@@ -126,7 +126,7 @@ class Rescue:
                 self._take(event)
 
     def _waits(self, event: Event) -> bool:
-        """Whether an event waits behind what may be the whole message; what says something ends that."""
+        """Return whether an event waits behind what may be the whole message; content ends the wait."""
         if not isinstance(event, TextEvent) or event.index in self._parts:
             return False
         is_held = self._pending is not None and self._pending.holds(event)
@@ -177,7 +177,7 @@ class Rescue:
         self._scanned(part, event.text, found)
 
     def _scanned(self, part: Part, text: str, found: list[Found]) -> None:
-        """A text was scanned, and this was found in it and in what waited."""
+        """Take what was found in a scanned text and in what waited."""
         if part.is_thinking:
             part.raw.add(text)
             if not part.held and found:
@@ -218,7 +218,7 @@ class Rescue:
             self._has_answer = bool(self._found_calls)  # the message itself begins behind it
 
     def _close(self, part: Part, event: TextEnd | ThinkingEnd | None = None) -> None:
-        """The part of the output ends, if one is open; an empty part that was nothing else is kept."""
+        """End the open part of the output, if there is one; an empty part that was nothing else is kept."""
         if part.index < 0 and event is not None and not part.held and not part.call and part.scanner.family == "":
             self._open(part)
             self._out += [TextDelta(part.index, part.space.take())] if part.space else []
@@ -256,7 +256,7 @@ class Rescue:
         part.space.clear()
 
     def _begin(self, part: Part) -> None:
-        """Text or thinking is about to leave."""
+        """Prepare for text or thinking that is about to leave."""
         self._settle_unproven(is_whole=True)
         if not part.is_thinking:
             self._answer_begins()
@@ -264,7 +264,7 @@ class Rescue:
             self._open(part)
 
     def _act(self, part: Part, action: Found) -> None:
-        """A call of the text opens, grows or ends."""
+        """Open, grow or end a call of the text."""
         if isinstance(action, Open):
             if part.call is None and self._thought and not part.is_ended:
                 self._settle_thought(has_answer=True)
@@ -298,13 +298,13 @@ class Rescue:
                 self._unproven.append((call_open, action))
 
     def _settle_unproven(self, *, is_whole: bool) -> None:
-        """What became of calls without their closing marker: the answer went on or ended by itself, or it was cut."""
+        """Decide about calls without their closing marker: the answer went on or ended by itself, or it was cut."""
         unproven, self._unproven = self._unproven, []
         for call, end in unproven:
             self._end_call(call, end if is_whole else Close(""))
 
     def _end_call(self, call: Call, end: Close) -> None:
-        """A call ends; it waits while what follows may be the rest of a value, or may show that it was a thought."""
+        """End a call. It waits while what follows may be the rest of a value, or may show that it was a thought."""
         if self._thought is not None:
             self._thought.append((call, end))
             return
@@ -313,19 +313,19 @@ class Rescue:
         self._behind_calls("")
 
     def _settle_thought(self, *, has_answer: bool) -> None:
-        """What became of calls that a lone closing tag made thinking: they count if no answer follows."""
+        """Decide about calls that a lone closing tag made thinking: they count if no answer follows."""
         thought, self._thought = self._thought, None
         for call, end in thought or ():
             self._end_call(call, Close("", IS_THOUGHT) if has_answer and end.is_whole() else end)
 
     def _behind_calls(self, text: str, *, of_call: int = 0) -> None:
-        """Text that is no call comes, or characters of one: calls that waited long enough for more are told."""
+        """Take text that is no call, or characters of one: calls that waited long enough are reported."""
         self._ended.add(text, of_call=of_call)
         for call, end in self._ended.due():
             self._close_call(call, end)
 
     def _settle_ended(self) -> None:
-        """Nothing more of a value comes: what waited is told."""
+        """Report the waiting calls: nothing more of a value comes."""
         for call, end in self._ended.take():
             self._close_call(call, end)
 
@@ -351,7 +351,7 @@ class Rescue:
         self._out.append(ToolCallEnd(call.index, ToolCall(call.id, call.name, settled.text)))
 
     def _structured_event(self, event: _PartEvent) -> None:
-        """A structured call: one that a call in the text said already counts once."""
+        """Take a structured call: one that a call in the text said already counts once."""
         begun = event.name if isinstance(event, ToolCallStart) and self._held_call < 0 else ""
         if begun and any(name == begun for name, _ in self._rescued):
             self._held_call = event.index
@@ -378,7 +378,7 @@ class Rescue:
         self._out.append(event if index == event.index else msgspec.structs.replace(event, index=index))
 
     def _answer_begins(self) -> None:
-        """Text or a structured call: what thinking held was thinking, and a held message is not the whole one."""
+        """Begin the answer: held thinking was thinking, and a held message is not the whole one."""
         self._settle_thought(has_answer=True)
         self._settle_unproven(is_whole=True)
         self._has_answer = True
@@ -391,7 +391,7 @@ class Rescue:
         self._settle_whole(is_message=False)
 
     def _settle_whole(self, *, is_message: bool) -> None:
-        """It is known whether a text is the whole message."""
+        """Decide whether a text is the whole message."""
         whole, self._pending = self._pending, None
         if whole is None:
             return
@@ -412,7 +412,7 @@ class Rescue:
                     del self._parts[index]
 
     def _open_again(self, part: Part) -> None:
-        """What was thinking after all follows in a part of its own."""
+        """Continue thinking in a part of its own."""
         part.index = self._fresh_index()
         self._out.append(ThinkingStart(part.index))
 
@@ -436,7 +436,7 @@ class Rescue:
         self._out.append(failed(event, *self._ended.told) if self._ended.told is not None else event)
 
     def _thought_between(self, part: Part, prose: list[Prose]) -> None:
-        """Thinking behind a call of it."""
+        """Take thinking behind a call of it."""
         for action in prose:
             self._ended.see(action.tag)
         self._ended.read(text := "".join(action.text for action in prose))

@@ -1,4 +1,4 @@
-"""Tokens at which models stop, and which a server may let through behind what it takes for the message."""
+"""Tokens at which models stop, and which a server may let through at the end of the message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls whose arguments stand in tags that tell their keys, and in some families their types."""
+"""Calls whose arguments stand in tags with their keys and, in some families, their types."""
 
 from __future__ import annotations
 
@@ -39,10 +39,15 @@ Head: TypeAlias = Callable[[Cursor], Generator[Action, None, tuple[str, str]]]
 class Tags(msgspec.Struct, frozen=True):
     """How a family writes the arguments of a call.
 
-    `openers` begin an argument, `head` reads on to its value, `closers` end that. `ends`: what ends the call, the
-    closing tags of what is around it too. `trims`: a line end inside the tags of a value that begins with one is
-    markup. `has_sections`: a value may stand in `<![CDATA[…]]>`. `calls`: what begins a call: behind one in a value
-    the rest of the answer is refused with the call, even where it is one of the `ends` too.
+    Attributes:
+        openers: begin an argument.
+        head: reads on to its value.
+        closers: end that.
+        ends: what ends the call, the closing tags around it too.
+        trims: a line end inside the tags of a value that begins with one is markup.
+        has_sections: a value may stand in `<![CDATA[…]]>`.
+        calls: what begins a call: behind one in a value the rest of the answer is refused with the call, even if it is
+            one of the `ends` too.
     """
 
     openers: tuple[str, ...]
@@ -57,11 +62,11 @@ class Tags(msgspec.Struct, frozen=True):
 def tagged_call(
     cursor: Cursor, tools: Tools, name: str, tags: Tags, *, is_head_read: bool = True
 ) -> Generator[Action, None, bool]:
-    """The call of a known tool from its first argument on; gives whether it was whole.
+    """Parse the call of a known tool from its first argument on. Return whether it was complete.
 
-    It needs a closing tag. A value that holds markup of its own family has two readings, and so has an argument that
-    comes twice: the call is refused, and what follows up to its end belongs to it. All that follows does where the
-    value holds the beginning of a call.
+    It needs a closing tag. A value that contains markup of its own family has two readings, and so has a repeated
+    argument: the call is refused, and what follows up to its end belongs to it. Everything that follows does if the
+    value contains the beginning of a call.
     """
     cursor.stops = tags.ends
     mark = yield from first_tag(
@@ -104,8 +109,11 @@ def first_tag(
     calls: tuple[str, ...] = (),
     is_head_read: bool = True,
 ) -> Generator[Action, None, str | None]:
-    """Open a call, and give its first tag; None when it was refused, since its head says more than is read, or words
-    stand before an argument. Words alone are no call."""
+    """Open a call and return its first tag.
+
+    None: it was refused, because its head has more than is read, or words stand before an argument. Words alone are no
+    call.
+    """
     yield Begun(name)
     mark = yield from cursor.closing(*openers, *ends)
     has_words = not mark and bool(cursor.rest())
@@ -121,20 +129,20 @@ def first_tag(
 
 
 def empty_call(name: str, *, is_head_read: bool) -> Parser:
-    """A call that its opening tag ends."""
+    """Parse a call that its opening tag ends."""
     yield Open(name, in_tags=True)
     yield Piece("{}")
     yield Close(">", "" if is_head_read else BROKEN)
 
 
 def refused_head(cursor: Cursor, name: str, ends: tuple[str, ...]) -> Parser:
-    """A call before whose first value stands what nobody reads; up to its end. What follows that is none of it."""
+    """Refuse a call with unknown text before its first value, up to its end. What follows is none of it."""
     yield Open(name)
     yield from refused(cursor, ends)
 
 
 def refused(cursor: Cursor, ends: tuple[str, ...]) -> Parser:
-    """The open call is cut, or cannot be read: then what follows up to one of its ends is passed over with it."""
+    """Refuse the open call, which is cut or unreadable: what follows up to one of its ends is skipped with it."""
     is_cut = cursor.ended and not cursor.rest()
     if ends and not is_cut:
         yield from cursor.until(*ends)
@@ -142,9 +150,11 @@ def refused(cursor: Cursor, ends: tuple[str, ...]) -> Parser:
 
 
 def refused_to_the_end(cursor: Cursor, beginning: str = "") -> Parser:
-    """The open call has a value in which a call begins: nobody can tell where the two end. What follows may be part of
-    the value, so that no call is taken out of it: it is passed over with the call. `beginning`: of the inner call, as
-    far as it was read."""
+    """Refuse the open call, which has a value in which a call begins, so that their ends cannot be told.
+
+    What follows may be part of the value, so no call is taken out of it: it is skipped with the call. `beginning`: the
+    part of the inner call that was read.
+    """
     passed = GatheredText([beginning])
     while True:
         rest = cursor.rest()
@@ -157,8 +167,10 @@ def refused_to_the_end(cursor: Cursor, beginning: str = "") -> Parser:
 
 
 def _value(cursor: Cursor, tools: Tools, name: str, key: str, kind: str, tags: Tags) -> Generator[Action, None, str]:
-    """The value of an argument whose tag tells its type, JSON unless that is "string" or "any"; without one the
-    schema says it. Gives what ended it."""
+    """Read the value of an argument whose tag may give its type: JSON unless that is "string" or "any".
+
+    Without a type the schema decides. Return what ended the value.
+    """
     if tags.has_sections and (yield from cursor.closing(SECTION)):
         return (yield from section_until(cursor, tools.shape(name, key), tools.schema(name), tags.closers))
     stops = (*tags.closers, *tags.openers, *tags.ends, *tags.calls)
@@ -173,8 +185,10 @@ def _value(cursor: Cursor, tools: Tools, name: str, key: str, kind: str, tags: T
 
 
 def _unsectioned(values: Generator[Action, None, str]) -> Generator[Action, None, str]:
-    """A value that stands in no section as it comes; gives what ended it, "" where a piece of a section's marks shows
-    that it was meant to stand in one."""
+    """Yield a value without a section as it comes. Return what ended it.
+
+    "": a piece of a section's marks shows that it was meant to stand in one.
+    """
     head = tail = ""
     while True:
         try:
@@ -189,13 +203,16 @@ def _unsectioned(values: Generator[Action, None, str]) -> Generator[Action, None
 
 @functools.lru_cache(maxsize=256)
 def spellings(prefix: str, *words: str) -> tuple[str, ...]:
-    """Tags in a prefix, with a space behind it or without."""
+    """Return tags with a prefix, with and without a space behind it."""
     return tuple(f"{prefix}{gap}{word}" for gap in ("", " ") for word in words)
 
 
 def invoke_in(cursor: Cursor, tools: Tools, prefix: str, blocks: tuple[str, ...]) -> Parser:
-    """The call from behind `<{prefix}invoke` on: arguments in tags with `string="true"` or `"false"`, or one JSON
-    object. `blocks`: the words of the tags around it."""
+    """Parse the call from behind `<{prefix}invoke` on: arguments in tags with `string="true"` or `"false"`, or one JSON
+    object.
+
+    `blocks`: the words of the tags around it.
+    """
     name, told = yield from tool_of(cursor, tools, "name")
     is_empty = told.get("") == "/"  # the tag ends its element
     told = {key: value for key, value in told.items() if key or not is_empty}
@@ -228,6 +245,6 @@ def _string_head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
 
 
 def name_head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
-    """The head of an argument whose only attribute is its name."""
+    """Read the head of an argument whose only attribute is its name."""
     found = yield from attributes(cursor)
     return found.get("name", "") if is_read(found, "name") else "", ""

@@ -1,4 +1,4 @@
-"""Arguments that stand between tags, written as JSON: strings live, other types whole."""
+"""Convert arguments between tags to JSON: strings live, other types whole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECTION_END: Final = "]]>"
 
 
 def member(key: str, keys: list[str]) -> Piece:
-    """What goes before the value of an argument; notes its key. A place of a template is none."""
+    """Return what precedes the value of an argument, and note its key. A placeholder of a template is no key."""
     if names_place(key):
         raise NotACall
     lead = ", " if keys else "{"
@@ -28,11 +28,11 @@ def member(key: str, keys: list[str]) -> Piece:
 def value_until(
     cursor: Cursor, tools: Tools, name: str, key: str, stops: tuple[str, ...], *, trim: bool = True
 ) -> Generator[Action, None, str]:
-    """The value of argument `key` up to one of the closing tags; gives which ("" when the text ended first).
+    """Read the value of argument `key` up to one of the closing tags. Return which ("" if the text ended first).
 
-    A value that the schema takes as a string leaves live; another one is read as JSON when it is, else as a string,
-    and the arguments stage judges it. `trim`: one line end after the opening and before the closing tag is markup; that
-    one may be the first character of a stop.
+    A value that the schema takes as a string leaves live. Another one is read as JSON if it is, else as a string, and
+    the arguments stage judges it. `trim`: one line end after the opening and before the closing tag is markup; that one
+    may be the first character of a stop.
     """
     shape = tools.shape(name, key)
     if shape.types is None or not shape.takes_live("string"):
@@ -45,7 +45,9 @@ def value_until(
 
 
 def leaf(text: str, shape: Shape, schema: ToolSchema) -> str:
-    """A text of tags as the JSON value that the schema takes; nothing between the tags of a list or object is empty."""
+    """Return a text of tags as the JSON value that the schema takes; nothing between the tags of a list or object is
+    empty.
+    """
     types = shape.types
     if types is not None and shape.takes_live("string"):
         return _json.encode_text(text).decode()
@@ -55,9 +57,11 @@ def leaf(text: str, shape: Shape, schema: ToolSchema) -> str:
 
 
 def _as_json(text: str, shape: Shape, schema: ToolSchema) -> str:
-    """A text of tags as a value of JSON. Where the schema takes a text among others, another value is read only where
-    the schema takes it as it is: `{"a": 1}` is the content of a file whose type is "text or null", and `[1]` a text
-    where that or a list of texts is asked for."""
+    """Return a text of tags as a JSON value.
+
+    If the schema takes a text among others, another value is read only if the schema takes it as it is: `{"a": 1}` is
+    the content of a file whose type is "text or null", and `[1]` a text if that or a list of texts is asked for.
+    """
     is_typed = shape.types is not None or shape.is_decided
     bare = text.strip()
     value = _json.decode(bare)
@@ -77,7 +81,7 @@ def _trimmed(text: str) -> str:
 
 
 def line_end(cursor: Cursor) -> Generator[Action, None, str]:
-    """The line end that comes next, Windows' too; "" when none does."""
+    """Return the next line end, Windows' too, or ""."""
     first = yield from cursor.peek()
     if first == "\r":
         first = yield from cursor.peek(2)
@@ -85,7 +89,7 @@ def line_end(cursor: Cursor) -> Generator[Action, None, str]:
 
 
 def json_until(cursor: Cursor, stops: tuple[str, ...]) -> Generator[Action, None, str]:
-    """A value that its tag calls JSON; what is neither JSON nor almost is a string. Gives the closing tag."""
+    """Read a value that its tag declares as JSON; what is not even almost JSON is a string. Return the closing tag."""
     text, stop = yield from cursor.until(*stops)
     if stop:
         bare = text.strip()
@@ -97,8 +101,11 @@ def json_until(cursor: Cursor, stops: tuple[str, ...]) -> Generator[Action, None
 def section_until(
     cursor: Cursor, shape: Shape, schema: ToolSchema, stops: tuple[str, ...]
 ) -> Generator[Action, None, str]:
-    """A value from behind `<![CDATA[` up to `]]>` and one of the closing tags; gives which. `]]>` before anything else
-    is text, and before another section nothing. A section inside it that has no end of its own gives `SECTION`."""
+    """Read a value from behind `<![CDATA[` up to `]]>` and one of the closing tags. Return which.
+
+    `]]>` before anything else is text, and before another section nothing. A section inside it without its own end
+    returns `SECTION`.
+    """
     pieces: list[str] = []
     while True:
         text, end = yield from cursor.until(SECTION_END)
@@ -116,7 +123,7 @@ def section_until(
 
 
 def live_string(cursor: Cursor, stops: tuple[str, ...], *, trim: bool) -> Generator[Action, None, str]:
-    """The text up to one of the closing tags as a JSON string, while it comes; gives which."""
+    """Yield the text up to one of the closing tags as a JSON string. Return which."""
     yield Piece('"')
     longest = max(map(len, stops))
     begun = (yield from line_end(cursor)) if trim else ""

@@ -1,4 +1,4 @@
-"""Text → thinking and text.
+"""Split text into thinking and text.
 
 Tags count at the start of the message or after other thinking; elsewhere they are text. White space right inside and
 behind them is markup. A closing tag without an opening one, outside code and quotation marks, shows that the text so
@@ -45,7 +45,7 @@ class ThinkingScanner:
                  "_space", "_start", "_watch", "has_markup", "mode")  # fmt: skip
 
     def __init__(self, named: tuple[str, str] | None, *, opened: bool) -> None:
-        """`named`: a pair beside the known ones. `opened`: the text begins inside tags."""
+        """Create it. `named`: a pair beside the known ones. `opened`: the text begins inside tags."""
         tags = KNOWN if named is None else Tags((Pair((named[0],), (named[1],)), *PAIRS))
         self._pairs, self._known, self._closers, self._start = tags.pairs, tags.known, tags.closers, tags.start
         self._inside = self._closers
@@ -61,11 +61,11 @@ class ThinkingScanner:
 
     @property
     def is_done(self) -> bool:
-        """Nothing can be found any more."""
+        """Whether nothing can be found any more."""
         return self._is_plain and self._watch is None
 
     def passes(self, text: str) -> bool:
-        """Whether the next text is text, and nothing needs to be read in it; then it is taken."""
+        """Return whether the next text is plain text; then take it."""
         if not self._is_plain:
             return False
         watch = self._watch
@@ -93,7 +93,7 @@ class ThinkingScanner:
         return out
 
     def end(self) -> list[Found]:
-        """The text ended."""
+        """End the text."""
         out: list[Found] = []
         if self.mode == "unmarked":  # it was text
             self._hold, self.mode = self._space.text() + self._hold, "text"
@@ -145,7 +145,7 @@ class ThinkingScanner:
         return bare[found.end() :]
 
     def _start_again(self) -> None:
-        """Behind a closing tag."""
+        """Begin again behind a closing tag."""
         self.mode, self.has_markup, self._is_fresh, self._is_final, self._watch = "start", True, True, False, Watch()
 
     def _enter(self, pair: Pair) -> None:
@@ -187,7 +187,9 @@ class ThinkingScanner:
             self._is_fresh = False
 
     def _read_unmarked(self, text: str, out: list[Found]) -> str:
-        """Harmony's analysis without its tokens: held until what ends it comes, or its first word is a name in code."""
+        """Read harmony's analysis without its tokens: hold it until what ends it comes, or its first word is a name in
+        code.
+        """
         if self._looks < _FIRST_PIECES and UNMARKED_NAME.match((self._space.text() + text).lstrip()):
             self.mode = "text"
             text = self._space.text() + text

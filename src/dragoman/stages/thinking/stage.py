@@ -1,6 +1,6 @@
-"""Thinking that a model writes into its text between tags becomes thinking parts, live.
+"""Turn thinking that a model writes into its text between tags into thinking parts, live.
 
-`scanner.py` reads the text; this stage says what the pieces are among the other events.
+`scanner.py` reads the text; this stage creates the events.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dragoman.types import Native
 
 
 class _Text:
-    """A text part that is read for tags. `index` is that of the part that is open in the output, -1 for none."""
+    """A text part that is read for tags. `index` is that of the open part in the output, or -1."""
 
     __slots__ = ("has_said", "index", "is_thinking", "reader", "start")
 
@@ -69,7 +69,7 @@ class ThinkingTags:
         return out
 
     def _passing(self, events: list[Event]) -> int:
-        """How many events pass as they are, before the first in which something must be read."""
+        """Return how many events pass as they are, before the first in which something must be read."""
         text = self._text
         if text is None:
             return self._before_text(events)
@@ -90,7 +90,7 @@ class ThinkingTags:
         return len(events)
 
     def _before_text(self, events: list[Event]) -> int:
-        """As `_passing`, when no text is read."""
+        """As `_passing`, if no text is read."""
         passing = before(events, _TEXT_START)
         for event in of_kinds(passing, OPENING):
             self._opens(event)
@@ -98,7 +98,7 @@ class ThinkingTags:
         return len(passing)
 
     def _opens(self, event: Event) -> None:
-        """A part that is not read opens: it decides whether tags may count in the text that follows."""
+        """Take the start of a part that is not read: it decides whether tags may count in the text that follows."""
         kind = type(event)
         if kind is ThinkingStart:
             self._may_begin, self._is_start = True, False
@@ -164,7 +164,7 @@ class ThinkingTags:
             text.index = -1
 
     def _end(self, text: _Text, event: TextEnd) -> None:
-        """The part that came in ends; its seal and fields go to the last part that it became."""
+        """End the incoming part. Its signature and fields go to the last part that it became."""
         self._read(text, text.reader.end())
         self._text = None
         if text.index < 0 and (event.signature is not None or event.native is not None or not text.reader.has_markup):
@@ -177,7 +177,7 @@ class ThinkingTags:
             self._is_start = False
 
     def _report(self, text: _Text) -> None:
-        """Thinking in the text is a deviation, unless the dialect says that it is so."""
+        """Report thinking in the text as a deviation, unless the dialect declares it."""
         if self._dialect.thinking_tags is None and not self._dialect.thinking_opened:
             self._out.append(Deviation("thinking-as-text", f"part {text.start.index}"))
 

@@ -79,8 +79,10 @@ UNMARKED_HELD: Final = len("xassistantcommentary to=functions.")
 
 
 def may_be_unmarked(text: str) -> bool:
-    """Whether more text may show that a message is harmony without its tokens: from its first letter on, so that it
-    does not matter how it is cut."""
+    """Return whether more text may show that a message is harmony without its tokens.
+
+    It may from its first letter on, so that the cut of the text does not matter.
+    """
     return _UNMARKED_WORD.startswith(text) or "analysis".startswith(text)
 
 
@@ -88,13 +90,13 @@ _LONG: Final = 256  # characters
 
 
 def _beginning(mark: str, literals: Iterable[str]) -> str:
-    """A pattern of a literal's first character, and of its second one where that has come."""
+    """Return a pattern of a literal's first character, and of its second one if that has come."""
     seconds = {literal[1:2] for literal in literals if literal[0] == mark}
     return rf"{re.escape(mark)}(?:{'|'.join(map(re.escape, sorted(seconds)))}|\Z)"
 
 
 class Marks:
-    """Some literals, looked for in text that comes in pieces."""
+    """Literals to find in text that comes in pieces."""
 
     __slots__ = ("_begun", "_longest", "_marks", "_partial", "search")
 
@@ -108,13 +110,13 @@ class Marks:
         self._partial = frozenset(literal[:size] for literal in ordered for size in range(1, len(literal)))
 
     def first(self, text: str, position: int = 0) -> re.Match[str] | None:
-        """Where one may begin; None when none does."""
+        """Return where one may begin, or None."""
         if len(text) > _LONG and not any(mark in text for mark in self._marks):  # a hundred times as fast
             return None
         return self._begun(text, position)
 
     def half(self, text: str) -> int:
-        """Characters at the end of the text with which one may have begun."""
+        """Return the number of characters at the end of the text with which one may have begun."""
         if self.first(text, max(0, len(text) - self._longest)) is None:
             return 0
         for size in range(min(self._longest - 1, len(text)), 0, -1):
@@ -124,7 +126,7 @@ class Marks:
 
 
 class Tags:
-    """What is looked for, made of the pairs."""
+    """The patterns made of the pairs."""
 
     __slots__ = ("closers", "known", "pairs", "start")
 
@@ -140,7 +142,7 @@ KNOWN: Final = Tags(PAIRS)
 
 
 class Watch:
-    """Knows of the text so far whether a closing tag in it stands alone."""
+    """Tracks the text so far to tell whether a closing tag in it stands alone."""
 
     __slots__ = ("_code", "_last", "_passed", "_size", "_unclosed")
 
@@ -152,18 +154,20 @@ class Watch:
         self._unclosed: set[Pair] = set()  # their opening tag stands in the text
 
     def add(self, text: str) -> bool:
-        """Text that passed; False when there is too much of it to be thinking."""
+        """Take text that passed. Return False if there is too much of it to be thinking."""
         self._passed.add(text)
         self._size += len(text)
         return self._size <= WATCHED
 
     def is_quoted(self) -> bool:
-        """Whether what comes next stands right behind an opening quotation mark."""
+        """Return whether what comes next stands right behind an opening quotation mark."""
         return _QUOTED.search((self._last + self._passed.last_two())[-2:]) is not None
 
     def is_alone(self, closer: str, following: str, pairs: Sequence[Pair]) -> bool | None:
-        """Whether this closing tag, which comes next, closes nothing and stands in no code, quotation marks or
-        sentence (white space of its line on both sides); None until enough is known of what follows."""
+        """Return whether the next closing tag closes nothing and stands in no code, quotation marks or sentence.
+
+        In a sentence it has white space of its line on both sides. None until enough is known of what follows.
+        """
         before = _QUOTED.search((self._last + self._passed.last_two())[-2:])
         if before is not None and not following:
             return None

@@ -1,7 +1,7 @@
-"""The schema of an answer in the part of JSON schema that the API takes.
+"""Convert the schema of an answer to the subset of JSON Schema that the API accepts.
 
 Spec: https://platform.claude.com/docs/en/build-with-claude/structured-outputs (read 2026-11-26), and `transform_schema`
-of Anthropic's own SDK: objects are closed, and bounds are words of the description.
+of Anthropic's own SDK: objects are closed, and bounds move into the description.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _DEEPEST: Final = 100
 
 
 def answer_schema(schema: Raw) -> tuple[Raw, list[str]]:
-    """The schema as the API takes it, and the words that are no rules any more; the same one where it takes it."""
+    """Return the schema in the API's form, and the keywords that are no rules any more; unchanged if the API accepts
+    it.
+    """
     given = _json.decode(bytes(schema))
     if not isinstance(given, dict):
         return schema, []
@@ -66,7 +68,7 @@ def _fit(node: Any, lost: list[str], depth: int) -> Any:
 
 
 def _is_taken(name: str, value: Json) -> bool:
-    """Whether the API knows a word with this value."""
+    """Return whether the API accepts a keyword with this value."""
     match name:
         case "additionalProperties":
             return value is False

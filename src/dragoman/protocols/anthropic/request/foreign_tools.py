@@ -1,4 +1,4 @@
-"""Messages' tools in everybody's words: what its clients run themselves becomes functions with the published schema.
+"""Messages' tools in the shared form: tools that its clients run become functions with the published schema.
 
 Shapes: https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview and its pages on bash-tool,
 text-editor-tool, memory-tool, computer-use-tool, tool-search-tool and web-search-tool (read 2026-11-22).
@@ -133,7 +133,7 @@ class _Listed:
                 self.deviations.append(Deviation("dropped", f"tools.{clip(tool.name)}", "a second tool of this name"))
 
     def note_rest(self, kind: str, fields: dict[str, Raw], *known: str) -> None:
-        """Name what a block says besides."""
+        """Name the other fields of a block."""
         for key, value in fields.items():
             if key != "type" and key not in known and bytes(value) != b"null":
                 where = f"messages.<{kind}>.{clip(key)}"
@@ -186,7 +186,7 @@ def _native_tool(entry: dict[str, Any]) -> NativeTool:
 
 
 def _unsaid(entry: dict[str, Any], *said: str) -> tuple[str, ...]:
-    """The fields that are said nowhere else."""
+    """Return the fields that are expressed nowhere else."""
     known = ("type", "name", *said)
     return tuple(clip(key) for key, value in entry.items() if value is not None and key not in known)
 
@@ -215,7 +215,7 @@ def _opened_inner(part: Any, listed: _Listed) -> tuple[Any, ...]:
 
 
 def _opened_part(part: Opaque, listed: _Listed) -> tuple[Part, ...] | None:
-    """A block as text, or as what it does to the list of tools; None for any other."""
+    """Return a block as text, or as its effect on the list of tools; None for any other."""
     fields = read_fields(part.raw) or {}
     kind = read_text(fields.get("type"))
     if kind == "tool_reference":
@@ -236,7 +236,7 @@ def _opened_part(part: Opaque, listed: _Listed) -> tuple[Part, ...] | None:
 
 
 def _change(kind: str, tool: dict[str, Raw], listed: _Listed) -> bool:
-    """Change the list of tools; whether that was possible."""
+    """Change the list of tools. Return whether that was possible."""
     name = read_text(tool.get("name"))
     definition = read_fields(tool.get("definition"))
     if definition is not None:
@@ -254,7 +254,7 @@ def _change(kind: str, tool: dict[str, Raw], listed: _Listed) -> bool:
 
 
 def write_tool(tool: NativeTool) -> Written | None:
-    """A tool that the provider runs, as this protocol says it."""
+    """Render a tool that the provider runs."""
     if tool.server is not None:
         return write_server_tool(tool.server)
     if tool.kind not in _WRITTEN:

@@ -1,8 +1,8 @@
-"""A client's request to the Messages API → `Request`.
+"""Parse a client's request to the Messages API.
 
-What is not modelled stays in `native` records, so that a request to the same protocol says it again: unknown fields
+What is not modelled stays in `native` records, so that a request to the same protocol contains it again: unknown fields
 of the request, of messages, blocks and tools, server tools (`tools` of the request's record), and `thinking` and
-`output_config` where they say more than `Params.reasoning`.
+`output_config` if they say more than `Params.reasoning`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _SESSION: Final = re.compile(r'session(?:_id"?\s*:\s*"|_)([0-9A-Za-z-]{8,64})')
 
 
 class _PlainTool(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A tool with nothing unusual in it, which is read at once; with any other, all are read field by field."""
+    """A tool with nothing unusual in it, which is decoded at once; with any other, all are read field by field."""
 
     name: Annotated[str, msgspec.Meta(min_length=1)]
     input_schema: Raw
@@ -73,7 +73,7 @@ _decode_plain_tools: Final = _json.typed_decoder(list[_PlainTool])
 
 
 def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None = None) -> Parsed:
-    """Read a client's request.
+    """Parse a client's request.
 
     Raises:
         WireError: the body is not this protocol.
@@ -87,7 +87,7 @@ _KINDS: Final[dict[str, Kind]] = {
 
 
 class _Parser:
-    """Reads one request."""
+    """Parses one request."""
 
     __slots__ = ("deviations",)
 
@@ -128,7 +128,7 @@ class _Parser:
     # ------------------------------------------------------------ tools
 
     def _tools(self, value: Raw | None) -> tuple[tuple[Tool, ...], list[Raw]]:
-        """The client's tools, and those that the server runs or knows by type."""
+        """Return the client's tools, and those that the server runs or knows by type."""
         tools: list[Tool] = []
         server_tools: list[Raw] = []
         plain = _decode_plain_tools(value or UNSET)
@@ -163,7 +163,7 @@ class _Parser:
         return tuple(tools), server_tools
 
     def _tool_choice(self, value: Json) -> tuple[ToolChoice, bool | None]:
-        """The choice, and whether calls may be parallel."""
+        """Return the choice, and whether calls may be parallel."""
         if isinstance(value, str):
             self.deviate("wrong-type", "tool_choice", "a string")
             value = {"type": value}
@@ -225,7 +225,7 @@ class _Parser:
             return None
 
     def _reasoning(self, value: Raw | None, config: dict[str, Raw], native: dict[str, Raw]) -> Reasoning | None:
-        """`thinking` and `output_config.effort`; what they say beyond it goes to `native`."""
+        """Read `thinking` and `output_config.effort`; their other settings go to `native`."""
         if value is None and not config:
             return None
         thinking, effort = read(value), read_text(config.get("effort"))
@@ -260,7 +260,7 @@ def _parse_plain_tool(tool: _PlainTool) -> Tool:
 
 
 def parse_tool(fields: dict[str, Raw]) -> Tool | None:
-    """A tool that the client runs, from its fields; None for any other."""
+    """Return a tool that the client runs, from its fields; None for any other."""
     name = read_text(fields.get("name"))
     if not name or read_text(fields.get("type")) not in ("", "custom", "function"):
         return None
@@ -275,7 +275,7 @@ def _says_nothing(schema: Raw) -> bool:
 
 
 def read_reasoning(thinking: Json, effort: str) -> Reasoning | None:
-    """What `thinking` (decoded) and an effort come to."""
+    """Return the reasoning of `thinking` (decoded) and an effort."""
     known: Effort | None = effort if effort in _EFFORTS else None
     if not isinstance(thinking, dict):
         return Reasoning(known) if known else None

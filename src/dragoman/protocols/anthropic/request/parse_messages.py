@@ -1,4 +1,4 @@
-"""The messages of a request → ours. Results stand in messages of their own."""
+"""Parse the messages of a request. Results stand in messages of their own."""
 
 from __future__ import annotations
 
@@ -79,7 +79,9 @@ _decode_plain_content: Final[Callable[[Raw], _PlainContent | Malformed]] = _json
 
 
 class Conversation:
-    """Reads the messages of one request in order. The message that is read: its place, and how many calls it has."""
+    """Parses the messages of one request in order. It keeps the place of the current message, and its number of
+    calls.
+    """
 
     __slots__ = ("_calls", "_deviations", "_pairing", "_turn")
 
@@ -90,7 +92,7 @@ class Conversation:
         self._calls = 0
 
     def messages(self, system: Raw | None, value: Raw | None) -> list[Message]:
-        """All messages, the system prompt first.
+        """Return all messages, the system prompt first.
 
         Raises:
             WireError: there is no list of them, or one cannot be read.
@@ -133,7 +135,7 @@ class Conversation:
         return ToolResult(id, name, _plain_texts(block.content), block.is_error, _marked(block.cache_control))
 
     def _message(self, item: Raw, where: str) -> list[Message]:
-        """One message of the wire; results in a user message become messages of their own."""
+        """Parse one message; results in a user message become messages of their own."""
         fields = read_fields(item)
         if fields is None:
             raise WireError("expected a message object", path=where)
@@ -166,7 +168,7 @@ class Conversation:
         return tuple([part for part in parts if part is not None])
 
     def _part(self, item: Raw, where: str) -> Part | None:
-        """A block; None for one that was made up for this client, from which no provider reads anything."""
+        """Return a block's part; None for a block that was generated for this client, which no provider reads."""
         fields = read_fields(item)
         if fields is None:
             text = read(item)
@@ -247,7 +249,7 @@ def _marked(cache_control: Raw) -> Native | None:
 
 
 def _split(parts: tuple[Part, ...], native: Native | None) -> list[Message]:
-    """A user message as our messages: each result in one of its own, in the order of the wire."""
+    """Split a user message: each result becomes a message, in the order of the wire."""
     messages: list[Message] = []
     run: list[Part] = []
     for part in parts:
@@ -264,7 +266,7 @@ def _split(parts: tuple[Part, ...], native: Native | None) -> list[Message]:
 
 
 def _media(kind: str, fields: dict[str, Raw]) -> Media | None:
-    """An image or document block; None for other blocks and for sources that only this protocol knows."""
+    """Return an image or document block; None for other blocks and for sources that only this protocol knows."""
     source = read(fields.get("source"))
     if kind not in ("image", "document") or not isinstance(source, dict):
         return None

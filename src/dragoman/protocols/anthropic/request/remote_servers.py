@@ -1,4 +1,4 @@
-"""MCP servers that the provider asks, as Messages names them: `mcp_servers`, and a toolset of each among the tools.
+"""MCP servers that the provider calls, in the form of Messages: `mcp_servers`, and a toolset of each among the tools.
 
 Spec: https://platform.claude.com/docs/en/agents-and-tools/mcp-connector (read 2026-11-25).
 """
@@ -19,12 +19,12 @@ _OF_TOOLSET: Final = frozenset({"type", "mcp_server_name", "configs", "default_c
 
 
 def is_toolset(entry: dict[str, Any]) -> bool:
-    """Whether an entry among the tools is that of a server."""
+    """Return whether an entry among the tools is a server's toolset."""
     return entry.get("type") == _TOOLSET
 
 
 def read_server_tools(entries: list[dict[str, Any]], native: dict[str, Raw]) -> list[NativeTool]:
-    """The servers of a request, which are taken out of its native fields; without a toolset in the older form."""
+    """Remove the servers from a request's native fields and return them. The older form has no toolsets."""
     listed = read(native.pop(_SERVERS, None))
     servers = [server for server in (listed if isinstance(listed, list) else []) if isinstance(server, dict)]
     toolsets = {str(entry.get("mcp_server_name")): entry for entry in entries if is_toolset(entry)}
@@ -60,7 +60,9 @@ def _read(name: str, server: dict[str, Any] | None, toolset: dict[str, Any] | No
 
 
 def _allowed(toolset: dict[str, Any], allowed: tuple[str, ...] | None) -> tuple[tuple[str, ...] | None, str, list[str]]:
-    """The tools that a toolset allows, None for all; why that cannot be said elsewhere; and what else it says."""
+    """Return the tools that a toolset allows (None for all), why that cannot be expressed elsewhere, and its other
+    fields.
+    """
     usual, configs = _object(toolset.get("default_config")), _object(toolset.get("configs"))
     is_on = usual.get("enabled") is not False
     on = {name: _object(config).get("enabled", is_on) is not False for name, config in configs.items()}
@@ -85,7 +87,7 @@ def _object(value: Json) -> dict[str, Any]:
 
 
 def write_server_tool(server: RemoteServer) -> Written:
-    """A server and its toolset."""
+    """Render a server and its toolset."""
     entry: dict[str, Json] = {"type": "url", "name": server.name, "url": server.url}
     if server.token:
         entry["authorization_token"] = server.token

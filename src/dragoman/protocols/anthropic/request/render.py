@@ -1,6 +1,6 @@
-"""`Request` → a request of the Messages API.
+"""Render a request of the Messages API.
 
-What the API cannot say is left out with a `dropped` deviation; what it allows otherwise only is `changed`.
+What the API cannot express is left out with a `dropped` deviation; what it allows only in another form is `changed`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _CLOSING: Final = "</tool_call>"
 
 
 def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
-    """Write a request for a provider."""
+    """Render a request for a provider."""
     renderer = _Renderer(request, dialect, limits)
     headers = {
         "content-type": "application/json",
@@ -62,7 +62,7 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
 
 
 class _Renderer:
-    """Writes one request. `native`: the fields of the request that only this protocol knows."""
+    """Renders one request. `native`: the request's fields that only this protocol knows."""
 
     __slots__ = ("deviations", "dialect", "limits", "native", "request")
 
@@ -115,7 +115,7 @@ class _Renderer:
         return body
 
     def _end(self, messages: list[Block]) -> None:
-        """The beginning of an answer has no white space at its end."""
+        """Remove white space at the end of an answer's beginning."""
         last = messages[-1] if messages else {}
         block = last["content"][-1] if last.get("role") == "assistant" else {}
         if block.get("type") == "text" and block["text"] != (text := block["text"].rstrip()):
@@ -182,7 +182,7 @@ class _Renderer:
     # ------------------------------------------------------------ params
 
     def _reasoning(self, tool_choice: Block | None) -> tuple[Block | None, Effort | None]:
-        """`thinking` and the effort."""
+        """Render `thinking` and the effort."""
         reasoning = self.request.params.reasoning
         if reasoning is None:
             return None, None
@@ -210,7 +210,7 @@ class _Renderer:
         return thinking, _effort_of(reasoning)
 
     def _max_tokens(self, thinking: Block | None) -> int:
-        """Required by the API, and always above the thinking budget."""
+        """Return the limit, which the API requires, and which is always above the thinking budget."""
         asked, most = self.request.params.max_tokens, self.limits.max_output
         default = _DEFAULT_MAX_TOKENS if most is None else max(1, min(most // 3, _MOST_DEFAULT_TOKENS))
         tokens = default if asked is None else asked
@@ -293,7 +293,9 @@ class _Renderer:
     # ------------------------------------------------------------ cache
 
     def _mark_cache(self, system: list[Block], tools: list[Block], messages: list[Block]) -> None:
-        """Breakpoints after the tools, the system blocks and the last two user messages; none beside the client's."""
+        """Set breakpoints after the tools, the system blocks and the last two user messages; none beside the
+        client's.
+        """
         cache = self.request.params.cache
         if cache != "short" and cache != "long":
             return
@@ -313,14 +315,14 @@ class _Renderer:
 
 
 def _lacks_thinking(messages: list[Block]) -> bool:
-    """Whether the last turn of the model calls, and does not begin with its thinking."""
+    """Return whether the model's last turn has calls, and does not begin with its thinking."""
     turn: list[Block] = next((each["content"] for each in reversed(messages) if each["role"] == "assistant"), [])
     is_open = any(block.get("type") == "tool_use" for block in turn)
     return is_open and turn[0].get("type") not in ("thinking", "redacted_thinking")
 
 
 def _says_type(schema: Raw) -> bool:
-    """Whether the type stands in a schema, as far as a look at its first level tells."""
+    """Return whether a schema has a type, as far as its first level shows."""
     fields = decode_fields(schema)
     return not isinstance(fields, Malformed) and "type" in fields
 

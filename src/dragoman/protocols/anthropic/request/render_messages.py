@@ -1,7 +1,7 @@
-"""The conversation of a `Request` in the blocks of the Messages API.
+"""Render the conversation of a request as blocks of the Messages API.
 
-Results of calls stand first in the user message after the calls; ids have the API's form and are unique; blank text
-and thinking without its seal are not sent.
+Results of calls stand first in the user message after the calls; ids have the API's form and are unique; blank text and
+thinking without its signature are not sent.
 """
 
 from __future__ import annotations
@@ -37,8 +37,13 @@ _MIME_OF_START: Final = (("iVBOR", "image/png"), ("/9j/", "image/jpeg"), ("R0lG"
 
 
 class Turns:
-    """Writes the messages of one request. `ids`: our call ids → those sent; `sent`: the latter; `numbers`: the
-    last one that was put behind an id that came again."""
+    """Renders the messages of one request.
+
+    Attributes:
+        ids: our call ids → those sent.
+        sent: the latter.
+        numbers: the last one that was appended to a repeated id.
+    """
 
     __slots__ = ("deviations", "dialect", "ids", "numbers", "pairing", "request", "sent")
 
@@ -52,11 +57,11 @@ class Turns:
         self.pairing = CallIds([])  # a result says itself, with its place, that its id changed
 
     def _say(self, code: str, at: tuple[int, ...], seen: str = "", *, field: str = "") -> None:
-        """`at`: the part, by the numbers of its message, of itself, of what is in it."""
+        """Note a deviation. `at`: the part, by the numbers of its message, of itself, of what is in it."""
         self.deviations.append(Deviation(code, part_path(at) + field, seen))
 
     def system(self) -> tuple[list[Block], int]:
-        """The blocks of the leading system messages, and where the others begin."""
+        """Return the blocks of the leading system messages, and where the others begin."""
         blocks: list[Block] = []
         for index, message in enumerate(self.request.messages):
             if not _is_prompt(message):
@@ -78,7 +83,9 @@ class Turns:
         return messages
 
     def _turn(self, turn: list[tuple[int, Message]]) -> list[Block]:
-        """The messages between two assistant messages. Results stand first in the first one (the API wants that)."""
+        """Return the messages between two assistant messages. Results stand first in the first one, as the API
+        requires.
+        """
         results: list[Block] = []
         messages: list[Block] = []
         for index, message in turn:
@@ -115,7 +122,7 @@ class Turns:
         return blocks
 
     def _block(self, part: Part, at: tuple[int, ...]) -> Block | None:
-        """One block; None for what cannot be said or need not be."""
+        """Return one block; None for what cannot be expressed or need not be."""
         if isinstance(part, Text | ToolCall) and part.signature:
             self._say("dropped", at, "only thinking has a seal", field=".signature")
         if isinstance(part, Text):
@@ -190,14 +197,14 @@ class Turns:
 
 
 def _is_prompt(message: Message) -> bool:
-    """Whether a message may stand in `system`, where there are texts and no fields of messages."""
+    """Return whether a message may stand in `system`, which takes texts and no fields of messages."""
     if message.role != "system" or own_fields(message.native):
         return False
     return all(type(part) is not Opaque or part.protocol != NAME for part in message.parts)
 
 
 def _source(part: Media) -> Block | None:
-    """The source of an image or document; None when there is none in the API's forms."""
+    """Return the source of an image or document, or None if it has none of the API's forms."""
     if part.data is not None:
         return _source_of_data(part.data, part.mime, part.kind)
     url = part.url or ""
@@ -222,7 +229,7 @@ def _source_of_data(data: str, mime: str | None, kind: str) -> Block | None:
 
 
 def kept(native: Native | None, request: Request) -> dict[str, Raw]:
-    """The native fields that may be sent; no cache marker where none is wanted."""
+    """Return the native fields that may be sent; no cache marker if none is wanted."""
     if native is None:
         return {}
     fields = own_fields(native)
@@ -232,6 +239,6 @@ def kept(native: Native | None, request: Request) -> dict[str, Raw]:
 
 
 def simplest(blocks: list[Block]) -> Json:
-    """Content as a string when it is one plain text, which every server takes; else the blocks."""
+    """Return content as a string if it is one plain text, which every server accepts; else the blocks."""
     only = blocks[0] if len(blocks) == 1 else {}
     return only["text"] if only.get("type") == "text" and len(only) == 2 else blocks

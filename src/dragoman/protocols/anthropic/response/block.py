@@ -14,14 +14,20 @@ TAKES: Final = {"text": "text_delta", "thinking": "thinking_delta"}
 
 
 class Block:
-    """A content block that was opened.
+    """An opened content block.
 
-    `takes`: the type of the deltas that grow it and need no more looking at; "" for none. `told` are whole arguments
-    that its start held; `has_input` says that it held any, `{}` included. `fields` are an opaque block's and `gains`
-    what its deltas said, `citations` a text block's, `sealed` a signature that the start held. `rivals` are calls
-    that had its index and no end, so that its deltas may be theirs, and `rival` the arguments that the start of another
-    such call held. `opening` is what the start of a text held, until more comes, and `again` how many of its characters
-    deltas have said again. `unread` is what may be a text that nobody reads, where its own is missing.
+    Attributes:
+        takes: the type of the deltas that grow it and need no further check, or "".
+        told: whole arguments of its start.
+        has_input: the start had arguments, `{}` included.
+        fields, gains: of an opaque block: its start's fields, and what its deltas said.
+        citations: of a text block.
+        sealed: a signature of the start.
+        rivals: calls that had its index and no end, so that its deltas may be theirs.
+        rival: the arguments of the start of another such call.
+        opening: the text of the start, until more comes.
+        again: how many of its characters deltas have repeated.
+        unread: what may be a text that is not read, if its own is missing.
     """
 
     __slots__ = (
@@ -47,8 +53,10 @@ class Block:
         self.is_ended = False
 
     def beyond_opening(self, text: str) -> tuple[str, bool]:
-        """What deltas say that the start of their text did not, and whether they have said that again. They wait, and
-        `opening` stays, while they may."""
+        """Return the new part of a delta beyond the start's text, and whether deltas have repeated all of it.
+
+        While they may, they wait, and `opening` stays.
+        """
         opening, at = self.opening, self.again
         self.again = min(at + len(text), len(opening))
         if len(opening) <= SHORT or not opening.startswith(text[: self.again - at], at):
@@ -60,7 +68,7 @@ class Block:
         return text[len(opening) - at :], True
 
     def joined(self) -> dict[str, Raw]:
-        """What the deltas said, joined to what the start said: strings grow, lists gain, the rest is set."""
+        """Return what the deltas said joined to the start: strings grow, lists gain, the rest is set."""
         for key, gains in self.gains.items():
             known = read(self.fields.get(key))
             if all(isinstance(gain, str) for gain in gains):

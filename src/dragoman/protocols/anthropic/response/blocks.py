@@ -1,7 +1,7 @@
-"""The content blocks of one answer, told apart by their index.
+"""The content blocks of one answer, identified by index.
 
-Never by which one is "current": servers overlap blocks, leave starts and stops out, use an index twice, and put a
-call's arguments into its start.
+They are never identified by which one is "current": servers overlap blocks, omit starts and stops, use an index twice,
+and put a call's arguments into its start.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ from dragoman.types import Native, Opaque
 
 
 class Blocks:
-    """Opens, grows and ends the blocks of one response. `by_index`: every block that was opened there last;
-    `open_calls`: those of calls that have not ended."""
+    """Opens, grows and ends the blocks of one response. `by_index`: the last block opened there; `open_calls`:
+    unfinished calls.
+    """
 
     __slots__ = ("_assembly", "_highest", "_last", "by_index", "open_calls")
 
@@ -66,7 +67,7 @@ class Blocks:
         self.by_index: dict[int, Block] = {}
 
     def start(self, event: StreamEvent, frame: bytes, *, is_usual: bool = False) -> None:
-        """`content_block_start`. `is_usual`: nothing stands beside the block."""
+        """Take `content_block_start`. `is_usual`: nothing stands beside the block."""
         fields = read_object(event.content_block, BLOCK, "content_block", self._assembly.deviate)
         if fields is None:
             self._assembly.deviate("missing-field", "content_block_start.content_block")
@@ -98,7 +99,7 @@ class Blocks:
             note_unread(call, unread_beside(frame))
 
     def _crowd(self, block: Block, rivals: list[Block], rival: str) -> None:
-        """A block has the index of others that had no end, and no arguments but those of their starts."""
+        """Record that a block has the index of others without an end, and without arguments beyond their starts."""
         block.rivals, block.rival = [one for one in rivals if one.call is not None and one.call.is_open()], rival
         if block.rivals and block.call is not None:
             block.takes = ""  # each delta is looked at
@@ -106,7 +107,7 @@ class Blocks:
                 self._lose_to_rivals(block)
 
     def _lose_to_rivals(self, block: Block) -> bool:
-        """Whether arguments came that may be those of several calls at one index: then each of them fails."""
+        """Return whether arguments may belong to several calls at one index: then each of them fails."""
         if block.call is None:
             return False
         owners = [one for one in (*block.rivals, block) if one.call is not None]
@@ -123,7 +124,9 @@ class Blocks:
         self._assembly.drop_call(call, "lost", message)
 
     def _is_same_call(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> bool:
-        """Whether a second start at an index is that of the call there: it has its id, or tells its name at last."""
+        """Return whether a second start at an index is that of the call there: it has its id, or finally gives its
+        name.
+        """
         if call.state == "whole" or not read_name(fields) or read_text(fields.get("type")) not in ("", "tool_use"):
             return False
         if not call.name:
@@ -144,7 +147,7 @@ class Blocks:
         self._read_input(block, call, fields)
 
     def open(self, index: int, fields: dict[str, Raw]) -> None:
-        """A block opens with what its start says (of a whole message: with all of it)."""
+        """Open a block with its start's content (of a whole message: all of it)."""
         self._last, self._highest = index, max(self._highest, index)
         kind = read_text(fields.get("type")) or self._tell_block(fields)
         if kind == "text":
@@ -220,7 +223,7 @@ class Blocks:
         return block
 
     def _read_input(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> None:
-        """Take the whole arguments that a start holds, under each key that may have them."""
+        """Take the whole arguments of a start, from each key that may have them."""
         told = [block.told, self._input_text(fields.get("input", UNSET))]
         siblings = [key for key in SIBLING_INPUTS if key in fields]
         if siblings:
@@ -247,13 +250,13 @@ class Blocks:
         return "" if text == "null" else text
 
     def _compare(self, block: Block, call: OpenCall) -> None:
-        """A call whose start held whole arguments must come to them by its deltas too."""
+        """Compare a call's deltas with the whole arguments of its start."""
         said = call.text.raw()
         if block.told and call.text.is_closed() and not said.startswith(block.told) and contradicts(said, block.told):
             self._assembly.contradict(call, "tool_use.input")
 
     def stop(self, index: int) -> None:
-        """`content_block_stop`."""
+        """Take `content_block_stop`."""
         block = self.by_index.get(index if index >= 0 else self._last)
         if block is None:
             self._assembly.deviate("part-not-opened", f"content_block {index}")
@@ -289,19 +292,21 @@ class Blocks:
         block.has_input = False
 
     def _compare_rival(self, block: Block, call: OpenCall) -> None:
-        """Deltas that say again what the start of another call at the index held may be that call's, in part too."""
+        """Judge deltas that repeat the start of another call at the index: they may be that call's, in part too."""
         said = call.text.raw() if block.rival else ""
         if said and (is_same(said, block.rival) or isinstance(_json.decode_object(said), Malformed)):
             self._drop_lost(call)
 
     def _add_told(self, block: Block, call: OpenCall) -> None:
-        """The start's arguments count when no delta said any."""
+        """Use the start's arguments if no delta had any."""
         if block.told and is_placeholder(call.text.raw()):
             self._assembly.add_arguments(call, block.told)
         block.told = ""
 
     def finish(self, *, is_good: bool) -> None:
-        """The response ends: what was not stopped. A start's arguments count at a good end only: deltas may be lost."""
+        """End the blocks that were not stopped. A start's arguments count at a good end only, because deltas may be
+        lost.
+        """
         for index, block in [(at, one) for at, last in self.by_index.items() for one in (*last.rivals, last)]:
             if block.is_ended:
                 continue
@@ -324,7 +329,7 @@ class Blocks:
     # ------------------------------------------------------------ deltas out of the usual
 
     def grow(self, event: StreamEvent, frame: bytes) -> None:
-        """A `content_block_delta` that is not what its block takes."""
+        """Take a `content_block_delta` that is not what its block takes."""
         index = event.index
         if index < 0:
             self._assembly.deviate("missing-index", "content_block_delta")
@@ -363,7 +368,7 @@ class Blocks:
                 lose_unread(self._assembly, "content_block_delta")
 
     def _is_nobodys(self) -> bool:
-        """Whether arguments without an index may be those of several calls: then each of them fails."""
+        """Return whether arguments without an index may belong to several calls: then each of them fails."""
         waiting = [call for block in self.open_calls.values() if (call := block.call) is not None and call.is_open()]
         if len(waiting) < 2:
             return False
@@ -425,7 +430,7 @@ class Blocks:
             self._compare(block, call)
 
     def _waiting_call(self) -> Block | None:
-        """The one call that is open; None when there is none, or several."""
+        """Return the only open call, or None."""
         return next(iter(self.open_calls.values())) if len(self.open_calls) == 1 else None
 
     def _grow_opaque(self, block: Block, delta: Delta, frame: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Response bytes of the Messages API → events; whole messages and error bodies by the same way."""
+"""Decode response bytes of the Messages API; whole messages and error bodies go the same way."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _TEXTS = ("text_delta", "thinking_delta")
 
 
 class Decoder:
-    """Reads one response."""
+    """Decodes one response."""
 
     __slots__ = (
         "__weakref__", "_assembly", "_blocks", "_counts", "_grown", "_held_content", "_id", "_last", "_reader",
@@ -102,7 +102,7 @@ class Decoder:
         return self._assembly.take()
 
     def _grow(self, text: str) -> None:
-        """What the last frame let grow grows by a text."""
+        """Append a text to what the last frame let grow."""
         block = self._grown
         if block is not None and block.call is not None:
             self._assembly.add_arguments(block.call, text)
@@ -110,7 +110,7 @@ class Decoder:
             self._assembly.add(block.part, text)
 
     def close(self) -> list[Event]:
-        """The body ended."""
+        """End the body."""
         self._read(self._reader.close())
         if self._assembly.phase == "open":
             self._blocks.finish(is_good=self._assembly.ending.reason is not None)
@@ -121,7 +121,7 @@ class Decoder:
         return self._assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:
-        """The connection broke."""
+        """End a broken connection."""
         if self._assembly.phase == "open":
             self._blocks.finish(is_good=False)
         self._assembly.break_off(failure)
@@ -173,7 +173,7 @@ class Decoder:
             assembly.fail("too_large", str(problem))
 
     def read_batch(self, lines: list[bytes]) -> int:
-        """Deltas that all let one block grow."""
+        """Take deltas that all let one block grow."""
         burst = read_burst(lines)
         block = self._blocks.by_index.get(burst.block) if burst is not None else None
         if burst is None or block is None or block.takes != burst.takes:
@@ -236,14 +236,14 @@ class Decoder:
             self._process_unknown(kind, frame)
 
     def _process_late(self, kind: str, event: StreamEvent) -> None:
-        """After the end only usage counts."""
+        """Take an event after the end, of which only usage counts."""
         if kind in ("message_delta", "message_start"):
             self._counts.take(event.usage)
         if kind != "ping":
             self._assembly.deviate("after-end", "end", kind)
 
     def _process_unknown(self, kind: str, frame: bytes) -> None:
-        """An event that the specification does not have: a wrapper, an error of another form, or news."""
+        """Take an unknown event: a wrapper, an error of another form, or a new type."""
         fields = decode_fields(frame)
         if isinstance(fields, Malformed):
             return
@@ -291,8 +291,10 @@ class Decoder:
         self._assembly.start(self._id, read_text(fields.get("model")), native=native)
 
     def _start_block(self, event: StreamEvent, frame: bytes, *, is_usual: bool = False) -> None:
-        """A block opens. The content of `message_start` stands before blocks that count on from it. `is_usual`: nothing
-        else stands in the frame."""
+        """Open a block. The content of `message_start` stands before blocks that count on from it.
+
+        `is_usual`: nothing else stands in the frame.
+        """
         if self._held_content:
             held, self._held_content = self._held_content, UNSET
             if event.index == len(read_items(held) or ()):
@@ -320,7 +322,7 @@ class Decoder:
             self._stop_reason(reason, told | fields)
 
     def _message(self, frame: bytes) -> None:
-        """A whole message: the response where no stream came, else a repetition of it."""
+        """Take a whole message: the response if no stream came, else a repetition of it."""
         fields = self._read_message(frame)
         if not fields:
             return
@@ -330,7 +332,7 @@ class Decoder:
         self._end()
 
     def _read_message(self, frame: bytes) -> dict[str, Raw]:
-        """The content and counts of a whole message; gives its fields."""
+        """Read the content and counts of a whole message. Return its fields."""
         fields = decode_fields(frame)
         if isinstance(fields, Malformed):
             return {}
@@ -344,7 +346,7 @@ class Decoder:
         return fields
 
     def _content(self, content: Raw | None) -> None:
-        """The content of a whole message."""
+        """Read the content of a whole message."""
         items = read_blocks(content, self._assembly)
         if items is None:
             text = read_text(content)
@@ -376,7 +378,7 @@ class Decoder:
         self._assembly.finish(word, reason, native=rest_of(told, "stop_reason", "type"))
 
     def _end(self) -> None:
-        """`message_stop`, or the end of a whole message."""
+        """Take `message_stop`, or the end of a whole message."""
         assembly = self._assembly
         if assembly.is_empty and self._held_content:
             self._content(self._held_content)
@@ -407,7 +409,7 @@ class Decoder:
         )
 
     def _read_leniently(self, frame: bytes, name: bytes) -> None:
-        """A frame that is not what the specification says: field by field."""
+        """Read a frame that breaks the specification field by field."""
         if frame.strip() == b"[DONE]":
             self._process_done()
             return
@@ -428,7 +430,7 @@ class Decoder:
             self._read((_json.encode(item), name) for item in torn_frames.objects_in(self._assembly, "stream", value))
 
     def _process_done(self) -> None:
-        """OpenAI's end marker: it only confirms an end that was told."""
+        """Take OpenAI's end marker, which only confirms an end."""
         if (assembly := self._assembly).phase == "open" and assembly.ending.reason is not None:
             assembly.deviate("no-end-marker", "end", "[DONE] in place of message_stop")
             self._blocks.finish(is_good=True)
@@ -436,5 +438,5 @@ class Decoder:
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
-    """Reads the body of a response with an error status."""
+    """Parse the body of a response with an error status."""
     return read_problem(body, status=status, headers=headers)

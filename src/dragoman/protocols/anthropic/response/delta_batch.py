@@ -1,6 +1,6 @@
-"""Deltas that came together and let one block grow: their shape, told by the JSON reader itself.
+"""Decode deltas that came together and let one block grow, with a Struct of their shape.
 
-What does not fit these Structs is read event by event (`decode.py`), which gives the same events.
+What does not fit these Structs is read event by event (`decode.py`), with the same result.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dragoman.protocols.anthropic.wire import Delta, StreamEvent
 
 
 class Burst(NamedTuple):
-    """`takes`: the type of the deltas; `block`: its index; `texts`: none of them empty."""
+    """The deltas of one block. `takes`: their type; `block`: its index; `texts`: none of them empty."""
 
     takes: str
     block: int
@@ -21,7 +21,7 @@ class Burst(NamedTuple):
 
 
 def _deltas(kind: str, key: str) -> Any:
-    """A reader of lines that each are a delta of one kind, with its text under this key."""
+    """Return a decoder of lines that each are a delta of one kind, with its text under this key."""
     delta = narrowed(Delta, {"type": Literal[kind], key: str})
     event = narrowed(StreamEvent, {"type": Literal["content_block_delta"], "index": int, "delta": delta})
     return _json.lines_decoder(event)
@@ -33,7 +33,7 @@ _decode_json: Final = _deltas("input_json_delta", "partial_json")
 
 
 def read_burst(lines: list[bytes]) -> Burst | None:
-    """What the events say together; None when they are not all of one kind, or not of one block."""
+    """Return the combined deltas, or None if they are not all of one kind and block."""
     first = lines[0]
     found: list[tuple[int, str]] = []
     if b'"text_delta"' in first:

@@ -1,8 +1,8 @@
-"""Events → bytes of the Messages API: the stream, the whole message, error bodies.
+"""Encode events as bytes of the Messages API: the stream, the whole message, error bodies.
 
-Blocks stand strictly one after the other, counted from 0. Every event has its `event:` line: the official SDK passes
-over those without. A block opens with its first content, so that an empty text and a call that fails before its
-first argument leave no trace of a block.
+Blocks stand strictly one after the other, counted from 0. Every event has its `event:` line, because the official SDK
+skips those without. A block opens with its first content, so that an empty text and a call that fails before its first
+argument leave no trace of a block.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _NO_COUNTS: Final[_Object] = {"input_tokens": 0, "output_tokens": 0}
 
 
 class Encoder:
-    """Writes one response."""
+    """Encodes one response."""
 
     __slots__ = (
         "_aborted", "_at_start", "_crossing", "_failed", "_head", "_index", "_kept", "_kind", "_model", "_new_id",
@@ -87,7 +87,7 @@ class Encoder:
     )  # fmt: skip
 
     def __init__(self, *, new_id: NewId, model: str, created: int, style: ReplyStyle = _PLAIN_STYLE) -> None:
-        """`created` says nothing that this protocol could write."""
+        """Create it. This protocol has no place for `created`."""
         self._new_id = new_id
         self._model = model
         self._kept: dict[str, Raw] = {}  # the native fields that `Start` told
@@ -103,7 +103,7 @@ class Encoder:
         self.lost = self._crossing.lost
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Write what these events say."""
+        """Encode these events."""
         out: list[bytes] = []
         events = events if isinstance(events, list | tuple) else list(events)  # looked at ahead of time
         for event in events:
@@ -124,7 +124,7 @@ class Encoder:
         return b"".join(out)
 
     def keepalive(self) -> bytes:
-        """A ping, which may stand anywhere."""
+        """Return a ping, which may stand anywhere."""
         return _PING
 
     @property
@@ -157,7 +157,7 @@ class Encoder:
         out.append(_END % (_json.encode(delta), _json.encode(usage), _beside(beside)) + _STOP)
 
     def _fail(self, failure: Failure, out: list[bytes]) -> None:
-        """An open block is never closed: the SDKs would run a call of which half came."""
+        """End with a failure. An open block is never closed, because the SDKs would run a half call."""
         self._aborted = self._failed.has_left or (self._state == "open" and self._kind == "call")
         self._state = "closed"
         out.append(b"event: error\ndata: " + _error_body(failure) + b"\n\n")
@@ -176,7 +176,7 @@ class Encoder:
             self._state = "closed"
 
     def _expect(self, kind: Literal["text", "thinking", "call"], block: _Object) -> None:
-        """A block opens with its first content."""
+        """Prepare a block, which opens with its first content."""
         self._kind, self._opening, self._state = kind, block, "pending"
 
     def _open(self, out: list[bytes]) -> None:
@@ -225,7 +225,7 @@ class Encoder:
         self._stop(out)
 
     def _fail_call(self, event: ToolCallFailed, out: list[bytes]) -> None:
-        """It is told at the end; a block that opened for it is never closed."""
+        """Keep a failed call for the end. A block that opened for it is never closed."""
         self._failed.add(event, has_left=self._state == "open" and self._kind == "call")
         self._state = "closed"
 
@@ -237,13 +237,13 @@ class Encoder:
             self._write_whole(block, out)
 
     def _write_further(self, out: list[bytes]) -> None:
-        """The blocks that belong to the one that was written."""
+        """Write the blocks that belong to the previous one."""
         for part in self._crossing.further:
             self._write_whole(dict(read_fields(part.raw) or {}), out)
         self._crossing.further = []
 
     def _native_event(self, event: NativeEvent, out: list[bytes]) -> None:
-        """An event of this protocol that may stand between blocks."""
+        """Write an event of this protocol that may stand between blocks."""
         fields = read_fields(event.raw) if event.protocol == NAME else None
         if fields is not None:
             out.append(write_event(_json.encode(fields), read_text(fields.get("type"))))
@@ -255,7 +255,7 @@ class Encoder:
         self._stop(out)
 
     def _write_whole(self, block: _Object, out: list[bytes]) -> None:
-        """A block that its start says whole."""
+        """Write a block whose start contains all of it."""
         self._opening = block
         self._open(out)
         self._stop(out)
@@ -280,7 +280,7 @@ def render_response(
     style: ReplyStyle = _PLAIN_STYLE,
     lost: list[Deviation] | None = None,
 ) -> bytes:
-    """Write a whole message. `created` says nothing that this protocol could write."""
+    """Render a whole message. This protocol has no place for `created`."""
     reply = crossed(reply, NAME, cited(style), STOP_REASONS, lost)
     blocks = [_block(part) for part in reply.parts]
     reason: StopReason = "other" if reply.stop_reason == "error" else reply.stop_reason
@@ -301,17 +301,17 @@ def render_response(
 
 
 def render_error(failure: Failure) -> tuple[int, bytes]:
-    """Write a failure before the first byte: HTTP status and body."""
+    """Render a failure before the first byte: HTTP status and body."""
     return _status(failure), _error_body(failure)
 
 
 def _extras(native: Native | None) -> _Object:
-    """The fields of its own that a message may have beside those written here."""
+    """Return the native fields that a message may have beside those written here."""
     return {key: value for key, value in own_fields(native).items() if key not in _KEYS_OF_START} if native else {}
 
 
 def _beside(fields: _Object) -> bytes:
-    """Fields that follow others in an object."""
+    """Return fields that follow others in an object."""
     return b"," + _json.encode(fields)[1:-1] if fields else b""
 
 
@@ -320,14 +320,14 @@ def _message_id(id: str | None, new_id: NewId) -> str:
 
 
 def _stop_word(reason: StopReason, native: str | None) -> str:
-    """The wire's own word when it is one of this protocol's for this reason, else the usual one."""
+    """Return the wire's own word if it is one of this protocol's for this reason, else the usual one."""
     if native is not None and STOP_REASONS.get(native) == reason:
         return native
     return _WORD_OF_REASON[reason]
 
 
 def _status(failure: Failure) -> int:
-    """The provider's own status where it says what the failure is, else the kind's; overload is 529 here."""
+    """Return the provider's own status if it matches the failure, else the kind's; overload is 529 here."""
     if failure.kind == "overloaded":
         return 529
     if failure.status is not None and failure.status >= 400 and failure_kind(failure.status) == failure.kind:
@@ -351,12 +351,12 @@ def _call_block(id: str, name: str, input: Raw, native: Native | None) -> _Objec
 
 
 def _arguments(call: ToolCall) -> str:
-    """The text of an object; free text stands under `input`."""
+    """Return the text of an object; free text stands under `input`."""
     return call.arguments if call.kind == "function" else _json.to_text({"input": call.arguments})
 
 
 def _block(part: Part) -> _Object | None:
-    """A part of an answer as a whole block; None for what this protocol has no block for."""
+    """Return a part of an answer as a whole block; None if this protocol has no block for it."""
     match part:
         case Text(text, _, native):
             return {"type": "text", "text": text, **own_fields(native)}

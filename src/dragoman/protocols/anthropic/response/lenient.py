@@ -1,4 +1,4 @@
-"""Frames that are not what the specification says, read field by field into the Struct of the fast reader."""
+"""Read frames that break the specification field by field into the Struct of the fast reader."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _EVENT: Final = frozenset({"type", "index", "delta", "usage", "content_block", "
 
 
 def read_event_leniently(value: dict[str, Json], frame: bytes, assembly: Assembly) -> tuple[StreamEvent, bytes]:
-    """The frame as the fast reader would have read it, and as clean JSON.
+    """Return the frame as the fast reader would have read it, and as clean JSON.
 
     Raises:
         RecursionError: it is nested too deeply.
@@ -106,7 +106,7 @@ def _loose_delta(value: Json, assembly: Assembly) -> Delta:
 
 
 def loose_text(value: Json, where: str, assembly: Assembly) -> str:
-    """A text, of any type that holds one."""
+    """Return a text from any type that contains one."""
     if isinstance(value, str):
         return value
     if value is not None:
@@ -132,7 +132,7 @@ def _loose_index(value: Json, assembly: Assembly) -> int:
 
 
 def joined_seal(so_far: str | None, signature: str, *, at_start: str) -> str | None:
-    """A signature that comes once, in pieces, or repeats what its block's start said."""
+    """Return a signature that comes once, in pieces, or repeats its block's start."""
     # quirk: signature-in-start-and-delta
     said = so_far or ""
     if not signature or signature == said:
@@ -141,8 +141,10 @@ def joined_seal(so_far: str | None, signature: str, *, at_start: str) -> str | N
 
 
 def _refuse_infinite(value: Json, depth: int = 0) -> Json:
-    """A value of the lenient reader with null for NaN and Infinity, but a word that is no JSON object for each `input`
-    with one in it."""
+    """Return a value of the lenient reader with null for NaN and Infinity.
+
+    Each `input` with one in it becomes a word that is no JSON object.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, list):
@@ -174,7 +176,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def read_blocks(content: Raw | None, assembly: Assembly) -> list[Raw] | None:
-    """The blocks of a message's content, each an object or a text; None when it is a text, or nothing."""
+    """Return the blocks of a message's content, each an object or a text; None if it is a text, or nothing."""
     items = read_items(content)
     if items is not None and all(_is_block(bytes(memoryview(item)[:2])) for item in items):
         return items
@@ -189,13 +191,17 @@ def read_blocks(content: Raw | None, assembly: Assembly) -> list[Raw] | None:
 
 
 def _is_block(start: bytes) -> bool:
-    """Whether an item of a content is an object, or a text that is none written down. `start`: its first two bytes."""
+    """Return whether an item of a content is an object, or a text that is no encoded one. `start`: its first two
+    bytes.
+    """
     return start[:1] == b"{" or (start[:1] == b'"' and start[1:] not in (b"{", b"["))
 
 
 def delta_kind(delta: Delta, takes: str, assembly: Assembly) -> str:
-    """The type of a delta: as it says, unless it has nothing that this type has, and what one other has. A text stands
-    under the key of another type where its block `takes` what it says that it is."""
+    """Return the type of a delta: the declared one, unless only another type has its fields.
+
+    A text may stand under the key of another type if its block `takes` the declared one.
+    """
     told = {
         "input_json_delta": delta.partial_json,
         "thinking_delta": delta.thinking,
@@ -214,7 +220,7 @@ def delta_kind(delta: Delta, takes: str, assembly: Assembly) -> str:
 
 
 def tell_missing(key: str, frame: bytes, assembly: Assembly) -> None:
-    """Tell of a delta of text without any: something else may stand in its place."""
+    """Report a text delta without text: something else may stand in its place."""
     fields = delta_fields(frame)
     if key not in fields and (len(fields) > 1 or unread_beside(frame)):
         assembly.deviate("missing-field", f"content_block_delta.{key}")
@@ -222,14 +228,14 @@ def tell_missing(key: str, frame: bytes, assembly: Assembly) -> None:
 
 
 def note_piece(call: OpenCall, delta: Delta, frame: bytes) -> None:
-    """See what a delta of a call has beside its piece of the arguments, or in place of it."""
+    """Record what a call's delta has beside its piece of the arguments, or in place of it."""
     note_unread_piece(call, _unread_of_piece(frame), arguments=delta.partial_json)
     if not (delta.type or delta.partial_json):
         mark_unread(call, "delta", is_missing=True)
 
 
 def _unread_of_piece(frame: bytes) -> dict[str, Raw]:
-    """The fields of a call's delta that are not read, and those beside it."""
+    """Return the fields of a call's delta that are not read, and those beside it."""
     fields = delta_fields(frame)
     told = bytes(memoryview(fields.get("partial_json", UNSET))[:1])
     known = ("type", "partial_json") if told in (b"", b'"', b"n", b"{") else ("type",)
@@ -237,14 +243,16 @@ def _unread_of_piece(frame: bytes) -> dict[str, Raw]:
 
 
 def unread_beside(frame: bytes) -> dict[str, Raw]:
-    """The fields of an event about a block that are not read."""
+    """Return the fields of an event about a block that are not read."""
     fields = decode_fields(frame)
     return {} if isinstance(fields, Malformed) else {key: fields[key] for key in fields.keys() - _EVENT}
 
 
 def look_around(kind: str, frame: bytes, assembly: Assembly) -> None:
-    """See what an event tells beside what is read of it, while a call has no arguments: they may be its own. What the
-    end of an answer that said nothing tells may be all of it."""
+    """Record unread fields of an event while a call has no arguments: they may be its own.
+
+    In the end of an empty answer they may be all of it.
+    """
     is_all = kind == "message_delta" and assembly.is_empty
     if assembly.phase == "open" and (is_all or assembly.calls.may_lack()):
         tell_unread(assembly, unread_beside(frame), kind)
@@ -254,14 +262,16 @@ def look_around(kind: str, frame: bytes, assembly: Assembly) -> None:
 
 
 def look_in_message(fields: dict[str, Raw], assembly: Assembly) -> None:
-    """The same for a whole message."""
+    """As `look_around`, for a whole message."""
     if assembly.phase == "open" and assembly.calls.may_lack():
         tell_unread(assembly, {key: fields[key] for key in fields.keys() - _OF_MESSAGE}, "message")
 
 
 def calls_in_start(content: Raw, assembly: Assembly) -> frozenset[str]:
-    """The ids of calls with arguments in the content of a `message_start` whose blocks come too: each must tell its
-    own. Arguments that name no call may be those of any."""
+    """Return the ids of calls with arguments in the content of a `message_start` whose blocks come too.
+
+    Each block must repeat its own. Arguments that name no call may be those of any.
+    """
     ids: set[str] = set()
     for item in read_items(content) or ():
         fields = decode_fields(item)
@@ -275,11 +285,12 @@ def calls_in_start(content: Raw, assembly: Assembly) -> frozenset[str]:
 def note_start(
     block: Block | None, event: StreamEvent, frame: bytes, told: frozenset[str], *, assembly: Assembly
 ) -> None:
-    """See what the start of a call tells beside its block, and whether the start of the message told its arguments.
-    While a call has none, each delta of a text is looked at too.
+    """Record what the start of a call has beside its block, and whether the message's start had its arguments.
+
+    While a call has none, each delta of a text is checked too.
 
     Args:
-        told: the ids of the calls of which it did.
+        told: the ids of the calls whose arguments it had.
     """
     if block is None:
         tell_unread_event(assembly, _json.decode_lenient(frame), "content_block_start")
@@ -294,7 +305,7 @@ def note_start(
 
 
 def tell_foreign(kind: str, event: StreamEvent, frame: bytes, assembly: Assembly) -> None:
-    """Name what an event tells that only other events have: a piece of a call in the end of its block, say."""
+    """Name fields of an event that only other events have, such as a piece of a call in the end of its block."""
     if kind == "message":
         return  # whole, with other fields
     look_around(kind, frame, assembly)
@@ -317,7 +328,7 @@ def tell_foreign(kind: str, event: StreamEvent, frame: bytes, assembly: Assembly
 
 
 def event_kind(event: StreamEvent, frame: bytes, name: bytes, assembly: Assembly) -> str:
-    """The event's type: as the data say, else as its line says, else as its fields tell."""
+    """Return the event's type: by its data, else its line, else its fields."""
     kind = event.type
     if kind in EVENTS and name != b"error":
         return kind
@@ -344,10 +355,10 @@ def event_kind(event: StreamEvent, frame: bytes, name: bytes, assembly: Assembly
 
 
 def is_string(value: Raw) -> bool:
-    """Whether a field is a text."""
+    """Return whether a field is a text."""
     return bytes(value)[:1] == b'"'
 
 
 def is_message(fields: dict[str, Raw] | Malformed) -> bool:
-    """Whether an object is a whole message."""
+    """Return whether an object is a whole message."""
     return not isinstance(fields, Malformed) and "content" in fields and ("role" in fields or "stop_reason" in fields)

@@ -1,7 +1,7 @@
-"""Pages that another provider found or cited, as the blocks by which Messages tells of a search of the web.
+"""Pages that another provider found or cited, as Messages' blocks of a web search.
 
-Its clients look for links there. The blocks have no seal, so that no provider gets them back: they are known again by
-their id.
+Its clients look for links there. The blocks have no signature, so they are never sent to a provider: they are
+recognised by their id.
 
 Spec: https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool (read 2026-11-22).
 """
@@ -23,7 +23,7 @@ _DIGITS: Final = 16
 
 
 def _render_blocks(query: str, pages: Sequence[Citation]) -> list[Raw]:
-    """A search and what it found. Both hang together by an id that depends on them alone."""
+    """Render a search and its result, connected by an id that depends on them alone."""
     seen = hashlib.sha256("\0".join([query, *(page.url for page in pages)]).encode("utf-8", "replace"))
     id = MADE_SEARCH + seen.hexdigest()[:_DIGITS]
     found: list[Json] = [
@@ -45,5 +45,5 @@ _CITED_WITH_SERVERS: Final = CitationForm(None, render_blocks=_render_blocks, re
 
 
 def cited(style: ReplyStyle) -> CitationForm:
-    """How this protocol tells searches, and, to a client that knows them, calls of MCP servers."""
+    """Return how this protocol reports searches and, to a client that knows them, calls of MCP servers."""
     return _CITED_WITH_SERVERS if style.knows_servers else _CITED

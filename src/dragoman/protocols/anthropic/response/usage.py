@@ -1,4 +1,4 @@
-"""Token counts of an answer as they are reported, once or several times, and as they are written."""
+"""Token counts of an answer: reading one or several reports, and writing them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _DIGITS: Final = 16
 
 
 class Counts:
-    """What was counted so far. A later report replaces an earlier one; what it leaves out stands (and a later 0 is no
-    count of input)."""
+    """The counts so far. A later report replaces an earlier one; omitted counts stay (and a later 0 is no count of
+    input).
+    """
 
     __slots__ = ("_assembly", "_counts", "rest")
 
@@ -33,7 +34,7 @@ class Counts:
         self.rest: dict[str, Json] = {}  # what `Usage` does not hold of all reports
 
     def take(self, value: Raw | None) -> None:
-        """A `usage`."""
+        """Take a `usage`."""
         fields = read(value)
         if not isinstance(fields, dict):
             if fields is not None:
@@ -67,13 +68,13 @@ class Counts:
 
 
 def rest_of_usage(value: Raw | None) -> dict[str, Raw]:
-    """`usage` with what `Usage` does not hold of it; null when that is nothing."""
+    """Return the fields of `usage` that `Usage` does not have, or null."""
     fields = read(value)
     return {"usage": _json.raw((isinstance(fields, dict) and _rest_of(fields)) or None)}
 
 
 def _rest_of(fields: dict[str, Json]) -> dict[str, Json]:
-    """What a report says that `Usage` does not hold."""
+    """Return the fields of a report that `Usage` does not have."""
     rest = {key: value for key, value in fields.items() if key not in _COUNTS and value is not None}
     details = rest.pop(_DETAILS, None)
     if isinstance(details, dict):
@@ -82,9 +83,9 @@ def _rest_of(fields: dict[str, Json]) -> dict[str, Json]:
 
 
 def render_usage(usage: Usage, kept: Raw | None) -> dict[str, Json]:
-    """Counts as this protocol has them, over what was kept of others.
+    """Render counts in this protocol's form, over kept other fields.
 
-    Its `input_tokens` leaves out what was read from or written to the cache.
+    Its `input_tokens` excludes what was read from or written to the cache.
     """
     fields: dict[str, Json] = {"output_tokens": usage.output or 0}
     if usage.input is not None:

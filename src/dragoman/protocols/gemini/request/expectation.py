@@ -1,4 +1,4 @@
-"""What a Gemini request asks for that would be odd in another answer."""
+"""Settings of a Gemini request without which its answer would look odd."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _SEVERAL: Final = Expectation(frozenset({("extra-choice", ""), ("ignored-call", 
 
 
 def asks_for_several(count: Raw | None) -> bool:
-    """Whether a `candidateCount` asks for more than one answer."""
+    """Return whether a `candidateCount` asks for more than one answer."""
     return (read_count(count) or 1) > 1
 
 
 def expect(fields: Fields) -> Expectation:
-    """As `ExpectAnswer`, of the fields of a body."""
+    """As `ExpectAnswer`, for the fields of a body."""
     config = camel_fields(read_fields(camel_fields(fields).get("generationConfig")) or {})
     return _SEVERAL if asks_for_several(config.get("candidateCount")) else NOTHING_EXPECTED

@@ -1,6 +1,6 @@
-"""Gemini's tools in everybody's words.
+"""Gemini's tools in the shared form.
 
-Spec: https://ai.google.dev/api/caching#Tool (read 2026-11-22). Google runs all of them but its computer's.
+Spec: https://ai.google.dev/api/caching#Tool (read 2026-11-22). Google runs all of them except computer use.
 """
 
 from __future__ import annotations
@@ -73,8 +73,11 @@ def open_request(request: Request) -> Opened:
 
 
 def _take_images(native: dict[str, Raw]) -> tuple[list[NativeTool], str]:
-    """Images as a kind of answer, taken out of the native fields: the tool that makes them, and its name where an
-    answer may hold nothing else. Its form goes along where it is one that tools know."""
+    """Remove images as a response modality from the native fields.
+
+    Return the tool that makes them, and its name if the answer may contain nothing else. The image's form is kept if
+    tools know it.
+    """
     config = _object(read(native.get("generationConfig")))
     kinds = config.get("responseModalities")
     if not isinstance(kinds, list) or "IMAGE" not in kinds or not all(kind in ("TEXT", "IMAGE") for kind in kinds):
@@ -91,7 +94,7 @@ def _take_images(native: dict[str, Raw]) -> tuple[list[NativeTool], str]:
 
 
 def _read_servers(servers: Json) -> list[NativeTool]:
-    """MCP servers that the provider asks."""
+    """Return MCP servers that the provider calls."""
     found: list[NativeTool] = []
     for entry in servers if isinstance(servers, list) else []:
         given = _object(entry)
@@ -124,7 +127,7 @@ def _read_file_search(said: dict[str, Json]) -> NativeTool:
 
 
 def _write_file_search(settings: dict[str, Json]) -> Written | None:
-    """A search of stores that are Google's; others are not there."""
+    """Render a search of Google's stores; others do not exist there."""
     stores = settings.get("stores")
     if not isinstance(stores, list) or not all(str(store).startswith(_STORE) for store in stores):
         return None
@@ -148,8 +151,7 @@ def _write_server(server: RemoteServer) -> Written | None:
 
 
 def write_tool(tool: NativeTool) -> Written | None:
-    """A tool that the provider runs, as this protocol says it. All tools of a server may be called: where only some
-    may, it has no words."""
+    """Render a tool that the provider runs. A server's tools cannot be restricted here."""
     if tool.server is not None:
         return _write_server(tool.server)
     if tool.kind == "file_search":

@@ -1,4 +1,4 @@
-"""What a client's request to Gemini says beside the conversation: tools, tool choice, parameters.
+"""Parse the parts of a Gemini request beside the conversation: tools, tool choice, parameters.
 
 What `Request` does not model goes to `unsaid`, which becomes the request's native fields.
 """
@@ -47,7 +47,7 @@ _LEVELS: Final[dict[str, Effort]] = {"minimal": "minimal", "low": "low", "medium
 
 
 class _PlainTool(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A function with nothing unusual in it, which is read at once; with any other, all are read field by field."""
+    """A function with nothing unusual in it, which is decoded at once; with any other, all are read field by field."""
 
     name: Annotated[str, msgspec.Meta(min_length=1)]
     description: str = ""
@@ -58,7 +58,7 @@ _decode_plain: Final = _json.typed_decoder(list[_PlainTool])
 
 
 def parse_tools(value: Raw | None, unsaid: Fields, deviations: list[Deviation]) -> tuple[Tool, ...]:
-    """The declared functions; tools that the provider runs go to `unsaid`."""
+    """Return the declared functions; tools that the provider runs go to `unsaid`."""
     tools: list[Tool] = []
     hosted: list[Raw] = []
     items = read_items(value)
@@ -85,7 +85,7 @@ def parse_tools(value: Raw | None, unsaid: Fields, deviations: list[Deviation]) 
 
 
 def parse_tool_choice(value: Raw | None, unsaid: Fields) -> ToolChoice:
-    """The tool choice; what of `toolConfig` it does not say goes to `unsaid`."""
+    """Return the tool choice; the rest of `toolConfig` goes to `unsaid`."""
     if value is None:
         return "auto"
     config = camel_fields(read_fields(value) or {})
@@ -110,7 +110,7 @@ def parse_tool_choice(value: Raw | None, unsaid: Fields) -> ToolChoice:
 
 
 def parse_params(value: Raw | None, unsaid: Fields, deviations: list[Deviation]) -> Params:
-    """The parameters; what they do not model goes to `unsaid`."""
+    """Return the parameters; the unmodelled ones go to `unsaid`."""
     if value is None:
         return Params()
     config = camel_fields(read_fields(value) or {})
@@ -153,7 +153,7 @@ def _parse_tool(item: Raw, where: str, deviations: list[Deviation]) -> Tool:
 
 
 def text_form(forms: Raw | None) -> Fields:
-    """What a `responseFormat` says of texts (3.x: a list of one form for each modality); empty when nothing."""
+    """Return the part of a `responseFormat` about text (3.x: a list of one form for each modality), or nothing."""
     for form in read_items(forms) or ():
         text = camel_fields(read_fields(camel_fields(read_fields(form) or {}).get("text")) or {})
         if "jsonSchema" in text or read_text(text.get("mimeType")) == "application/json":
@@ -181,7 +181,7 @@ def _parse_schema(config: Fields, rest: Fields, deviations: list[Deviation]) -> 
 
 
 def _parse_thinking(value: Raw | None, rest: Fields) -> Reasoning | None:
-    """`thinkingConfig`. Whether thoughts are shown is kept for Gemini only."""
+    """Parse `thinkingConfig`. Whether thoughts are shown is kept for Gemini only."""
     config = camel_fields(read_fields(value) or {})
     if not config:
         return None

@@ -1,8 +1,8 @@
-"""A client's request to Gemini → `Request`.
+"""Parse a client's request to Gemini.
 
 Spec: https://ai.google.dev/api/generate-content (read 2026-11-21). The model and the verb stand in the path. Keys come
-in camelCase and in snake_case. Results of tools are parts of a user's content; they become a message of their own.
-What is not modelled (safety settings, hosted tools, cached content) stays in `native`.
+in camelCase and in snake_case. Results of tools are parts of a user's content; they become a message of their own. What
+is not modelled (safety settings, hosted tools, cached content) stays in `native`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _PlainPart(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _PlainContent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A content with nothing unusual in it, which is read at once; any other is read field by field."""
+    """A content with nothing unusual in it, which is decoded at once; any other is read field by field."""
 
     role: Literal["user", "model"]
     parts: list[_PlainPart]
@@ -99,10 +99,10 @@ _decode_all_plain: Final = _json.typed_decoder(list[_PlainContent])
 
 
 def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
-    """Read a client's request.
+    """Parse a client's request.
 
     Args:
-        path: `/v1beta/models/{model}:{verb}?alt=sse`; without it the model is the body's, and a stream is asked for.
+        path: `/v1beta/models/{model}:{verb}?alt=sse`; without it the model is the body's, and a stream is requested.
 
     Raises:
         WireError: the body is no JSON object or has no contents, or the path names no model or another verb.
@@ -129,7 +129,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
 
 
 def parse_path(path: str, named: str) -> tuple[str, bool, bool]:
-    """The model, whether a stream is asked for, and whether that is a JSON array."""
+    """Return the model, whether a stream is requested, and whether that is a JSON array."""
     if not path:
         if not named:
             raise WireError("expected the name of a model", path="model")
@@ -143,7 +143,7 @@ def parse_path(path: str, named: str) -> tuple[str, bool, bool]:
 
 
 def read_model(path: str, named: str = "") -> tuple[str, str]:
-    """The model and the verb that a path names; `named` is the model of a path without one.
+    """Return the model and the verb of a path; `named` is the model of a path without one.
 
     Raises:
         WireError: neither names a model.
@@ -171,7 +171,7 @@ def _unescape(text: str) -> str:
 
 
 class _Parser:
-    """Reads one request; knows the calls that results may answer."""
+    """Parses one request; knows the calls that results may answer."""
 
     __slots__ = ("_pairing", "deviations")
 
@@ -185,7 +185,7 @@ class _Parser:
     # ------------------------------------------------------------ contents
 
     def system(self, value: Raw | None) -> list[Message]:
-        """`systemInstruction`: a content, or, from some clients, a string or a list of parts."""
+        """Parse `systemInstruction`: a content or, from some clients, a string or a list of parts."""
         fields = read_fields(value)
         name_unread(fields or {}, "systemInstruction", self.deviations, "role", "parts")
         parts = self._parts(
@@ -194,7 +194,7 @@ class _Parser:
         return [Message("system", parts)] if parts else []
 
     def contents(self, value: Raw | None) -> list[Message]:
-        """The conversation."""
+        """Parse the conversation."""
         if (text := read_string(value)) is not None:
             return [Message("user", (Text(text),))]
         plain = decode_short(_decode_all_plain, value or NOTHING)
@@ -334,7 +334,7 @@ class _Parser:
 
 
 def _items(value: Raw | None) -> list[Raw]:
-    """The contents; one may stand without a list around it."""
+    """Return the contents; one may stand without a list around it."""
     items = read_items(value)
     if items is None and value is not None and read_fields(value) is not None:
         items = [value]
@@ -344,7 +344,7 @@ def _items(value: Raw | None) -> list[Raw]:
 
 
 def _turned(role: Role, parts: tuple[Part, ...], native: Native | None) -> list[Message]:
-    """The messages of one content: its results in one of their own."""
+    """Return the messages of one content: its results in one of their own."""
     results = tuple([part for part in parts if isinstance(part, ToolResult)])
     if not results:
         return [Message(role, parts, native)]
@@ -361,7 +361,7 @@ def _seal(signature: str) -> str | None:
 
 
 def _join(one: Message, other: Message) -> Message:
-    """One turn of neighbouring contents of the model: Google's client replays each chunk of a stream as its own."""
+    """Join neighbouring contents of the model: Google's client replays each chunk of a stream as a content."""
     parts = list(one.parts)
     for part in other.parts:
         last = parts[-1] if parts else None
@@ -377,7 +377,9 @@ def _is_plain(part: Part | None) -> TypeGuard[Text]:
 
 
 def _read_response(value: Raw | None) -> tuple[str, bool, bool]:
-    """What a tool answered: its text, whether it failed, and whether a text under `result` or `error` is all of it."""
+    """Return a tool's answer: its text, whether it failed, and whether a text under `result` or `error` is all of
+    it.
+    """
     response = read(value)
     if value is None or response == {}:
         return "", False, value is not None

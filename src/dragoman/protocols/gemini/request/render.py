@@ -1,8 +1,8 @@
-"""`Request` → a request to Gemini.
+"""Render a request to Gemini.
 
 Spec: https://ai.google.dev/api/generate-content and https://ai.google.dev/gemini-api/docs/thought-signatures (read
 2026-11-21). System messages have one place, all results of a step stand in one content, and from Gemini 3 on the first
-call of a step must have a signature: calls of foreign history get the documented stand-in.
+call of a step must have a signature: calls of other models' history get the documented placeholder.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _FREE_TEXT: Final = {"type": "object", "properties": {"input": {"type": "string"
 
 
 def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
-    """Write a request for a provider."""
+    """Render a request for a provider."""
     renderer = _Renderer(request.model, dialect)
     native = native_fields(request.native, NAME)
     body: dict[str, Json] = {"contents": renderer.contents(request.messages)}
@@ -88,7 +88,7 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
 
 
 def _tool_config(choice: ToolChoice, unsaid: Json) -> dict[str, Json]:
-    """The tool choice, with what the client's own `toolConfig` says besides."""
+    """Return the tool choice over the rest of the client's own `toolConfig`."""
     calling: dict[str, Json] = {}
     match choice:
         case "none":
@@ -107,7 +107,7 @@ def _tool_config(choice: ToolChoice, unsaid: Json) -> dict[str, Json]:
 
 
 class _Renderer:
-    """Writes one request and collects what could not be said."""
+    """Renders one request and collects what could not be expressed."""
 
     __slots__ = ("_dialect", "_has_levels", "_model", "_names", "deviations")
 
@@ -119,21 +119,21 @@ class _Renderer:
         self._names: dict[str, str] = {}  # of calls, by id
 
     def _deviate(self, code: str, at: tuple[int, ...], why: str, *, field: str = "") -> None:
-        """`at`: the part, by the numbers of its message, of itself, of what is in it."""
+        """Note a deviation. `at`: the part, by the numbers of its message, of itself, of what is in it."""
         self.report(code, part_path(at) + field, why)
 
     def report(self, code: str, where: str, why: str) -> None:
-        """Note something that cannot be said as it is."""
+        """Note something that is expressed differently."""
         self.deviations.append(Deviation(code, where, why))
 
     def drop(self, where: str, why: str) -> None:
-        """Report something that the protocol has no word for."""
+        """Note something that the protocol cannot express."""
         self.report("dropped", where, why)
 
     # ------------------------------------------------------------ contents
 
     def system(self, messages: tuple[Message, ...]) -> list[Json]:
-        """All system messages, those in the middle of the conversation too."""
+        """Return all system messages, those in the middle of the conversation too."""
         parts: list[Json] = []
         is_begun = False
         for place, message in enumerate(messages):
@@ -150,7 +150,7 @@ class _Renderer:
         return parts
 
     def contents(self, messages: tuple[Message, ...]) -> list[Json]:
-        """The conversation; neighbouring messages of results are one content."""
+        """Return the conversation; neighbouring messages of results are one content."""
         contents: list[Json] = []
         results: list[Json] | None = None  # of the content that is being filled
         for place, message in enumerate(messages):
@@ -176,8 +176,7 @@ class _Renderer:
         return contents
 
     def _turn(self, contents: list[Json], role: str, parts: list[Json], message: Message) -> None:
-        """Add a content. A call comes right behind a content of the user, so that what the model said before it is in
-        its content."""
+        """Add a content. A call must follow a content of the user, so the model's preceding words join its content."""
         native = native_fields(message.native, NAME)
         if role == "model" and contents and contents[-1]["role"] == "model":
             contents[-1]["parts"] += parts
@@ -263,7 +262,7 @@ class _Renderer:
     # ------------------------------------------------------------ tools and parameters
 
     def tools(self, tools: tuple[Tool, ...]) -> list[Json]:
-        """The tools as one list of declared functions."""
+        """Return the tools as one list of declared functions."""
         declared: list[Json] = []
         for tool in tools:
             function: dict[str, Json] = {"name": tool.name}
@@ -278,7 +277,7 @@ class _Renderer:
         return [{"functionDeclarations": declared}] if declared else []
 
     def config(self, params: Params) -> dict[str, Json]:
-        """`generationConfig`."""
+        """Return `generationConfig`."""
         for name, asked in (
             ("parallel_tools", params.parallel_tools is False),
             ("cache", params.cache == "long"),  # "short" is the life that the server gives anyway

@@ -1,7 +1,7 @@
-"""Gemini's own schema language (an OpenAPI subset) → JSON schema.
+"""Convert Gemini's own schema language (an OpenAPI subset) to JSON Schema.
 
 Spec: https://ai.google.dev/api/caching#Schema (read 2026-11-21). Types are upper-case words, null is `nullable`, keys
-come in both spellings. Requests are written with `parametersJsonSchema`, so nothing goes the other way.
+come in both spellings. Requests are written with `parametersJsonSchema`, so the opposite direction is not needed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COUNTS: Final = frozenset({"minItems", "maxItems", "minLength", "maxLength", "m
 
 
 def to_json_schema(schema: Json, depth: int = 0) -> Json:
-    """A schema in JSON schema's words; what is no object, or lies deeper than any schema, is given back."""
+    """Return a schema as JSON Schema. A non-object, or one deeper than any schema, is returned unchanged."""
     if not isinstance(schema, dict) or depth > _DEEPEST:
         return schema
     result: dict[str, Json] = {}
@@ -47,7 +47,7 @@ def to_json_schema(schema: Json, depth: int = 0) -> Json:
 
 
 def _order(schema: dict[str, Json], names: Json) -> None:
-    """Properties in the order in which the model is to write them."""
+    """Return properties in the order in which the model should write them."""
     properties = schema.get("properties")
     if isinstance(properties, dict) and isinstance(names, list):
         first = {name: properties[name] for name in names if isinstance(name, str) and name in properties}

@@ -49,18 +49,21 @@ class _PartialCall:
 
 
 def are_plain(calls: list[FunctionCall], chunk: Chunk, frame: bytes) -> bool:
-    """Whether all calls of a chunk have their arguments under `args` alone, as objects, and no key stands twice in the
-    chunk. `frame`: its text."""
+    """Return whether all calls of a chunk have their arguments under `args` alone, as objects, and no key is repeated.
+
+    `frame`: the chunk's text.
+    """
     is_usual = chunk.error is chunk.response is chunk.usage_metadata is chunk.prompt_feedback is NOTHING
     return is_usual and all(map(is_whole, calls)) and has_plain_parts(frame, chunk, [call.args for call in calls])
 
 
 def numbered(candidates: list[Candidate]) -> list[Candidate]:
-    """Candidates of one chunk. Those without an index are one answer in parts; but if several have calls, each is
-    another answer.
+    """Return candidates of one chunk with their indices.
+
+    Those without an index are one answer in parts; but if several have calls, each is another answer.
 
     Raises:
-        TooLarge: there are more than anybody can ask for. Each is judged by all of the chunk.
+        TooLarge: there are more than a request can ask for. Each is judged by all of the chunk.
     """
     if len(candidates) > _MOST_CANDIDATES:
         raise TooLarge(f"expected at most {_MOST_CANDIDATES} candidates at once, got {len(candidates)}")
@@ -88,7 +91,7 @@ class CallReader:
         self._pieced: set[str] = set()  # ids of calls whose arguments came piece by piece
 
     def takes(self, part: Part) -> bool:
-        """Take the call of a part, if it is a whole one and the part has nothing else.
+        """Take the call of a part if it is a whole one and the part has nothing else.
 
         Args:
             part: one without text. Its call is plain (see `are_plain`).
@@ -107,7 +110,7 @@ class CallReader:
         """Take the call of one part.
 
         Args:
-            signature: "" when it has none.
+            signature: "" if it has none.
             native: further fields of the part.
         """
         assembly = self._assembly
@@ -153,7 +156,7 @@ class CallReader:
         self._last = self._read_whole(call, signature, native)
 
     def _read_siblings(self, call: FunctionCall) -> None:
-        """Take pieces of arguments, and whether more come, from under the keys in snake case."""
+        """Return pieces of arguments, and whether more come, from under the keys in snake case."""
         deviate = self._assembly.deviate
         deviate("sibling-key", "functionCall", "partial_args, will_continue")
         pieces = decode_pieces(_json.encode(read_pieces_leniently(read(call.partial_args), deviate)))
@@ -161,7 +164,7 @@ class CallReader:
         call.willContinue = call.willContinue or read(call.will_continue) is True
 
     def _read_whole(self, call: FunctionCall, signature: str, native: Native | None) -> OpenCall:
-        """Take a call that is told at once. See `read`."""
+        """Take a whole call. See `read`."""
         assembly = self._assembly
         arguments, is_one = self._arguments_of(call)
         if not is_one:
@@ -177,7 +180,9 @@ class CallReader:
         return assembly.whole_call(call.id, call.name, arguments, native=native, signature=signature or None)
 
     def _is_misread(self, call: FunctionCall) -> bool:
-        """Whether a call is refused, because its name or its arguments stand elsewhere, or its id is another's."""
+        """Return whether a call is refused, because its name or its arguments stand elsewhere, or its id is
+        another's.
+        """
         if (name := noted(call.unread_name)) and self._is_misnamed(name):
             return True
         if (key := noted(call.unread)) and self._is_unread(call, key):
@@ -185,8 +190,9 @@ class CallReader:
         return call.id in self._pieced and self._is_renamed(call)
 
     def _is_unread(self, call: FunctionCall, key: str) -> bool:
-        """Whether a call has no arguments but under a key that nobody reads: then it fails, and so does the one that it
-        may go on with."""
+        """Return whether a call's only arguments stand under an unknown key: then it fails, and so does the one that it
+        may continue.
+        """
         if call.partialArgs or not is_placeholder(self._arguments_of(call)[0]):
             return False
         partial, self._partial = self._partial, None
@@ -196,8 +202,9 @@ class CallReader:
         return True
 
     def _is_misnamed(self, name: str) -> bool:
-        """Whether a call has a name where none is read, and not that of the call that it may go on with: then both
-        fail."""
+        """Return whether a call has a name where none is read, and not that of the call that it may continue: then both
+        fail.
+        """
         partial = self._partial
         if partial is not None and partial.call.name == name:
             return False
@@ -214,7 +221,7 @@ class CallReader:
         self._assembly.drop_call(call, "unreadable", message)
 
     def _ends_known(self, call: FunctionCall) -> bool:
-        """Whether a call without a name is of one that ended: its end again, or what goes on behind it."""
+        """Return whether a call without a name belongs to one that ended: its end again, or what goes on behind it."""
         self._assembly.deviate("missing-name", "functionCall")
         if self._goes_on(call):
             return True
@@ -226,7 +233,7 @@ class CallReader:
         return known is not None
 
     def _goes_on(self, call: FunctionCall) -> bool:
-        """Whether a call without a name has the arguments of the last one, which came without any."""
+        """Return whether a call without a name has the arguments of the last one, which came without any."""
         bare = self._bare
         if bare is None or not bare.is_open() or bare is not self._last or (call.id and call.id != bare.id):
             return False
@@ -239,7 +246,7 @@ class CallReader:
         return True
 
     def _is_renamed(self, call: FunctionCall) -> bool:
-        """Whether a call comes with the id of one that came in pieces, under another name: both are refused."""
+        """Return whether a call has the id of one that came in pieces, under another name: both are refused."""
         earlier = self._assembly.calls.call_of(call.id or "")
         if earlier is None or not call.name or call.name == earlier.name:
             return False
@@ -251,13 +258,15 @@ class CallReader:
         return True
 
     def _tear(self) -> None:
-        """Pieces came that name no call while none was open: they may be of the one before, or of one behind them."""
+        """Take pieces that name no call while none was open: they may belong to the one before, or to one behind
+        them.
+        """
         self._is_torn = True
         if self._last is not None:
             self._assembly.contradict(self._last, "functionCall.partialArgs")
 
     def _refuse(self, id: str) -> None:
-        """Pieces came for another call than the one that is open: of the two, and what they come to, nobody knows."""
+        """Refuse two calls: pieces came for another call than the open one, so that their owner is unknown."""
         partial, self._partial = self._partial, None
         self._assembly.deviate("lost-arguments", "functionCall")
         why = "arguments came that do not say which call they belong to"
@@ -271,8 +280,7 @@ class CallReader:
             self._assembly.drop_call(lost, "lost", f"tool call (no name): {why}")
 
     def _arguments_of(self, call: FunctionCall) -> tuple[str, bool]:
-        """The arguments of a whole call, and whether all its keys tell the same. Proto JSON leaves an empty object
-        out."""
+        """Return the arguments of a whole call, and whether all its keys agree. Proto JSON omits an empty object."""
         text, is_one = self._argument_text(call.args), True
         if call.arguments is not NOTHING or call.parameters is not NOTHING:
             # quirk: args-under-a-sibling-key
@@ -301,8 +309,11 @@ class CallReader:
             self._end(partial, "ended")
 
     def _end(self, partial: _PartialCall, proof: _Proof) -> None:
-        """Settle a call with streamed arguments. Without its own end it is whole when its last value was, and when
-        another call began: at the end of a response that announced more of it, what is missing may be any parameter."""
+        """Settle a call with streamed arguments.
+
+        Without its own end it is complete if its last value was, and if another call began. At the end of a response
+        that announced more of it, any parameter may be missing.
+        """
         before, self._before, self._partial = self._before, None, None
         if before is not None:
             is_torn = self._is_torn
@@ -334,7 +345,7 @@ class CallReader:
             assembly.end_call(call)
 
     def read_sibling(self, raw: Raw, signature: str) -> None:
-        """Take a call that stands under `function_call`."""
+        """Take a call under `function_call`."""
         frame = bytes(raw)
         call = decode_call(frame)
         if isinstance(call, Malformed):
@@ -347,6 +358,6 @@ class CallReader:
             self.read(call, signature)
 
     def close(self) -> None:
-        """Nothing more comes: settle the call that is open."""
+        """Settle the open call: nothing more comes."""
         if self._partial is not None:
             self._end(self._partial, "over")

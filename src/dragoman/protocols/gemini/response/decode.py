@@ -1,7 +1,7 @@
-"""Response bytes of Gemini → events: event streams, JSON arrays, whole responses, error bodies.
+"""Decode response bytes of Gemini: event streams, JSON arrays, whole responses, error bodies.
 
 The end is the end of the body after a finishReason; parts and usage may follow that. A call is one whole part, except
-for Vertex AI's streamed arguments. A part with a signature is a part of its own, never merged with its neighbours.
+for Vertex AI's streamed arguments. A part with a signature is a separate part, never merged with its neighbours.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Decoder:
         return assembly.take()
 
     def close(self) -> list[Event]:
-        """The body ended."""
+        """End the body."""
         assembly = self._assembly
         try:
             for frame, _ in self._reader.close():
@@ -146,13 +146,12 @@ class Decoder:
         return assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:
-        """The connection broke."""
+        """End a broken connection."""
         self._assembly.break_off(failure)
         return self._assembly.take()
 
     def _is_whole(self) -> bool:
-        """Whether the body was one JSON document that says something: no stream of this protocol has this form, so
-        nothing was cut."""
+        """Return whether the body was one JSON document with content: no stream has this form, so nothing was cut."""
         is_one = self._reader.kind in ("document", "lines")
         return is_one and not self._assembly.is_empty and self._assembly.phase == "open"
 
@@ -178,7 +177,7 @@ class Decoder:
             self._read_odd_frame(frame)
 
     def _read_odd_frame(self, frame: bytes) -> None:
-        """A frame with fields that are not modelled, or that is not JSON, or whose fields have other types or names."""
+        """Read a frame with unmodelled fields, invalid JSON, or fields of other types or names."""
         note_frame(self._assembly, frame)
         if (b"functionCall" in frame or b"function_call" in frame) and repeats_key(frame):
             return torn_frames.refuse(self._assembly, "functionCall", frame)
@@ -217,7 +216,7 @@ class Decoder:
             self._read_chunk(chunk, frame, found)
 
     def _read_chunk(self, chunk: Chunk, frame: bytes, found: Split | None = None) -> None:
-        """`found`: what of the chunk is not modelled; `frame` holds the rest."""
+        """Read a chunk. `found`: its unmodelled fields; `frame` contains the rest."""
         if not (had_begun := self._begun):
             self._begin(chunk, frame)
         candidates = chunk.candidates
@@ -249,7 +248,7 @@ class Decoder:
                 self._assembly.finish(str(blocked), "content_filter")
 
     def _read_rare(self, chunk: Chunk, frame: bytes) -> None:
-        """Snake case, an envelope, or nothing of this protocol."""
+        """Read snake case, an envelope, or nothing of this protocol."""
         deviate = self._assembly.deviate
         if chunk.usage_metadata is not NOTHING:
             deviate("sibling-key", "usage_metadata")
@@ -269,7 +268,7 @@ class Decoder:
                 self._read_bare(value)
 
     def _read_envelope(self, inner: Raw) -> None:
-        """`{"response": {…}}`, as Code Assist wraps its chunks."""
+        """Read `{"response": {…}}`, as Code Assist wraps its chunks."""
         # quirk: gem-cloudcode-response-envelope
         frame = bytes(inner)
         chunk = decode_chunk(frame)
@@ -280,7 +279,7 @@ class Decoder:
             self._read_chunk(chunk, frame)
 
     def _begin(self, chunk: Chunk, frame: bytes) -> None:
-        """The response begins with the first chunk that is more than an error or an envelope."""
+        """Begin the response with the first chunk that is more than an error or an envelope."""
         if not is_answer(chunk):
             return
         self._begun = True
@@ -292,7 +291,7 @@ class Decoder:
         )
 
     def _read_bare(self, value: dict[str, Json]) -> None:
-        """An object with nothing of this protocol: an envelope, an error in another form, or nothing."""
+        """Read an object with nothing of this protocol: an envelope, an error in another form, or nothing."""
         for key in ENVELOPES:
             inner = value.get(key)
             if isinstance(inner, dict) and not inner.keys().isdisjoint(ANSWERED):
@@ -315,7 +314,7 @@ class Decoder:
     # ------------------------------------------------------------ candidates
 
     def _read_candidate(self, candidate: Candidate, place: int, frame: bytes, found: Split | None, told: _Told) -> None:
-        """`told`: how the frame tells its calls."""
+        """Read a candidate. `told`: how the frame gives its calls."""
         index = candidate.index or 0
         if (is_other := self._choice not in (None, index)) or place:  # clients read the first one
             self._assembly.deviate("extra-choice", f"candidates[{place}]", f"index {index}")
@@ -391,7 +390,7 @@ class Decoder:
         self._assembly.usage(counted.summed())
 
     def _read_part(self, part: Part, rest: Fields) -> None:
-        """A part that is not plain text. `rest`: its fields that are not modelled."""
+        """Read a part that is not plain text. `rest`: its unmodelled fields."""
         signature = part.thoughtSignature or part.thought_signature or ""
         if part.thought_signature:
             self._assembly.deviate("sibling-key", "part", "thought_signature")
@@ -405,7 +404,7 @@ class Decoder:
             self._read_other_part(part, rest, signature)
 
     def _read_text(self, text: str, signature: str, rest: Fields, *, is_thought: bool) -> None:
-        """Text or thinking; with a signature or fields of its own it is a part of its own."""
+        """Read text or thinking; with a signature or fields of its own it is a separate part."""
         assembly = self._assembly
         if signature or rest:
             assembly.end_run()
@@ -418,7 +417,7 @@ class Decoder:
             (assembly.thinking if is_thought else assembly.text)(text)
 
     def _read_other_part(self, part: Part, rest: Fields, signature: str) -> None:
-        """Media, a lone signature, and what only this protocol knows."""
+        """Read media, a lone signature, and what only this protocol knows."""
         is_thought = part.thought is True
         if "functionCall" in rest:
             self._assembly.deviate("sibling-key", "part", "function_call")
@@ -442,7 +441,7 @@ class Decoder:
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
-    """Read the body of a response with an error status: `{"error": {code, message, status, details}}`, or anything."""
+    """Parse the body of a response with an error status: `{"error": {code, message, status, details}}`, or anything."""
     return read_problem(body, status=status, headers=headers)
 
 

@@ -1,8 +1,8 @@
-"""Events → response bytes of Gemini: event streams, JSON arrays, whole responses, error bodies.
+"""Encode events as response bytes of Gemini: event streams, JSON arrays, whole responses, error bodies.
 
-Every chunk holds one part. Calls are whole in this protocol, so a call leaves at its end, and one that fails never
-leaves: the stop reason tells it. A signature that is known only at a part's end leaves with the part's last text where
-that has not left yet, else as an empty part of its own, as Gemini itself does.
+Every chunk contains one part. Calls are whole in this protocol, so a call leaves at its end, and a failed one never
+leaves: the stop reason reports it. A signature that is known only at a part's end leaves with the part's last text if
+that has not left yet, else as a separate empty part, as Gemini itself does.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Encoder:
         return False
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Write what these events say."""
+        """Encode these events."""
         out: list[bytes] = []
         previous: Event | None = None
         if not self._after:
@@ -120,17 +120,17 @@ class Encoder:
         return self._join(out)
 
     def keepalive(self) -> bytes:
-        """A blank line; comments make Google's own client fail, and an array takes white space."""
+        """Return an empty line; comments make Google's own client fail, and an array accepts white space."""
         return b"" if self._is_over else b"\n"
 
     def _open(self, id: str) -> None:
-        """The response's id is known: what follows the part in every chunk."""
+        """Fix the response's id: what follows the part in every chunk."""
         ids = _json.encode({"modelVersion": self._model, "responseId": id})[1:]
         end = b"" if self._is_array else b"\r\n\r\n"
         self._after = b'}],"role":"model"},"index":0}],' + ids + end
 
     def _join(self, out: list[bytes]) -> bytes:
-        """An event stream needs nothing between chunks, an array its brackets and commas."""
+        """Join chunks: an event stream needs nothing between them, an array its brackets and commas."""
         if not self._is_array or not out:
             return b"".join(out)
         head = b",\r\n" if self._is_begun else b"["
@@ -194,7 +194,7 @@ class Encoder:
 def _render_last(
     candidate: dict[str, Json], word: str, native_reason: str | None, counts: dict[str, Json], kept: Fields
 ) -> dict[str, Json]:
-    """A response with its end, over what was kept of it. One that was blocked has no candidates."""
+    """Render a response with its end, over what was kept of it. A blocked one has no candidates."""
     entries = read_items(kept.get("candidates")) or [Raw(b"{}")]
     feedback = read_fields(kept.get("promptFeedback")) or {}
     blocked = read(feedback.get("blockReason"))
@@ -217,7 +217,7 @@ def render_response(
     style: ReplyStyle = _PLAIN,
     lost: list[Deviation] | None = None,
 ) -> bytes:
-    """Write a whole response; the parts keep their order and their signatures."""
+    """Render a whole response; the parts keep their order and their signatures."""
     reply = crossed(reply, NAME, _CITED, _OWN_REASONS, lost, OF_CANDIDATE)
     rendered = [render_part(part) for part in reply.parts]
     parts: list[Json] = [part for part in rendered if part is not None]
@@ -235,7 +235,7 @@ def render_response(
 
 
 def render_part(part: Part) -> dict[str, Json] | None:
-    """A part of an answer; None for what this protocol cannot say."""
+    """Render a part of an answer; None if this protocol cannot express it."""
     match part:
         case Text(text, signature, native):
             return {"text": text} | _signed(signature) | native_fields(native, NAME)
@@ -260,7 +260,7 @@ def render_part(part: Part) -> dict[str, Json] | None:
 
 
 def render_usage(usage: Usage) -> dict[str, Json]:
-    """`usageMetadata`; the candidates' count excludes thoughts. What nobody reported is left out."""
+    """Render `usageMetadata`; the candidates' count excludes thoughts. Unreported counts are left out."""
     answer = usage.output
     if answer is not None and usage.reasoning is not None:
         answer = max(0, answer - usage.reasoning)
@@ -276,7 +276,7 @@ def render_usage(usage: Usage) -> dict[str, Json]:
 
 
 def _overlaid_usage(kept: Raw, counts: dict[str, Json]) -> dict[str, Json]:
-    """Counts over what was kept of others. Ours of the prompt holds what tools put into it."""
+    """Return counts over kept ones. Our count of the prompt includes what tools put into it."""
     usage = overlaid(kept, counts)
     of_tools = read_count(usage.get("toolUsePromptTokenCount"))
     if of_tools and "promptTokenCount" in counts:
@@ -285,7 +285,7 @@ def _overlaid_usage(kept: Raw, counts: dict[str, Json]) -> dict[str, Json]:
 
 
 def render_error(failure: Failure) -> tuple[int, bytes]:
-    """Write a failure: `{"error": {code, message, status}}`, and when to try again where that is known."""
+    """Render a failure: `{"error": {code, message, status}}`, and when to retry if that is known."""
     status = status_of(failure)
     word = _STATUS_WORDS.get(status) or ("INVALID_ARGUMENT" if status < 500 else "UNAVAILABLE")
     error: dict[str, Json] = {"code": status, "message": failure.message, "status": word}
@@ -296,7 +296,7 @@ def render_error(failure: Failure) -> tuple[int, bytes]:
 
 
 def _reason_word(reason: StopReason, native_reason: str | None) -> str:
-    """Gemini's own word where it came from Gemini, as a word or a number, and still holds."""
+    """Return Gemini's own word if it came from Gemini, as a word or a number, and still applies."""
     if native_reason is not None:
         number = int(native_reason) if native_reason.isdecimal() and len(native_reason) < 3 else -1
         word = FINISH_REASONS[number] if 0 <= number < len(FINISH_REASONS) else native_reason

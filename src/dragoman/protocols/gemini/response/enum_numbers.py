@@ -1,7 +1,7 @@
-"""Google's enums as numbers, which clients ask for with `$alt=json;enum-encoding=int`, and their names.
+"""Convert Google's enums from numbers, which clients request with `$alt=json;enum-encoding=int`, to names.
 
 Published in googleapis/googleapis, google/ai/generativelanguage/v1beta and google/cloud/aiplatform/v1 (read
-2026-11-22). Where the two differ, Google AI's numbers count; of the harm categories it uses those from 7 on, Vertex AI
+2026-11-22). If the two differ, Google AI's numbers count; of the harm categories it uses those from 7 on, Vertex AI
 those below.
 """
 
@@ -49,14 +49,14 @@ _DEPTH: Final = 64
 
 
 def enum_name(names: tuple[str, ...], value: str | int) -> str:
-    """The name of an enum's value; a number that is not published is its own text."""
+    """Return the name of an enum's value; an unpublished number is its own text."""
     if isinstance(value, str):
         return value
     return names[value] if 0 <= value < len(names) else str(value)
 
 
 def with_names(value: Raw) -> Raw:
-    """JSON text with the names of enums in place of their numbers; as it is when there are none."""
+    """Return JSON text with the names of enums in place of their numbers; unchanged if there are none."""
     if _NUMBERED.search(bytes(value)) is None:
         return value
     decoded = _json.decode(bytes(value))

@@ -1,4 +1,4 @@
-"""Chunks that do not fit their Structs, rewritten into ones that do; each oddity is a deviation."""
+"""Rewrite chunks that do not fit their Structs into ones that do; each oddity is a deviation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Deviate: TypeAlias = Callable[[str, str, object], None]
 
 
 def straighten_chunk(value: dict[str, Json], assembly: Assembly) -> dict[str, Json]:
-    """A chunk with its objects and lists as they belong. What cannot be read may have told of any open call."""
+    """Return a chunk with its objects and lists normalised. What cannot be read may have been part of any open call."""
     value = straighten(value, PLACES, assembly.deviate)
     torn_frames.check_places(assembly, value, PLACES)
     if any(isinstance(part.get("text"), dict | list) and part["text"] for part in _parts_of(value)):
@@ -51,10 +51,10 @@ def _parts_of(chunk: dict[str, Json]) -> Iterator[dict[str, Json]]:
 
 
 def read_chunk_leniently(value: dict[str, Json], deviate: Deviate, clean_text: Callable[[str], str]) -> bytes:
-    """A chunk as JSON that fits `Chunk`: both spellings of keys, other types where their meaning is sure.
+    """Return a chunk as JSON that fits `Chunk`: both spellings of keys, other types if their meaning is certain.
 
     Args:
-        clean_text: takes text in its order and gives text without half surrogate pairs.
+        clean_text: takes text in its order and returns text without lone surrogates.
     """
     if any("_" in key for key in value):
         deviate("sibling-key", "chunk", ", ".join(key for key in value if "_" in key))
@@ -81,7 +81,7 @@ def read_chunk_leniently(value: dict[str, Json], deviate: Deviate, clean_text: C
 
 
 def _rest(fields: dict[str, Json], known: frozenset[str]) -> dict[str, Json]:
-    """The fields that are not known, as far as they are JSON."""
+    """Return the unknown fields, as far as they are JSON."""
     rest: dict[str, Json] = {}
     for key, value in fields.items():
         if key not in known and value is not None:
@@ -92,7 +92,7 @@ def _rest(fields: dict[str, Json], known: frozenset[str]) -> dict[str, Json]:
 
 
 def read_usage_leniently(usage: dict[str, Json], deviate: Deviate) -> UsageMetadata:
-    """Counts with keys in either spelling."""
+    """Return counts with keys in either spelling."""
     return UsageMetadata(
         **{
             name: _count(count, name, deviate)
@@ -103,7 +103,7 @@ def read_usage_leniently(usage: dict[str, Json], deviate: Deviate) -> UsageMetad
 
 
 def read_feedback_leniently(feedback: dict[str, Json], deviate: Deviate) -> PromptFeedback:
-    """Feedback with keys in either spelling."""
+    """Return feedback with keys in either spelling."""
     return PromptFeedback(_word(camel(feedback).get("blockReason"), "blockReason", deviate))
 
 
@@ -152,7 +152,7 @@ def _read_part_leniently(part: dict[str, Json], deviate: Deviate, clean_text: Ca
 
 
 def read_call_leniently(call: dict[str, Json], deviate: Deviate) -> dict[str, Json]:
-    """A function call's fields as they fit `FunctionCall`."""
+    """Return a function call's fields in the form of `FunctionCall`."""
     if any("_" in key for key in call):
         deviate("sibling-key", "functionCall", ", ".join(key for key in call if "_" in key))
     call = camel(call)
@@ -180,13 +180,13 @@ def read_call_leniently(call: dict[str, Json], deviate: Deviate) -> dict[str, Js
 
 
 def is_piece(value: Json) -> bool:
-    """Whether a value can be read as a piece of streamed arguments: what it says stands where it belongs."""
+    """Return whether a value can be read as a piece of streamed arguments, with all its content in place."""
     piece = camel(value) if isinstance(value, dict) else {}
     return bool(piece) and piece.keys() <= _PIECE and not isinstance(piece.get("stringValue"), list | dict | bool)
 
 
 def read_pieces_leniently(pieces: Json, deviate: Deviate) -> list[Json]:
-    """Pieces of streamed arguments as they fit `PartialArgument`."""
+    """Return pieces of streamed arguments in the form of `PartialArgument`."""
     found = _list(pieces, "partialArgs", deviate)
     odd = [key for piece in found if isinstance(piece, dict) for key in piece if "_" in key]
     if odd:
@@ -234,7 +234,7 @@ def _flag(value: Json, where: str, deviate: Deviate) -> bool:
 
 
 def _word(value: Json, where: str, deviate: Deviate) -> str | int | None:
-    """A word, or its number in Google's enum."""
+    """Return a word, from its number in Google's enum if necessary."""
     return value if type(value) is int else _text(value, where, deviate)
 
 

@@ -1,6 +1,6 @@
-"""Arguments of a call that come piece by piece, each with the JSON path of the value that it belongs to.
+"""Arguments of a call that come piece by piece, each with the JSON path of its value.
 
-Vertex AI streams them so when asked (`streamFunctionCallArguments`); spec:
+Vertex AI streams them so on request (`streamFunctionCallArguments`); spec:
 https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1beta1/Content#PartialArg (read 2026-11-21).
 """
 
@@ -29,7 +29,7 @@ _Step: TypeAlias = str | int
 
 
 class _OpenText:
-    """A text that goes on: where it stands, what of it has come, and what an earlier piece had said there."""
+    """An unfinished text: its place, what has come of it, and what an earlier piece had said there."""
 
     __slots__ = ("earlier", "holder", "pieces", "step")
 
@@ -41,9 +41,9 @@ class _OpenText:
 
 
 class PartialArguments:
-    """Puts the pieces of one call together. Time is linear in what comes, and in the depth of its paths.
+    """Joins the pieces of one call. Time is linear in the input, and in the depth of its paths.
 
-    A text that announced more goes on with the next piece of its path. A value that is told again must be the same.
+    A text that announced more continues with the next piece of its path. A repeated value must be the same.
 
     Attributes:
         problem: why the pieces make no object; "" while they do.
@@ -58,7 +58,7 @@ class PartialArguments:
         self.problem = ""
 
     def tell_whole(self, text: str, *, is_one: bool = True) -> None:
-        """Take whole arguments, that all pieces come to. `is_one`: they stand there once, or alike."""
+        """Take whole arguments, to which all pieces must amount. `is_one`: they stand there once, or alike."""
         self._told, is_same = told_once((self._told, text))
         if not (is_one and is_same):
             self.problem = self.problem or _CONTRADICTION
@@ -85,19 +85,19 @@ class PartialArguments:
                 self._close(text)
 
     def announces_more(self) -> bool:
-        """Whether a text goes on."""
+        """Whether a text continues."""
         return bool(self._open)
 
     def is_cut(self) -> bool:
-        """Whether more was announced: text that goes on, or nothing came at all."""
+        """Return whether more was announced: text that continues, or nothing came at all."""
         return self.announces_more() or not (self._root or self._told)
 
     def tells_again(self, other: PartialArguments) -> bool:
-        """Whether both have a member of one name, so that they are not pieces of one object."""
+        """Return whether both have a member of one name, so that they are not pieces of one object."""
         return bool(self._root.keys() & other._root.keys() or (self._told and other._told))
 
     def text(self) -> str:
-        """The arguments as JSON text. Nothing more comes: what is open closes, and `problem` is final."""
+        """Return the arguments as JSON text. Nothing more comes: what is open closes, and `problem` is final."""
         for text in self._open.values():
             self._close(text)
         self._open.clear()
@@ -109,7 +109,7 @@ class PartialArguments:
         return written
 
     def _begin(self, piece: PartialArgument) -> _OpenText | None:
-        """A value that comes at once, or a text that opens."""
+        """Take a value that comes whole, or a text that opens."""
         steps = _parse_path(piece.jsonPath)
         if not steps:
             self.problem = "a piece of the arguments has no readable path"
@@ -151,7 +151,7 @@ class PartialArguments:
             self.problem = self.problem or _PATHS
 
     def _reach(self, steps: list[_Step]) -> Json | None:
-        """The object or list that holds the last step, made where it is missing; None when that cannot be."""
+        """Return the object or list of the last step, created if it is missing, or None if that is impossible."""
         holder: Json = self._root
         for step, following in zip(steps, [*steps[1:], None], strict=True):
             if isinstance(step, str):
@@ -176,7 +176,7 @@ def _put(holder: Json, step: _Step, value: Json) -> None:
 
 
 def _parse_path(path: str) -> list[_Step]:
-    """`$.items[0]['a b']` → ["items", 0, "a b"]; [] when it cannot be read."""
+    """Return the steps of a path: `$.items[0]['a b']` is ["items", 0, "a b"]; [] if it cannot be read."""
     steps: list[_Step] = []
     position = 1
     while path[:1] == "$" and position < len(path) and len(steps) < _DEEPEST:
@@ -195,7 +195,7 @@ def _parse_path(path: str) -> list[_Step]:
 
 
 def _parse_key(quoted: str) -> str | None:
-    """The key in quotes of a path; None when it has an escape that there is not, or half a surrogate pair."""
+    """Return a path's quoted key, or None if it has an unknown escape, or a lone surrogate."""
     if any(found[2] not in _ESCAPED for found in _ESCAPE.finditer(quoted) if found[2]):
         return None
     key = _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPED[found[2]], quoted)

@@ -1,7 +1,7 @@
-"""What an answer says that dragoman does not model: grounding, citations, ratings, log probabilities, and all else.
+"""The unmodelled parts of an answer: grounding, citations, ratings, log probabilities, and all else.
 
-It is kept at its path in the response and comes back in the same protocol. Frames that say nothing of it cost nothing:
-their Structs refuse unknown fields of candidates and parts, and what they refuse comes here.
+They are kept at their path in the response and come back in the same protocol. Frames without them cost nothing: their
+Structs refuse unknown fields of candidates and parts, and what they refuse comes here.
 """
 
 from __future__ import annotations
@@ -67,8 +67,11 @@ _decode_entries = _json.typed_decoder(list[Raw])
 
 
 class Split(NamedTuple):
-    """A frame without the fields that are not modelled, and these: of candidates by their place, of parts by that of
-    their candidate and their own; `contents`: of the candidates' contents, which nothing keeps."""
+    """A frame without its unmodelled fields, and these: of candidates by place, of parts by that of their candidate and
+    their own.
+
+    `contents`: those of the candidates' contents, which are not kept.
+    """
 
     frame: bytes
     candidates: dict[int, Fields]
@@ -77,7 +80,7 @@ class Split(NamedTuple):
 
 
 def split(frame: bytes, bounds: AnswerBounds) -> Split | None:
-    """Take a frame apart; None when its candidates are no objects with lists of parts.
+    """Split a frame, or return None if its candidates are no objects with lists of parts.
 
     Raises:
         TooLarge: a candidate has more parts than the answer may have.
@@ -111,13 +114,15 @@ def split(frame: bytes, bounds: AnswerBounds) -> Split | None:
 
 
 class Around:
-    """What stands around a call or a part that says nothing, or not its name, and may be of it. A frame is taken apart
-    once, however many there are."""
+    """The surroundings of a call or a part that has no arguments, or no name, which may belong to it.
+
+    A frame is split once, however many calls there are.
+    """
 
     __slots__ = ("_assembly", "_entries", "_frame", "_hides_name", "_is_told", "_place")
 
     def __init__(self, frame: bytes, place: int, assembly: Assembly) -> None:
-        """`place`: that of the candidate in the frame."""
+        """Create it. `place`: that of the candidate in the frame."""
         self._assembly = assembly
         self._frame = frame
         self._place = place
@@ -126,7 +131,7 @@ class Around:
         self._is_told = False
 
     def note(self, call: FunctionCall, number: int, rest: Fields) -> None:
-        """Note of a call what is not read. `number`: the place of its part, `rest`: fields beside it."""
+        """Record a call's unread fields. `number`: the place of its part, `rest`: fields beside it."""
         if says_nothing(call):
             if self._entries is None:
                 note_astray(self._assembly, fields_at(self._frame))
@@ -156,7 +161,7 @@ def _call_in(content: dict[str, Json], number: int) -> dict[str, Json]:
 
 
 def without_arguments(chunk: Chunk, frame: bytes) -> bytes:
-    """A frame that is kept for its other fields, without the long arguments of its first call."""
+    """Return a frame that is kept for its other fields, without the long arguments of its first call."""
     if len(frame) < _LONG:
         return frame
     calls = calls_of(chunk)
@@ -171,15 +176,17 @@ def tell_unread_beside(frame: bytes, assembly: Assembly) -> None:
 
 
 def note_rest(rest: Fields, assembly: Assembly, *, is_call: bool) -> None:
-    """See what a part tells besides, while a call has no arguments: they may be its own. `rest`: see `split`;
-    `is_call`: a call under another spelling in it is read as the part."""
+    """Record a part's other fields while a call has no arguments: they may be its own.
+
+    `rest`: see `split`; `is_call`: a call under another spelling in it is read as the part.
+    """
     if rest and assembly.calls.may_lack():
         known = KNOWN_PARTS | {"functionCall"} if is_call else KNOWN_PARTS
         tell_unread(assembly, {key: value for key, value in rest.items() if key not in known}, "part")
 
 
 def _take_rest(fields: Fields, known: frozenset[str]) -> Fields:
-    """Take what is not known out of an object; nulls say nothing."""
+    """Remove the unknown fields from an object and return them, without nulls."""
     rest = {key: value for key, value in fields.items() if key not in known}
     for key in rest:
         del fields[key]
@@ -195,7 +202,7 @@ def _kept(fields: Fields, known: frozenset[str]) -> Fields:
 
 
 class Kept:
-    """Collects it over the frames of one response.
+    """Collects them over the frames of one response.
 
     `first` and `last`: the frame with which the response began, and the last one whose usage was new.
     """
@@ -209,7 +216,9 @@ class Kept:
         self.last = b""
 
     def add_rest(self, found: Split, place: int, assembly: Assembly) -> None:
-        """Take what a chunk says beside the content of its candidate, and name what is not kept, or may be a call."""
+        """Take a chunk's fields beside the content of its candidate, and name those that are not kept, or may be a
+        call.
+        """
         fields, inner = found.candidates[place], found.contents[place]
         tell_unread(assembly, fields, f"candidates[{place}]")
         for key in inner:
@@ -221,7 +230,7 @@ class Kept:
                 pieces.append(value)
 
     def native(self) -> Native | None:
-        """All of it, at the end of the response."""
+        """Return all of it, at the end of the response."""
         candidate = {key: _join_all(pieces) for key, pieces in self._candidate.items()}
         response: Fields = {}
         usage: Fields = {}
@@ -253,8 +262,11 @@ def _join_all(pieces: list[Raw]) -> Raw:
 
 
 def _join(earlier: Json, later: Json) -> Json:
-    """What two chunks say of one field: objects by their keys; a list goes on, unless it says again all that came, or
-    rates the same categories anew; of all else the later."""
+    """Join two chunks' values of one field.
+
+    Objects are joined by key. A list goes on, unless it repeats everything, or rates the same categories again.
+    Otherwise the later value counts.
+    """
     if isinstance(earlier, dict) and isinstance(later, dict):
         for key, value in later.items():
             earlier[key] = _join(earlier[key], value) if key in earlier else value

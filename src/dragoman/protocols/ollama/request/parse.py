@@ -1,8 +1,8 @@
-"""A client's request to Ollama's `/api/chat` → `Request`.
+"""Parse a client's request to Ollama's `/api/chat`.
 
-Spec: https://docs.ollama.com/api/chat (read 2026-11-21). Clients send more than it has: roles in any case, arguments
-as text, results without an id or a name, `tool_choice`. What is not modelled (`keep_alive`, options such as `min_p`)
-stays in `native`.
+Spec: https://docs.ollama.com/api/chat (read 2026-11-21). Clients send more than it has: roles in any case, arguments as
+text, results without an id or a name, `tool_choice`. What is not modelled (`keep_alive`, options such as `min_p`) stays
+in `native`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _PlainCall(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A message with nothing unusual in it, which is read at once; with any other, all are read field by field."""
+    """A message with nothing unusual in it, which is decoded at once; with any other, all are read field by field."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str = ""
@@ -90,7 +90,7 @@ class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     tool_call_id: str | None = None
 
     def is_usual(self) -> bool:
-        """Whether all that it says belongs to its role."""
+        """Return whether all its fields belong to its role."""
         if self.role == "tool":
             return self.thinking is None and self.tool_calls is None
         return self.tool_name is None and self.tool_call_id is None
@@ -111,7 +111,7 @@ _decode_all_plain_tools: Final = _json.typed_decoder(list[_PlainTool])
 
 
 def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
-    """Read a client's request.
+    """Parse a client's request.
 
     Raises:
         WireError: the body is no JSON object, names no model, or has no list of messages.
@@ -141,7 +141,7 @@ _KINDS: Final[dict[str, Kind]] = {"tools": "a list", "options": "an object", "st
 
 
 class _Parser:
-    """Reads one request; knows the calls that results may answer."""
+    """Parses one request; knows the calls that results may answer."""
 
     __slots__ = ("_pairing", "deviations")
 
@@ -155,7 +155,7 @@ class _Parser:
     # ------------------------------------------------------------ messages
 
     def messages(self, value: Raw) -> tuple[Message, ...]:
-        """All messages.
+        """Return all messages.
 
         Raises:
             WireError: there is no list of them, or one cannot be read.
@@ -183,7 +183,7 @@ class _Parser:
         return Message(plain.role, tuple(parts))
 
     def _message(self, item: Raw, turn: int) -> Message:
-        """One message; `turn` is its place."""
+        """Parse one message; `turn` is its place."""
         where = f"messages[{turn}]"
         fields = read_fields(item)
         if fields is None:
@@ -212,7 +212,7 @@ class _Parser:
         return Message(role, tuple(parts), native)
 
     def _content(self, value: Raw | None, where: str) -> str:
-        """Text; a list of text parts, as other protocols have, is joined."""
+        """Return text; a list of text parts, as other protocols have, is joined."""
         content = read(value)
         if isinstance(content, list):
             self._deviate("wrong-type", where, "a list")
@@ -251,7 +251,7 @@ class _Parser:
     # ------------------------------------------------------------ tools and parameters
 
     def tools(self, value: Raw | None) -> tuple[Tool, ...]:
-        """The tools."""
+        """Return the tools."""
         plain = _decode_all_plain_tools(value or _NONE)
         if not isinstance(plain, Malformed):
             return tuple([_parse_plain_tool(tool.function) for tool in plain])
@@ -280,7 +280,7 @@ class _Parser:
         )
 
     def params(self, fields: Fields, unsaid: Fields) -> Params:
-        """The parameters; `unsaid` takes what they do not model."""
+        """Return the parameters; `unsaid` takes the unmodelled ones."""
         options = read_fields(fields.get("options")) or {}
         rest = make_native(NAME, options, "num_predict", *_OPTIONS)
         if rest is not None:
@@ -320,7 +320,7 @@ def _parse_plain_tool(function: _PlainFunction) -> Tool:
 
 
 def _schema(value: Raw) -> Raw | None:
-    """A tool's schema; None for one that says nothing."""
+    """Return a tool's schema, or None for an empty one."""
     text = bytes(value)
     if len(text) <= _LONGEST_EMPTY and (text in (b"", b"null") or read(value) == EMPTY_SCHEMA):
         return None
@@ -328,7 +328,7 @@ def _schema(value: Raw) -> Raw | None:
 
 
 def _parse_image(text: str) -> Media:
-    """Base64, with or without the `data:` prefix that clients of other protocols put before it."""
+    """Return base64, with or without the `data:` prefix that clients of other protocols add."""
     head, comma, data = text.partition(",")
     if comma and head.startswith("data:"):
         return Media("image", head[5:].partition(";")[0] or image_type(data), data)
@@ -348,7 +348,7 @@ def _parse_think(value: object) -> Reasoning | None:
 
 
 def _parse_tool_choice(value: Raw | None) -> ToolChoice:
-    """`tool_choice`, which Ollama does not have and clients send, in the forms of the others."""
+    """Parse `tool_choice`, which Ollama does not have and clients send, in the forms of the other protocols."""
     choice = read(value)
     if isinstance(choice, dict):
         function = choice.get("function")

@@ -1,8 +1,8 @@
-"""`Request` → a request to Ollama's `/api/chat`.
+"""Render a request to Ollama's `/api/chat`.
 
-Ollama has no tool choice, no custom tools, no media by address and no errors of tools; what it cannot say is left out
-or said in the nearest way, with a deviation. Without `num_ctx` it loads a model with a small context and cuts longer
-prompts in silence, so every request names one.
+Ollama has no tool choice, no custom tools, no media by address and no tool errors. What it cannot express is left out
+or expressed in the nearest way, with a deviation. Without `num_ctx` it loads a model with a small context and silently
+cuts longer prompts, so every request has one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FREE_TEXT: Final = {"type": "object", "properties": {"input": {"type": "string"
 
 
 def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
-    """Write a request for a provider."""
+    """Render a request for a provider."""
     renderer = _Renderer()
     native = native_fields(request.native, NAME)
     body: dict[str, Json] = {"model": request.model, "messages": renderer.messages(request.messages)}
@@ -71,15 +71,17 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
 
 
 def pick_num_ctx(request: Request, limits: ModelLimits) -> int:
-    """The context to load, in tokens: the smallest power of two that holds the prompt, as estimated, and the answer;
-    within the model's context and the configured cap."""
+    """Return the context to load, in tokens, within the model's context and the configured cap.
+
+    It is the smallest power of two that holds the estimated prompt and the answer.
+    """
     needed = estimate_tokens(request) + max(request.params.max_tokens or 0, LEAST_RESERVE)
     size = min(1 << (needed - 1).bit_length(), limits.num_ctx_cap)
     return size if limits.context is None else min(size, limits.context)
 
 
 class _Renderer:
-    """Writes one request and collects what could not be said."""
+    """Renders one request and collects what could not be expressed."""
 
     __slots__ = ("deviations",)
 
@@ -87,19 +89,19 @@ class _Renderer:
         self.deviations: list[Deviation] = []
 
     def _deviate(self, code: str, at: tuple[int, ...], why: str, *, field: str = "") -> None:
-        """`at`: the part, by the numbers of its message, of itself, of what is in it."""
+        """Note a deviation. `at`: the part, by the numbers of its message, of itself, of what is in it."""
         self.report(code, part_path(at) + field, why)
 
     def report(self, code: str, where: str, why: str) -> None:
-        """Note something that cannot be said as it is."""
+        """Note something that is expressed differently."""
         self.deviations.append(Deviation(code, where, why))
 
     def drop(self, where: str, why: str) -> None:
-        """Report something that the protocol has no word for."""
+        """Note something that the protocol cannot express."""
         self.report("dropped", where, why)
 
     def drop_format(self, form: ResponseSchema) -> None:
-        """What stands beside the schema of the answer."""
+        """Note what stands beside the schema of the answer."""
         name = None if form.name == "response" else form.name
         for field, value in (("name", name), ("strict", form.strict), ("description", form.description)):
             if value is not None:
@@ -108,7 +110,7 @@ class _Renderer:
     # ------------------------------------------------------------ messages
 
     def messages(self, messages: tuple[Message, ...]) -> list[Json]:
-        """The messages. Images of results follow the results, in a message of the user."""
+        """Return the messages. Images of results follow the results, in a message of the user."""
         rendered: list[Json] = []
         held: list[str] = []  # images of the results just written
         for place, message in enumerate(messages):
@@ -197,7 +199,7 @@ class _Renderer:
     # ------------------------------------------------------------ tools and parameters
 
     def tools(self, request: Request) -> list[Json]:
-        """The tools; a tool choice is said by what is offered, as far as that goes."""
+        """Return the tools; a tool choice is expressed by the offered tools, as far as possible."""
         tools, choice = request.tools, request.tool_choice
         if choice == "none":
             if tools:
@@ -225,7 +227,7 @@ class _Renderer:
         return {"type": "function", "function": function | (inner if isinstance(inner, dict) else {})} | native
 
     def think(self, params: Params) -> Json:
-        """`think`; None when the request does not mention it."""
+        """Return `think`, or None if the request does not mention it."""
         reasoning = params.reasoning
         if reasoning is None:
             return None
@@ -238,7 +240,7 @@ class _Renderer:
         return _THINK[reasoning.effort]
 
     def options(self, params: Params) -> dict[str, Json]:
-        """The options that the request asks for."""
+        """Return the requested options."""
         if params.parallel_tools is False:
             self.drop("params.parallel_tools", "parallel calls cannot be turned off")
         if params.cache == "long":  # "short" is the life that the server gives anyway

@@ -1,9 +1,9 @@
 """The calls of one Ollama response: most come whole, those of some models with their arguments in later lines.
 
-An entry with a name begins a call. One without a name goes on with the call of its id or index, else with the last
-one, while that call's arguments are empty or incomplete. A call with arguments leaves when it is whole; one without is
-held until the end, because what comes later may be its arguments. Where an entry may belong to several calls, or to
-none that waits, nothing runs that it may have belonged to.
+An entry with a name begins a call. One without a name continues the call of its id or index, else the last one, while
+that call's arguments are empty or incomplete. A call with arguments leaves when it is complete; one without is held
+until the end, because what comes later may be its arguments. If an entry may belong to several calls, or to none that
+waits, every call that it may belong to fails.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from dragoman.protocols.ollama.wire import NOTHING, Call
 
 
 class Entry(NamedTuple):
-    """An entry of `tool_calls`, whatever its form; "" for what it does not say. `number` is its index, `is_one` false
-    when two of its keys tell different arguments."""
+    """An entry of `tool_calls` in any form; "" for missing fields. `number` is its index.
+
+    `is_one` is False if two of its keys have different arguments.
+    """
 
     id: str
     name: str
@@ -41,7 +43,7 @@ class _Held(NamedTuple):
     number: int | None
 
     def waits(self) -> bool:
-        """Whether more of it may come."""
+        """Return whether more of it may come."""
         return self.call.is_open() and not self.call.text.is_closed()
 
 
@@ -57,11 +59,11 @@ class CallReader:
         self._noted: set[int] = set()  # places of whole calls that have no type
 
     def takes(self, call: Call, number: int, *, is_plain: bool) -> bool:
-        """Take the next entry, if it is a usual one: a whole call.
+        """Take the next entry if it is a usual one: a whole call.
 
         Args:
             number: its place among the entries of its line.
-            is_plain: its arguments stand in their place alone, an object in which no key stands twice.
+            is_plain: its arguments stand in their place alone, an object without repeated keys.
         """
         function = call.function
         if not (
@@ -138,7 +140,7 @@ class CallReader:
         return Entry(call.id or "", name, text, index, not is_text and bool(text.strip()), where, is_one)
 
     def _begin(self, entry: Entry) -> None:
-        """An entry with a name: a new call, unless it only says the name of the last one again."""
+        """Take an entry with a name: a new call, unless it only repeats the name of the last one."""
         last, arguments = self._last, entry.arguments
         if last is not None and self._is_repeated(last, entry):
             self._assembly.deviate("repeated-name", entry.where)
@@ -163,7 +165,7 @@ class CallReader:
             self._assembly.add_arguments(call, arguments)
 
     def _waiting_with(self, entry: Entry) -> _Held | None:
-        """The call of an entry's id and name that waits for arguments."""
+        """Return the waiting call with the entry's id and name."""
         named = self._assembly.calls.call_of(entry.id)
         if named is None or named.name != entry.name:
             return None
@@ -174,7 +176,7 @@ class CallReader:
         self._assembly.drop_call(self._assembly.open_call(None, entry.name, wait=True), "lost", message)
 
     def _hold(self, begun: _Held, entry: Entry) -> None:
-        """Know a call that waits. Where many do, an entry without a name may be of any of them: they are lost."""
+        """Record a waiting call. If many wait, an entry without a name may belong to any of them: they are lost."""
         if len(self._held) >= MOST_WAITING:
             self._held = [held for held in self._held if held.call.is_open()]
             surplus = self._held[: -MOST_WAITING // 2]
@@ -197,7 +199,7 @@ class CallReader:
         return not _is_over(entry.arguments) and not (entry.arguments.strip() and is_placeholder(entry.arguments))
 
     def _continue(self, entry: Entry) -> None:
-        """An entry without a name."""
+        """Take an entry without a name."""
         if not entry.arguments:
             return
         named = [held for held in self._held if entry.id and held.call.id == entry.id]
@@ -226,7 +228,7 @@ class CallReader:
             self._assembly.calls.announce(call, self._assembly)
 
     def _refuse(self, entry: Entry, owners: list[_Held]) -> None:
-        """Arguments came that may belong to each of these calls, or to none."""
+        """Fail these calls: arguments came that may belong to each of them, or to none."""
         self._lose(entry, owners)
         self._assembly.whole_call(None, "", entry.arguments)
 
@@ -243,18 +245,18 @@ def _is_said(raw: Raw) -> bool:
 
 
 def _argument_text(raw: Raw) -> str:
-    """Arguments as text, whether they are an object or a text."""
+    """Return arguments as text, from an object or a text."""
     return (text_of(raw) or "") if bytes(raw)[:1] == b'"' else _json.raw_text(raw)
 
 
 def text_of(raw: Raw) -> str | None:
-    """The text of a JSON string."""
+    """Return the text of a JSON string."""
     value = _json.decode_lenient(bytes(raw))
     return value if isinstance(value, str) else None
 
 
 def _is_over(arguments: str) -> bool:
-    """Whether nothing can come behind this text: it is an object with something in it, or no object at all."""
+    """Return whether nothing can follow this text: it is a non-empty object, or no object at all."""
     text = ArgumentText()
     text.add(arguments)
     return text.phase in ("closed", "odd")

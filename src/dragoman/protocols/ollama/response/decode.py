@@ -1,4 +1,4 @@
-"""Response bytes of Ollama → events: streams of lines, whole responses, error bodies.
+"""Decode response bytes of Ollama: streams of lines, whole responses, error bodies.
 
 The end is a line with `done: true`; a body that ends without one is cut. Calls stand in `tool_calls` of some line, the
 last one included (`calls.py`).
@@ -128,7 +128,7 @@ class Decoder:
             texts.clear()
 
     def close(self) -> list[Event]:
-        """The body ended."""
+        """End the body."""
         try:
             for frame, _ in self._reader.close():
                 self._read_frame(frame)
@@ -143,7 +143,7 @@ class Decoder:
         return self._assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:
-        """The connection broke."""
+        """End a broken connection."""
         self._assembly.break_off(failure)
         return self._assembly.take()
 
@@ -172,12 +172,12 @@ class Decoder:
                 self._sizes.see(frame, None, key, "message.content")
 
     def _see_hidden(self, frame: bytes) -> None:
-        """A line has no calls: see whether a key that came again took one out of it."""
+        """Check a line without calls: a repeated key may have replaced one."""
         if frame.rfind(b'_calls"') >= 0 and torn_frames.hides_call(frame):
             torn_frames.refuse(self._assembly, "message.tool_calls", frame)
 
     def _read_odd_frame(self, frame: bytes) -> None:
-        """A frame that is not JSON, or whose fields have other types or are not known."""
+        """Read a frame that is not JSON, or whose fields have other types or are unknown."""
         note_frame(self._assembly, frame)
         line = decode_known(frame)
         if type(line) is Line:
@@ -204,7 +204,7 @@ class Decoder:
         """Take one line.
 
         Args:
-            value: the line as the lenient reader gave it; None when it is well-formed.
+            value: the line from the lenient reader, or None if it is well-formed.
             is_known: the Struct has all its fields.
         """
         assembly = self._assembly
@@ -240,7 +240,7 @@ class Decoder:
         self._read_end(line)
 
     def _begin(self, line: Line, frame: bytes, value: dict[str, Json] | None, *, is_known: bool) -> None:
-        """The first line with an answer. `value`, `is_known`: see `_read_line`."""
+        """Take the first line with an answer. `value`, `is_known`: see `_read_line`."""
         self._begun = True
         deviate = self._assembly.deviate
         if self._reader.kind == "events":
@@ -269,7 +269,9 @@ class Decoder:
     def _read_answer(
         self, answer: Answer, line: Line, frame: bytes, *, lenient: bool = False, is_alone: bool = False
     ) -> None:
-        """Thinking, then text, then calls: the order of the specification. `is_alone`: the line says nothing else."""
+        """Read thinking, then text, then calls: the order of the specification. `is_alone`: the line has nothing
+        else.
+        """
         assembly = self._assembly
         check_entries(answer.tool_calls or (), assembly.bounds)
         if not answer.tool_calls:
@@ -338,7 +340,7 @@ class Decoder:
     # ------------------------------------------------------------ lines without an answer
 
     def _read_bare(self, line: Line, frame: bytes, value: dict[str, Json] | None) -> None:
-        """An error, an envelope, or nothing that this protocol has."""
+        """Read an error, an envelope, or nothing of this protocol."""
         fields = _json.decode_lenient(frame) if value is None else value
         if not isinstance(fields, dict):
             return
@@ -357,7 +359,7 @@ class Decoder:
             self._assembly.deviate("unknown-event", "line", ", ".join(fields))
 
     def _read_envelope(self, inner: dict[str, Json], frame: bytes, name: str) -> bool:
-        """Read a line that stands in another object; False when the object holds no line."""
+        """Read a line that stands in another object. Return False if the object contains no line."""
         texts = decode_fields(frame)
         text = _json.encode(inner) if isinstance(texts, Malformed) else bytes(texts[name])
         line = decode_line(text)
@@ -373,7 +375,7 @@ class Decoder:
         return True
 
     def _read_error(self, error: Json | Malformed) -> bool:
-        """End the response with an error that says something; False when it says nothing."""
+        """End the response with an error that says something. Return False if it says nothing."""
         if isinstance(error, Malformed) or not holds_error(error):
             self._assembly.deviate("empty-error", "error")
             return False
@@ -385,7 +387,7 @@ class Decoder:
 
 
 def _is_plain(calls: list[Call], line: Line, frame: bytes) -> bool:
-    """Whether the arguments of all calls of a line are objects, and no key stands twice in it. See `_is_usual`."""
+    """Return whether the arguments of all calls of a line are objects, and no key is repeated. See `_is_usual`."""
     arguments: list[Raw] = []
     for call in calls:
         function = call.function
@@ -396,12 +398,12 @@ def _is_plain(calls: list[Call], line: Line, frame: bytes) -> bool:
 
 
 def _is_usual(line: Line) -> bool:
-    """Whether nothing in a line but its message can hold an object."""
+    """Return whether nothing in a line but its message can contain an object."""
     if line.delta is not None or not line.error is line.response is NOTHING:
         return False
     return not (holds_more(line) and any(b"{" in bytes(getattr(line, name)) for name in NOT_MODELLED))
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
-    """Read the body of a response with an error status: `{"error": "words"}`, or anything else."""
+    """Parse the body of a response with an error status: `{"error": "words"}`, or anything else."""
     return read_problem(body, status=status, headers=headers)

@@ -1,8 +1,8 @@
-"""Events → response bytes of Ollama: lines of a stream, whole responses, error bodies.
+"""Encode events as response bytes of Ollama: lines of a stream, whole responses, error bodies.
 
-Calls are whole in this protocol, so a call leaves at its end, and one that fails never leaves: it is told at the end of
-the answer, as an error in place of the last line. Each call has a line of
-its own (Zed reads only the first of a line) with `id` and `function`, never `type` (old Zed takes no other key).
+Calls are whole in this protocol, so a call leaves at its end, and a failed one never leaves: it is reported at the end
+of the answer, as an error in place of the last line. Each call has a line of its own (Zed reads only the first of a
+line) with `id` and `function`, never `type` (old Zed accepts no other key).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Encoder:
         return False
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Write what these events say."""
+        """Encode these events."""
         out: list[bytes] = []
         for event in events:
             if type(event) is TextDelta:
@@ -94,7 +94,7 @@ class Encoder:
         return b"".join(out)
 
     def keepalive(self) -> bytes:
-        """A line without content: the protocol has no other way to say nothing."""
+        """Return a line without content: the protocol has no other way to say nothing."""
         return b"" if self._is_over else self._line({})
 
     def _encode_rare(self, event: Event, out: list[bytes]) -> None:
@@ -132,7 +132,7 @@ class Encoder:
             self._held = []
 
     def _line(self, message: dict[str, Json]) -> bytes:
-        """A line whose message has these fields; `content` is always text."""
+        """Return a line whose message has these fields; `content` is always text."""
         rest = {key: value for key, value in message.items() if key != "content"}
         fields = b"," + _json.encode(rest)[1:-1] if rest else b""
         content = _json.encode_text(message.get("content", ""))
@@ -155,7 +155,7 @@ def render_response(
     style: ReplyStyle = _PLAIN,
     lost: list[Deviation] | None = None,
 ) -> bytes:
-    """Write a whole response: one object with all text, all thinking and all calls."""
+    """Render a whole response: one object with all text, all thinking and all calls."""
     reply = crossed(reply, NAME, None, REASONS, lost, OF_ANSWER)
     message: dict[str, Json] = {"role": "assistant"}
     texts = [part.text for part in reply.parts if isinstance(part, Text)]
@@ -181,7 +181,7 @@ def render_response(
 
 
 def render_call(call: ToolCall, number: int, *, is_bare: bool) -> Json:
-    """An entry of `tool_calls`; free text of a custom tool is its one argument, `input`."""
+    """Render an entry of `tool_calls`; free text of a custom tool is its only argument, `input`."""
     arguments: Json = {"input": call.arguments} if call.kind == "custom" else _json.embed(call.arguments)
     if is_bare:
         return {"function": {"name": call.name, "arguments": arguments}}
@@ -189,7 +189,7 @@ def render_call(call: ToolCall, number: int, *, is_bare: bool) -> Json:
 
 
 def render_end(reason: StopReason, native_reason: str | None, usage: Usage) -> dict[str, Json]:
-    """The fields of the last line. A count that nobody reported is left out."""
+    """Return the fields of the last line. Unreported counts are left out."""
     word = "length" if reason == "length" else "stop"
     if native_reason in ("load", "unload") and REASONS[native_reason] == reason:
         word = native_reason
@@ -205,7 +205,7 @@ def render_end(reason: StopReason, native_reason: str | None, usage: Usage) -> d
 
 
 def render_error(failure: Failure) -> tuple[int, bytes]:
-    """Write a failure before the first byte: `{"error": "words"}`."""
+    """Render a failure before the first byte: `{"error": "words"}`."""
     return status_of(failure), _json.encode(_render_problem(failure))
 
 

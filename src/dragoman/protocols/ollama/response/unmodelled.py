@@ -1,6 +1,6 @@
-"""What of an answer is not modelled, such as durations and logprobs: it comes back in the same protocol.
+"""The unmodelled fields of an answer, such as durations and logprobs, which come back in the same protocol.
 
-The fields of a line stand in native records by their names, those of its message under `message`.
+The fields of a line stand in native records by name, those of its message under `message`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LINE: Final = MODELLED.union(NOT_MODELLED, ENVELOPES)
 
 
 class Kept:
-    """Gathers the fields of one answer from its lines: lists grow, of all else the last counts."""
+    """Gathers these fields from the lines of one answer: lists grow, otherwise the last value counts."""
 
     __slots__ = ("_fields", "_message")
 
@@ -37,7 +37,7 @@ class Kept:
         self._message: dict[str, Json] = {}
 
     def line(self, data: bytes) -> None:
-        """Take what one line says besides."""
+        """Take a line's other fields."""
         fields = decode_fields(data)
         if isinstance(fields, Malformed):
             return
@@ -45,11 +45,11 @@ class Kept:
         _add(self._message, read_fields(fields.get("message")) or {}, MODELLED_IN_MESSAGE)
 
     def known_line(self, line: Line) -> None:
-        """Take what a line says besides that has no fields but the known ones."""
+        """Take the other fields of a line without unknown ones."""
         _add(self._fields, {name: getattr(line, name) for name in NOT_MODELLED}, MODELLED)
 
     def native(self) -> Native | None:
-        """All of them; None when there are none."""
+        """Return all of them, or None."""
         fields = {**self._fields, **({"message": self._message} if self._message else {})}
         if not fields:
             return None
@@ -59,8 +59,9 @@ class Kept:
 
 
 def tell_unread_of(frame: bytes, value: dict[str, Json] | None, assembly: Assembly) -> None:
-    """Name what of a line's unknown fields may be calls, or another spelling of what is read. `value`: the line as the
-    lenient reader gave it."""
+    """Name the unknown fields of a line that may be calls, or another spelling of what is read. `value`: from the
+    lenient reader.
+    """
     fields = decode_fields(frame) if value is None else value
     if isinstance(fields, Malformed):
         return
@@ -75,7 +76,7 @@ def tell_unread_of(frame: bytes, value: dict[str, Json] | None, assembly: Assemb
 
 
 def _is_read(key: str, value: Json) -> bool:
-    """Whether a field of a message is read. Of content in parts the texts are."""
+    """Return whether a field of a message is read. The texts of content in parts are."""
     is_parts = key == "content" and isinstance(value, list) and not says_nothing(value)
     return key in MODELLED_IN_MESSAGE and not is_parts
 
@@ -92,6 +93,6 @@ def _add(whole: dict[str, Json], fields: Fields, modelled: frozenset[str]) -> No
 
 
 def kept_fields(native: Native | None) -> tuple[Fields, Fields]:
-    """What was kept of an answer's last line, and of its message."""
+    """Return what was kept of an answer's last line, and of its message."""
     fields = dict(native.fields) if native is not None and native.protocol == NAME else {}
     return fields, read_fields(fields.pop("message", None)) or {}

@@ -1,1 +1,1 @@
-"""Requests: the client's are parsed, ours are rendered."""
+"""Parse the client's requests and render our own."""

@@ -1,4 +1,4 @@
-"""What a chat request asks for that would be odd in another answer."""
+"""Settings of a chat request without which its answer would look odd."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LEGACY = frozenset({("legacy-function-call", ""), ("missing-id", "")})
 
 
 def expect(fields: Fields) -> Expectation:
-    """As `ExpectAnswer`, of the fields of a body."""
+    """As `ExpectAnswer`, for the fields of a body."""
     usual: frozenset[tuple[str, str]] = frozenset()
     if (read_count(fields.get("n")) or 1) > 1:
         usual |= _SEVERAL
@@ -28,5 +28,5 @@ def expect(fields: Fields) -> Expectation:
 
 
 def expect_of(request: Request) -> Expectation:
-    """The same of a request that is sent in this protocol: one answer, no old form."""
+    """As `expect` for a request that is sent in this protocol: one answer, no old form."""
     return _ONE_FORCED if request.tools and request.tool_choice not in ("auto", "none") else NOTHING_EXPECTED

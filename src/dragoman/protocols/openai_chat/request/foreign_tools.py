@@ -1,4 +1,4 @@
-"""Chat's tools in everybody's words: what servers run themselves, by a type of their own or by `web_search_options`."""
+"""Chat's tools in the shared form: those that servers run, by a type of their own or by `web_search_options`."""
 
 from __future__ import annotations
 

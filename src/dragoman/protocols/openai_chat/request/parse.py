@@ -1,4 +1,4 @@
-"""A client's request to `/v1/chat/completions` → `Request`.
+"""Parse a client's request to `/v1/chat/completions`.
 
 Spec: https://platform.openai.com/docs/api-reference/chat/create (read 2026-11-21). Clients also send the fields of
 Ollama, OpenRouter, DeepSeek and others; what is not modelled stays in `native`.
@@ -70,7 +70,7 @@ class _PlainFunction(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _PlainTool(msgspec.Struct, tag_field="type", tag="function", forbid_unknown_fields=True, gc=False):
-    """A tool with nothing unusual in it, which is read at once; any other is read field by field."""
+    """A tool with nothing unusual in it, which is decoded at once; any other is read field by field."""
 
     function: _PlainFunction
 
@@ -79,7 +79,7 @@ _decode_all_plain: Final = _json.typed_decoder(list[_PlainTool])
 
 
 def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
-    """Read a client's request.
+    """Parse a client's request.
 
     Raises:
         WireError: the body is no JSON object, names no model, or has no messages.
@@ -141,7 +141,7 @@ def _checked_model(fields: Fields) -> str:
 
 
 def _parse_tools(fields: Fields, deviations: list[Deviation]) -> tuple[tuple[Tool, ...], list[Raw]]:
-    """The tools, and those that only the vendor runs."""
+    """Return the tools, and those that only the vendor runs."""
     tools: list[Tool] = []
     others: list[Raw] = []
     offered = fields.get("tools", _NONE)
@@ -198,7 +198,7 @@ def _parse_tool(kind: str, entry: Fields, inner: Fields, where: str, deviations:
 def _parse_tool_choice(
     fields: Fields, tools: tuple[Tool, ...], deviations: list[Deviation]
 ) -> tuple[ToolChoice, tuple[Tool, ...]]:
-    """The choice; a list of allowed tools is said by the tools themselves."""
+    """Return the choice; the tools themselves express a list of allowed tools."""
     if _CHOICES.isdisjoint(fields):
         return "auto", tools
     choice = read(fields.get("tool_choice", fields.get("function_call")))
@@ -246,7 +246,7 @@ def _choice_word(word: Json, deviations: list[Deviation]) -> ToolChoice:
 
 
 def _unread_words(fields: Fields, params: Params) -> dict[str, Raw]:
-    """Fields whose word is not known here: their own protocol may know it."""
+    """Return fields whose value is unknown here: their own protocol may know it."""
     names = _REASONING if params.reasoning is None else ()
     unread = {name: fields[name] for name in names if read(fields.get(name)) is not None}
     form = fields.get("response_format")
@@ -303,7 +303,7 @@ def _parse_format(value: Raw | None) -> ResponseSchema | None:
 
 
 def _name_passed_over(fields: Fields, deviations: list[Deviation]) -> None:
-    """Name what is said twice, in older words or those of another server, and otherwise."""
+    """Name repeated settings in older words or those of another server, if they differ."""
     name_passed_over(fields, "", deviations, "max_completion_tokens", "max_tokens")
     name_passed_over(fields, "", deviations, "tool_choice", "function_call")
     said: dict[str, str] = {name: f"{_parse_reasoning({name: fields[name]})}" for name in _REASONING if name in fields}
@@ -314,7 +314,7 @@ def _name_passed_over(fields: Fields, deviations: list[Deviation]) -> None:
 
 
 def _further_reasoning(fields: Fields) -> dict[str, Raw]:
-    """What else stands in the objects that say how much to think: the vendors that have the object know it."""
+    """Return the other fields of the reasoning objects: vendors with the object know them."""
     further = {
         name: {key: value for key, value in (read_fields(fields.get(name)) or {}).items() if key not in known}
         for name, known in _IN_REASONING.items()
@@ -323,7 +323,7 @@ def _further_reasoning(fields: Fields) -> dict[str, Raw]:
 
 
 def _parse_reasoning(fields: Fields) -> Reasoning | None:
-    """How much to think, in the words of any of the servers."""
+    """Return the reasoning, in the words of any of the servers."""
     if _WORDS.isdisjoint(fields):
         return None
     effort = _effort(read(fields.get("reasoning_effort")))

@@ -1,5 +1,6 @@
-"""The messages of a request → ours. Each wire message is one message; a result answers its call by id, else by name
-in order, else by place."""
+"""Parse the messages of a request. Each wire message is one message; a result answers its call by id, else by name in
+order, else by place.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ class _PlainCall(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A message with nothing unusual in it, which is read at once; any other is read field by field."""
+    """A message with nothing unusual in it, which is decoded at once; any other is read field by field."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[_PlainText] | None = None
@@ -72,7 +73,7 @@ _decode_all_plain: Final = _json.typed_decoder(list[_PlainMessage])
 
 
 class Conversation:
-    """Reads the messages of one request in order."""
+    """Parses the messages of one request in order."""
 
     __slots__ = ("_deviations", "_pairing")
 
@@ -84,7 +85,7 @@ class Conversation:
         self._deviations.append(Deviation(code, where, seen))
 
     def messages(self, value: Raw) -> tuple[Message, ...]:
-        """All messages.
+        """Return all messages.
 
         Raises:
             WireError: there are none, or one cannot be read.
@@ -99,7 +100,7 @@ class Conversation:
         return tuple(messages)
 
     def _message(self, item: Raw, turn: int) -> Message:
-        """One message; `turn` is its place."""
+        """Parse one message; `turn` is its place."""
         plain = _decode_plain(item)
         if not isinstance(plain, Malformed):
             return self._plain(plain, turn)
@@ -230,7 +231,7 @@ class Conversation:
         return ToolCall(id, name, arguments, "function", sealed, rest)
 
     def _arguments(self, value: Raw | None, where: str) -> str:
-        """Argument text; an object is taken as it is, and what is neither is kept as the text of one argument."""
+        """Return argument text; an object is used as it is, and anything else becomes the text of one argument."""
         if value is None:
             return "{}"
         text = _json.raw_text(value)
@@ -241,7 +242,7 @@ class Conversation:
         return text if _json.is_object(text) else self._wrapped(text, where)
 
     def _wrapped(self, text: str, where: str) -> str:
-        """Text that is no JSON object, as the text of one argument."""
+        """Return text that is no JSON object as the text of one argument."""
         self._deviate("arguments-type", where, "no JSON object")
         return _json.to_text({"input": text})
 
@@ -250,7 +251,7 @@ class Conversation:
 
 
 def parse_thinking(fields: Fields) -> list[Part]:
-    """The thinking of an earlier answer, under each of its names."""
+    """Return the thinking of an earlier answer, under each of its names."""
     texts = (read_text(fields.get(key)) for key in ("reasoning_content", "reasoning", "thinking"))
     text = next((text for text in texts if text), "")
     details = read(fields.get("reasoning_details"))
@@ -275,7 +276,7 @@ def _parse_detail(detail: dict[str, Json], text: str) -> Thinking:
 
 
 def _sealed(parts: list[Part], fields: Fields) -> list[Part]:
-    """The seal of a text stands on its message (Gemini's OpenAI endpoint)."""
+    """Add the signature of a text, which stands on its message (Gemini's OpenAI endpoint)."""
     signature = google_fields(read(fields.get("extra_content"))).get("thought_signature")
     last = parts[-1] if parts else None
     if isinstance(signature, str) and isinstance(last, Text):

@@ -1,5 +1,7 @@
-"""`Request` → a request to `/chat/completions`, in the dialect of the server. What cannot be said is left out or said
-in the nearest way, with a deviation."""
+"""Render a request to `/chat/completions`, in the dialect of the server.
+
+What cannot be expressed is left out or expressed in the nearest way, with a deviation.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _BUDGETS: Final[tuple[tuple[int, Effort], ...]] = ((0, "none"), (1_024, "minimal
 
 
 def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
-    """Write a request for a provider."""
+    """Render a request for a provider."""
     renderer = _Renderer(request, dialect)
     body = renderer.body()
     accept = "text/event-stream" if request.stream else "application/json"
@@ -38,7 +40,7 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
 
 
 class _Renderer:
-    """Writes one request and collects what could not be said."""
+    """Renders one request and collects what could not be expressed."""
 
     __slots__ = ("_dialect", "_request", "deviations")
 
@@ -51,7 +53,7 @@ class _Renderer:
         self.deviations.append(Deviation(code, where, why))
 
     def body(self) -> dict[str, Json]:
-        """The whole body."""
+        """Return the whole body."""
         request, dialect = self._request, self._dialect
         keeps_marks = dialect.supports_cache_control and request.params.cache != "none"
         reasoning = request.params.reasoning
@@ -109,7 +111,7 @@ class _Renderer:
             self._deviate("dropped", "params.parallel_tools", "the dialect has no parallel_tool_calls")
 
     def _offer(self, tools: tuple[Tool, ...], choice: ToolChoice) -> tuple[tuple[Tool, ...], ToolChoice]:
-        """The tools and the choice that the dialect can say."""
+        """Return the tools and the choice that the dialect can express."""
         dialect = self._dialect
         is_prefilled = dialect.force_call_by_prefill
         if isinstance(choice, Named) and (is_prefilled or not dialect.supports_named_tool_choice):
@@ -229,7 +231,7 @@ class _Renderer:
                 self._deviate("dropped", where, "the server does not say how much to think")
 
     def _further_reasoning(self, native: Fields, body: dict[str, Json]) -> Fields:
-        """Write what else is said of how to think where the server has the object, else name it; gives the rest."""
+        """Write the other reasoning fields if the server has the object, else name them. Return the rest."""
         own = _REASONING_OBJECTS.get(self._dialect.reasoning_style)
         for name in _REASONING_OBJECTS.values():
             further = read_fields(native.get(name))
@@ -245,7 +247,7 @@ class _Renderer:
         return native
 
     def _reasoning_twice(self) -> None:
-        """Say which of an effort and a budget is not sent; servers that only switch say so of both."""
+        """Name which of an effort and a budget is not sent; for servers that only switch, both."""
         match self._dialect.reasoning_style:
             case "effort":
                 self._deviate("dropped", "params.reasoning.budget", "efforts only")
@@ -255,7 +257,7 @@ class _Renderer:
                 pass
 
     def _effort(self, effort: Effort | None, budget: int | None) -> Effort:
-        """An effort of the protocol for an effort of ours, or for a budget in tokens."""
+        """Return the protocol's effort for an effort of ours, or for a budget in tokens."""
         if effort == "max":
             self._deviate("changed", "params.reasoning.effort", "xhigh")
             return "xhigh"
@@ -266,7 +268,7 @@ class _Renderer:
         return found
 
     def _cache(self, body: dict[str, Json]) -> None:
-        """The conversation's name as the key of the server's own cache, and how long it lives."""
+        """Set the conversation's name as the key of the server's own cache, and the cache's lifetime."""
         dialect, cache = self._dialect, self._request.params.cache
         if cache == "none":
             return

@@ -1,4 +1,4 @@
-"""Our messages → the messages of a request. A result is text only: its images follow in a message of the user."""
+"""Render the messages of a request. A result is text only: its images follow in a message of the user."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _NO_THINKING: Final = " "
 
 
 class Turns:
-    """Writes the messages of one request and collects what could not be said."""
+    """Renders the messages of one request and collects what could not be expressed."""
 
     __slots__ = ("_deviations", "_dialect", "_keeps_marks", "_wants_thinking")
 
     def __init__(
         self, dialect: Dialect, deviations: list[Deviation], *, keeps_marks: bool, is_thinking: bool = True
     ) -> None:
-        """`keeps_marks`: `cache_control` of parts is sent. `is_thinking`: thinking is not turned off."""
+        """Create it. `keeps_marks`: `cache_control` of parts is sent. `is_thinking`: thinking is not turned off."""
         self._wants_thinking = is_thinking and dialect.replay_reasoning and dialect.reasoning_style == "thinking-type"
         self._dialect = dialect
         self._deviations = deviations
         self._keeps_marks = keeps_marks
 
     def _deviate(self, code: str, at: tuple[int, ...], why: str, *, field: str = "") -> None:
-        """`at`: the part, by the numbers of its message, of itself, of what is in it."""
+        """Note a deviation. `at`: the part, by the numbers of its message, of itself, of what is in it."""
         self._deviations.append(Deviation(code, part_path(at) + field, why))
 
     def messages(self, messages: tuple[Message, ...]) -> list[dict[str, Json]]:
-        """All messages in order."""
+        """Return all messages in order."""
         rendered: list[dict[str, Json]] = []
         held: list[Json] = []  # media of the results just written
         for place, message in enumerate(messages):
@@ -71,7 +71,7 @@ class Turns:
         return rendered
 
     def _add(self, rendered: list[dict[str, Json]], turn: dict[str, Json], place: int) -> None:
-        """Add a turn. Some hosts want one of the model between results and the words of somebody else."""
+        """Add a turn. Some hosts require a turn of the model between results and another speaker's words."""
         is_behind = bool(rendered) and rendered[-1]["role"] == "tool"
         if is_behind and self._dialect.answer_after_results and turn["role"] != "assistant":
             self._deviate("changed", (place,), "the host wants an answer before it: one was made up")
@@ -107,7 +107,7 @@ class Turns:
         return rendered | native
 
     def _message(self, message: Message, parts: Sequence[Part], place: int) -> dict[str, Json]:
-        """A message without its results."""
+        """Return a message without its results."""
         if message.role == "assistant":
             return self._assistant(message, place)
         role = self._dialect.system_role if message.role == "system" else "user"
@@ -149,7 +149,7 @@ class Turns:
         return rendered | native_fields(message.native, NAME)
 
     def _thinking(self, thinking: list[tuple[int, Thinking]], place: int, rendered: dict[str, Json]) -> None:
-        """Earlier thinking goes back only where the server wants it; most refuse it."""
+        """Return earlier thinking if the server wants it; most refuse it."""
         text = "".join(part.text for _, part in thinking)
         if self._dialect.reasoning_style == "openrouter":
             rendered["reasoning_details"] = [
@@ -170,7 +170,7 @@ class Turns:
         return entry
 
     def _answer_media(self, media: Media, at: tuple[int, ...], rendered: dict[str, Json]) -> None:
-        """Sound is named by its id; other media of an answer cannot be sent back."""
+        """Render an answer's media: sound by its id; other media cannot be sent back."""
         id = native_fields(media.native, NAME).get("id")
         if media.kind == "audio" and id is not None:
             rendered["audio"] = {"id": id}
@@ -178,7 +178,7 @@ class Turns:
             self._deviate("dropped", at, "media of an answer cannot be sent back")
 
     def _id(self, id: str, at: tuple[int, ...]) -> str:
-        """An id of the form that the server takes; the same for a call and its result."""
+        """Return an id of the form that the server accepts; the same for a call and its result."""
         if self._dialect.id_form == "any":
             shaped = shape_id(id, _LONGEST_ID, plain=False)
         else:
@@ -192,7 +192,9 @@ class Turns:
     # ------------------------------------------------------------ content
 
     def _content(self, parts: Sequence[Part], at: tuple[int, ...], *, has_seal: bool = False) -> Json:
-        """One plain text as a string, all else as a list of parts. `has_seal`: the message says its text's seal."""
+        """Return one plain text as a string, all else as a list of parts. `has_seal`: the message has its text's
+        signature.
+        """
         if len(parts) == 1 and isinstance(parts[0], Text) and parts[0].native is None and parts[0].signature is None:
             return parts[0].text
         rendered: list[dict[str, Json] | Raw] = []
@@ -224,7 +226,7 @@ class Turns:
                 return None
 
     def _marks(self, fields: Fields, at: tuple[int, ...]) -> Fields:
-        """The part's own fields, without cache markers where the server does not know them."""
+        """Return the part's own fields, without cache markers if the server does not know them."""
         if "cache_control" not in fields or self._keeps_marks:
             return fields
         self._deviate("dropped", at, "the dialect has no cache markers", field=".cache_control")
@@ -254,7 +256,7 @@ def _as_list(content: Json) -> list[Json]:
 
 
 def mark_cache(messages: list[dict[str, Json]], mark: Json) -> None:
-    """Put a cache marker on the end of the system messages and on the last message, where the client set none."""
+    """Put a cache marker on the end of the system messages and on the last message, if the client set none."""
     system = [message for message in messages if message["role"] in ("system", "developer")][-1:]
     if not any(_has_mark(message["content"]) for message in messages):
         for message in [*system, *messages[-1:]]:
@@ -262,7 +264,7 @@ def mark_cache(messages: list[dict[str, Json]], mark: Json) -> None:
 
 
 def mark_content(message: dict[str, Json], mark: Json) -> bool:
-    """Put a cache marker on the end of a message's content; False where it has none."""
+    """Put a cache marker on the end of a message's content. Return False if it has none."""
     content = message["content"]
     if isinstance(content, str) and content:
         content = message["content"] = [{"type": "text", "text": content}]

@@ -1,1 +1,1 @@
-"""Responses: the server's are decoded, ours are encoded."""
+"""Decode the server's responses and encode our own."""

@@ -1,4 +1,4 @@
-"""The calls of deltas and messages, in every form that servers give them."""
+"""The calls of deltas and messages, in every form of every server."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ _MOST_FRAMES: Final = 64  # that are kept for a look at what stands beside their
 
 
 class CallReader:
-    """Reads them into one response. `is_watching`: a call may have no arguments, so that each chunk is to be looked at
-    for some."""
+    """Reads the calls of one response. `is_watching`: a call may have no arguments, so each chunk is searched for
+    some.
+    """
 
     __slots__ = ("_assembly", "_frames", "_has_legacy", "_is_refused", "_look", "_mirrored", "_slots", "is_watching")
 
@@ -60,7 +61,7 @@ class CallReader:
             self.read(piece, frame, is_told_once=True)
 
     def read(self, piece: CallPiece, frame: bytes = b"", *, is_told_once: bool = False) -> None:
-        """Take a piece of a call from a delta. `frame`: what it stands in; `is_told_once`: it tells each key once."""
+        """Take a piece of a call from a delta. `frame`: what it stands in; `is_told_once`: no key of it is repeated."""
         function = piece.function
         if (
             not is_told_once
@@ -111,13 +112,13 @@ class CallReader:
         call.native = native_of_call(piece, call.native)
 
     def _is_told_once(self, piece: CallPiece, name: str) -> bool:
-        """Whether no key of a piece has other arguments, or the name of another tool that was offered."""
+        """Return whether no key of a piece has other arguments, or the name of another offered tool."""
         other = noted(piece.unread_name)
         is_another = bool(name) and other not in ("", name) and other in self._assembly.calls.offered_names
         return not is_another and _is_one(piece)
 
     def _tell_siblings(self, piece: CallPiece, whose: object) -> None:
-        """What stands where this protocol has no place for it is read here, and by no client that knows no more."""
+        """Report fields that are read here, but not by strict clients of this protocol."""
         function = piece.function
         if function is None:
             if piece.name:
@@ -128,7 +129,7 @@ class CallReader:
             self._assembly.deviate("sibling-key", f"call {whose}", "beside the function object")
 
     def judge(self, said: Delta, frame: bytes, arguments: Raw = NOTHING) -> None:
-        """Take the calls out of a frame that tells a key twice: whose they are, and what they say, has two readings.
+        """Fail the calls of a frame with a repeated key: their owner, and their content, have two readings.
 
         Args:
             arguments: of the first call, as they stand in the frame, if that is known.
@@ -138,7 +139,7 @@ class CallReader:
             said.tool_calls = said.function_call = None
 
     def find_hidden(self, chunk: Chunk, frame: bytes) -> None:
-        """Tell of a call in a frame that names one, where none was read."""
+        """Report a call in a frame that names one, if none was read."""
         said = [one for choice in chunk.choices or () for one in (choice.delta, choice.message) if one is not None]
         if any(one.tool_calls or one.function_call for one in said):
             return
@@ -148,11 +149,11 @@ class CallReader:
             self.tell_beside(frame)
 
     def tell_beside(self, frame: bytes) -> None:
-        """Name what stands in a frame beside choices that say nothing."""
+        """Name what stands in a frame beside empty choices."""
         self._look.tell_beside(frame, self._assembly)
 
     def _watch(self, frame: bytes) -> None:
-        """Keep a frame: a call of it, or of one before, has no arguments yet."""
+        """Keep a frame: a call of it, or of an earlier one, has no arguments yet."""
         self.is_watching = True
         if not self._frames or frame is not self._frames[-1]:
             self._frames.append(frame)
@@ -168,8 +169,10 @@ class CallReader:
             self._frames.clear()
 
     def look_around(self, frame: bytes = b"") -> None:
-        """See what stands beside calls, and in this frame, while one has no arguments: they may be its own. It is asked
-        before the calls are settled."""
+        """Record what stands beside calls, and in this frame, while one has no arguments: they may be its own.
+
+        Call it before the calls are settled.
+        """
         self.is_watching = self._assembly.calls.may_lack()
         if self.is_watching:
             for told in (*self._frames, frame):
@@ -183,12 +186,12 @@ class CallReader:
             torn_frames.refuse(self._assembly, "tool_calls", frame, parts_of(piece)[0])
 
     def _lose(self, key: str) -> None:
-        """Something that is not a call came in place of calls: it may be those that are open, or further ones."""
+        """Take a value in place of calls that is none: it may be the open ones, or further ones."""
         self._slots.tear()
         refuse_unread(self._assembly, None, None, key)
 
     def _is_unlabelled(self, piece: CallPiece) -> bool:
-        """Whether a piece has arguments, and nothing that names their call."""
+        """Return whether a piece has arguments, and nothing that names their call."""
         if piece.index is not None or (piece.id and self._assembly.calls.call_of(piece.id) is not None):
             return False
         name, arguments, _ = parts_of(piece)
@@ -230,8 +233,10 @@ class CallReader:
             self._slots.whole("", name, arguments)
 
     def _is_mirrored(self, name: str, arguments: str) -> bool:
-        """Whether calls came in the newer form before this piece of the older one. No server makes calls in both, so it
-        tells one of them again, or there are two readings; which, is known at the end."""
+        """Return whether calls came in the newer form before this piece of the older one.
+
+        No server makes calls in both, so it repeats one of them, or there are two readings; the end decides.
+        """
         self._assembly.deviate("legacy-function-call", "function_call")
         if not self._is_refused and (self._has_legacy or not self._assembly.opened_calls):
             self._has_legacy = True
@@ -246,7 +251,7 @@ class CallReader:
             self._again(name, arguments)
 
     def _again(self, name: str, arguments: str) -> None:
-        """A call that came in one form comes in the other. It is the same if it tells nothing else and nothing more."""
+        """Take a call in the other form. It is the same if it adds and changes nothing."""
         told = [] if self._is_refused else [(call.name, call.text.raw() or call.arguments) for call in self._calls()]
         if _is_told_among(name, arguments, told):
             self._assembly.deviate("duplicate-call", "function_call")
@@ -254,19 +259,23 @@ class CallReader:
             self._refuse_both([name])
 
     def _refuse_both(self, names: Iterable[str]) -> None:
-        """Calls in both forms that do not say the same: a client runs those of the form that it knows. `names`: of
-        the calls that come now. Those before are looked at once: none is delivered from then on."""
+        """Fail calls in both forms that differ: a client runs those of the form that it knows.
+
+        `names`: of the calls that come now. Earlier ones are looked at once: none is delivered from then on.
+        """
         before, self._is_refused = [] if self._is_refused else self._calls(), True
         for call in (*(self._assembly.open_call(None, name) for name in dict.fromkeys(names)), *before):
             self._assembly.contradict(call, "function_call")
 
     def _calls(self) -> list[OpenCall]:
-        """Those at an index, whose ids may be missing still, and those with ids, which may have no index."""
+        """Return the calls at an index, whose ids may be missing, and those with ids, which may have no index."""
         return list(dict.fromkeys([*self._slots.by_index.values(), *self._assembly.calls.by_id.values()]))
 
     def compare_forms(self, said: Delta) -> None:
-        """Before its calls are read: where both forms stand, the older one must say what an entry of the newer one
-        says, and no more. Else the calls are taken out and fail: a client runs those of the form that it knows."""
+        """Compare both forms before the calls are read: the older one must repeat an entry of the newer one.
+
+        Else the calls are removed and fail: a client runs those of the form that it knows.
+        """
         function = said.function_call
         if function is None or not said.tool_calls or not (function.name or function.arguments):
             return
@@ -277,14 +286,14 @@ class CallReader:
             said.tool_calls = said.function_call = None
 
     def drop_empty(self) -> None:
-        """Fail the calls without arguments: they may have gone elsewhere."""
+        """Fail the calls without arguments: these may have gone elsewhere."""
         for call in list(self._assembly.calls.by_index.values()):
             if call.kind == "function" and call.text.is_empty():
                 words = f"tool call {call.name or '(no name)'}: its choice did not end, and another one came"
                 self._assembly.drop_call(call, "lost", words)
 
     def close(self, *, is_ended: bool) -> None:
-        """Nothing more of any call comes. `is_ended`: the response ended, so only its reason may say it was cut."""
+        """End all calls. `is_ended`: the response ended, so only its reason may say it was cut."""
         if self._assembly.phase == "open":
             self.look_around()
             self._compare_mirrored()
@@ -293,20 +302,22 @@ class CallReader:
 
 
 def _is_told_among(name: str, arguments: str, told: Iterable[tuple[str, str]]) -> bool:
-    """Whether one of the calls of the newer form says what the older form says, and none may have its arguments
-    instead. `told`: their names and arguments."""
+    """Return whether a call of the newer form repeats the older form, and none may have its arguments instead.
+
+    `told`: their names and arguments.
+    """
     texts = [text for other, text in told if name in ("", other) or not other]
     is_unsaid = not is_placeholder(arguments) and any(is_placeholder(text) for text in texts)
     return not is_unsaid and any(_adds_nothing(arguments, text) for text in texts)
 
 
 def _adds_nothing(arguments: str, told: str) -> bool:
-    """Whether arguments of a call say nothing beside those that were told."""
+    """Return whether arguments of a call add nothing to the earlier ones."""
     return is_placeholder(arguments) or is_same(arguments.strip(), told.strip())
 
 
 def _around_arguments(said: Delta, frame: bytes, arguments: Raw) -> bytes:
-    """A frame without the long text of its first call's arguments, which cannot tell a key twice."""
+    """Return a frame without the long text of its first call's arguments, which cannot repeat a key."""
     function = said.tool_calls[0].function if said.tool_calls else None
     text = function.arguments if function is not None else None
     if not text or len(frame) <= SHORT:
@@ -315,7 +326,7 @@ def _around_arguments(said: Delta, frame: bytes, arguments: Raw) -> bytes:
 
 
 def _is_one(piece: CallPiece) -> bool:
-    """Whether the keys under which a name and arguments may stand do not contradict each other."""
+    """Return whether the keys for a name and arguments do not contradict each other."""
     function = piece.function
     name = (function.name if function is not None else None) or piece.name
     # A `custom` of empty texts is the frame that some servers write around every kind of call.
@@ -327,7 +338,7 @@ def _is_one(piece: CallPiece) -> bool:
 
 
 def native_of_call(piece: CallPiece, earlier: Native | None = None) -> Native | None:
-    """What of a call is not modelled, over what earlier pieces of it said."""
+    """Return the unmodelled fields of a call, over those of earlier pieces."""
     rest: Json = piece.rest
     if not rest:
         return earlier
@@ -336,5 +347,5 @@ def native_of_call(piece: CallPiece, earlier: Native | None = None) -> Native | 
 
 
 def _may_repeat(frame: bytes) -> bool:
-    """Whether a frame may tell twice what lets a call grow, or a key around it."""
+    """Return whether a frame may repeat what lets a call grow, or a key around it."""
     return frame.count(b'"arguments"') > 1 or frame.count(b'"delta"') > 1 or frame.count(b'"choices"') > 1

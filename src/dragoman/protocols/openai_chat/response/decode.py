@@ -1,4 +1,4 @@
-"""Response bytes → events: streams, whole responses and error bodies, told apart by shape."""
+"""Decode response bytes: streams, whole responses and error bodies, distinguished by shape."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _NO_CHOICE: Final = -(1 << 62)  # before the first choice; no index is this
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
-    """Read the body of a response with an error status."""
+    """Parse the body of a response with an error status."""
     return read_problem(body, status=status, headers=headers)
 
 
 class Decoder:
-    """Reads one response, streamed or whole."""
+    """Decodes one response, streamed or whole."""
 
     __slots__ = (
         "__weakref__", "_arguments", "_assembly", "_calls", "_choice", "_first_text", "_growth", "_kept",
@@ -90,7 +90,7 @@ class Decoder:
         return self._assembly.take()
 
     def close(self) -> list[Event]:
-        """The body ended."""
+        """End the body."""
         if self._assembly.phase != "closed":
             self._read(self._reader.close())
         if self._whole:
@@ -105,13 +105,13 @@ class Decoder:
         return self._assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:
-        """The connection broke."""
+        """End a broken connection."""
         self._calls.close(is_ended=False)
         self._assembly.break_off(failure)
         return self._assembly.take()
 
     def _end(self) -> None:
-        """The end marker, or the end of a whole response."""
+        """Take the end marker, or the end of a whole response."""
         assembly = self._assembly
         if self._rare is not None:
             self._rare.end_audio()
@@ -143,7 +143,7 @@ class Decoder:
             self._assembly.fail("too_large", str(problem))
 
     def read_batch(self, lines: list[bytes]) -> int:
-        """Chunks that all let the text grow, or all one call."""
+        """Take chunks that all let the text grow, or all one call."""
         if b'"arguments"' in lines[0]:
             grown = read_arguments(lines, self._choice)
             return self._slots.grow_many(*grown) if grown is not None else 0
@@ -158,7 +158,7 @@ class Decoder:
         return len(texts)
 
     def _odd_frame(self, data: bytes, name: bytes) -> None:
-        """What the typed reader refuses: the end marker, another shape, broken JSON."""
+        """Read what the typed reader refuses: the end marker, another shape, broken JSON."""
         text = data.strip()
         if text.strip(b'"').upper() in (b"[DONE]", b"DONE"):
             return self._end()
@@ -184,11 +184,8 @@ class Decoder:
             torn_frames.unreadable(self._assembly, "chunk", value.problem, text, is_stream=is_stream)
 
     def _odd_value(self, value: Json, data: bytes, name: bytes, *, is_exact: bool = False) -> None:
-        """JSON that does not fit the Structs: an object is read without the fields that they do not know, then field by
-        field; the objects of a list one by one.
-
-        Args:
-            is_exact: the strict reader of JSON read it.
+        """Read JSON that does not fit the Structs: an object field by field, the objects of a list one by one.
+        `is_exact`: it is JSON.
         """
         if not isinstance(value, dict):
             for item in torn_frames.objects_in(self._assembly, "chunk", value):
@@ -212,7 +209,7 @@ class Decoder:
             self._bare_chunk(chunk, data, name)
 
     def _unwrap(self, value: Json, chunk: Chunk, name: bytes) -> bool:
-        """Read the response that an object wraps; False where it wraps none."""
+        """Read the response that an object wraps. Return False if it wraps none."""
         inner = lenient.unwrap(value, self._assembly.deviate) if isinstance(value, dict) else value
         if inner is value or "choices" not in inner or holds_error(chunk.error):
             return False
@@ -221,7 +218,7 @@ class Decoder:
         return True
 
     def _bare_chunk(self, chunk: Chunk, data: bytes, name: bytes) -> None:
-        """A chunk without choices: usage, an error, a wrapped response, something else."""
+        """Read a chunk without choices: usage, an error, a wrapped response, something else."""
         if chunk.choices is None and self._unwrap(_json.decode_lenient(data), chunk, name):
             return
         if data.find(b"_call") >= 0:
@@ -299,7 +296,7 @@ class Decoder:
             self._fail({"error": error})
 
     def _error_in(self, value: Json) -> Json:
-        """The error that a field holds; None when it holds none."""
+        """Return the error in a field, or None."""
         if value is None or holds_error(value):
             return value
         self._assembly.deviate("empty-error", "error")
@@ -311,7 +308,9 @@ class Decoder:
         self._assembly.start(id, model, created, native=self._kept.begin(rest))
 
     def _is_ours(self, index: int | None) -> bool:
-        """Choices of the first one's index are one answer; others were not asked for."""
+        """Return whether a choice belongs to the answer: those of the first one's index do; others were not
+        requested.
+        """
         if self._choice == _NO_CHOICE or (self._choice is None and index is not None):
             self._choice = index
             return True
@@ -329,7 +328,7 @@ class Decoder:
         self._calls.judge(said, data)
 
     def _odd_places(self, choice: Choice) -> None:
-        """Text and usage that stand in a choice."""
+        """Read text and usage that stand in a choice."""
         if choice.text and choice.delta is None and choice.message is None:
             self._assembly.deviate("sibling-key", "choices[0].text")
             self._assembly.text(choice.text)
@@ -362,7 +361,7 @@ class Decoder:
             self._calls.read_many(calls, frame)
 
     def _rare_delta(self, delta: Delta) -> None:
-        """What the usual fields say, and all that stands beside them."""
+        """Read the usual fields, and all that stands beside them."""
         rare, content = self._rare_fields(), delta.content
         thinking = rare.thinking_in(delta)
         self._delta(Delta(reasoning_content=thinking))
@@ -377,7 +376,7 @@ class Decoder:
         self._calls.read_legacy(delta)
 
     def _message(self, message: Delta) -> None:
-        """A whole message: the answer itself, or the last chunk's repetition of what the deltas said."""
+        """Take a whole message: the answer itself, or the last chunk's repetition of the deltas."""
         if self._reader.kind != "events":
             self._whole = True
         rare = self._rare_fields() if has_rare(message) else None
@@ -403,7 +402,7 @@ class Decoder:
         return self._rare
 
     def _unsaid(self, text: str, said: int, where: str) -> str:
-        """What of a final text the deltas did not say."""
+        """Return the part of a final text that the deltas lack."""
         if not text or not said:
             return text
         self._assembly.deviate("duplicate-final", f"choices[0].message.{where}")

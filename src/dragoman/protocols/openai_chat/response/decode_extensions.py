@@ -1,4 +1,4 @@
-"""What a delta or a message seldom holds: sealed thinking, content in parts, refusals, images, sound, notes."""
+"""Rare fields of a delta or a message: signed thinking, content in parts, refusals, images, sound, notes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Extensions:
     # ------------------------------------------------------------ thinking
 
     def thinking_in(self, delta: Delta) -> str:
-        """Thinking under any of its names; none where its details say again all that they have said."""
+        """Return thinking under any of its names; none if its details repeat all of theirs."""
         told = delta.reasoning_details if isinstance(delta.reasoning_details, list) else []
         details = "".join(texts_in(told))
         words = delta.reasoning_content or delta.reasoning or ""
@@ -76,14 +76,14 @@ class Extensions:
         return words or rare or details
 
     def _is_said(self, details: str, told: Sequence[Json]) -> bool:
-        """Whether details of the thinking are all those that came, under their indexes, and not by chance."""
+        """Return whether details of the thinking repeat all that came, under their indices, and not by chance."""
         if not self._places.issuperset(map(_place_of, told)):
             return False
         is_chance = len(details) < _NO_CHANCE and self._assembly.running(ThinkingStart) is not None
         return not is_chance and len(details) == self._detailed and details == self._details.text()
 
     def sealed_thinking(self, delta: Delta) -> None:
-        """Signatures and sealed data, and what else must be sent back with the thinking."""
+        """Take signatures and encrypted data, and what else must be sent back with the thinking."""
         if delta.reasoning_opaque:
             self._sign(delta.reasoning_opaque)
         details = delta.reasoning_details
@@ -102,7 +102,7 @@ class Extensions:
                 self._sign(signature, native=_native("reasoning_detail", rest))
 
     def _sign(self, signature: str, *, native: Native | None = None) -> None:
-        """Seal the thinking that is running; a seal that comes alone is a part of its own."""
+        """Sign the running thinking; a signature that comes alone is a separate part."""
         running = self._assembly.running(ThinkingStart)
         part = running or self._assembly.open_part(ThinkingStart)
         part.signature = signature
@@ -113,7 +113,7 @@ class Extensions:
     # ------------------------------------------------------------ the rest
 
     def read(self, delta: Delta) -> None:
-        """All that is neither thinking, nor a plain text, nor a call."""
+        """Take everything that is neither thinking, nor a plain text, nor a call."""
         parts: Json = delta.content_parts
         for part in parts if isinstance(parts, list) else ():
             self._part(part)
@@ -131,7 +131,9 @@ class Extensions:
             self._rest_of_audio |= {key: value for key, value in audio.items() if key not in _PIECES_OF_AUDIO}
 
     def _notes(self, delta: Delta) -> None:
-        """What belongs to a text: its seal and its annotations. Where no text is open the message keeps them."""
+        """Take what belongs to a text: its signature and its annotations. Without an open text the message keeps
+        them.
+        """
         running = self._assembly.running(TextStart)
         notes = delta.annotations if isinstance(delta.annotations, list) else []
         seal = google_fields(delta.extra_content).get("thought_signature")
@@ -148,14 +150,14 @@ class Extensions:
             self._kept.message({"extra_content": delta.extra_content})
 
     def _refuse(self, words: str) -> None:
-        """A refusal's words are text; `native` tells what they were."""
+        """Take a refusal. Its words are text; `native` marks them as a refusal."""
         if self._refusal is None:
             self._assembly.end_run()
             self._refusal = self._assembly.open_part(TextStart, native=_native("refusal", True))
         self._assembly.add(self._refusal, words)
 
     def end_audio(self) -> None:
-        """Sound comes in pieces; as a part it is whole."""
+        """End sound, which comes in pieces and is a whole part."""
         if not self._audio:
             return
         pieces = {key: texts.text() for key, texts in self._audio.items()}
@@ -169,7 +171,7 @@ class Extensions:
         self._assembly.whole_part(Media("audio", mime=mime, data=pieces.get("data", ""), native=native))
 
     def _part(self, part: Json) -> None:
-        """An entry of a `content` that is a list, or of `images`."""
+        """Take an entry of a `content` that is a list, or of `images`."""
         if isinstance(part, str):
             part = {"type": "text", "text": part}
         if not isinstance(part, dict):
@@ -205,7 +207,7 @@ class Extensions:
 
 
 def _place_of(detail: Json) -> object:
-    """The index of a detail of the thinking, as it is written."""
+    """Return the index of a detail of the thinking, as it is written."""
     return str(detail.get("index")) if isinstance(detail, dict) else None
 
 

@@ -1,7 +1,6 @@
-"""Chunks that came together and let one thing grow, and the one at the end with usage: their shape, told by the JSON
-reader itself.
+"""Decode chunks that came together and let one thing grow, and the final one with usage, with a Struct of their shape.
 
-What does not fit these Structs is read chunk by chunk (`decode.py`), which gives the same events.
+What does not fit these Structs is read chunk by chunk (`decode.py`), with the same result.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ _Arguments: Final = narrowed(Delta, {"tool_calls": one(_Call), **_SAYS_NOTHING})
 
 
 def _chunk(delta: Any, others: Mapping[str, Any] = _NO_OTHERS) -> Any:
-    """A chunk of one choice whose delta is such a one. `others`: what else its choice may hold."""
+    """Return the type of a chunk of one choice with such a delta. `others`: what else its choice may have."""
     return narrowed(Chunk, {"choices": one(narrowed(Choice, {"index": int, "delta": delta, **others}))})
 
 
 class _UsageChunk(msgspec.Struct, gc=False):
-    """A chunk without choices that tells usage and nothing else: the fields by which others tell of an error."""
+    """A chunk without choices that has usage and nothing else: other fields may report an error."""
 
     object: Literal["chat.completion.chunk"]
     usage: dict[str, Json]
@@ -72,8 +71,7 @@ _MOST_MISSES: Final = 64  # chunks in a row that are read twice in vain
 
 
 class Growth:
-    """Lets grow by a chunk what grew by the one before. `kind` tells what that is; "" while nothing is known. `thought`
-    are the characters of thinking that came in deltas."""
+    """Appends a chunk to what the previous one let grow. `kind` names that; "" while it is unknown."""
 
     __slots__ = (
         "_assembly", "_index", "_last", "_misses", "_reader", "_sizes", "_slots", "_thinking_misses", "kind", "thought",
@@ -91,7 +89,7 @@ class Growth:
         self.thought = 0
 
     def expect(self, kind: Literal["text", "call"]) -> None:
-        """A chunk let this grow."""
+        """Record what a chunk let grow."""
         if self._misses < _MOST_MISSES:
             self.kind = kind
 
@@ -102,7 +100,7 @@ class Growth:
             self.kind = "thinking"
 
     def take_alone(self, event: bytes) -> str | None:
-        """The same for the bytes of an event that came alone, as the one before. None when they are to be fed."""
+        """As `take` for the bytes of an event that came alone, as the one before. None if they must be fed."""
         if (text := self._last.read(event)) and (total := self._reader.total_with(event)) and self._grow(text):
             self._reader.total = total
             return text if self.kind == "text" else ""
@@ -119,8 +117,10 @@ class Growth:
         return self._slots.grow(self._index, text)
 
     def take(self, data: bytes, choice: int | None) -> str | None:
-        """Take a chunk that lets the same grow and says nothing else; gives its text, "" of a call. None when it may
-        say something else."""
+        """Take a chunk that lets the same grow and has nothing else. Return its text, "" for a call.
+
+        None if it may have something else.
+        """
         if text := self._last.read(data):  # as the chunk before
             if self._grow(text):
                 return text if self.kind == "text" else ""
@@ -188,8 +188,9 @@ class Growth:
 
 
 def read_texts(lines: list[bytes], choice: int | None) -> tuple[list[str], Raw] | None:
-    """The texts of chunks that hold text alone, none of them empty, and the result of the content filter that all have;
-    None when any holds something else.
+    """Return the non-empty texts of chunks with text alone, and the content filter's result that all have.
+
+    None if any has something else.
 
     Args:
         choice: the index of the choice that is read.
@@ -210,8 +211,10 @@ def read_texts(lines: list[bytes], choice: int | None) -> tuple[list[str], Raw] 
 
 
 def read_arguments(lines: list[bytes], choice: int | None) -> tuple[int, list[str]] | None:
-    """The index of a call and the texts of chunks that let its arguments grow, none of them empty; None when any
-    holds something else."""
+    """Return the index of a call and the non-empty pieces of chunks that let its arguments grow.
+
+    None if any has something else.
+    """
     alike = read_alike(lines, b'"arguments"')
     told = lines[:1] if alike else lines
     chunks = _decode_arguments(told)
@@ -226,8 +229,7 @@ def read_arguments(lines: list[bytes], choice: int | None) -> tuple[int, list[st
 
 
 def read_bare_usage(chunk: bytes) -> tuple[Usage, Cost | None, dict[str, Json]] | None:
-    """The usage of a chunk that holds nothing else, with what of it is not modelled; None when it may hold something
-    else."""
+    """Return the usage of a chunk that has nothing else, with its unmodelled fields, or None."""
     read = _decode_usage(chunk)
     if isinstance(read, _json.Malformed) or b"rror" in chunk:
         return None

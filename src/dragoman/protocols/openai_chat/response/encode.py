@@ -1,7 +1,7 @@
-"""Events → response bytes: chunks of a stream, whole responses, error bodies.
+"""Encode events as response bytes: chunks of a stream, whole responses, error bodies.
 
 The index of a call counts up and stays with it; id, type and name come once. A call's first chunk waits for its first
-argument text, so that a call that fails before it has left nothing behind. Failed calls are told at the end, as an
+argument text, so that a call that fails before it has left nothing behind. Failed calls are reported at the end, as an
 error in place of a stop reason.
 """
 
@@ -111,7 +111,7 @@ class Encoder:
         self._is_over = False
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Write what these events say."""
+        """Encode these events."""
         out: list[bytes] = []
         for event in events:
             if self._is_over:
@@ -135,7 +135,7 @@ class Encoder:
         return b"".join(out)
 
     def keepalive(self) -> bytes:
-        """A comment."""
+        """Return a comment."""
         return b"" if self._is_over else b": keep-alive\n\n"
 
     def _name_response(self, id: str | None) -> None:
@@ -210,7 +210,7 @@ class Encoder:
         self._call_before = b""
 
     def _fail_call(self, event: ToolCallFailed, out: list[bytes]) -> None:
-        """A call of which some has left cannot be taken back: the stream must not end well."""
+        """Record a failed call. If some of it has left, the stream must not end well."""
         self._failed.add(event, has_left=bool(self._call_before))
         self._held, self._call_before = None, b""
 
@@ -266,7 +266,7 @@ def render_response(
     style: ReplyStyle = _PLAIN,
     lost: list[Deviation] | None = None,
 ) -> bytes:
-    """Write a whole response. All text stands before all calls: the protocol has no other order."""
+    """Render a whole response. All text stands before all calls: the protocol has no other order."""
     reply = crossed(reply, NAME, CITED, REASONS, lost, OF_CHOICE)
     id = reply.id if reply.id is not None and reply.id.startswith("chatcmpl-") else f"chatcmpl-{new_id()}"
     reason = "other" if reply.stop_reason == "error" else reply.stop_reason
@@ -293,12 +293,12 @@ def render_response(
 
 
 def _word(reason: StopReason, native: str | None, *, is_refused: bool) -> str:
-    """The stop reason in the protocol's words. What refuses in `refusal` ends with "stop", as OpenAI's own does."""
+    """Return the stop reason in the protocol's words. A `refusal` ends with "stop", as OpenAI's own does."""
     return "stop" if is_refused and native == "stop" and reason == "content_filter" else _WORDS[reason]
 
 
 def _kept_choice(fields: Fields) -> tuple[dict[str, Json], dict[str, Json]]:
-    """What was kept of the choice and of its message."""
+    """Return what was kept of the choice and of its message."""
     choices = read_items(fields.get("choices"))
     choice: dict[str, Json] = dict(read_fields(choices[0]) or {}) if choices else {}
     message = read_fields(choice.pop("message", None)) or {}
@@ -350,7 +350,7 @@ def _merge(message: dict[str, Json], delta: dict[str, Json]) -> None:
 
 
 def render_call(call: ToolCall) -> dict[str, Json]:
-    """An entry of `tool_calls`."""
+    """Render an entry of `tool_calls`."""
     if call.kind == "custom":
         body: Json = {"custom": {"name": call.name, "input": call.arguments}}
     else:
@@ -360,17 +360,17 @@ def render_call(call: ToolCall) -> dict[str, Json]:
 
 
 def _seal(signature: str) -> dict[str, Json]:
-    """Where Gemini's OpenAI endpoint has the seal of the thinking behind a call."""
+    """Return the place of the signature behind a call in Gemini's OpenAI endpoint."""
     return {"extra_content": {"google": {"thought_signature": signature}}}
 
 
 def render_detail(
     text: str | None, signature: str | None, redacted: str | None, native: Native | None, *, index: int | None = None
 ) -> Json:
-    """An entry of `reasoning_details`, the form in which OpenRouter hands out seals and takes them back.
+    """Render an entry of `reasoning_details`, the form in which OpenRouter sends signatures and accepts them back.
 
-    `index`: its place in an answer, where clients join the entries of one index and take none without. What goes back
-    to a provider is what it said.
+    `index`: its place in an answer: clients join the entries of one index and accept none without. What goes back to a
+    provider is unchanged.
     """
     kept = _json.decode(bytes(native_fields(native, NAME).get("reasoning_detail", b"{}")))
     fields: dict[str, Json] = kept if isinstance(kept, dict) else {}
@@ -385,7 +385,7 @@ def render_detail(
 
 
 def render_part(part: Media | Opaque) -> dict[str, Json] | None:
-    """A part that comes whole, as fields of a delta or a message; None when the protocol has none for it."""
+    """Render a whole part as fields of a delta or a message; None if the protocol has none for it."""
     if isinstance(part, Opaque):
         return {"content": [_json.embed(_json.raw_text(part.raw))]} if part.protocol == NAME else None
     if part.kind == "image":
@@ -400,7 +400,7 @@ def render_part(part: Media | Opaque) -> dict[str, Json] | None:
 
 
 def render_error(failure: Failure) -> tuple[int, bytes]:
-    """Write a failure before the first byte."""
+    """Render a failure before the first byte."""
     # OpenAI's own word for a quota that is spent, where no provider gave another: its SDKs know the error by it.
     is_ours = failure.kind == "quota" and failure.status is None
     return 429 if is_ours else status_of(failure), _json.encode(_render_problem(failure))

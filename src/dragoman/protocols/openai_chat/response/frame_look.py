@@ -1,4 +1,4 @@
-"""What is asked of a frame for each of its calls and choices, found once for all of them."""
+"""Facts about a frame that are needed for each of its calls and choices, computed once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FEW: Final = 8  # fields that are looked at again sooner than sorted out
 
 @final
 class FrameLook:
-    """Looks at one frame after the other. A frame is known by its identity: who asks holds it."""
+    """Looks at one frame after the other. A frame is identified by object identity: the caller holds it."""
 
     __slots__ = ("_arguments", "_around", "_beside", "_frame", "_is_twice")
 
@@ -36,21 +36,23 @@ class FrameLook:
             self._forget()
 
     def repeats_key(self, frame: bytes, shortened: bytes | None = None) -> bool:
-        """Whether an object in it has a key twice. `shortened`: it, without a long text: looked at first, for less."""
+        """Return whether an object in it repeats a key. `shortened`: the frame without a long text, which is cheaper to
+        check first.
+        """
         self._take(frame)
         if self._is_twice is None:
             self._is_twice = (shortened is None or repeats_key(shortened)) and repeats_key(frame)
         return self._is_twice
 
     def count_arguments(self, frame: bytes) -> int:
-        """How often the key of arguments stands in it."""
+        """Return how often the key of arguments occurs in it."""
         self._take(frame)
         if self._arguments is None:
             self._arguments = frame.count(b'"arguments"')
         return self._arguments
 
     def note_astray(self, frame: bytes, assembly: Assembly) -> None:
-        """See arguments that stand at its top."""
+        """Record arguments at its top level."""
         self._take(frame)
         if self._around is None:
             fields = fields_at(frame)

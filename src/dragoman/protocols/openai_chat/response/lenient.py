@@ -1,4 +1,4 @@
-"""Chunks that do not fit the Structs of `wire.py`, read field by field into them; each oddity is a deviation."""
+"""Read chunks that do not fit the Structs of `wire.py` field by field into them; each oddity is a deviation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OBJECTS: Final = {"choices": Place({"delta": _CALLED, "message": _CALLED}, is_l
 
 
 def straighten_chunk(value: dict[str, Json], assembly: Assembly) -> dict[str, Json]:
-    """A chunk with its objects and lists as they belong. What cannot be read may have told of any open call."""
+    """Return a chunk with its objects and lists normalised. What cannot be read may have been part of any open call."""
     value = straighten(value, PLACES, assembly.deviate)
     torn_frames.check_places(assembly, value, _OBJECTS)
     choices = value.get("choices")
@@ -55,11 +55,12 @@ def straighten_chunk(value: dict[str, Json], assembly: Assembly) -> dict[str, Js
 
 
 def numbered(choices: list[Choice]) -> list[Choice]:
-    """Choices of one chunk. Those without an index are one answer in parts; but if several have calls, each is another
-    answer.
+    """Return choices of one chunk with their indices.
+
+    Those without an index are one answer in parts; but if several have calls, each is another answer.
 
     Raises:
-        TooLarge: there are more than anybody can ask for. Each is judged by all of the chunk.
+        TooLarge: there are more than a request can ask for. Each is judged by all of the chunk.
     """
     if len(choices) > _MOST_CHOICES:
         raise TooLarge(f"expected at most {_MOST_CHOICES} choices at once, got {len(choices)}")
@@ -72,7 +73,7 @@ def numbered(choices: list[Choice]) -> list[Choice]:
 
 
 def unwrap(value: dict[str, Json], deviate: Deviate) -> dict[str, Json]:
-    """The response inside of `{"data": {"choices": …}}` and the like."""
+    """Return the response inside of `{"data": {"choices": …}}` and similar objects."""
     for _ in range(_DEEPEST_ENVELOPE):
         key = next((key for key in ENVELOPES if _holds_response(value.get(key))), None)
         if key is None or "choices" in value:
@@ -83,7 +84,7 @@ def unwrap(value: dict[str, Json], deviate: Deviate) -> dict[str, Json]:
 
 
 def is_problem(value: dict[str, Json]) -> bool:
-    """Whether an object without choices and without `error` is an error in another form."""
+    """Return whether an object without choices and without `error` is an error in another form."""
     state = value.get("base_resp")  # MiniMax
     return (
         any(isinstance(value.get(key), str | list) and holds_error(value[key]) for key in _PROBLEM_FIELDS)
@@ -96,7 +97,7 @@ def is_problem(value: dict[str, Json]) -> bool:
 
 
 def _holds_problem(value: Json) -> bool:
-    """Whether an object holds an `error`, as Volcengine's `ResponseMetadata` does."""
+    """Return whether an object contains an `error`, as Volcengine's `ResponseMetadata` does."""
     # quirk: error-one-level-down
     return isinstance(value, dict) and any(key.lower() == "error" and holds_error(told) for key, told in value.items())
 
@@ -125,7 +126,7 @@ def read_chunk_leniently(value: dict[str, Json], deviate: Deviate) -> Chunk:
 
 
 def join_surrogates(chunk: Chunk, assembly: Assembly) -> None:
-    """Make whole characters of the texts of a loosened chunk."""
+    """Join the surrogate halves in the texts of a leniently read chunk."""
     clean = assembly.lenient_text
     for choice in chunk.choices or ():
         for delta in (choice.delta, choice.message):
@@ -205,14 +206,14 @@ _Piece = TypeVar("_Piece", CallPiece, FunctionPiece)
 
 
 def _unread(piece: _Piece, key: str) -> _Piece:
-    """A piece of a call that says something nobody reads."""
+    """Return a piece of a call with content that is not read."""
     told: Json = key
     piece.unread = told
     return piece
 
 
 def _is_said(value: Json) -> bool:
-    """Whether a value in place of a call says anything."""
+    """Return whether a value in place of a call says anything."""
     return value not in (None, "", "null", "[]", "{}") and value not in ([], {}) and value is not False
 
 
@@ -270,7 +271,7 @@ def _read_function_leniently(value: dict[str, Json], deviate: Deviate, where: st
 
 
 def _arguments(value: Json, deviate: Deviate, where: str) -> str | None:
-    """Arguments are text; as a value they become their JSON text."""
+    """Return arguments as text; a value becomes its JSON text."""
     if value is None or isinstance(value, str):
         return value
     deviate("arguments-type", where, type(value).__name__)
@@ -278,7 +279,7 @@ def _arguments(value: Json, deviate: Deviate, where: str) -> str | None:
 
 
 def _text(value: Json, deviate: Deviate, where: str) -> str | None:
-    """A string; numbers count as their digits, all else as absent."""
+    """Return a string; numbers count as their digits, all else as absent."""
     if value is None or isinstance(value, str):
         return value
     deviate("wrong-type", where, type(value).__name__)
@@ -286,7 +287,7 @@ def _text(value: Json, deviate: Deviate, where: str) -> str | None:
 
 
 def _reason(value: Json, deviate: Deviate, where: str) -> str | None:
-    """A stop reason; an object names it under `type`."""
+    """Return a stop reason; an object names it under `type`."""
     # quirk: finish-reason-as-object
     kind = value.get("type") if isinstance(value, dict) else None
     if isinstance(kind, str):
@@ -296,14 +297,14 @@ def _reason(value: Json, deviate: Deviate, where: str) -> str | None:
 
 
 def _name(value: Json, deviate: Deviate, where: str) -> str | None:
-    """The name of a tool, which is a string."""
+    """Return the name of a tool, which is a string."""
     if value is not None and not isinstance(value, str):
         deviate("wrong-type", where, type(value).__name__)
     return value if isinstance(value, str) else None
 
 
 def _words(value: Json, deviate: Deviate, where: str) -> str | None:
-    """A text; a list of parts or an object counts as the texts in it."""
+    """Return a text; a list of parts or an object counts as the texts in it."""
     return "".join(texts_in(value)) if isinstance(value, list | dict) else _text(value, deviate, where)
 
 
@@ -320,5 +321,5 @@ def _index(value: Json, deviate: Deviate, where: str) -> int | None:
 
 
 def _clean(value: Json) -> Json:
-    """A value as the strict reader would have given it."""
+    """Return a value in the form of the strict reader."""
     return None if value is None else without_nan(value)

@@ -1,7 +1,7 @@
-"""What of an answer is not modelled: it is gathered while the answer is read, and comes back in the same protocol.
+"""The unmodelled parts of an answer: gathered while it is decoded, and written again in the same protocol.
 
 The fields stand in native records under their path in a whole response: `{"choices": [{"logprobs": …, "message": {…}}],
-"usage": {…}}`, those of the response itself by their names.
+"usage": {…}}`, those of the response itself by name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _render_citation(cited: Citation) -> Json:
 
 
 def placed(annotations: Raw, start: int, end: int) -> Json:
-    """Annotations of a text; pages of which nobody said where they stand do behind all of it: clients need a place."""
+    """Return annotations of a text; pages without a place stand behind all of it, because clients need one."""
     entries = _json.decode(bytes(annotations))
     for entry in entries if isinstance(entries, list) else ():
         page = entry.get("url_citation") if isinstance(entry, dict) else None
@@ -58,10 +58,10 @@ _DEEPEST: Final = 32  # objects in each other whose fields are joined
 
 
 class Kept:
-    """Gathers the fields of one answer. Of fields that come in pieces lists grow, objects are joined, others replaced.
+    """Gathers the fields of one answer. Of fields in pieces lists grow, objects are joined, others replaced.
 
     Attributes:
-        filters: what Azure's filter says of the latest text.
+        filters: the result of Azure's filter for the latest text.
     """
 
     __slots__ = ("_choice", "_head", "_message", "_response", "_usage", "filters")
@@ -75,19 +75,19 @@ class Kept:
         self._response: Fields = {}
 
     def choice(self, fields: dict[str, Json]) -> None:
-        """Fields of a choice."""
+        """Take fields of a choice."""
         _join(self._choice, fields)
 
     def message(self, fields: dict[str, Json]) -> None:
-        """Fields of a message or a delta."""
+        """Take fields of a message or a delta."""
         _join(self._message, fields)
 
     def usage(self, rest: dict[str, Json]) -> None:
-        """What `Usage` does not hold; the last report counts."""
+        """Take the fields that `Usage` does not have; the last report counts."""
         self._usage = rest
 
     def unknown(self, chunk: Chunk, taken: list[Unknown], ours: int | None) -> None:
-        """What was taken out of the choice that is read, and of its calls.
+        """Take what was removed from the choice that is read, and from its calls.
 
         Args:
             ours: its index; None: the first one's.
@@ -100,18 +100,18 @@ class Kept:
                 break
 
     def begin(self, fields: Fields) -> Native | None:
-        """Fields of the response that its start tells, as a native record."""
+        """Return the response's fields at its start, as a native record."""
         self._head = fields
         return Native(NAME, fields) if fields else None
 
     def late(self, data: bytes) -> None:
-        """Fields of the response that only its end tells, or tells otherwise than its start."""
+        """Take the response's fields that only its end has, or that differ there."""
         fields = decode_fields(data)
         if not isinstance(fields, Malformed) and (late := rest_of_response(fields)):
             self._response |= {key: value for key, value in late.items() if self._head.get(key) != value}
 
     def native(self) -> Native | None:
-        """All that the start did not tell; None when there is nothing."""
+        """Return everything that the start did not have, or None."""
         if not (self.filters or self._response or self._choice or self._message or self._usage):
             return None
         filters = _json.decode(self.filters) if self.filters else None
@@ -127,7 +127,7 @@ class Kept:
 
 
 def _join(whole: dict[str, Json], piece: dict[str, Json], depth: int = 0) -> None:
-    """Add a piece's fields; what says nothing changes nothing."""
+    """Add a piece's fields; one that says nothing changes nothing."""
     for key, value in piece.items():
         earlier = whole.get(key)
         if value is None or value == "" or value == [] or value == {}:
@@ -141,7 +141,7 @@ def _join(whole: dict[str, Json], piece: dict[str, Json], depth: int = 0) -> Non
 
 
 def _extend(whole: list[Json], piece: list[Json]) -> None:
-    """Add a piece's items; one with the index of an earlier one stands in its place."""
+    """Add a piece's items; one with an earlier item's index replaces it."""
     last = whole[-1] if whole else None
     for item in piece:
         index = item.get("index") if isinstance(item, dict) else None
@@ -153,10 +153,10 @@ def _extend(whole: list[Json], piece: list[Json]) -> None:
 
 
 class Unknown(NamedTuple):
-    """What was taken out of one choice, of its delta or message, and of each of their calls.
+    """The unknown fields of one choice, of its delta or message, and of each of their calls.
 
-    `unread`: of each call the key of what may be its arguments, and its name where that stands elsewhere, "" for none;
-    `unread_of_older` the key of a `function_call`, if there is one.
+    `unread`: of each call the unread key that may have its arguments, and its name if that stands elsewhere, or "";
+    `unread_of_older`: the key of a `function_call`, if there is one.
     """
 
     choice: dict[str, Json]
@@ -167,7 +167,7 @@ class Unknown(NamedTuple):
 
 
 def tell_unread_of(taken: list[Unknown], assembly: Assembly) -> None:
-    """Name what of the fields that were taken out may be calls, or another spelling of what is read."""
+    """Name the unknown fields that may be calls, or another spelling of what is read."""
     for number, unknown in enumerate(taken):
         if unknown.choice:
             tell_unread(assembly, unknown.choice, f"choices[{number}]")
@@ -177,13 +177,13 @@ def tell_unread_of(taken: list[Unknown], assembly: Assembly) -> None:
 
 
 def fields_beside(frame: bytes) -> dict[str, Json]:
-    """What stands in a chunk beside the fields that it usually has."""
+    """Return a chunk's fields beside the usual ones."""
     fields = decode_fields(frame)
     return {} if isinstance(fields, Malformed) else {key: fields[key] for key in fields if key not in _USUAL}
 
 
 def without_unknown(value: dict[str, Json]) -> tuple[dict[str, Json], list[Unknown]]:
-    """A chunk or a response without the fields that no Struct knows, and these, choice by choice."""
+    """Return a chunk or a response without the fields that no Struct knows, and these, choice by choice."""
     choices = value.get("choices")
     if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
         return value, []
@@ -193,7 +193,7 @@ def without_unknown(value: dict[str, Json]) -> tuple[dict[str, Json], list[Unkno
 
 
 def _attach_to_calls(chunk: Chunk, taken: list[Unknown]) -> None:
-    """Put what was taken out of calls beside them."""
+    """Attach what was removed from calls to them."""
     for choice, unknown in zip(chunk.choices or (), taken, strict=False):
         deltas = [delta for delta in (choice.delta, choice.message) if delta is not None]
         calls = [call for delta in deltas for call in delta.tool_calls or ()]
@@ -232,7 +232,7 @@ def _known_choice(choice: dict[str, Json], unknown: Unknown) -> dict[str, Json]:
 
 
 def _known_call(call: dict[str, Json], rest: dict[str, Json], unread: list[tuple[str, str]]) -> dict[str, Json]:
-    """The fields of a call, and of its function, that are known."""
+    """Return the known fields of a call and of its function."""
     known = _split(call, CALL_FIELDS, rest)
     inner: dict[str, Json] = {}
     if isinstance(known.get("function"), dict):
@@ -245,6 +245,6 @@ def _known_call(call: dict[str, Json], rest: dict[str, Json], unread: list[tuple
 
 
 def _split(fields: dict[str, Json], names: frozenset[str], rest: dict[str, Json]) -> dict[str, Json]:
-    """The fields of these names; the others are put into `rest`, unless they are null."""
+    """Return the fields of these names; the others are put into `rest`, unless they are null."""
     rest.update({key: value for key, value in fields.items() if key not in names and value is not None})
     return {key: value for key, value in fields.items() if key in names}

@@ -17,7 +17,7 @@ _TICKS: Final = 10**10
 
 
 def read_usage(usage: dict[str, Json]) -> Usage:
-    """Token counts. Some servers count reasoning beside `completion_tokens`: the total tells."""
+    """Return token counts. Some servers count reasoning beside `completion_tokens`: the total tells."""
     if len(usage) == _PLAIN_COUNTS and "total_tokens" in usage:
         said, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
         if type(said) is int and type(made) is int and 0 <= said < MOST_TOKENS and 0 <= made < MOST_TOKENS:
@@ -53,7 +53,7 @@ _MODELLED_DETAILS: Final[dict[str, frozenset[str]]] = {
 
 
 def rest_of_usage(usage: dict[str, Json]) -> dict[str, Json]:
-    """What of a `usage` is not modelled. A cost that is an object is kept whole."""
+    """Return the unmodelled fields of a `usage`. A cost that is an object is kept whole."""
     if usage.keys() <= _MODELLED:
         return {}
     rest: dict[str, Json] = {}
@@ -66,8 +66,11 @@ def rest_of_usage(usage: dict[str, Json]) -> dict[str, Json]:
 
 
 def read_cost(usage: dict[str, Json]) -> Cost | None:
-    """`usage.cost` in US dollars (OpenRouter, https://openrouter.ai/docs, usage accounting, read 2026-11-21), or its
-    `total_cost` (Perplexity), or its `cost_in_usd_ticks` (xAI)."""
+    """Return `usage.cost` in US dollars, or another server's cost.
+
+    OpenRouter (https://openrouter.ai/docs, usage accounting, read 2026-11-21); its `total_cost` (Perplexity), or its
+    `cost_in_usd_ticks` (xAI).
+    """
     cost = usage.get("cost")
     if cost is None:
         ticks = usage.get("cost_in_usd_ticks")
@@ -88,7 +91,7 @@ def _object(fields: dict[str, Json], *names: str) -> dict[str, Json]:
 
 
 def _count(fields: dict[str, Json], *names: str) -> int | None:
-    """A count of tokens; digits in a string and whole floats count too."""
+    """Return a count of tokens; digits in a string and whole floats count too."""
     for name in names:
         value = fields.get(name)
         if value is None:
@@ -103,7 +106,7 @@ def _count(fields: dict[str, Json], *names: str) -> int | None:
 
 
 def render_usage(usage: Usage, cost: Cost | None, kept: Raw | None = None) -> dict[str, Json] | None:
-    """The `usage` of a response over what was `kept` of it; None when nobody reported tokens."""
+    """Return the `usage` of a response over what was `kept` of it, or None if no tokens were reported."""
     if usage.input is None and usage.output is None:
         return None
     input, output = usage.input or 0, usage.output or 0

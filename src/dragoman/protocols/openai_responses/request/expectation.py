@@ -1,4 +1,4 @@
-"""What a Responses request asks for that would be odd in another answer: calls of tools that a search has found."""
+"""Settings of a Responses request without which its answer would look odd: calls of tools that a search has found."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEPTH = 4
 
 
 def expect(fields: Fields) -> Expectation:
-    """As `ExpectAnswer`, of the fields of a body."""
+    """As `ExpectAnswer`, for the fields of a body."""
     given = fields.get("input", Raw(b""))
     if not any(mark in memoryview(given).tobytes() for mark in _MARKS):
         return NOTHING_EXPECTED
@@ -25,7 +25,7 @@ def expect(fields: Fields) -> Expectation:
 
 
 def expect_of(request: Request) -> Expectation:
-    """The same of a request that is sent in this protocol."""
+    """As `expect` for a request that is sent in this protocol."""
     return _expect(
         part.raw
         for message in request.messages

@@ -1,4 +1,4 @@
-"""Searches of files and images that the provider makes, in words that all share.
+"""The provider's file search and image generation, in the shared form.
 
 Spec: https://platform.openai.com/docs/guides/tools-file-search, …/tools-image-generation (read 2026-11-25).
 """
@@ -21,7 +21,7 @@ _FOREIGN_STORE: Final = "fileSearchStores/"
 
 
 def read_file_search(entry: dict[str, Any]) -> NativeTool:
-    """The entry of a search of files among a request's tools."""
+    """Parse the entry of a file search among a request's tools."""
     settings = {"stores": entry.get("vector_store_ids"), "max_results": entry.get("max_num_results")}
     wanted = entry.get("filters")
     settings["filter"] = filter_text(wanted) if wanted else None
@@ -33,7 +33,7 @@ def read_file_search(entry: dict[str, Any]) -> NativeTool:
 
 
 def read_image_generation(entry: dict[str, Any]) -> NativeTool:
-    """The entry of the tool that makes images."""
+    """Parse the entry of the tool that makes images."""
     size = str(entry.get("size") or "auto")
     settings: dict[str, Json] = {"aspect": _RATIOS[size]} if size in _RATIOS else {}
     said = ("type", "size") if settings or size == "auto" else ("type",)
@@ -47,7 +47,7 @@ def _rest(entry: dict[str, Any], *said: str) -> tuple[str, ...]:
 
 
 def write_file_search(settings: dict[str, Json]) -> Written | None:
-    """A search of stores that are not another vendor's; those are not there."""
+    """Render a search of stores that are not another vendor's; those do not exist here."""
     stores = settings.get("stores")
     if not isinstance(stores, list) or any(str(store).startswith(_FOREIGN_STORE) for store in stores):
         return None
@@ -60,7 +60,7 @@ def write_file_search(settings: dict[str, Json]) -> Written | None:
 
 
 def write_image_generation(settings: dict[str, Json]) -> Written:
-    """The tool that makes images. `aspect` has no size here where it is none of three."""
+    """Render the tool that makes images. An `aspect` other than three has no size here."""
     aspect = str(settings.get("aspect") or "")
     entry: dict[str, Json] = {"type": "image_generation"}
     if aspect in _SIZES:

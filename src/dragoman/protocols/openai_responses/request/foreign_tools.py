@@ -1,4 +1,4 @@
-"""Responses' tools in everybody's words: what its clients run themselves becomes functions, and calls go back.
+"""Responses' tools in the shared form: tools that its clients run become functions, and calls are converted back.
 
 Shapes: https://platform.openai.com/docs/guides/tools-shell, …/tools-apply-patch, …/tools-tool-search (read 2026-11-22).
 """
@@ -131,8 +131,10 @@ def open_request(request: Request) -> Opened:
 def _opened_tools(
     given: tuple[Tool, ...], deviations: list[Deviation], *, found: bool = False
 ) -> tuple[list[Tool], dict[str, Native]]:
-    """Tools without their place in a namespace, and what calls of them carry instead. Deferred ones are not there until
-    they were found."""
+    """Return tools without their place in a namespace, and what their calls carry instead.
+
+    Deferred tools exist only once they were found.
+    """
     tools: list[Tool] = []
     forms: dict[str, Native] = {}
     hidden, described = 0, False
@@ -156,7 +158,7 @@ def _opened_tools(
 
 
 def _newest(found: list[Tool], offered: list[Tool], deviations: list[Deviation]) -> list[Tool]:
-    """Of the tools that a conversation brings the newest of each name, but for names that are offered already."""
+    """Return the newest tool of each name that a conversation brings, except names that are offered already."""
     known = {tool.name: tool for tool in offered}
     newest: dict[str, Tool] = {}
     for tool in found:
@@ -203,7 +205,7 @@ def _native_tool(entry: dict[str, Any]) -> NativeTool:
 
 
 def _unsaid(entry: dict[str, Any], *said: str) -> tuple[str, ...]:
-    """The fields that are said nowhere else."""
+    """Return the fields that are expressed nowhere else."""
     return tuple(clip(key) for key, value in entry.items() if value is not None and key not in ("type", *said))
 
 
@@ -223,14 +225,14 @@ def _is_meant(tool: NativeTool, said: dict[str, Any]) -> bool:
 
 
 def _choice_unsaid(said: dict[str, Any], others: list[NativeTool]) -> list[Deviation]:
-    """What of a choice of a tool that is no function is said nowhere else."""
+    """Return what a choice of a tool that is no function says and is expressed nowhere else."""
     if not any(_is_meant(tool, said) for tool in others):
         return [Deviation("dropped", f"tool_choice.{clip(str(said.get('type')))}", "no tool of this kind is offered")]
     return [Deviation("untranslated", f"tool_choice.{key}", f"only {NAME} has it", "note") for key in _unsaid(said)]
 
 
 def _note_rest(request: Request, deviations: list[Deviation]) -> None:
-    """Name what the items say besides that become calls and results of functions."""
+    """Name the other fields of items that become calls and results of functions."""
     found: dict[str, None] = {}
     for message in request.messages:
         for part in message.parts:
@@ -247,7 +249,7 @@ def _note_rest(request: Request, deviations: list[Deviation]) -> None:
 def _allowed(
     said: dict[str, Any], tools: list[Tool], others: list[NativeTool], forms: dict[str, Native]
 ) -> tuple[list[Tool], list[NativeTool]]:
-    """Only what a choice allows; a namespace allows all of it."""
+    """Return only what a choice allows; a namespace allows all of it."""
     entries = [entry for entry in said.get("tools") or () if isinstance(entry, dict)]
     meant = {(text_of(entry.get("namespace")), text_of(entry.get("name"))) for entry in entries}
     spaces = {text_of(entry.get("name")) for entry in entries if entry.get("type") == "namespace"}
@@ -264,7 +266,7 @@ def _allowed(
 
 
 def _bringing(request: Request) -> list[dict[str, Any]]:
-    """The items that bring tools."""
+    """Yield the items that bring tools."""
     found = []
     for message in request.messages:
         for part in message.parts:
@@ -292,7 +294,7 @@ def _opened_message(message: Message, names: frozenset[str]) -> Message:
 
 
 def _opened_call(call: ToolCall, names: frozenset[str]) -> ToolCall:
-    """A call by the one name of its function."""
+    """Return a call with the unique name of its function."""
     own = native_fields(call.native, NAME)
     space, name = place_of(own)
     if not space:
@@ -303,7 +305,7 @@ def _opened_call(call: ToolCall, names: frozenset[str]) -> ToolCall:
 
 
 def _opened_part(part: Opaque) -> tuple[Part, ...] | None:
-    """A part of a tool that the client runs, as a call or a result; None for any other."""
+    """Return a part of a tool that the client runs as a call or a result; None for any other."""
     item = read(part.raw)
     if not isinstance(item, dict):
         return None
@@ -328,7 +330,7 @@ def _opened_part(part: Opaque) -> tuple[Part, ...] | None:
 
 
 def _found(tools: Json) -> str:
-    """What a search has found, said to a model."""
+    """Return the result of a search as text for a model."""
     parsed, hosted = parse_tools(_json.raw(tools or []), [])
     names = ", ".join(dict.fromkeys(tool.name for tool in parsed))
     kinds = ", ".join(dict.fromkeys(clip(_plain(entry).get("type") or "tool") for entry in hosted))
@@ -373,7 +375,7 @@ _WRITERS: Final[dict[str, Callable[[dict[str, Json]], dict[str, Json]]]] = {
 
 
 def write_call(kind: str, call: ToolCall) -> Opaque | None:
-    """A call of a tool that the client runs, as the item that it knows; None: as a function's."""
+    """Render a call of a tool that the client runs as the item that it knows; None: as a function's."""
     write = _WRITERS.get(kind)
     values = _json.decode_object(call.arguments)
     if write is None or isinstance(values, _json.Malformed):
@@ -383,7 +385,7 @@ def write_call(kind: str, call: ToolCall) -> Opaque | None:
 
 
 def write_tool(tool: NativeTool) -> Written | None:
-    """A tool that the provider runs, as this protocol says it."""
+    """Render a tool that the provider runs."""
     if tool.kind == "code_execution":
         entry: dict[str, Json] = {"type": "code_interpreter", "container": {"type": "auto"}}
         return Written(_json.raw(entry), _json.raw({"type": "code_interpreter"}))

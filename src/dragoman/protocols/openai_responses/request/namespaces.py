@@ -1,7 +1,7 @@
-"""Functions in namespaces: one name of its own for each, by which everybody else knows it.
+"""Functions in namespaces: a unique name for each, by which all other code knows it.
 
 `mcp__server` and `search` are `mcp__server__search`. The function's own name and its namespace stand in the native
-fields of tools and calls, so that this protocol says them again.
+fields of tools and calls, so that this protocol writes them again.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ _DIGITS: Final = 8
 
 
 def joined(namespace: str, name: str) -> str:
-    """The one name of a function in a namespace."""
+    """Return the unique name of a function in a namespace."""
     return f"{namespace.removesuffix(_JOINT)}{_JOINT}{name}"
 
 
 def hashed(namespace: str, name: str) -> str:
-    """The same for a tool whose joined name another tool has."""
+    """Return the unique name of a tool whose joined name another tool has."""
     digest = hashlib.sha256(f"{namespace}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()
     return f"{joined(namespace, name)}_{digest[:_DIGITS]}"
 
 
 def new_name(namespace: str, name: str, taken: Collection[str]) -> str:
-    """A name that no tool has."""
+    """Return a name that no tool has."""
     plain = joined(namespace, name)
     return plain if plain not in taken else hashed(namespace, name)
 
 
 def known_name(namespace: str, name: str, offered: Collection[str]) -> str:
-    """The name by which a function that is called was offered."""
+    """Return the name by which a called function was offered."""
     if not namespace:
         return name
     found = hashed(namespace, name) if offered else ""
@@ -44,7 +44,7 @@ def known_name(namespace: str, name: str, offered: Collection[str]) -> str:
 
 
 def place_of(fields: Mapping[str, Raw]) -> tuple[str, str]:
-    """The namespace and the own name of a function, from the native fields of its tool or call; "" and "" without."""
+    """Return the namespace and the own name of a function, from the native fields of its tool or call, or "" and ""."""
     space = fields.get("namespace")
     if space is None:
         return "", ""
@@ -53,13 +53,15 @@ def place_of(fields: Mapping[str, Raw]) -> tuple[str, str]:
 
 
 def place(namespace: Raw, name: str) -> dict[str, Raw]:
-    """Native fields that say where a function stands."""
+    """Return native fields that give a function's place."""
     return {"namespace": namespace, "name": _json.raw(name)}
 
 
 def offered_name(item: Mapping[str, Json], native: dict[str, Raw], offered: Collection[str]) -> str:
-    """The name by which a function was offered that an item calls, or its own where none in that namespace was offered;
-    "" without one. `native`: the item's native fields, which gain its own name."""
+    """Return the name by which an item's function was offered, or its own if none in that namespace was, or "".
+
+    `native`: the item's native fields, which gain its own name.
+    """
     name, space = item.get("name"), item.get("namespace")
     if not isinstance(name, str) or not name or not isinstance(space, str) or not space:
         return name if isinstance(name, str) else ""

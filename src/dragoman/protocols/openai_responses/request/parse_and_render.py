@@ -1,4 +1,4 @@
-"""Requests of OpenAI Responses ↔ ours.
+"""Parse and render requests of OpenAI Responses.
 
 Specification: https://platform.openai.com/docs/api-reference/responses/create (read 2026-11-21).
 """
@@ -50,7 +50,7 @@ _decode_fields = _json.typed_decoder(dict[str, Raw])
 
 
 def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None = None) -> Parsed:
-    """Read a client's request.
+    """Parse a client's request.
 
     Raises:
         WireError: the body is no JSON object, has no model, or asks nothing.
@@ -87,7 +87,7 @@ def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None 
 
 
 def _read_fields(body: bytes, fields: dict[str, Raw] | None) -> dict[str, Raw]:
-    """The fields of the body, unless they were read already; null says nothing."""
+    """Return the fields of the body without nulls, unless they were read already."""
     found = fields or _decode_fields(body)
     if isinstance(found, Malformed):
         value = _json.decode_lenient(body)
@@ -189,7 +189,7 @@ def _parse_format(fields: dict[str, Raw], native: dict[str, Raw], deviations: li
 
 
 def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits = UNKNOWN_MODEL) -> Rendered:
-    """Write a request for a provider; `limits` says nothing here."""
+    """Render a request for a provider. `limits` has no effect here."""
     deviations: list[Deviation] = []
     native: dict[str, Raw] = {}
     if request.native is not None and request.native.protocol == NAME:
@@ -304,7 +304,7 @@ def _render_reasoning(params: Params, dialect: Dialect, deviations: list[Deviati
 
 
 def _effort_of(budget: int) -> Effort:
-    """The effort nearest to a budget of tokens."""
+    """Return the effort nearest to a budget of tokens."""
     if budget <= 0:
         return "none"
     return "low" if budget <= 2_048 else "medium" if budget <= 16_384 else "high"
@@ -331,7 +331,9 @@ def _render_state(
     dialect: Dialect,
     deviations: list[Deviation],
 ) -> None:
-    """What the host may keep (nothing unless the client asks), the prompt's cache, sealed reasoning to send back."""
+    """Render what the host may store (nothing unless the client asks), the prompt's cache, and encrypted reasoning to
+    return.
+    """
     store = native.pop("store", None)
     if dialect.supports_store:
         body["store"] = _FALSE if store is None else store

@@ -1,7 +1,7 @@
-"""The items of a request's `input` → messages.
+"""Parse the items of a request's `input` into messages.
 
-An answer is several items (reasoning, message, calls) and one message of ours; results that follow one another are
-one message of role "tool". Item fields that we do not model (ids, `phase`, `status`) stand in the parts' `native`.
+An answer is several items (reasoning, message, calls) and one message of ours; consecutive results are one message of
+role "tool". Unmodelled item fields (ids, `phase`, `status`) stand in the parts' `native`.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class _Turns:
         self._parts: list[Part] = []
 
     def add(self, role: Role, parts: tuple[Part, ...] | list[Part]) -> None:
-        """Parts of the model's turn, or results: they join those before."""
+        """Add parts of the model's turn, or results: they join those before."""
         if role != self._role:
             self.flush()
             self._role = role
         self._parts += parts
 
     def message(self, message: Message) -> None:
-        """A message of its own."""
+        """Add a separate message."""
         self.flush()
         self.messages.append(message)
 
@@ -64,14 +64,15 @@ class _Turns:
             self._parts = []
 
     def next_call_id(self) -> str:
-        """A made-up id, the same for the same conversation: `call_` and 24 letters or digits."""
+        """Return a generated id, the same for the same conversation: `call_` and 24 letters or digits."""
         place = f"t{len(self.messages)}c{sum(isinstance(part, ToolCall) for part in self._parts)}"
         return f"call_{place:0<24}"
 
 
 def parse_items(raw: Raw, deviations: list[Deviation], offered: frozenset[str] = frozenset()) -> list[Message]:
-    """Messages of `input`: a list of items, one item, or text as the one message of the user. `offered`: the tools'
-    names.
+    """Return messages of `input`: a list of items, one item, or text as the only message of the user.
+
+    `offered`: the tools' names.
 
     Raises:
         WireError: it is neither of these, or an item is neither an object nor text.
@@ -104,7 +105,7 @@ def _split(raw: Raw, items: Json) -> list[Raw]:
 
 
 def _parse_item(item: dict[str, Json], turns: _Turns, deviations: list[Deviation], where: str) -> bool:
-    """Whether the item is one that the other protocols have too."""
+    """Parse an item. Return whether the other protocols have its kind too."""
     kind = item.get("type")
     if kind == "message" or (kind is None and "role" in item):
         _parse_message(item, turns, deviations, where)
@@ -192,7 +193,7 @@ def _parse_result(item: dict[str, Json], turns: _Turns, deviations: list[Deviati
 
 
 def _parse_reasoning(item: dict[str, Json]) -> list[Part]:
-    """A part for each summary and each content text; the last one has the seal."""
+    """Return a part for each summary and each content text; the last one has the signature."""
     fields = native_fields(item)
     if item.get("status") not in (None, "completed"):
         fields["status"] = _json.raw(item["status"])

@@ -1,7 +1,6 @@
-"""MCP servers that the provider asks, as Responses names them.
+"""MCP servers that the provider calls, in the form of Responses.
 
-OpenAI asks before it calls a tool where the request does not say `require_approval: "never"`; in other protocols nobody
-is asked.
+OpenAI asks before it calls a tool unless the request says `require_approval: "never"`; other protocols never ask.
 
 Spec: https://platform.openai.com/docs/guides/tools-connectors-mcp (read 2026-11-25).
 """
@@ -20,7 +19,7 @@ _SAID: Final = frozenset({
 
 
 def read_server_tool(entry: dict[str, Any]) -> NativeTool:
-    """The entry of a server among a request's tools."""
+    """Parse the entry of a server among a request's tools."""
     allowed = entry.get("allowed_tools")
     names = allowed.get("tool_names") if isinstance(allowed, dict) else allowed
     headers = entry.get("headers")
@@ -47,7 +46,7 @@ def _bound(entry: dict[str, Any], server: RemoteServer) -> str:
 
 
 def write_server_tool(server: RemoteServer) -> Written:
-    """The entry of a server among a request's tools."""
+    """Render the entry of a server among a request's tools."""
     entry: dict[str, Json] = {"type": "mcp", "server_label": server.name, "server_url": server.url}
     if server.token:
         entry["authorization"] = server.token

@@ -1,4 +1,4 @@
-"""Our messages → the items of a request's `input`."""
+"""Render messages as the items of a request's `input`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Writer:
         self.items.append({"type": "message", "role": role, **fields, "content": content or ""})
 
     def _is_kept(self, parts: tuple[Part, ...]) -> bool:
-        """Whether the thinking that comes first may be sent: hosts refuse what they can neither check nor remember."""
+        """Return whether the leading thinking may be sent: hosts refuse what they can neither check nor remember."""
         if self._dialect.replay_reasoning:
             return True
         for part in parts:
@@ -148,7 +148,9 @@ class _Writer:
         return shaped
 
     def _new_id(self, id: str, at: tuple[int, ...]) -> str:
-        """The id, with a number behind it where an earlier call has it: weak servers count anew in every turn."""
+        """Return the id, with a number appended if an earlier call has it: weak servers restart counting in every
+        turn.
+        """
         sent, number = id, 1
         while sent in self._used:
             number += 1
@@ -210,7 +212,7 @@ class _Writer:
         self._say("dropped", at, why)
 
     def _say(self, code: str, at: tuple[int, ...], why: str, *, field: str = "") -> None:
-        """`at`: the part, by the numbers of its message, of itself, of what is in it."""
+        """Note a deviation. `at`: the part, by the numbers of its message, of itself, of what is in it."""
         self._deviations.append(Deviation(code, part_path(at) + field, why))
 
 
@@ -219,7 +221,7 @@ def _own(native: Native | None) -> dict[str, Raw]:
 
 
 def _say_error(parts: tuple[Text | Media | Opaque, ...]) -> tuple[Text | Media | Opaque, ...]:
-    """The protocol has no mark for a failed tool, so its text says it."""
+    """Add a failure to a tool's text, because the protocol has no mark for it."""
     if parts and isinstance(parts[0], Text):
         return (Text(f"Error: {parts[0].text}"), *parts[1:])
     return (Text("Error: the tool failed"), *parts)
@@ -228,7 +230,9 @@ def _say_error(parts: tuple[Text | Media | Opaque, ...]) -> tuple[Text | Media |
 def render_items(
     messages: list[tuple[int, Message]], deviations: list[Deviation], dialect: Dialect, *, stateless: bool
 ) -> list[Json]:
-    """Input items of messages, each with its place in the request. `stateless`: the host keeps no earlier items."""
+    """Return input items of messages, each with its place in the request. `stateless`: the host stores no earlier
+    items.
+    """
     writer = _Writer(deviations, dialect, stateless=stateless)
     for place, message in messages:
         writer.message(message, place)

@@ -1,8 +1,8 @@
-"""Tools and tool choice: wire ↔ ours.
+"""Convert tools and tool choice between the wire and our values.
 
-Functions are flat here. A namespace is a named group of functions, and calls of them carry its name; we know its
-functions by names of their own (`namespaces`), and their native says where they stand. Hosted tools (web_search, mcp,
-…) are not ours: the list of them stays in the request's native fields.
+Functions are flat here. A namespace is a named group of functions, and calls of them carry its name. We know its
+functions by unique names (`namespaces`), and their native fields give their place. Hosted tools (web_search, mcp, …)
+are not ours: the list of them stays in the request's native fields.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _decode_list = _json.typed_decoder(list[Raw])
 
 
 def parse_tools(raw: Raw, deviations: list[Deviation]) -> tuple[tuple[Tool, ...], list[Json]]:
-    """The tools that a client's program runs, and the others as they are."""
+    """Return the tools that a client's program runs, and the others unchanged."""
     entries = _decode_tools(raw)
     if isinstance(entries, Malformed):
         if bytes(raw) != b"null":
@@ -78,8 +78,7 @@ def _parse_tool(entry: dict[str, Raw], deviations: list[Deviation], where: str) 
 def _parse_namespace(
     entry: dict[str, Raw], taken: set[str], deviations: list[Deviation]
 ) -> tuple[list[Tool], list[Json]]:
-    """The functions of a namespace, each by a name of its own; `taken` gains them. One that comes again stays where
-    only this protocol sees it."""
+    """Return the functions of a namespace by unique names, which are added to `taken`. A repeated one stays native."""
     group = _json.raw({name: raw for name, raw in entry.items() if name != "tools"})
     space = _text(entry, "name")
     inner, others = parse_tools(entry["tools"], deviations)
@@ -106,7 +105,7 @@ def _text(entry: dict[str, Raw], name: str) -> str:
 def parse_tool_choice(
     value: Json, deviations: list[Deviation], offered: Collection[str] = ()
 ) -> tuple[ToolChoice, bool]:
-    """The choice, and whether ours says all of it. `offered`: the tools' names."""
+    """Return the choice, and whether ours expresses all of it. `offered`: the tools' names."""
     if value is None or value == "auto":
         return "auto", True
     if value == "none":
@@ -134,7 +133,7 @@ def parse_tool_choice(
 
 
 def render_tools(request: Request, hosted: Raw | None) -> list[Json]:
-    """All tools; functions of one namespace stand together again."""
+    """Render all tools; functions of one namespace stand together again."""
     rendered: list[Json] = []
     groups: dict[bytes, list[Json]] = {}
     for tool in request.tools:
@@ -169,7 +168,7 @@ def _render_tool(tool: Tool) -> dict[str, Json]:
 
 
 def render_tool_choice(request: Request, dialect: Dialect, deviations: list[Deviation]) -> Json:
-    """The choice; None when it is the default or cannot be said."""
+    """Render the choice; None if it is the default or cannot be expressed."""
     choice = request.tool_choice
     if choice == "auto":
         return None

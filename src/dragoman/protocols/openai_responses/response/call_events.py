@@ -1,6 +1,6 @@
-"""Events about calls: the usual ones by their shape, told by the JSON reader itself, and arguments of any form.
+"""Events about calls: the usual ones decoded with a Struct of their shape, and arguments in any form.
 
-What does not fit these Structs is read member by member (`decode.py`), which gives the same events.
+What does not fit these Structs is read member by member (`decode.py`), with the same result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ARGUMENTS_OF_STEP: Final[dict[str, tuple[str, ...]]] = {"delta": ("delta",), "d
 
 
 class Added(msgspec.Struct, tag="response.output_item.added", tag_field="type", gc=False, forbid_unknown_fields=True):
-    """An item begins, all of whose fields are texts."""
+    """The start of an item whose fields are all texts."""
 
     sequence_number: int
     output_index: int
@@ -32,7 +32,7 @@ class Added(msgspec.Struct, tag="response.output_item.added", tag_field="type", 
 
 
 class Done(msgspec.Struct, tag="response.output_item.done", tag_field="type", gc=False, forbid_unknown_fields=True):
-    """The same for an item that ends."""
+    """The end of such an item."""
 
     sequence_number: int
     output_index: int
@@ -65,7 +65,7 @@ _decode: Final[Callable[[bytes], CallEvent | Malformed]] = _json.typed_decoder(C
 
 
 def read_call_event(data: bytes) -> CallEvent | Malformed:
-    """A usual event about a call, which tells no more than that, and no key twice."""
+    """Return a usual event about a call that has nothing else and no repeated key."""
     event = _decode(data)
     if isinstance(event, Malformed):
         return event

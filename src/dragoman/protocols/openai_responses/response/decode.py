@@ -1,4 +1,4 @@
-"""OpenAI Responses bytes → events, for streams and whole responses alike.
+"""Decode OpenAI Responses bytes, streamed or whole.
 
 Specification: https://platform.openai.com/docs/api-reference/responses-streaming (read 2026-11-21). The end is
 response.completed, .incomplete or .failed, or the `status` of a whole response.
@@ -86,7 +86,7 @@ _WRAPPERS: Final = ("response", "data", "result", "body", "event")
 
 
 class Decoder:
-    """Reads one response. Never raises; the same events however the bytes are cut."""
+    """Decodes one response. Never raises; the same events however the bytes are cut."""
 
     __slots__ = (
         "__weakref__", "_assembly", "_dialect", "_growth", "_items", "_kept", "_reader", "_refused", "_running",
@@ -113,7 +113,7 @@ class Decoder:
 
     @property
     def ended(self) -> bool:
-        """The protocol's own end was seen."""
+        """Whether the protocol's own end was seen."""
         return self._assembly.phase != "open"
 
     def feed(self, data: bytes) -> list[Event]:
@@ -125,7 +125,7 @@ class Decoder:
         return self._assembly.take()
 
     def close(self) -> list[Event]:
-        """The body ended."""
+        """End the body."""
         self._take(self._reader.close())
         if self._reader.stray and self._assembly.phase == "open" and not self._assembly.started:
             problem = read_problem(self._reader.stray, status=None)
@@ -138,14 +138,14 @@ class Decoder:
         return self._assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:
-        """The connection broke."""
+        """End a broken connection."""
         self._assembly.break_off(failure)
         return self._assembly.take()
 
     # ------------------------------------------------------------ frames
 
     def _take(self, frames: Iterable[Frame]) -> None:
-        """Plain deltas of open items take a short cut; all else is rare."""
+        """Take frames: plain deltas of open items by a short cut, all others as rare ones."""
         assembly, take_delta = self._assembly, self._growth.take
         try:
             for data, name in frames:
@@ -159,11 +159,11 @@ class Decoder:
             assembly.fail("too_large", str(bound))
 
     def read_batch(self, lines: list[bytes]) -> int:
-        """Plain deltas that all let one part grow. The first of a text opens it."""
+        """Take plain deltas that all let one part grow. Behind the end of a call's arguments each may be another's."""
         return self._growth.take_many(lines, self._take)
 
     def _call_event(self, data: bytes) -> bool:
-        """Take a usual event about a call; False, and nothing is done, where it may tell more."""
+        """Take a usual event about a call. Return False, with nothing done, if it may say more."""
         assembly = self._assembly
         is_open = assembly.started and assembly.phase == "open"
         if not is_open or isinstance(event := read_call_event(data), Malformed):
@@ -178,7 +178,7 @@ class Decoder:
         return True
 
     def _rare_frame(self, data: bytes, name: bytes) -> None:
-        """Everything but the plain deltas of items that are open."""
+        """Take everything but the plain deltas of open items."""
         value = _json.decode(data)
         if type(value) is Malformed:
             if data.strip() == b"[DONE]":
@@ -235,7 +235,7 @@ class Decoder:
             self._part_event(kind, value, place=Place(data).inner(*path))
 
     def _untyped(self, value: dict[str, Json], *, data: bytes, path: tuple[str | int, ...]) -> None:
-        """A whole response, or something that wraps one."""
+        """Take a whole response, or something that wraps one."""
         if is_response(value):
             status = value.get("status")
             if not isinstance(status, str):
@@ -256,7 +256,7 @@ class Decoder:
             note_frame(self._assembly, data)
 
     def _after_end(self, value: dict[str, Json]) -> None:
-        """After the end only usage counts."""
+        """Take an event after the end, of which only usage counts."""
         if self._assembly.phase == "ended":
             self._assembly.deviate("after-end", "end", value.get("type") or "")
             self._usage(response if isinstance(response := value.get("response"), dict) else value)
@@ -286,7 +286,7 @@ class Decoder:
             self._assembly.usage(read_usage(usage, self._assembly.deviate), cost)
 
     def _end(self, response: dict[str, Json], status: str, *, place: Place) -> None:
-        """A final event, or a whole response: output that was not streamed, usage, and why it ended."""
+        """Take a final event, or a whole response: output that was not streamed, usage, and why it ended."""
         said = response.get("status")
         if isinstance(said, str) and said in _LAST_STATUSES and said != status and status != "failed":
             self._assembly.deviate("stop-reason", "response.status", said)
@@ -321,7 +321,7 @@ class Decoder:
                 self._finish(response, status, "stop")
 
     def _finish(self, response: dict[str, Json], word: str, reason: StopReason) -> None:
-        """The end, with what the response tells now and did not when it began."""
+        """Finish, with the response's fields that it did not have when it began."""
         late = {key: value for key, value in kept_fields(response).items() if self._kept.get(key) != value}
         self._assembly.finish(word, reason, native=make_native(late))
         self._assembly.end()
@@ -381,7 +381,7 @@ class Decoder:
         self._item_done(event.output_index, fields, value, inner)
 
     def _item_done(self, index: int, fields: dict[str, Json], value: dict[str, Json], place: Place) -> None:
-        """An item is whole. `value`: the event that tells it, or {} where nothing stands beside the item."""
+        """Take a whole item. `value`: its event, or {} if nothing stands beside the item."""
         item = self._items.places.find_whole(index, fields)
         told = item_kind(fields, ignore, "", offered=self._assembly.calls.offered_names)
         if item is None or (item.kind != told and (item.done or "opaque" in (item.kind, told))):
@@ -392,7 +392,7 @@ class Decoder:
         self._items.finish(item, fields, place)
 
     def _text_event(self, kind: str, event: EventPlace, value: dict[str, Json], place: Place) -> bool:
-        """A delta or the whole text of a part; False when the event is neither."""
+        """Take a delta or the whole text of a part. Return False if the event is neither."""
         name, _, step = kind.removeprefix("response.").rpartition(".")
         if step != "delta" and step != "done":
             return False

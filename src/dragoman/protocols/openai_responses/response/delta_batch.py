@@ -1,6 +1,6 @@
-"""Plain deltas, one by one, and many that let one part grow: their shape is told by the JSON reader itself.
+"""Decode plain deltas, one by one and in batches that let one part grow, with a Struct of their shape.
 
-What does not fit these Structs is read event by event (`decode.py`), which gives the same events.
+What does not fit these Structs is read event by event (`decode.py`), with the same result.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Arguments: Final = narrowed(PlainDelta, {"type": Literal[ARGUMENTS_DELTA], **_P
 
 
 class Growth:
-    """Lets open items grow by plain deltas."""
+    """Appends plain deltas to open items."""
 
     __slots__ = ("_assembly", "_item", "_items", "_last", "_reader", "sizes")
 
@@ -40,14 +40,14 @@ class Growth:
         self._item: Item | None = None  # that the last frame let grow
 
     def take_alone(self, event: bytes) -> bool:
-        """Take the bytes of an event that came alone, as the one before; False when they are to be fed."""
+        """Take the bytes of an event that came alone, as the one before. Return False if they must be fed."""
         if (text := self._last.read(event)) and (total := self._reader.total_with(event)) and self._grow(text):
             self._reader.total = total
             return True
         return False
 
     def take(self, data: bytes, name: bytes) -> bool:
-        """Take an event that is a plain delta of an open item and says nothing else; False when it may be another."""
+        """Take an event that is a plain delta of an open item and nothing else. Return False if it may be another."""
         if name and not name.endswith(b"delta"):
             self._last.forget()
             return False
@@ -104,7 +104,7 @@ class Growth:
         return len(lines)
 
     def _grow(self, text: str) -> bool:
-        """The same item grows by plain text, or by arguments that need no look."""
+        """Append plain text, or arguments that need no check, to the same item."""
         item = self._item
         if item is None:
             return False
@@ -119,7 +119,8 @@ class Growth:
 
 
 class Burst(NamedTuple):
-    """`item`: the index of the output item; `place`: that of its text, -1 for arguments; `texts`: none is empty.
+    """The deltas of one part. `item`: the index of the output item; `place`: that of its text, -1 for arguments;
+    `texts`: none is empty.
 
     `ids`: the item and call ids that came with arguments.
     """
@@ -136,8 +137,10 @@ _decode_arguments: Final = _json.lines_decoder(_Arguments)
 
 
 def read_burst(lines: list[bytes], *, is_alone: bool) -> Burst | None:
-    """What the events say together; None when they are not all of one kind, or not of one part. `is_alone`: there is
-    one item that grows, so that an index that is told twice can name no other."""
+    """Return the combined deltas, or None if they are not all of one kind and part.
+
+    `is_alone`: only one item grows, so that a repeated index can name no other.
+    """
     if b'"response.output_text.delta"' in lines[0]:
         said = _decode_texts(lines)
         if said is None or b"\n".join(lines).count(b'"delta"') > len(lines):

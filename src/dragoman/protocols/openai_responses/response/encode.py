@@ -1,7 +1,7 @@
-"""Events → OpenAI Responses bytes.
+"""Encode events as OpenAI Responses bytes.
 
-Specification: https://platform.openai.com/docs/api-reference/responses-streaming (read 2026-11-21). Only event types
-of the specification are sent (openai-js throws on others); `sequence_number` has no gaps; there is no `[DONE]`.
+Specification: https://platform.openai.com/docs/api-reference/responses-streaming (read 2026-11-21). Only event types of
+the specification are sent (openai-js throws on others); `sequence_number` has no gaps; there is no `[DONE]`.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ _DEFAULT_STYLE: Final = ReplyStyle()
 
 
 class Encoder:
-    """Writes one response.
+    """Encodes one response.
 
-    A part opens with its first delta, so that a call which fails before it can become text. A message or reasoning
-    item stays open after its part, because the next part may belong to it.
+    A part opens with its first delta, so that a call which fails before it can become text. A message or reasoning item
+    stays open after its part, because the next part may belong to it.
 
     Attributes:
         response: the final response object, once it was written.
@@ -97,15 +97,15 @@ class Encoder:
 
     @property
     def aborted(self) -> bool:
-        """A call that had begun to leave has failed: cut the connection, do not end it."""
+        """Whether a call that had begun to leave has failed: cut the connection, do not end it."""
         return self._phase == "aborted"
 
     def keepalive(self) -> bytes:
-        """A comment."""
+        """Return a comment."""
         return b": keep-alive\n\n"
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Write what these events say."""
+        """Encode these events."""
         out: list[bytes] = []
         for event in events:
             kind = type(event)
@@ -243,7 +243,7 @@ class Encoder:
                 self._item.seal = event.signature
 
     def _open_sealed(self, held: TextStart | ThinkingStart | ToolCallStart, out: list[bytes]) -> None:
-        """Thinking without words: its item has no part."""
+        """Open thinking without words: its item has no part."""
         fields = own_fields(held.native)
         if self._item is None or self._item.kind != "reasoning" or not self._item.is_named(fields):
             self._close_item(out)
@@ -290,7 +290,7 @@ class Encoder:
         self._close_item(out)
 
     def _fail_call(self, event: ToolCallFailed, out: list[bytes]) -> None:
-        """It is told at the end; an item that opened for it is never done."""
+        """Keep a failed call for the end. An item that opened for it is never done."""
         has_left = self._part is not None and self._part.is_call
         self._failed.add(event, has_left=has_left)
         if has_left:
@@ -381,7 +381,7 @@ def render_response(
     style: ReplyStyle = _DEFAULT_STYLE,
     lost: list[Deviation] | None = None,
 ) -> bytes:
-    """Write a whole response: what the stream of the same events ends with."""
+    """Render a whole response: what the stream of the same events ends with."""
     encoder = Encoder(new_id=new_id, model=model, created=created, style=style)
     encoder.encode(unfold(crossed(reply, NAME, CITED, REASONS, lost, OF_TEXT)))
     return encoder.response

@@ -1,4 +1,4 @@
-"""Failures in the words of OpenAI Responses."""
+"""Failures in the form of OpenAI Responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TYPES: Final[dict[FailureKind, str]] = {
 
 
 def render_error(failure: Failure) -> tuple[int, bytes]:
-    """Write a failure before the first byte: status and body."""
+    """Render a failure before the first byte: status and body."""
     error = {
         "message": failure.message,
         "type": _TYPES.get(failure.kind, "server_error"),
@@ -39,5 +39,5 @@ def render_error(failure: Failure) -> tuple[int, bytes]:
 
 
 def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
-    """Read the body of a response with an error status."""
+    """Parse the body of a response with an error status."""
     return read_problem(body, status=status, headers=headers)

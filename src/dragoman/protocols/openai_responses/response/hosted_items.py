@@ -1,7 +1,7 @@
-"""Items that only this protocol has, while they come: what a provider's own tool does is written again as it comes.
+"""Items that only this protocol has, passed on as they come: what a provider's own tool does.
 
 Specification: https://platform.openai.com/docs/api-reference/responses-streaming (read 2026-11-21). Their events name
-them by `output_index`, most by `item_id` too. The item at the end says all that counts.
+them by `output_index`, most by `item_id` too. The item at the end has everything that counts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def tell_live(kind: str, value: dict[str, Json], place: Place, *, items: Items, 
 
 
 def tell_input(kind: str, value: dict[str, Json], place: Place, *, items: Items, assembly: Assembly) -> bool:
-    """Pass an event about the input of a custom call that the provider runs itself; False of a client's own."""
+    """Pass an event about the input of a custom call that the provider runs itself. Return False for a client's own."""
     index, id = value.get("output_index"), value.get("item_id")
     item = items.places.find(index, id if isinstance(id, str) else "") if type(index) is int else None
     if item is None or item.kind != "opaque":
@@ -44,7 +44,7 @@ def tell_input(kind: str, value: dict[str, Json], place: Place, *, items: Items,
 
 
 class HostedItems:
-    """The items that were announced in an answer which is written: their places there."""
+    """The announced items of an answer that is being encoded: their places there."""
 
     __slots__ = ("_by_id", "_by_index")
 
@@ -53,10 +53,10 @@ class HostedItems:
         self._by_id: dict[bytes, int] = {}
 
     def place(self, event: NativeEvent, next_index: int) -> tuple[str, dict[str, Json]] | None:
-        """The type of an event and its fields with their item's place in this answer; None for one of no known item.
+        """Return the type of an event and its fields with their item's place in this answer; None for an unknown item.
 
         Args:
-            next_index: the place that an item takes which the event announces.
+            next_index: the place of an item that the event announces.
         """
         fields = read_fields(event.raw) or {}
         kind, index = read_text(fields.get("type")), fields.get("output_index")
@@ -73,6 +73,6 @@ class HostedItems:
         return kind, placed | {"output_index": self._by_index[bytes(index)]}
 
     def take(self, item: Raw) -> int | None:
-        """The place of a whole item that was announced; None for another."""
+        """Return the place of a whole item that was announced; None for another."""
         id = (read_fields(item) or {}).get("id")
         return self._by_id.pop(bytes(id), None) if id is not None else None

@@ -1,4 +1,4 @@
-"""One output item of a response: what it is, and what its events have said of it."""
+"""One output item of a response: its kind, and what its events have said of it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ _MOST_LOOKS: Final = 64  # for deltas out of their order
 
 
 class Echo:
-    """The thinking of one item, as its deltas come: servers that are asked for a summary send the same text as that and
-    as reasoning. What may be said again is held while it is, in time linear in the text."""
+    """The thinking of one item as its deltas come.
+
+    Servers that are asked for a summary send the same text as summary and as reasoning. What may be a repetition is
+    held while it may, in time linear in the text.
+    """
 
     __slots__ = ("_at", "_done", "_first", "_group", "_held", "_is_over", "_offset", "_waiting")
 
@@ -38,7 +41,7 @@ class Echo:
         self._is_over = False  # the other group says something of its own
 
     def take(self, key: Key, text: str) -> list[tuple[Key, str]]:
-        """What can be told now that a text came."""
+        """Take a text. Return what can be passed on now."""
         self._group = self._group or key[0]
         told = [(key, text)]
         if self._is_over:
@@ -56,11 +59,11 @@ class Echo:
         return told
 
     def said(self, key: Key) -> str:
-        """What a text has said that is held."""
+        """Return the held part of a text."""
         return "".join(text for at, text in self._held if at == key)
 
     def end(self) -> tuple[list[tuple[Key, str]], bool]:
-        """No more comes: what was held and not said before, and whether something was said twice."""
+        """End it. Return what was held and not said before, and whether something was repeated."""
         rest = "".join(self._waiting)[self._done :]
         is_twice, last = bool(self._held), self._held[-1][0] if self._held else ("", -1)
         self._is_over = True
@@ -73,7 +76,7 @@ class Echo:
         self._done = 0
 
     def _is_same(self) -> bool:
-        """Compare as far as both groups have come."""
+        """Compare both groups as far as they have come."""
         while self._waiting and self._at < len(self._first):
             again, first = self._waiting[0], self._first[self._at]
             size = min(len(again) - self._done, len(first) - self._offset)
@@ -89,19 +92,21 @@ class Echo:
 
 
 class Late:
-    """What an end told before its deltas came: those that still come say it again, in whatever order."""
+    """The text of an end that came before its deltas: later deltas repeat it, in whatever order."""
 
     __slots__ = ("_at", "_left", "_looks", "_said", "_told")
 
     def __init__(self, told: str, said: int) -> None:
-        """`told`: a whole text, of which so many characters were `said`."""
+        """Create it. `told`: a whole text, of which `said` characters were said."""
         self._told, self._said, self._left = told, said, len(told) - said
         self._at = said
         self._looks = _MOST_LOOKS
 
     def takes(self, text: str) -> bool:
-        """Whether a delta is one of these: it goes on where the last one stopped, or stands elsewhere in the text, of
-        which so much is left."""
+        """Return whether a delta is one of these.
+
+        It continues where the last one stopped, or stands elsewhere in the text while as much is left.
+        """
         if len(text) > self._left:
             return False
         if self._told.startswith(text, self._at):
@@ -121,20 +126,20 @@ class Item:
     """One output item.
 
     Attributes:
-        key: what its open part is; `NOWHERE` when none is open.
-        text_index: the content index of its open part when that is plain text, else -1.
+        key: of its open part; `NOWHERE` if none is open.
+        text_index: the content index of its open part if that is plain text, else -1.
         said: the text of each of its parts so far, in pieces.
         pieces: those of its open part.
         extras: native fields of its open part that came after the part's start.
-        told: what events of their own told of its texts, for their ends.
+        told: what separate events said about its texts, for their ends.
         ends: the texts whose ends came.
-        late: what an end told before its deltas came.
-        echo: thinking that may say again what other thinking of it said; None until there is any.
-        prefill: whole arguments that came when the item opened; they count when nothing else comes.
-        call_id: the id of its call as the wire told it first.
+        late: what an end said before its deltas came.
+        echo: thinking that may repeat other thinking of it, or None.
+        prefill: whole arguments that came when the item opened; they count if nothing else comes.
+        call_id: the first id of its call on the wire.
         is_named: an event named it by its id, so that another id is not its own.
-        is_doubtful: arguments came that may be its own, so that only a final event can tell them.
-        is_final: its arguments were told whole.
+        is_doubtful: arguments came that may be its own, so that only a final event can decide.
+        is_final: its whole arguments came.
         done: its end was seen.
         repeated: the final list of output has named it.
     """
@@ -168,12 +173,12 @@ class Item:
         self.repeated = False
 
     def end(self, key: Key) -> None:
-        """An event tells a whole text: each delta behind it is looked at."""
+        """Take a whole text: each delta behind it is checked."""
         self.ends.add(key)
         self.text_index = -1
 
     def is_late(self, key: Key, text: str, deviate: Deviate) -> bool:
-        """Whether a delta says what an end has told before it, from where the last such delta stopped."""
+        """Return whether a delta repeats an earlier end, from where the last such delta stopped."""
         late = self.late.get(key)
         if text and late is not None and late.takes(text):
             deviate("after-end", f"output[{self.index}]", "a delta behind its end")
@@ -184,15 +189,14 @@ class Item:
         return False
 
     def tell(self, index: int, name: str, values: list[Json], deviate: Deviate, *, is_whole: bool = False) -> None:
-        """An event tells entries of a list of a text, or all: pages that it cites, odds of its tokens."""
+        """Take entries of a list of a text, or all: citations, log probabilities."""
         if self.kind != "message" or self.done or (self.key != ("text", index) and ("text", index) in self.said):
             return deviate("after-end", f"output[{self.index}].content[{index}].{name}", "")
         self.told = self.told or ToldApart(f"output[{self.index}]")
         self.told.add(index, name, list(map(_json.raw, values)), is_whole=is_whole)
 
     def in_parts(self, group: str, text: str, deviate: Deviate) -> tuple[Key, str] | None:
-        """Whether a whole text is that of all parts of a group, which came in several: then the last of them, and what
-        they did not say."""
+        """Return the last part of a group, and its missing rest, if a whole text is that of all its parts."""
         keys = [key for key in self.said if key[0] == group]
         if len(keys) < 2 or not text.startswith(self.said[keys[0]].text()):
             return None
@@ -216,5 +220,5 @@ class Item:
         return (get("type"), get("call_id"), get("name"), get("arguments")) == wanted
 
     def text(self) -> str:
-        """All that its parts said."""
+        """Return the text of all its parts."""
         return "".join([said.text() for said in self.said.values()])

@@ -1,8 +1,8 @@
-"""Which output item an event means: the one that its call id, item id and index name together.
+"""Find the output item of an event by its call id, item id and index together.
 
-Specification: `output_index` names an item; `item_id` repeats its id. Servers leave some of them out, give another
-item id with each event (Copilot), or number all items 0. Arguments that may be those of several calls are given to
-none: they count as lost until a final event says them whole.
+Specification: `output_index` names an item; `item_id` repeats its id. Servers omit some of them, give another item id
+with each event (Copilot), or number all items 0. Arguments that may belong to several calls are given to none: they
+count as lost until a final event repeats them whole.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class Found(NamedTuple):
-    """The items that an event may mean; of one that `is_sure` it is the only one."""
+    """The items that an event may mean; if `is_sure`, the only one."""
 
     items: list[Item]
     is_sure: bool
 
 
 class Places:
-    """Knows the items of one response by their call id, item id and index.
+    """Finds the items of one response by their call id, item id and index.
 
     Attributes:
         is_shared: several items came with one index, so that an id counts more.
@@ -47,7 +47,7 @@ class Places:
         self.is_shared = False
 
     def add(self, item: Item) -> None:
-        """Know an item from now on."""
+        """Add an item."""
         self._last = item
         if item.id and self._by_id.setdefault(item.id, item) is not item:
             self._repeated_ids.add(item.id)
@@ -59,26 +59,29 @@ class Places:
             self._calls.append(item)
 
     def at(self, index: int) -> Item | None:
-        """The item that opened last at an index."""
+        """Return the last item opened at an index."""
         return self._by_index.get(index)
 
     def by_id(self, id: str) -> Item | None:
-        """The one item that has this id."""
+        """Return the only item with this id."""
         return self._by_id.get(id) if id and id not in self._repeated_ids else None
 
     def are_own(self, item: Item, id: str, call_id: str, text: str) -> bool:
-        """Whether arguments are surely the item's: it waits for some, and the ids are its own or name no other item. A
-        `text` that may tell none is looked at: what stands beside it may tell some."""
+        """Return whether arguments are certainly the item's: it waits for some, and the ids are its own or name no
+        other item.
+
+        A `text` that may be empty is checked for what stands beside it.
+        """
         is_named = (id == item.id or id not in self._by_id) and (not call_id or call_id == item.call_id)
         phase = item.call.text.phase if is_named and item.call is not None else "closed"
         return phase != "closed" and (phase != "held" or '"' in text)
 
     def is_named(self, index: int, id: str, call_id: str) -> bool:
-        """Whether an event names an item that came."""
+        """Return whether an event names an item that came."""
         return call_id in self._by_call or id in self._by_id or index in self._by_index
 
     def find(self, index: int, id: str) -> Item | None:
-        """The item of an event that is no call's: by its index, else by its id, else the last one that is open."""
+        """Return the item of an event that is no call's: by its index, else by its id, else the last open one."""
         if index >= 0:
             item = self._by_index.get(index)
             return self.by_id(id) or item if item is None or self.is_shared else item
@@ -88,7 +91,7 @@ class Places:
         return item
 
     def find_call(self, index: int, id: str, call_id: str, *, doubt: Doubt) -> Found:
-        """The call whose arguments an event holds; no item when it was never announced.
+        """Return the call of an event's arguments, or no item if it was never announced.
 
         Args:
             doubt: see `open_calls`.
@@ -120,13 +123,13 @@ class Places:
         return Found(owners, len(owners) < 2)
 
     def _without_id(self, doubt: Doubt) -> Item | None:
-        """The one call whose id nobody told and of whose arguments none came."""
+        """Return the only call without an id and without arguments."""
         waiting = [item for item in self.waiting_calls(doubt) if not item.call_id]
         one = waiting[0] if len(waiting) == 1 else None
         return one if one is not None and one.call is not None and one.call.text.is_empty() else None
 
     def find_told(self, text: str, doubt: Doubt) -> Item | None:
-        """The call whose deltas came to these whole arguments."""
+        """Return the call whose deltas amount to these whole arguments."""
         wanted = text.strip()
         for item in self.open_calls(doubt):
             call = item.call
@@ -135,8 +138,11 @@ class Places:
         return None
 
     def open_calls(self, doubt: Doubt) -> list[Item]:
-        """The calls that have not ended. Where very many have not, `doubt` is told of them, and none is given from then
-        on: an event without labels is looked for among few."""
+        """Return the calls that have not ended.
+
+        If they are very many, `doubt` is called with them, and none is returned from then on: an event without labels
+        is looked for among few.
+        """
         self._calls = [item for item in self._calls if not item.done and item.call is not None and item.call.is_open()]
         if len(self._calls) > MOST_WAITING:
             doubt(self._calls)
@@ -144,12 +150,12 @@ class Places:
         return self._calls
 
     def waiting_calls(self, doubt: Doubt) -> list[Item]:
-        """Those whose arguments may still come."""
+        """Return those whose arguments may still come."""
         calls = self.open_calls(doubt)
         return [item for item in calls if item.call is not None and not item.call.text.is_closed()]
 
     def find_whole(self, index: int, fields: dict[str, Json]) -> Item | None:
-        """The item that a whole one ends: a call's id counts most, then the item's id, then its index."""
+        """Return the item that a whole one ends: a call's id counts most, then the item's id, then its index."""
         call_id = _text(fields, "call_id")
         item = self._by_call.get(call_id) if call_id else None
         if item is not None:

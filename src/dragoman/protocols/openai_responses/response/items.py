@@ -1,7 +1,7 @@
 """The output items of one response: which event belongs to which, what each has said, and what its end adds.
 
-Specification: `output_index` names an item; `item_id` repeats its id. Servers leave the index out (llama.cpp), give
-another item id with each event (Copilot), number all items 0, send only the item's end, or only the final list.
+Specification: `output_index` names an item; `item_id` repeats its id. Servers omit the index (llama.cpp), give another
+item id with each event (Copilot), number all items 0, send only the item's end, or only the final list.
 """
 
 from __future__ import annotations
@@ -43,10 +43,8 @@ _UNUSABLE: Final = ("incomplete", "failed", "cancelled", "canceled")
 
 
 class Items:
-    """The items of one response, in the order in which they opened.
-
-    `live` holds by `output_index` those that are open, for the short cut of plain deltas; nothing while indices are
-    not to be trusted.
+    """The items of one response, in the order in which they opened. `live` has the open ones by `output_index`, for the
+    short cut of plain deltas; it is empty while indices are not reliable.
     """
 
     __slots__ = ("_assembly", "_talking", "all", "live", "places")
@@ -61,13 +59,13 @@ class Items:
     # ------------------------------------------------------------ which item
 
     def find(self, index: int, id: str) -> Item | None:
-        """The item of an event that is no call's."""
+        """Return the item of an event that is no call's."""
         if index < 0:
             self._assembly.deviate("missing-index", "output_index")  # quirk: responses-llamacpp-no-index
         return self.places.find(index, id)
 
     def find_call(self, index: int, id: str, call_id: str, kind: ItemKind) -> Item | None:
-        """The call whose arguments an event holds; None when it may be those of several, or of none that there is."""
+        """Return the call of an event's arguments, or None if it may be several, or does not exist."""
         if index < 0:
             self._assembly.deviate("missing-index", "output_index")
         found = self.places.find_call(index, id, call_id, doubt=self.doubt)
@@ -78,20 +76,20 @@ class Items:
         return found.items[0] if found.items else self.open_unannounced(index, id, kind, call_id=call_id)
 
     def find_told(self, index: int, id: str, call_id: str, text: str) -> Item | None:
-        """The call whose deltas came to these whole arguments, where no label names one: ids may rotate."""
+        """Return the call whose deltas amount to these whole arguments, if no label names one: ids may rotate."""
         if index >= 0 or call_id or self.places.by_id(id) is not None:
             return None
         return self.places.find_told(text, self.doubt)
 
     def doubt(self, items: list[Item]) -> None:
-        """Arguments came that each of these calls may own."""
+        """Record that arguments came that each of these calls may own."""
         self._assembly.deviate("lost-arguments", "output", f"{len(items)} calls may have them")
         for item in items:
             item.is_doubtful = True
             self.live.pop(item.index, None)
 
     def is_surplus(self, item: Item, text: str) -> bool:
-        """Whether arguments for a call that is whole may be those of another, which waits for some."""
+        """Return whether arguments for a complete call may belong to another, which waits for some."""
         if item.call is None or not text.strip() or (item.call.is_open() and not item.call.text.is_closed()):
             return False
         waiting = self.places.waiting_calls(self.doubt)
@@ -100,7 +98,7 @@ class Items:
         return bool(waiting)
 
     def open(self, index: int, fields: dict[str, Json], place: Place) -> Item:
-        """An item begins; an item that was announced before is found again."""
+        """Begin an item, or find one that was announced before."""
         where = f"output[{index}]" if index >= 0 else "output"
         kind = item_kind(fields, self._assembly.deviate, where, offered=self._assembly.calls.offered_names)
         if not fields.get("type"):  # so what it is may stand deeper
@@ -125,7 +123,9 @@ class Items:
         return self._add(item)
 
     def _say_again(self, item: Item, call: OpenCall, fields: dict[str, Json], place: Place, where: str) -> None:
-        """A second start of a call: it must have the same name and arguments. Under another name both are refused."""
+        """Take a second start of a call: it must have the same name and arguments. With another name both are
+        refused.
+        """
         name = offered_name(fields, item.native, self._assembly.calls.offered_names)
         if call.name and name not in ("", call.name):
             self._assembly.contradict(self._assembly.open_call(None, name), where)
@@ -136,7 +136,7 @@ class Items:
             self._assembly.contradict(call, where)
 
     def open_unannounced(self, index: int, id: str, kind: ItemKind, *, call_id: str = "") -> Item:
-        """An event came for an item that was never announced."""
+        """Open an item that was never announced, for its event."""
         self._assembly.deviate("part-not-opened", f"output[{index}]" if index >= 0 else "output")
         item = Item(kind, index, id=id, type=kind, native={"id": _json.raw(id)} if id else {})
         self._hush()
@@ -157,12 +157,12 @@ class Items:
     # ------------------------------------------------------------ text and thinking
 
     def grow(self, item: Item, key: Key, text: str) -> None:
-        """A delta lets a part of an item grow; it opens with its first text. What an end told before counts once."""
+        """Append a delta to a part of an item; it opens with its first text. What an end said before counts once."""
         if not (item.ends and item.is_late(key, text, self._assembly.deviate)):
             self._say(item, key, text)
 
     def _say(self, item: Item, key: Key, text: str) -> None:
-        """Thinking that is said twice counts once."""
+        """Take thinking; a repetition counts once."""
         if not text:
             return
         if key[0] in THINKING_GROUPS:
@@ -195,7 +195,7 @@ class Items:
         return item.part
 
     def _hush(self) -> None:
-        """Another part opens: servers leave out the end of reasoning and messages, and only calls interleave."""
+        """End other parts: servers omit the end of reasoning and messages, and only calls interleave."""
         if self._talking is not None:
             self._end_part(self._talking)
 
@@ -209,7 +209,7 @@ class Items:
         item.part, item.key, item.text_index, item.extras = None, NOWHERE, -1, {}
 
     def final_text(self, item: Item, key: Key, text: str) -> None:
-        """The whole text of a part, after its deltas or in their place."""
+        """Take the whole text of a part, after its deltas or in their place."""
         item.end(key)
         pieces = item.said.get(key)
         said = pieces.text() if pieces is not None else item.echo.said(key) if item.echo is not None else ""
@@ -224,7 +224,7 @@ class Items:
             self._assembly.deviate("final-differs", f"output[{item.index}]")
 
     def end_echo(self, item: Item) -> None:
-        """The thinking of an item is whole: what was held because it seemed to be said twice, and was not, is told."""
+        """End the thinking of an item: pass on what was held as a possible repetition, and was none."""
         if item.echo is not None:
             rest, is_twice = item.echo.end()
             for key, text in rest:
@@ -233,8 +233,7 @@ class Items:
                 self._assembly.deviate("duplicate-final", f"output[{item.index}]", "thinking", severity="note")
 
     def _content(self, item: Item, fields: dict[str, Json], place: Place) -> None:
-        """The whole content of a message. Its texts may be divided otherwise than they came; then they are compared as
-        one."""
+        """Take the whole content of a message. If its texts are divided differently, they are compared as one."""
         values = as_list(fields.get("content"))
         check_entries(values, self._assembly.bounds)
         texts = [text_of(value) for value in values]
@@ -252,7 +251,7 @@ class Items:
             self._say(item, last, whole[len(item.text()) :])
 
     def final_content(self, item: Item, index: int, value: Json, place: Place) -> None:
-        """A whole entry of an item's `content`."""
+        """Take a whole entry of an item's `content`."""
         kind = value.get("type") if isinstance(value, dict) else "output_text"
         group = "reasoning" if item.kind == "reasoning" or kind == "reasoning_text" else "text"
         if kind == "refusal":
@@ -301,12 +300,12 @@ class Items:
                 item.prefill = prefill
 
     def _arguments(self, item: Item, fields: dict[str, Json], place: Place) -> str:
-        """The argument text of an item; an object where text belongs keeps its own text."""
+        """Return the argument text of an item; an object in place of text keeps its own text."""
         name = "input" if item.kind == "custom_tool_call" and "input" in fields else "arguments"
         return argument_text(fields, name, place, self._assembly.deviate)
 
     def final_arguments(self, item: Item, text: str) -> None:
-        """The whole arguments of a call, after their deltas or in their place."""
+        """Take the whole arguments of a call, after their deltas or in their place."""
         item.is_final, call = True, item.call
         if text and call is not None:
             item.is_doubtful, said = False, call.text.raw()
@@ -325,7 +324,7 @@ class Items:
                 self._assembly.contradict(call, f"output[{item.index}].status")
 
     def _whole_call(self, item: Item, call: OpenCall, fields: dict[str, Json], place: Place) -> None:
-        """What a whole item tells of its call: clients may read no other event of it."""
+        """Take a whole item's call: clients may read no other event of it."""
         where, text = f"output[{item.index}]", self._arguments(item, fields, place)
         self.name_call(item, fields)
         note_whole(call, fields, where, self._assembly, known=_ARGUMENTS[call.kind])
@@ -334,7 +333,7 @@ class Items:
         self.final_arguments(item, text)
 
     def name_call(self, item: Item, fields: dict[str, Json]) -> None:
-        """What the end of a call says of its id and name, when its start did not."""
+        """Take a call's id and name from its end, if its start lacked them."""
         call, id = item.call, fields.get("call_id")
         is_said = "namespace" not in fields and call is not None and fields.get("name") == call.name
         if call is None or (is_said and call.state != "waiting" and id in (None, item.call_id)):
@@ -363,7 +362,7 @@ class Items:
     # ------------------------------------------------------------ the end of an item
 
     def finish(self, item: Item, fields: dict[str, Json], place: Place) -> None:
-        """An item is whole: what its deltas did not say is added, its parts close."""
+        """End an item: add what its deltas lack, and close its parts."""
         if item.done:
             self._assembly.deviate("duplicate-call" if item.call else "duplicate-final", f"output[{item.index}]")
             return self.again(item, fields, place)
@@ -375,7 +374,7 @@ class Items:
             self._end_call(item, item.call, fields)
 
     def complete(self, item: Item, fields: dict[str, Json], place: Place) -> None:
-        """Add what a whole item says and its deltas did not."""
+        """Add what a whole item has and its deltas lack."""
         told = native_fields(fields, item.id or None).items()
         late = {name: raw for name, raw in told if item.native.get(name) != raw}
         if item.kind == "message":
@@ -423,8 +422,9 @@ class Items:
             self._assembly.end_call(call)
 
     def close(self, *, is_good: bool) -> None:
-        """No final event can tell any more what the arguments of a call are: what its start told of them counts at a
-        good end, and must be the same. Free text has no end of its own."""
+        """End all items. A start's arguments count at a good end, and must be the same. Free text has no end of its
+        own.
+        """
         self._hush()
         for item in self.all:
             if item.told is not None:

@@ -1,4 +1,4 @@
-"""The forms of output items and their parts as the encoder writes them: names of events, fields, whole objects."""
+"""The forms of output items and their parts for the encoder: names of events, fields, whole objects."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _decode_list = _json.typed_decoder(list[Raw])
 
 
 def own_fields(native: Native | None) -> dict[str, Raw]:
-    """Native fields of this protocol."""
+    """Return native fields of this protocol."""
     return native.fields if native is not None and native.protocol == NAME else {}
 
 
 def image_fields(mime: str | None) -> dict[str, Json]:
-    """What an item says of an image that it holds. Without a form it is a PNG."""
+    """Return an item's fields for its image. Without a form it is a PNG."""
     form = (mime or "").removeprefix("image/").removesuffix("+xml")
     said: dict[str, Json] = {"output_format": form} if form in _IMAGE_FORMS else {}
     return {"type": "image_generation_call", "status": "completed", **said}
 
 
 class PartForm:
-    """How one part is written.
+    """The form of one part.
 
     Attributes:
-        name: what its events are called.
+        name: of its events.
         where: the fields that name its place.
         before_number, after_number, tail: a delta event around its sequence number and its text.
         is_whole: the text is written when the part ends, because only then it is known.
@@ -74,12 +74,12 @@ class PartForm:
         self.tail = b',"logprobs":[]}\n\n' if self.name == "output_text" else b"}\n\n"
 
     def event(self, step: str) -> str:
-        """The event that opens or closes the part around its text."""
+        """Return the event that opens or closes the part around its text."""
         summary = self.name == "reasoning_summary_text"
         return f"response.{'reasoning_summary' if summary else 'content'}_part.{step}"
 
     def part(self, text: str) -> dict[str, Json]:
-        """The part as an object."""
+        """Return the part as an object."""
         if self.name == "output_text":
             return {"type": "output_text", "text": text, "annotations": [], "logprobs": [], **self._extras}
         if self.name == "refusal":
@@ -87,7 +87,7 @@ class PartForm:
         return {"type": "summary_text" if self.name == "reasoning_summary_text" else "reasoning_text", "text": text}
 
     def annotate(self, fields: dict[str, Raw]) -> list[Raw]:
-        """Take the part's fields that its end told; gives the annotations."""
+        """Take the part's fields from its end. Return the annotations."""
         if self.name != "output_text":
             return []
         self._extras |= {name: fields[name] for name in ("annotations", "logprobs") if name in fields}
@@ -99,7 +99,7 @@ class PartForm:
         return placed
 
     def whole_text(self, call: ToolCall) -> str:
-        """The text of a call. A free text that came inside a function's arguments is taken out of them."""
+        """Return the text of a call. A free text inside a function's arguments is extracted."""
         if not self.is_whole:
             return call.arguments
         values = _json.decode_object(call.arguments)
@@ -107,12 +107,12 @@ class PartForm:
         return text if isinstance(text, str) else call.arguments
 
     def keep(self, fields: dict[str, Raw]) -> None:
-        """Take the part's fields that its start told."""
+        """Take the part's fields from its start."""
         self._extras = {name: raw for name, raw in fields.items() if name in ("annotations", "logprobs")}
 
 
 def _placed(annotation: Raw, length: int) -> Raw:
-    """A cited page or file stands behind the whole text when nobody said where it stands: clients need a place."""
+    """Return a cited page or file, behind the whole text if it has no place: clients need one."""
     value = _json.decode(bytes(annotation))
     if isinstance(value, dict) and value.get("index", 0) is None:
         return _json.raw({**value, "index": length})
@@ -122,7 +122,7 @@ def _placed(annotation: Raw, length: int) -> Raw:
 
 
 def form_of(event: TextStart | ThinkingStart) -> PartForm:
-    """The form of a text or thinking part."""
+    """Return the form of a text or thinking part."""
     if isinstance(event, TextStart):
         if is_refusal(event.native):
             return PartForm("refusal", "message", prefix="msg", text_field="refusal")
@@ -134,7 +134,7 @@ def form_of(event: TextStart | ThinkingStart) -> PartForm:
 
 
 def call_form(event: ToolCallStart, tools: Raw | None) -> PartForm:
-    """The form of a call. The request's tools tell which take free text and which stand in a namespace."""
+    """Return the form of a call. The request's tools tell which take free text and which stand in a namespace."""
     tool, namespace = _find_tool(event.name, tools)
     if event.kind == "custom" or tool == "custom":
         form = PartForm("custom_tool_call_input", "custom_tool_call", prefix="ctc", text_field="input")
@@ -146,7 +146,7 @@ def call_form(event: ToolCallStart, tools: Raw | None) -> PartForm:
 
 
 def _find_tool(name: str, tools: Raw | None) -> tuple[str, Raw | None]:
-    """The type of a tool and the namespace that it stands in, from the request's `tools`."""
+    """Return the type of a tool and its namespace, from the request's `tools`."""
     entries = _json.decode(bytes(tools)) if tools is not None else []
     for entry in entries if isinstance(entries, list) else []:
         if not isinstance(entry, dict):
@@ -161,7 +161,7 @@ def _find_tool(name: str, tools: Raw | None) -> tuple[str, Raw | None]:
 
 
 class OutputItem:
-    """An item that is being written. `text` is a call's arguments or input."""
+    """An item being written. `text` is a call's arguments or input."""
 
     __slots__ = ("_call", "_fields", "content", "id", "index", "kind", "seal", "summary", "text")
 
@@ -189,27 +189,27 @@ class OutputItem:
         self.add_late(fields)
 
     def add_late(self, fields: dict[str, Raw]) -> None:
-        """Take native fields of the item."""
+        """Add native fields of the item."""
         self._fields |= {name: raw for name, raw in fields.items() if name not in _PART_FIELDS and name != "id"}
 
     def is_named(self, fields: dict[str, Raw]) -> bool:
-        """Whether native fields name this item."""
+        """Return whether native fields name this item."""
         return fields.get("id") == _json.raw(self.id)
 
     def takes(self, form: PartForm, fields: dict[str, Raw]) -> bool:
-        """Whether a part belongs to this item too."""
+        """Return whether a part belongs to this item too."""
         return self.kind == form.item_kind and not form.is_call and self.seal is None and self.is_named(fields)
 
     def add_part(self, form: PartForm, value: dict[str, Json]) -> None:
-        """Take a part that is whole."""
+        """Add a complete part."""
         (self.summary if form.name == "reasoning_summary_text" else self.content).append(value)
 
     def opened(self) -> dict[str, Json]:
-        """The item as it begins."""
+        """Return the item as it begins."""
         return self._object("in_progress", content=[], summary=[], text="")
 
     def closed(self) -> dict[str, Json]:
-        """The whole item."""
+        """Return the whole item."""
         return self._object("completed", content=self.content, summary=self.summary, text=self.text)
 
     def _object(self, status: str, *, content: list[Json], summary: list[Json], text: str) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""The whole list of output items that a final event repeats: what was streamed counts once, what was not is added."""
+"""Reconcile the list of output items that a final event repeats: streamed ones count once, others are added."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_COMPARED: Final = 16
 
 
 def reconcile(items: Items, output: list[Json], place: Place, *, assembly: Assembly) -> None:
-    """Add what the list says and the stream did not. Ids rotate and servers merge items, so content counts too."""
+    """Add what the list has and the stream lacks. Ids rotate and servers merge items, so content counts too."""
     check_entries(output, assembly.bounds)
     entries = [(index, value) for index, value in enumerate(output) if isinstance(value, dict)]
     if len(entries) < len(output):
@@ -52,7 +52,7 @@ def reconcile(items: Items, output: list[Json], place: Place, *, assembly: Assem
 
 
 def _is_said(streamed: list[Item], entries: list[tuple[int, dict[str, Json]]], kind: ItemKind) -> bool:
-    """Whether the items of a kind hold, taken together, the text that was streamed."""
+    """Return whether the items of a kind together contain the streamed text."""
     said = [item for item in streamed if item.kind == kind]
     if len(said) < 2 or not all(item.done for item in said):
         return False
@@ -61,7 +61,7 @@ def _is_said(streamed: list[Item], entries: list[tuple[int, dict[str, Json]]], k
 
 
 class Streamed:
-    """The items of the stream, to be found by what an entry of the final list says of them."""
+    """The items of the stream, to be found by an entry of the final list."""
 
     __slots__ = ("_by_id", "_by_index", "_by_type", "is_any")
 
@@ -78,7 +78,7 @@ class Streamed:
             self._by_type.setdefault(item.type, deque()).append(item)
 
     def match(self, index: int, fields: dict[str, Json]) -> Item | None:
-        """The item that an entry repeats."""
+        """Return the item that an entry repeats."""
         kind = fields.get("type")
         kind = kind if isinstance(kind, str) else ""
         for name in ("call_id", "id"):
@@ -97,7 +97,7 @@ class Streamed:
 
 
 def _is_alike(item: Item, fields: dict[str, Json]) -> bool:
-    """Whether an entry without a known id says what the item said, or goes on from there."""
+    """Return whether an entry without a known id repeats the item, or continues it."""
     if item.call is not None:
         return _is_alike_call(item, fields)
     if item.kind == "opaque":

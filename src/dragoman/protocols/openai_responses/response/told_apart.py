@@ -1,7 +1,7 @@
-"""What events of their own tell of a text: the pages that it cites, one each, and the odds of its tokens.
+"""Separate events about a text: the pages that it cites, one each, and log probabilities.
 
-Specification: https://platform.openai.com/docs/api-reference/responses-streaming (read 2026-11-23). The vendor says it
-all again in the whole part; other servers do not.
+Specification: https://platform.openai.com/docs/api-reference/responses-streaming (read 2026-11-23). The vendor repeats
+them in the whole part; other servers do not.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ANNOTATION: Final = "response.output_text.annotation.added"
 
 
 class ToldApart:
-    """The lists of each text of one item, as they come; each is taken when its text ends."""
+    """The lists of each text of one item; each is taken when its text ends."""
 
     __slots__ = ("_lists", "_where")
 
@@ -26,7 +26,7 @@ class ToldApart:
         self._lists: dict[int, dict[str, list[Raw]]] = {}  # content index → field → entries
 
     def add(self, index: int, name: str, values: list[Raw], *, is_whole: bool) -> None:
-        """Entries of a list of the text at a content index, or all that it has."""
+        """Add entries of a list of the text at a content index, or its whole list."""
         lists = self._lists.setdefault(index, {})
         if is_whole or name not in lists:
             lists[name] = values
@@ -34,7 +34,7 @@ class ToldApart:
             lists[name] += values
 
     def take(self, index: int, said: dict[str, Raw], deviate: Deviate) -> dict[str, Raw]:
-        """The fields of a text that ends. `said`: those of its whole part, which stand where they differ."""
+        """Return the fields of a text that ends. `said`: those of its whole part, which win if they differ."""
         told = self._lists.pop(index, {})
         for name, values in told.items():
             if name in said and not set(map(bytes, values)) <= _entries(said[name]):
@@ -42,7 +42,7 @@ class ToldApart:
         return {name: _json.raw(values) for name, values in told.items()} | said
 
     def close(self, deviate: Deviate) -> None:
-        """The item is over: what was told of a text that never came is lost."""
+        """End the item: what was said of a text that never came is lost."""
         for index, lists in self._lists.items():
             for name in lists:
                 deviate("dropped", f"{self._where}.content[{index}].{name}", "of a text that did not come")

@@ -1,4 +1,4 @@
-"""The head of a response object, and its fields that are not modelled: they come back in the same protocol."""
+"""The head of a response object, and its unmodelled fields, which come back in the same protocol."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ DEFAULTS: Final[dict[str, Json]] = {
 
 
 def kept_fields(response: dict[str, Json]) -> dict[str, Raw]:
-    """What a response says beside what is modelled; of its usage what `Usage` does not hold."""
+    """Return a response's unmodelled fields, with those of its usage that `Usage` does not have."""
     fields = {key: _json.raw(value) for key, value in response.items() if key not in _MODELLED and value is not None}
     usage = response.get("usage")
     rest = rest_of_usage(usage) if isinstance(usage, dict) else None
@@ -69,15 +69,17 @@ def kept_fields(response: dict[str, Json]) -> dict[str, Raw]:
 
 
 def created_at(response: dict[str, Json]) -> int | None:
-    """When a response was made, in Unix seconds; None when it does not say so."""
+    """Return when a response was created, in Unix seconds, or None."""
     created = response.get("created_at")
     is_time = isinstance(created, int | float) and not isinstance(created, bool) and 0 <= created < 1e11
     return int(created) if created is not None and is_time else None
 
 
 def straightened(value: dict[str, Json], data: bytes, assembly: Assembly) -> tuple[dict[str, Json], bytes]:
-    """An event with its objects and lists as they belong, and its text. What cannot be read may have told of any open
-    call."""
+    """Return an event with its objects and lists normalised, and its text.
+
+    What cannot be read may have been part of any open call.
+    """
     item = value.get("item")
     if _PLACED.isdisjoint(value) or (type(item) is dict and "content" not in item and _OTHERS.isdisjoint(value)):
         return value, data  # as most are
@@ -88,7 +90,7 @@ def straightened(value: dict[str, Json], data: bytes, assembly: Assembly) -> tup
 
 
 def response_of(event: dict[str, Json], kind: str, assembly: Assembly) -> dict[str, Json]:
-    """The response object of an event; the event itself when it has none."""
+    """Return the response object of an event; the event itself if it has none."""
     response = event.get("response")
     if isinstance(response, dict):
         note_astray(assembly, event)
@@ -98,7 +100,7 @@ def response_of(event: dict[str, Json], kind: str, assembly: Assembly) -> dict[s
 
 
 def tell_foreign(kind: str, event: dict[str, Json], assembly: Assembly) -> None:
-    """Name an item in an event that has none, and what may be the arguments of a call that has none."""
+    """Name an item in an event that has none, and possible arguments of a call that has none."""
     look_around(event, kind, assembly)
     if isinstance(event.get("item"), dict) and not kind.startswith("response.output_item."):
         tell_unread(assembly, {"item": event["item"]}, kind)
@@ -107,8 +109,8 @@ def tell_foreign(kind: str, event: dict[str, Json], assembly: Assembly) -> None:
 def note_whole(
     call: OpenCall, fields: dict[str, Json], where: str, assembly: Assembly, *, known: tuple[str, ...]
 ) -> None:
-    """Name what a whole item does not tell of its call: clients read no other event of it. See what may be its
-    arguments and is not read, or is no name.
+    """Name what a whole item lacks of its call: clients read no other event of it. Record its possible arguments and
+    name.
 
     Args:
         known: the keys of its arguments that are read.
@@ -127,7 +129,7 @@ def note_whole(
 
 
 def look_around(event: dict[str, Json], kind: str, assembly: Assembly) -> None:
-    """See what an event tells beside what is read of it, while a call has no arguments: they may be its own."""
+    """Record unread fields of an event while a call has no arguments: they may be its own."""
     if assembly.phase == "open" and assembly.calls.may_lack():
         read = _READ_OF_DELTA if kind.endswith(".delta") else _READ_OF.get(kind, _READ)
         if kind.startswith("response.output_item.") and "item" not in event:
@@ -146,12 +148,12 @@ def look_around(event: dict[str, Json], kind: str, assembly: Assembly) -> None:
 
 
 def look_in_response(response: dict[str, Json], assembly: Assembly) -> None:
-    """The same for the object of the response."""
+    """As `look_around` for the object of the response."""
     if assembly.phase == "open" and assembly.calls.may_lack():
         tell_unread(assembly, {key: value for key, value in response.items() if key not in _OF_RESPONSE}, "response")
 
 
 def note_beside(call: OpenCall, event: dict[str, Json], kind: str, assembly: Assembly) -> None:
-    """See what stands beside the item of a call in its event: it is its arguments where the item has none."""
+    """Record what stands beside a call's item in its event: it is its arguments if the item has none."""
     note_unread(call, {key: event[key] for key in ("arguments", "input", "parameters") if key in event})
     look_around(event, kind, assembly)

@@ -20,7 +20,7 @@ _DETAILS: Final[dict[str, frozenset[str]]] = {
 
 
 def read_usage(value: dict[str, Json], deviate: Deviate) -> Usage:
-    """Token counts. `input_tokens` includes cached ones, `output_tokens` includes reasoning, as ours do."""
+    """Return token counts. `input_tokens` includes cached ones, `output_tokens` includes reasoning, as ours do."""
     inner = value.get("input_tokens_details") or value.get("prompt_tokens_details")
     outer = value.get("output_tokens_details") or value.get("completion_tokens_details")
     inner = inner if isinstance(inner, dict) else {}
@@ -48,13 +48,13 @@ def _count(fields: dict[str, Json], names: tuple[str, ...], deviate: Deviate) ->
 
 
 def read_cost(usage: dict[str, Json]) -> Cost | None:
-    """What the provider says the response cost, in US dollars (OpenRouter's `usage.cost`, Perplexity's object)."""
+    """Return the provider's cost of the response in US dollars (OpenRouter's `usage.cost`, Perplexity's object)."""
     value = usage.get("cost")
     return cost_of(value.get("total_cost") if isinstance(value, dict) else value)
 
 
 def rest_of_usage(usage: dict[str, Json]) -> dict[str, Json]:
-    """What `Usage` does not hold of the counts."""
+    """Return the fields of the counts that `Usage` does not have."""
     rest: dict[str, Json] = {}
     for key, value in usage.items():
         if key in _DETAILS and isinstance(value, dict):
@@ -65,9 +65,9 @@ def rest_of_usage(usage: dict[str, Json]) -> dict[str, Json]:
 
 
 def render_usage(usage: Usage, kept: Raw | None = None) -> dict[str, Json] | None:
-    """The counts over what was `kept` of others; None when nothing was reported.
+    """Return the counts over what was `kept` of others, or None if nothing was reported.
 
-    A field that the specification requires is 0 where its count is unknown: clients read it without asking.
+    A required field is 0 if its count is unknown, because clients read it unconditionally.
     """
     if usage.input is None and usage.output is None:
         return None

@@ -1,1 +1,1 @@
-"""What stands behind a call that its own brackets closed."""
+"""Judge the text behind a call that its own brackets, or its tag, closed."""

@@ -1,4 +1,4 @@
-"""Brackets behind a call that nothing opened: what was meant to be its arguments goes on there."""
+"""Find brackets behind a call that nothing opened: they show that its arguments continue there."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ class Brackets:
     )
 
     def __init__(self, closes: str, tags: tuple[tuple[str, str], ...], *, ends_in_text: bool) -> None:
-        """`closes`: the call's last bracket; `tags`: those around such calls; `ends_in_text`: its last value is one."""
+        """Create it. `closes`: the call's last bracket; `tags`: those around such calls; `ends_in_text`: its last value
+        is a text.
+        """
         self._closes, self._tags = closes, dict(tags)
         self._marks = _marks(closes, tags)
         self._readings = [_Reading(closes, "")]  # left between two values
@@ -77,7 +79,7 @@ class Brackets:
         self.goes_on = self.is_over = False
 
     def feed(self, text: str, *, is_end: bool = False) -> None:
-        """Take the next text; `is_end`: nothing follows it."""
+        """Take the next text. `is_end`: nothing follows it."""
         if self.is_over:
             return
         text = self._kept + text
@@ -91,7 +93,7 @@ class Brackets:
         self.is_over = self.is_over or is_end
 
     def _read(self, text: str, place: int, *, is_end: bool) -> int:
-        """Read the mark at a place; gives where the next one may be."""
+        """Read the mark at a place. Return where the next one may be."""
         mark = text[place]
         if text.startswith(tuple(self._tags.values()), place):
             self.goes_on = self.is_over = True
@@ -118,7 +120,7 @@ class Brackets:
         return place + 1
 
     def _is_end(self, before: str, after: str, *, is_last: bool) -> bool:
-        """Whether a closing bracket that nothing opened, between these, may end the rest of a body."""
+        """Return whether an unopened closing bracket between these may end the rest of a body."""
         if self._closes == "}":
             is_loose = self._is_loose and before[-1:] == "}"  # behind one of words: it is of them too
             is_value = not before or (not is_loose and _VALUE_END.search(before) is not None)
@@ -135,14 +137,15 @@ class _Reading:
     __slots__ = ("_closes", "_open", "_quote")
 
     def __init__(self, closes: str, quote: str) -> None:
-        """`quote`: of the text that it begins in; `_ANY`: whichever comes first."""
+        """Create it. `quote`: of the text in which it begins; `_ANY`: whichever comes first."""
         self._closes = closes
         self._quote = quote
         self._open: list[str] = []
 
     def closes(self, mark: str) -> bool:
-        """Whether a mark closes a bracket of the call's kind that nothing opened. `{"a"]}` is such a text: its brace is
-        none of an object."""
+        """Return whether a mark closes an unopened bracket of the call's kind. The brace of `{"a"]}` is none of an
+        object.
+        """
         if mark in "\"'":
             if not self._quote:
                 self._quote = mark

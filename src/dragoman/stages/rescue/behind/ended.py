@@ -1,11 +1,11 @@
-"""Calls in tags that seem to have ended, while what follows may show that a value went on.
+"""Hold calls in tags that seem to have ended, while what follows may show that a value went on.
 
-A value between tags has no quotation marks: where it holds its own closing tags (`x</parameter></function>`), the call
+A value between tags has no quotation marks. If it contains its own closing tags (`x</parameter></function>`), the call
 seems to end in it, and what follows reads as prose and other calls. Such tags come again at the real end, where they
-close nothing. Then nobody can tell where the value ended, so that no call of the text from there on is run.
+close nothing. Then the end of the value cannot be told, so that no call of the text from there on is run.
 
-Nobody waits for that longer than for `MOST_WAITING` characters behind a call. Where the tags come again later, the call
-has been told, and the answer fails: its calls are read, and nothing runs them.
+A call waits for at most `MOST_WAITING` characters behind it. If the tags come again later, the call was delivered
+already, and the answer fails: its calls are read, and nothing runs them.
 """
 
 from __future__ import annotations
@@ -34,13 +34,12 @@ _KEPT: Final = 120
 
 
 class Ended:
-    """Calls that wait, from the first one in tags on, with the text that came behind it: up to the end of the text.
+    """Calls that wait, from the first one in tags on, with the text behind it, up to the end of the text.
 
     Attributes:
-        again: what ends a value of the calls that wait; None while none does.
-        behind: a call that its own brackets closed, and what reads the text behind it; None while there is none.
-        told: the first call that was told before it was known to have two readings, by its name, and why; None while
-            there is none.
+        again: what ends a value of the waiting calls, or None.
+        behind: a call that its own brackets closed, and the reader of the text behind it, or None.
+        told: the name of the first call that was delivered before it was known to have two readings, and why, or None.
     """
 
     __slots__ = (
@@ -61,7 +60,7 @@ class Ended:
         self.told: tuple[str, str] | None = None
 
     def read(self, text: str, *, is_end: bool = False) -> None:
-        """Text comes behind a call that its own brackets closed; `is_end`: and another call, or nothing."""
+        """Take text behind a call that its own brackets closed. `is_end`: another call, or nothing, follows it."""
         if self.behind is None:
             return
         call, brackets = self.behind
@@ -72,7 +71,7 @@ class Ended:
             self.behind = None
 
     def holds(self, call: Call, end: Close, value_ends: tuple[str, ...]) -> bool:
-        """Whether a call waits that has ended. `value_ends`: of its family, when it is whole."""
+        """Return whether an ended call waits. `value_ends`: of its family, if it is complete."""
         if end.problem == NESTED:
             self._read_nested(end.passed)
         if not (self._calls or self._is_refused or value_ends):
@@ -87,17 +86,17 @@ class Ended:
         return True
 
     def refuse(self) -> None:
-        """What follows may be the rest of a value, and so may the calls be that wait."""
+        """Fail the waiting calls, because what follows may be the rest of a value."""
         self._is_refused = True
         if self._told is not None:
             self.told = self.told or (self._told.name, TWO_READINGS)
 
     def see(self, tag: str) -> None:
-        """A tag of values came as text: where it begins a parameter, the calls that wait do not have all of theirs."""
+        """Take a tag of values that came as text. If it begins a parameter, the waiting calls lack some."""
         self._is_refused = self._is_refused or (bool(self._calls) and tag in self._begins)
 
     def add(self, text: str, *, of_call: int = 0) -> None:
-        """Text that is no call, or so many characters of one."""
+        """Take text that is no call, or `of_call` characters of one."""
         if self.again is None:
             return
         if not text:
@@ -113,7 +112,7 @@ class Ended:
             self.refuse()
 
     def due(self) -> list[tuple[Call, Close]]:
-        """Calls that need not wait any more, each with how it ended."""
+        """Return the calls that need not wait any more, each with its end."""
         if not (self._due or self._is_refused):
             return []
         due, self._due = self._due, []
@@ -123,7 +122,7 @@ class Ended:
         return due
 
     def take(self) -> list[tuple[Call, Close]]:
-        """The same of all that wait: the text has ended."""
+        """Return all waiting calls, each with its end: the text has ended."""
         self.read("", is_end=True)
         calls = self.due()
         if not self._is_refused:
@@ -133,7 +132,7 @@ class Ended:
         return calls
 
     def _pass(self, size: int) -> None:
-        """So many characters came: those calls are due that waited for enough of them."""
+        """Count characters; the calls that have waited for enough of them are due."""
         self._behind += size
         while self._calls and not self._is_refused and self._behind - self._calls[0][2] > MOST_WAITING:
             call, end, _ = self._calls.popleft()
@@ -141,8 +140,11 @@ class Ended:
             self._told = self._told or (call if end.is_whole() else None)
 
     def _read_nested(self, passed: str) -> None:
-        """A value holds the beginning of a call, and this was passed over with it. Where its tags close each other
-        and the value, it is one call that holds others, and what waits is none of it; else that may go on in it."""
+        """Judge a value that contains the beginning of a call, with which `passed` was skipped.
+
+        If its tags close each other and the value, it is one call that contains others, and the waiting calls are
+        separate; else they may continue in it.
+        """
         if self._tag is None or self.again is None:
             return
         depth = 1
@@ -155,7 +157,7 @@ class Ended:
 
 
 def failed_call(call: Call, end: Close, settled: Settled) -> ToolCallFailed:
-    """A call that is not whole, or that has no one reading."""
+    """Return the failure of a call that is incomplete, or has no single reading."""
     problem = end.problem or settled.problem or "its text ends before its end"
     # "lost" and "refused" are final: what is whole by chance must not be mended into a call.
     kind = "lost" if end.is_cut else "refused" if end.problem else settled.kind
@@ -164,8 +166,10 @@ def failed_call(call: Call, end: Close, settled: Settled) -> ToolCallFailed:
 
 
 def finish(event: Finish, out: list[Event], *, usable: int, failed: int) -> Finish:
-    """The end of an answer with so many calls of its text that can be run, and that failed. Where it stopped for them,
-    the wire was right that said so: what was said against it leaves the events."""
+    """Return the end of an answer with these numbers of usable and failed calls in its text.
+
+    If the answer stopped for them, the wire was right to say so, and the deviation about it is removed from the events.
+    """
     reason = settle_reason(event.reason, usable_calls=usable, failed_calls=failed)
     if event.reason == "stop" and reason == "tool_use":
         out[:] = [said for said in out if type(said) is not Deviation or said.where != "stop reason"]
@@ -173,6 +177,6 @@ def finish(event: Finish, out: list[Event], *, usable: int, failed: int) -> Fini
 
 
 def failed(event: Finish, name: str, why: str) -> Failure:
-    """How an answer ends in which a call of this name was told that has two readings."""
+    """Return the end of an answer in which a delivered call of this name has two readings."""
     message = f"tool call {name}, written as text: {why}"
     return Failure("wire", message, usage=event.usage, cost=event.cost, native=event.native)

@@ -55,9 +55,16 @@ _CODE: Final = re.compile(r"\n[ \t]*+```(?:(?!```)[\s\S])*+(?:```)?|`[^`\n]++`")
 
 
 class Facts(NamedTuple):
-    """What is known of the call. `closes`: its last bracket. `ends_in_text`: whether its last value is a text.
-    `is_empty`: whether it has no arguments. `keys`: all of its tool's arguments, in whatever depth; `roots`: those that
-    it does not have and that are no part of another. `tags`: what closes such a call, as it begins."""
+    """The facts about a call.
+
+    Attributes:
+        closes: its last bracket.
+        ends_in_text: its last value is a text.
+        is_empty: it has no arguments.
+        keys: all arguments of its tool, in whatever depth.
+        roots: those that it lacks and that are no part of another.
+        tags: what closes such a call, as it begins.
+    """
 
     closes: str
     ends_in_text: bool
@@ -67,12 +74,12 @@ class Facts(NamedTuple):
     tags: tuple[tuple[str, str], ...]
 
     def brackets(self) -> Brackets:
-        """A reader of what follows."""
+        """Return a reader of what follows."""
         return Brackets(self.closes, self.tags, ends_in_text=self.ends_in_text)
 
 
 def kind_of(text: str, facts: Facts, *, is_closed: bool) -> Kind:
-    """What a text behind a call is, from its brackets on. `is_closed`: its own closing tag follows."""
+    """Return the kind of a text behind a call, from its brackets on. `is_closed`: its own closing tag follows."""
     lead = _SEPARATORS.match(text)
     assert lead is not None
     closings = _CLOSINGS.match(text, lead.end())
@@ -95,7 +102,7 @@ def kind_of(text: str, facts: Facts, *, is_closed: bool) -> Kind:
 
 
 def _is_member(words: str, facts: Facts, *, has_comma: bool, lead: str) -> bool:
-    """Whether what stands behind a call, and behind this lead, names an argument of it."""
+    """Return whether the text behind a call, and behind this lead, names an argument of it."""
     if _NO_OBJECT.match(words) and not (lead and _SET.match(words)):
         return True
     in_line = "\n" not in lead
@@ -112,7 +119,7 @@ def _is_member(words: str, facts: Facts, *, has_comma: bool, lead: str) -> bool:
 
 
 def _is_key(found: re.Match[str] | None, facts: Facts) -> bool:
-    """Whether a key and its colon begin an argument, and no words."""
+    """Return whether a key and its colon begin an argument, and no words."""
     return found is not None and (found["value"] is not None or facts.is_empty)
 
 

@@ -1,11 +1,11 @@
-"""What stands behind a call that its closing tag ended: words, or arguments that the call does not have.
+"""Judge the text behind a call that its closing tag ended: words, or arguments that the call lacks.
 
 A call whose closing tag came too early has lost what follows it: `{}</tool_call>{"zone": "Rome"}</tool_call>`. A tool
-all of whose arguments are optional would run without them. So the text right behind such a call is looked at: an object
-or a member that names an argument of the tool which the call does not have is the rest of it. Tokens and tags in
-between say nothing. Words begin with none of that, so that nothing waits for more than the first of them. A key and a
-colon may begin words too: on a line of their own, or behind blanks, they are a member where something closes behind
-them that nothing opened there. The caller ends the text where a tool's answer or somebody else's turn begins.
+with optional arguments alone would run without them. So the text right behind such a call is checked: an object or a
+member that names an argument of the tool which the call lacks is the rest of it. Tokens and tags in between say
+nothing. Words begin with none of that, so that nothing waits for more than the first of them. A key and a colon may
+begin words too: on a line of their own, or behind spaces, they are a member if something closes behind them that
+nothing opened there. The caller ends the text where a tool's answer or another speaker's turn begins.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ _MARKS: Final = re.compile(
 
 
 def goes_on(text: str, keys: Collection[str], *, is_whole: bool) -> bool | None:
-    """Whether the rest of a call's arguments begins a text; None while that is not known.
+    """Return whether a text begins with the rest of a call's arguments; None while that is unknown.
 
     Args:
         text: what stands behind the call's closing tag, up to the next call.
-        keys: of the arguments that the call does not have.
+        keys: of the arguments that the call lacks.
         is_whole: no more of it comes.
     """
     is_sure = is_whole or len(text) >= AHEAD
@@ -91,8 +91,10 @@ def goes_on(text: str, keys: Collection[str], *, is_whole: bool) -> bool | None:
 
 
 def _is_closed(text: str, *, by_bracket: bool) -> bool:
-    """Whether something closes in a text that did not open there. A `)` does behind a value,
-    `by_bracket` (behind `KEY=`) behind a word too; else it is one of words, or a face."""
+    """Return whether something closes in a text that did not open there.
+
+    `by_bracket`: a `)` behind a value counts, for Python's calls; else it belongs to words, or a smiley.
+    """
     depth = 0
     for mark in _MARKS.finditer(text):
         if mark["opens"]:
@@ -110,5 +112,5 @@ def _is_closed(text: str, *, by_bracket: bool) -> bool:
 
 
 def _is_own(name: str | None, before: str) -> bool:
-    """Whether a closing tag is one of words: its element opened there, or is one of HTML."""
+    """Return whether a closing tag belongs to words: its element opened there, or is one of HTML."""
     return bool(name) and (f"<{name}" in before or _HTML.match(name or "") is not None)

@@ -16,7 +16,7 @@ _ENDS: Final = ("<|call|>", "<|end|>")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """One call; the next one has a marker of its own."""
+    """Parse one call; the next one has its own marker."""
     yield from cursor.space()
     yield from cursor.expect("to=")
     name = yield from begun(tools, (yield from cursor.word(_NAME)))

@@ -28,7 +28,7 @@ _SEPARATOR: Final = _spellings("tool sep")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """One call; the next one has a marker of its own."""
+    """Parse one call; the next one has its own marker."""
     cursor.stops = (*_CALL_END, *_SECTION_END)
     if opener in _SECTION:
         yield from cursor.space()

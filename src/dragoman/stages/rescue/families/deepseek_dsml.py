@@ -16,7 +16,7 @@ _PIPES: Final = ("｜", "|", "｜｜", "‖")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """One call; the next one has a marker of its own."""
+    """Parse one call; the next one has its own marker."""
     pipe = opener[1 : opener.index("DSML")]
     prefix = f"{pipe}DSML{pipe}"
     if not opener.endswith("invoke"):

@@ -20,7 +20,7 @@ _NAME: Final = re.compile(r"[^\s<>{}]+")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """Calls from behind the marker of the first on."""
+    """Parse calls from behind the marker of the first on."""
     more = _MARKER
     while more:
         name = tools.offered((yield from cursor.word(_NAME)))
@@ -32,7 +32,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 
 def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """The same, the first name read already."""
+    """As `_parse`, with the first name read already."""
     yield from _arguments(cursor, opener.removesuffix("\n"))
     if (yield from cursor.closing(_MARKER)):
         yield from _parse(cursor, tools, _MARKER)

@@ -84,7 +84,7 @@ def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 
 def _call(cursor: Cursor, tools: Tools) -> Parser:
-    """One call from its name on."""
+    """Parse one call from its name on."""
     name = yield from begun(tools, (yield from cursor.word(_NAME)))
     if mark := (yield from cursor.closing(*_CLOSERS)):  # no arguments, and no braces
         yield Open(name)
@@ -116,7 +116,7 @@ class _Reader:
 
     Attributes:
         is_slip: a text stood in single quotes: only what closes the call shows that it ended there.
-        is_unquoted: a text had no quotation token at its end: only the end of the answer shows that none was to come.
+        is_unquoted: a text had no quotation token at its end: only the end of the answer shows that none follows.
     """
 
     __slots__ = ("_cursor", "_is_text", "_open", "is_slip", "is_unquoted")
@@ -128,7 +128,7 @@ class _Reader:
         self.is_slip = self.is_unquoted = False
 
     def members(self, brace: str) -> Parser:
-        """The members of an object from behind its brace on."""
+        """Read the members of an object from behind its brace on."""
         cursor = self._cursor
         end = _ENDS[brace]
         self._open.append(end)
@@ -152,7 +152,7 @@ class _Reader:
         yield Piece("}")
 
     def _colon(self, key: str, brace: str) -> Parser:
-        """What stands behind a key: now and then an equals sign, as in Python or before a quotation mark."""
+        """Read what stands behind a key: sometimes an equals sign, as in Python or before a quotation mark."""
         mark = yield from self._next()
         if mark not in ":=" or not key:
             raise _Unreadable("a key without its colon")
@@ -200,7 +200,9 @@ class _Reader:
             yield Piece(word if is_json else _json.encode_text(word).decode())
 
     def _text(self, quote: str) -> Parser:
-        """A text from behind its quotation token on, live; at the end of all text that token may be left out."""
+        """Read a text from behind its quotation token on, live. At the end of the whole text that token may be
+        missing.
+        """
         cursor = self._cursor
         said = GatheredText()
         yield Piece('"')
@@ -223,7 +225,7 @@ class _Reader:
             yield MORE
 
     def _check_unquoted(self, text: str, tail: str, quote: str) -> None:
-        """Whether a text that its token does not end can end in one place only: before what closes all brackets."""
+        """Check that a text without its closing token can end in one place only: before what closes all brackets."""
         closers = "".join(reversed(self._open))
         is_broken = quote[:2] in text or quote[-2:] in text  # the token was there, in pieces
         brackets = tail.partition("<")[0]
@@ -234,7 +236,7 @@ class _Reader:
         self.is_unquoted = True
 
     def _single_quoted(self) -> Parser:
-        """A text in single quotes, its backslashes as they stand."""
+        """Read a text in single quotes, its backslashes unchanged."""
         cursor = self._cursor
         self.is_slip = True
         cursor.skip(1)
@@ -251,7 +253,7 @@ class _Reader:
         yield Piece(_json.encode_text(text).decode())
 
     def _next(self) -> Generator[Action, None, str]:
-        """The next character that is no white space."""
+        """Return the next character that is no white space."""
         yield from self._cursor.space()
         mark = yield from self._cursor.peek()
         if not mark:
@@ -271,7 +273,9 @@ class _Reader:
 
 
 def _tail(text: str, quote: str) -> str:
-    """What a text ends with that may close its call, or begin to: brackets, what stands behind a call, half of it."""
+    """Return the end of a text that may close its call, or begin to: brackets, what stands behind a call, half of
+    it.
+    """
     tail = text[-_TAIL:]
     cut = len(tail)
     begun = tail.rfind("<")

@@ -16,7 +16,7 @@ _TURN_ENDS: Final = ("<|message_sep|>", "</s>")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """One call; the next one has a marker of its own."""
+    """Parse one call; the next one has its own marker."""
     if _PREFIX in opener:
         if not opener.endswith("invoke"):
             yield from cursor.space()

@@ -31,7 +31,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 
 def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """The same, the first token is the prompt's."""
+    """As the usual parser, but the prompt has the first token."""
     written = yield from cursor.word(_NAME)
     if not (yield from cursor.sees("<|channel|>")):
         raise NotACall
@@ -41,7 +41,7 @@ def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 
 def _call(cursor: Cursor, tools: Tools, written: str, *, is_stripped: bool = False) -> Parser:
-    """One call from behind its recipient on. `is_stripped`: its tokens were taken away."""
+    """Parse one call from behind its recipient on. `is_stripped`: its tokens were removed."""
     cursor.stops = ("<|call|>",)
     name = (yield from begun(tools, written)) if written else ""
     yield from cursor.space()
@@ -67,7 +67,7 @@ def _call(cursor: Cursor, tools: Tools, written: str, *, is_stripped: bool = Fal
 
 
 def _recipient(cursor: Cursor) -> Generator[Action, None, str]:
-    """What stands behind `to=`, which follows the opener or the channel."""
+    """Return what stands behind `to=`, which follows the opener or the channel."""
     yield from cursor.space()
     if (yield from cursor.take("<|channel|>")):
         yield from cursor.space()

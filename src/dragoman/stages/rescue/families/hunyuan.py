@@ -34,7 +34,9 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 
 def _call(cursor: Cursor, tools: Tools, suffix: str, *, is_wrapped: bool) -> Parser:
-    """One call from behind its opening tag on. Alone it must have what no other family has: fence or separator."""
+    """Parse one call from behind its opening tag on. Without a wrapper it needs a fence or separator, which no other
+    family has.
+    """
     end = f"</tool_call{suffix}>"
     cursor.stops = (end,)
     yield from cursor.space()
@@ -55,7 +57,7 @@ def _call(cursor: Cursor, tools: Tools, suffix: str, *, is_wrapped: bool) -> Par
 
 
 def _name(cursor: Cursor, tools: Tools, suffix: str) -> Generator[Action, None, tuple[str, bool]]:
-    """The tool, and whether a separator stood beside it."""
+    """Return the tool, and whether a separator stood beside it."""
     written = yield from cursor.word(_NAME)
     name = (yield from begun(tools, written)) if tools.offered(written) else ""
     is_separated = (yield from cursor.closing(f"<tool_sep{suffix}>")) != ""

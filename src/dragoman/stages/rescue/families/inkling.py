@@ -17,7 +17,7 @@ _ENDS: Final = ("<|end_message|>", "<|content_model_end_sampling|>")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """One call; the next one has a marker of its own."""
+    """Parse one call; the next one has its own marker."""
     cursor.stops = _ENDS
     header = ""
     if opener == _MESSAGE:

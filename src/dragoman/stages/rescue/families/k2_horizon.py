@@ -22,7 +22,7 @@ _VALUE: Final = "<ifm|arg_value>"
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """What one inner tag holds; the next one is a marker of its own."""
+    """Parse the content of one inner tag; the next one has its own marker."""
     cursor.stops = (_CALL_END, _CALLS_END)
     if opener == _CALLS:
         yield from cursor.space()

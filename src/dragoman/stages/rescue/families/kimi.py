@@ -17,7 +17,7 @@ _SECTION_END: Final = ("<|tool_calls_section_end|>", "<|tool_call_section_end|>"
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """One call; the next one has a marker of its own."""
+    """Parse one call; the next one has its own marker."""
     cursor.stops = (_CALL_END, *_SECTION_END)
     if opener != _CALL:
         yield from cursor.space()

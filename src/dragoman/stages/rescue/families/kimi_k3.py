@@ -26,7 +26,7 @@ _MESSAGE_ENDS: Final = ("<|close|>message<|sep|>", "<|end_of_msg|>")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """One call; the next one has a marker of its own."""
+    """Parse one call; the next one has its own marker."""
     if opener == _ANSWER_END:
         yield from cursor.space()
         opener = yield from cursor.expect(_TOOLS)

@@ -17,7 +17,7 @@ _WRAPPER_END: Final = "</tool_call>"
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """One call; the next one has a marker of its own."""
+    """Parse one call; the next one has its own marker."""
     if opener == _WRAPPER:
         yield from cursor.space()
         yield from cursor.expect(_FUNCTION)

@@ -31,7 +31,7 @@ _NO_ARGUMENTS: Final = tuple(f"{_MARK}<{tag}" for tag in ("/", *_CALLS))
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """One call; the next one has a marker of its own."""
+    """Parse one call; the next one has its own marker."""
     if opener.endswith("<tool_call>"):
         yield from cursor.space()
         yield from cursor.expect(f"{_MARK}<invoke name=", "<invoke name=")
@@ -40,7 +40,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 
 def _call(cursor: Cursor, tools: Tools) -> Parser:
-    """One call from behind its `name=` on."""
+    """Parse one call from behind its `name=` on."""
     name, is_head_read, _ = yield from named_head(cursor, tools)
     tag = yield from _next_tag(cursor)
     schema = tools.schema(name)
@@ -66,12 +66,12 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
 
 
 def _next_tag(cursor: Cursor) -> Generator[Action, None, str]:
-    """The tag that comes next, without its brackets."""
+    """Return the next tag without its brackets."""
     return (yield from _tag(cursor)) if (yield from cursor.closing(_MARK)) else ""
 
 
 def _tag(cursor: Cursor) -> Generator[Action, None, str]:
-    """The tag behind the mark."""
+    """Return the tag behind the mark."""
     yield from cursor.space()
     if not (yield from cursor.take("<")):
         return ""
@@ -80,8 +80,10 @@ def _tag(cursor: Cursor) -> Generator[Action, None, str]:
 
 
 def _value(cursor: Cursor, schema: ToolSchema, shape: Shape, key: str) -> Generator[Action, None, str]:
-    """The value of an argument and its closing tag, which may lack its mark; gives the tag behind it, "" when the
-    value has no end or more than one reading, `_NESTED` when a call begins in it."""
+    """Read the value of an argument and its closing tag, which may lack its mark. Return the tag behind it.
+
+    "": the value has no end or more than one reading; `_NESTED`: a call begins in it.
+    """
     bare = f"</{key}>"
     if shape.types is not None and shape.takes_live("string"):
         stop, text = yield from _live(live_string(cursor, (f"{bare}{_MARK}", f"{bare}\n{_MARK}", _MARK), trim=False))
@@ -104,7 +106,7 @@ def _value(cursor: Cursor, schema: ToolSchema, shape: Shape, key: str) -> Genera
 
 
 def _live(values: Generator[Action, None, str]) -> Generator[Action, None, tuple[str, str]]:
-    """A value as it comes; gives what ended it, and the end of its text."""
+    """Yield a value as it comes. Return what ended it, and the end of its text."""
     last = ""
     while True:
         try:
@@ -117,7 +119,7 @@ def _live(values: Generator[Action, None, str]) -> Generator[Action, None, tuple
 
 
 class _Container:
-    """An object or a list that is being read: its parts go to a list of texts, so that no depth is read twice."""
+    """An object or a list that is being read. Its parts go to a list of texts, so that no level is read twice."""
 
     __slots__ = ("_is_list", "_is_repeated", "_keys", "_last", "_place", "key", "shape")
 
@@ -131,15 +133,15 @@ class _Container:
         self._is_repeated = False
 
     def opening(self) -> str:
-        """What begins it."""
+        """Return its opening bracket."""
         return "[" if self._is_list else "{"
 
     def closing(self) -> str:
-        """What ends it."""
+        """Return its closing bracket."""
         return "]" if self._is_list else "]}" if self._is_repeated else "}"
 
     def begin(self, schema: ToolSchema, tag: str, out: list[str]) -> Shape | None:
-        """A value begins in it: gives its shape; None when it has no place in it."""
+        """Begin a value in it. Return the value's shape, or None if it has no place in it."""
         lead = ", " if self._keys else ""
         if self._is_list:
             self._keys.add(tag)
@@ -166,8 +168,9 @@ class _Container:
 
 
 def _nested(cursor: Cursor, schema: ToolSchema, outermost: _Container, tag: str) -> Generator[Action, None, str]:
-    """A value of tags, from behind its first inner tag on; gives the tag behind it, "" when its tags do not close each
-    other."""
+    """Read a value of tags from behind its first inner tag on. Return the tag behind it; "" if its tags do not close
+    each other.
+    """
     out = [outermost.opening()]
     stack = [outermost]
     while True:

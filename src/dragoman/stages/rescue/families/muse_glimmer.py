@@ -24,7 +24,7 @@ _WORD: Final = re.compile(r"[^\"<>\s]+")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """One call; the next one has a marker of its own."""
+    """Parse one call; the next one has its own marker."""
     recipient = ""
     if opener == _HEADER:
         yield from cursor.space()
@@ -44,8 +44,10 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 
 def _name(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bool]]:
-    """The offered tool, the token that got into its name taken away, which may stand for what ends the tag; and whether
-    the tag tells no more."""
+    """Return the offered tool, and whether the tag has nothing else.
+
+    A token that got into the name is removed; it may replace the end of the tag.
+    """
     yield from cursor.expect('"')
     written, is_stray = "", False
     while True:

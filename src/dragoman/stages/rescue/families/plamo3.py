@@ -22,7 +22,7 @@ def _end(word: str) -> str:
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """One call; the next one has a marker of its own."""
+    """Parse one call; the next one has its own marker."""
     cursor.stops = (_end("tool_arguments"), _end("tool_request"))
     if opener == _begin("tool_requests"):
         yield from cursor.space()

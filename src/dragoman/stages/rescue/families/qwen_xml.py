@@ -35,7 +35,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 
 def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = True) -> Parser:
-    """The call from behind `<function=` on. `end`: the tag around it, which ends it too, if it is there."""
+    """Parse the call from behind `<function=` on. `end`: the tag around it, which ends it too, if it is there."""
     name, is_head_read = yield from _head(cursor, tools)
     yield from cursor.space()
     if (yield from cursor.peek()) == "{":  # Llama's custom format
@@ -83,7 +83,7 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
 
 
 def _head(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bool]]:
-    """The tool, and whether its tag tells no more."""
+    """Return the tool, and whether its tag has nothing else."""
     written = yield from cursor.word(_NAME)
     if not (yield from cursor.sees("</function>")):  # the tag's own end may be missing before the call's
         yield from cursor.expect(">")
@@ -93,9 +93,11 @@ def _head(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bo
 
 
 def _value(values: Generator[Action, None, str]) -> Generator[Action, None, tuple[str, bool, bool]]:
-    """A value as it comes; gives what ended it, whether no text in it holds a quotation mark or a tag (what follows
-    those may be of the value), and whether one holds a closing tag, or the rest of one,
-    which may be meant for the missing one."""
+    """Yield a value as it comes. Return what ended it, and two facts about its texts.
+
+    They are whether no text contains a quotation mark or a tag (otherwise what follows may be of the value), and
+    whether one contains a closing tag, or the rest of one, which may replace the missing one.
+    """
     is_plain, has_end, last = True, False, ""
     while True:
         try:

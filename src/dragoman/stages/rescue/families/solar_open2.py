@@ -16,7 +16,7 @@ _CALL: Final = "<|tool_call:start|>"
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """One call; the next one has a marker of its own."""
+    """Parse one call; the next one has its own marker."""
     yield from cursor.space()
     name = yield from begun(tools, (yield from cursor.word(_NAME)))
     if not (yield from cursor.peek()):

@@ -27,7 +27,7 @@ _INVOKE: Final = "<steptml:invoke name="
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """One call; the next one has a marker of its own."""
+    """Parse one call; the next one has its own marker."""
     if opener in _SECTION:
         yield from cursor.space()
         opener = yield from cursor.expect(*_CALL, _INVOKE)

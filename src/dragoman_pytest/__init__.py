@@ -29,9 +29,9 @@ def fake_model() -> Iterator[Callable[..., FakeModel]]:
 
 @pytest.fixture
 def recording(request: pytest.FixtureRequest) -> Iterator[Recording]:
-    """A `Recording` in `recordings/MODULE/TEST` beside the test's file: made in the first run, replayed in all others.
+    """Return a `Recording` in `recordings/MODULE/TEST` beside the test's file: made in the first run, replayed later.
 
-    `DRAGOMAN_RECORD=1 pytest` makes it anew. A test that fails leaves the folder as it was.
+    `DRAGOMAN_RECORD=1 pytest` records again. A test that fails leaves the folder as it was.
     """
     from dragoman.testing import Recording
 

@@ -108,7 +108,7 @@ def read_texts(value: Raw | None) -> tuple[str, ...]:
 
 
 def read_all_texts(value: Raw | None) -> tuple[str, ...] | None:
-    """A list of strings, or one; None where something else stands among them."""
+    """Return a list of strings, or one string as a list; None if there are other values."""
     decoded = read(value)
     items = decoded if isinstance(decoded, list) else [decoded]
     return tuple(items) if all(isinstance(item, str) for item in items) else None

@@ -33,7 +33,7 @@ def refuse_other_kinds(fields: Mapping[str, Raw], kinds: Mapping[str, Kind], whe
 
 
 def wanted_text(fields: Mapping[str, Raw], key: str, where: str) -> str:
-    """The text of a field; "" without one.
+    """Return the text of a field; "" without one.
 
     Raises:
         WireError: it is of another kind.

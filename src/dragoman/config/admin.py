@@ -49,7 +49,7 @@ class AdminConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     behind_tls: bool = False
 
     def references(self) -> tuple[str, ...]:
-        """The keys' references."""
+        """Return the keys' references."""
         return tuple(key if isinstance(key, str) else key.key for key in self.keys)
 
 

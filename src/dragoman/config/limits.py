@@ -49,7 +49,7 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     apart_kib: Positive = 16
 
     def answers(self) -> AnswerBounds:
-        """The bounds of an answer."""
+        """Return the bounds of an answer."""
         return AnswerBounds(
             self.parts,
             self.calls,

@@ -65,7 +65,7 @@ class EmbeddedServer:
         self.close()
 
     def is_running(self) -> bool:
-        """Whether the server's process is alive."""
+        """Return whether the server's process is alive."""
         return self._process.poll() is None
 
     def close(self) -> None:

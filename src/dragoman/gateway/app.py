@@ -216,7 +216,9 @@ class App:
         await answering
 
     def _checked(self, body: bytes, record: Record) -> tuple[bytes, bool]:
-        """A body within the bounds, its characters whole; and whether few objects and lists were seen in it."""
+        """Check a body against the bounds. Return it with whole characters, and whether it has few objects and
+        lists.
+        """
         is_light = check_shape(body, self._limits.shape)
         whole = whole_characters(body)
         if whole is not body:

@@ -177,9 +177,9 @@ def _zstd() -> Any:
 
 
 def whole_characters(body: bytes) -> bytes:
-    """The body with U+FFFD for each escape that is half of a surrogate pair; the same one where there is none.
+    """Return the body with U+FFFD for each escape that is half of a surrogate pair; the same object if there is none.
 
-    Programs that cut a text between two of JavaScript's characters write such, and neither readers nor vendors take it.
+    Programs that cut a text between two UTF-16 code units write such escapes, which readers and vendors refuse.
     """
     if body.find(b"\\") < 0 or (body.rfind(b"\\ud") < 0 and body.rfind(b"\\uD") < 0):  # `in` takes twice as long
         return body

@@ -42,7 +42,7 @@ def handed_over(
 
 
 def without_seals(message: Message, turn: int, deviations: list[Deviation]) -> Message:
-    """An answer whose thinking was sealed by nobody knows whom, without its seals."""
+    """Return an answer without signatures of unknown origin."""
     if not any(type(part) is Thinking and (part.signature or part.redacted) for part in message.parts):
         return message
     parts: list[Part] = []

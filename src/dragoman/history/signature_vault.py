@@ -47,7 +47,7 @@ class Seal(msgspec.Struct, frozen=True):
     thinking: tuple[Thinking, ...] = ()
 
     def size(self) -> int:
-        """Its number of characters."""
+        """Return its number of characters."""
         return len(self.signature or "") + sum(
             len(part.text) + len(part.signature or "") + len(part.redacted or "") for part in self.thinking
         )

@@ -20,7 +20,7 @@ _BETWEEN: Final = "\n\n"
 
 
 def are_in_turn(messages: Sequence[Message], rules: TurnRules) -> bool:
-    """Whether the turns are so already, as those of most conversations are."""
+    """Return whether the turns follow the rules already, as in most conversations."""
     last = None
     is_begun = False
     for message in messages:
@@ -35,7 +35,7 @@ def are_in_turn(messages: Sequence[Message], rules: TurnRules) -> bool:
 
 
 def in_turn(messages: Sequence[Placed], rules: TurnRules, deviations: list[Deviation]) -> list[Placed]:
-    """The messages with their turns put right. Places are those in the request that was given."""
+    """Return the messages in turns that follow the rules. Places are those in the original request."""
     if rules is ANY_TURNS or are_in_turn([message for _, message in messages], rules):
         return list(messages)
     out: list[Placed] = []
@@ -62,7 +62,7 @@ def _as_user(place: int, message: Message, why: str, deviations: list[Deviation]
 
 
 def _joins(one: Message, other: Message) -> bool:
-    """Whether two neighbours are one turn: what calls is followed by results."""
+    """Return whether two neighbours are one turn. Calls must be followed by results."""
     if one.role != other.role or one.role == "tool":
         return False
     return not any(type(part) is ToolCall for part in one.parts)

@@ -161,7 +161,7 @@ def read_reasoning(name: str, value: object) -> Reasoning | None:
 
 
 def read_stop(name: str, value: object) -> tuple[str, ...]:
-    """One text, or several, at which the model stops."""
+    """Return the texts, one or several, at which the model stops."""
     items = (value,) if isinstance(value, str) else value
     if not isinstance(items, list | tuple) or not all(isinstance(item, str) and item for item in items):
         raise wrong(name, "a string or a list of strings, none of them empty", value)
@@ -178,7 +178,7 @@ def _within(least: float, most: float) -> Callable[[str, object], float]:
 
 
 def read_schema(name: str, value: object) -> ResponseSchema:
-    """A schema for the answer: our own value, a mapping, a type, or the JSON text of one."""
+    """Return a schema for the answer from our own value, a mapping, a type, or the JSON text of one."""
     if not isinstance(value, ResponseSchema):
         value = ResponseSchema(value)
     schema: object = value.schema
@@ -197,7 +197,7 @@ def read_schema(name: str, value: object) -> ResponseSchema:
 
 
 def read_json(name: str, value: object) -> Raw:
-    """A value as JSON text."""
+    """Return a value as JSON text."""
     try:
         return _json.raw(value)
     except (TypeError, ValueError, RecursionError) as problem:

@@ -55,10 +55,10 @@ def read_standings(folder: LedgerFolder, quotas: Iterable[Quota], scopes: Scopes
 
 
 def read_scope_standings(folder: LedgerFolder, quotas: Iterable[Quota], scope: str, *, now: float) -> list[Standing]:
-    """Of the quotas of one scope, as it is written: `team:research`, `all`.
+    """Return the standings of the quotas of one scope, written as `team:research` or `all`.
 
     Raises:
-        ConfigError: it is no scope, or not of one.
+        ConfigError: it is no scope, or not of one value.
         StoreAway, OSError: the ledger cannot be read.
     """
     kind, value = read_scope(scope, "scope")
@@ -72,7 +72,7 @@ def read_scope_standings(folder: LedgerFolder, quotas: Iterable[Quota], scope: s
 
 
 def standing_fields(standing: Standing) -> dict[str, Any]:
-    """How an account stands, in JSON."""
+    """Return an account's standing in JSON."""
     charge, unit = standing.charge, standing.charge.quota.unit
 
     def shown(amount: int | None) -> str | None:

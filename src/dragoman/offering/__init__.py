@@ -1,8 +1,7 @@
-"""What of a request's tools a target is offered, in which form, and how its calls come back.
+"""Decide which of a request's tools a target is offered, in which form, and how its calls are converted back.
 
-Tools that only the client's protocol knows are turned into functions, or into the target's own where it runs such
-tools; what is neither is refused or left out and said, as the policy has it. Every name is one that the target takes,
-and no two are the same.
+Tools that only the client's protocol knows become functions, or the target's own if it runs such tools. Other ones are
+refused, or left out and named, by the policy. Every name is valid for the target and unique.
 """
 
 from __future__ import annotations
@@ -44,8 +43,13 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9_.:-]")
 
 @final
 class Offer(msgspec.Struct, frozen=True):
-    """A request as a target is asked it. `dropped`: the names of the tools that it is not offered. `forms`: by
-    the name that was sent, how the client reads a call; `writer`: its protocol."""
+    """A request as a target is asked it.
+
+    Attributes:
+        dropped: the names of the tools that it is not offered.
+        forms: by the name that was sent, how the client reads a call.
+        writer: the client's protocol.
+    """
 
     request: Request
     deviations: tuple[Deviation, ...] = ()
@@ -54,7 +58,7 @@ class Offer(msgspec.Struct, frozen=True):
     writer: ToolForms = ANY_NAME
 
     def stages(self) -> list[Restored]:
-        """What gives the calls of an answer the client's form again."""
+        """Return the stages that give an answer's calls the client's form."""
         return [Restored(self.forms, self.writer)] if self.forms else []
 
 
@@ -68,12 +72,12 @@ def offer(
     protocols: Callable[[ProtocolName], Protocol],
     client: ProtocolName | None = None,
 ) -> Offer:
-    """A request's tools for a target.
+    """Return a request with its tools for a target.
 
     Args:
         name: the target's, for messages.
-        client: the protocol that the request came in; None: none that is known.
-        protocols: gives each by its name, for what it tells of its own tools.
+        client: the protocol that the request came in, or None.
+        protocols: returns each protocol by name, for its own tools.
 
     Raises:
         UsageError: the request is for a tool that the target does not have, or the policy refuses one.
@@ -85,7 +89,7 @@ def offer(
 
 
 class _Offering:
-    """Works one request's tools out."""
+    """Decides about one request's tools."""
 
     __slots__ = ("_dialect", "_name", "_policies", "_target", "deviations", "dropped", "forms")
 
@@ -174,7 +178,7 @@ class _Offering:
         return msgspec.structs.replace(request, tools=(*request.tools, *functions), native=native)
 
     def _written(self, tool: NativeTool) -> Written | None:
-        """A tool that the provider runs in the target's words; None where it has none, or would be allowed more."""
+        """Return a tool that the provider runs in the target's form; None if it has none, or one that allows more."""
         write = self._target.tools.write_tool
         if write is None or tool.bound or tool.kind not in self._dialect.hosted_tools:
             return None
@@ -184,7 +188,7 @@ class _Offering:
         return self._policies.get(tool.kind) or self._policies.get(tool.runner) or "translate"
 
     def _lose(self, lost: list[tuple[NativeTool, ToolPolicy]], forced: str, *, is_alone: bool) -> None:
-        """Refuse what the request is for, or what the policy refuses; leave the rest out, and say so."""
+        """Refuse a tool that the request is for, or that the policy refuses. Leave the others out, and name them."""
         for tool, policy in lost:
             what = tool.where
             if policy == "refuse":
@@ -201,7 +205,7 @@ class _Offering:
             self._say("dropped", tool.where, f"{tool.kind}: left out for {self._name}{why}")
 
     def _kept_own(self, forms: ToolForms, request: Request, native: Native) -> Request:
-        """A policy that refuses or drops holds in the client's own protocol too."""
+        """Apply a policy that refuses or drops in the client's own protocol too."""
         tools = forms.open_request(request).tools if forms.open_request is not None else ()
         lost = {tool.name: tool for tool in tools if self._policy(tool) != "translate"}
         if not lost:
@@ -220,7 +224,7 @@ class _Offering:
     # ------------------------------------------------------------ tools that take free text
 
     def _without_custom(self, request: Request) -> Request:
-        """Functions with one argument in place of tools that take free text, where the server does not know these."""
+        """Replace tools that take free text with functions of one argument, if the server does not know them."""
         only = self._dialect.only_functions
         keeps = self._target.tools.keeps_custom if only is None else not only
         if keeps or all(tool.kind == "function" for tool in request.tools):
@@ -249,8 +253,7 @@ class _Offering:
     # ------------------------------------------------------------ schemas
 
     def _with_schemas(self, request: Request) -> Request:
-        """Schemas as the target's vendor takes them, and arguments under names that it takes. Only what they say no
-        more is told."""
+        """Convert schemas for the target's vendor, and arguments to names that it accepts. Name only what they lose."""
         rules = rules_for(self._target, self._dialect)
         tools = list(request.tools)
         for place, tool in enumerate(request.tools):
@@ -270,7 +273,7 @@ class _Offering:
     # ------------------------------------------------------------ names
 
     def _named(self, request: Request, *, is_own: bool) -> Request:
-        """Names that the target takes, all different. In the client's own protocol only a second of a name changes."""
+        """Make names valid and unique for the target. In the client's own protocol only a repeated name changes."""
         names = [tool.name for tool in request.tools]
         offered = set(names)
         if is_own and len(offered) == len(names):
@@ -305,7 +308,7 @@ class _Offering:
 
 
 def _joined(fields: dict[str, Json], more: dict[str, Json]) -> dict[str, Json]:
-    """Fields with those of another tool: lists and objects go on."""
+    """Return fields merged with those of another tool: lists and objects are extended."""
     joined = dict(fields)
     for name, value in more.items():
         known = joined.get(name)
@@ -317,7 +320,7 @@ def _joined(fields: dict[str, Json], more: dict[str, Json]) -> dict[str, Json]:
 
 
 def _raised(known: Mapping[str, Raw], fields: Mapping[str, Raw]) -> dict[str, Raw]:
-    """Fields over those that are known: objects keep what they held."""
+    """Return fields over known ones: objects keep their other members."""
     raised: dict[str, Raw] = {}
     for name, raw in fields.items():
         old, new = read_fields(known.get(name)), read_fields(raw)
@@ -326,7 +329,7 @@ def _raised(known: Mapping[str, Raw], fields: Mapping[str, Raw]) -> dict[str, Ra
 
 
 def _without(entry: Json, names: Collection[str]) -> Json:
-    """An entry of a list of tools without those of these names; None when nothing is left of it."""
+    """Return an entry of a list of tools without those of these names, or None if nothing is left of it."""
     if not isinstance(entry, dict) or entry.get("name") in names or entry.get("type") in names:
         return None if isinstance(entry, dict) else entry
     return {key: value for key, value in entry.items() if key not in names}
@@ -337,13 +340,12 @@ def _untranslated(where: str) -> Deviation:
 
 
 def dropped_header(names: Iterable[str]) -> str:
-    """The names of tools as the value of a header: at most 20, odd characters as underscores."""
+    """Return the names of tools as the value of a header: at most 20, odd characters as underscores."""
     return ", ".join([_ODD.sub("_", name[:64]) for name in dict.fromkeys(names)][:_MOST_NAMED])
 
 
 def _is_fine(request: Request, target: Protocol, dialect: Dialect, client: ProtocolName | None) -> bool:
-    """Whether a request that is native to no protocol can be said as it is: functions, whose names and schemas the
-    target takes."""
+    """Return whether a request with no native fields can be sent as it is: functions with valid names and schemas."""
     names: set[str] = set()
     for tool in request.tools:
         if tool.kind != "function":
@@ -361,7 +363,7 @@ def _is_fine(request: Request, target: Protocol, dialect: Dialect, client: Proto
 
 
 def _sources(request: Request) -> list[ProtocolName]:
-    """The protocols whose own words stand in a request."""
+    """Return the protocols whose own fields are in a request."""
     found: dict[ProtocolName, None] = {}
     if request.native is not None:
         found[request.native.protocol] = None
@@ -380,7 +382,7 @@ def _sources(request: Request) -> list[ProtocolName]:
 
 
 def _described(tool: Tool) -> str:
-    """A tool's description, with the grammar that its text must have."""
+    """Return a tool's description, with the grammar of its text."""
     values = [_json.decode(bytes(raw)) for raw in (tool.native.fields.values() if tool.native is not None else ())]
     grammar = next(filter(None, (_definition(value, 0) for value in values)), "")
     said = f"{FREE_TEXT} is free text, with nothing around it."
@@ -399,7 +401,7 @@ def _definition(value: Json, depth: int) -> str:
 
 
 def _with_functions(message: Message, target: ProtocolName) -> Message:
-    """A turn with calls of functions in place of those that take free text."""
+    """Return a turn with calls of functions in place of those that take free text."""
     if all(type(part) is not ToolCall or part.kind == "function" for part in message.parts):
         return message
     return msgspec.structs.replace(message, parts=tuple([_as_function(part, target) for part in message.parts]))
@@ -414,7 +416,7 @@ def _as_function(part: Part, target: ProtocolName) -> Part:
 
 
 def _called(request: Request) -> Iterable[str]:
-    """The names of earlier calls and of results, each once."""
+    """Yield the names of earlier calls and of results, each once."""
     found: dict[str, None] = {}
     for message in request.messages:
         for part in message.parts:

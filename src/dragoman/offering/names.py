@@ -1,4 +1,4 @@
-"""Tool names: unique, in a form that the target takes, and restored exactly."""
+"""Tool names: valid for the target, unique, and restored exactly."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def fit_names(names: Sequence[str], forms: ToolForms) -> list[str] | None:
-    """Names that a protocol takes, no two of them the same; None when the names are so already.
+    """Return valid, unique names for a protocol, or None if the names are so already.
 
-    A name that need not change never does, and a changed one depends on the name alone but for those that come twice,
-    so that it is the same in each request of a conversation.
+    A valid name never changes. A changed one depends on the name alone, unless it is repeated, so that it is the same
+    in each request of a conversation.
     """
     if len(set(names)) == len(names) and fits(names, forms):
         return None
@@ -35,14 +35,17 @@ def fit_names(names: Sequence[str], forms: ToolForms) -> list[str] | None:
 
 
 def fits(names: Iterable[str], forms: ToolForms) -> bool:
-    """Whether each of these names may stand in a protocol as it is."""
+    """Return whether each of these names is valid in a protocol."""
     longest, match = forms.longest_name, forms.name.fullmatch
     return not [name for name in names if len(name) > longest or match(name) is None]
 
 
 def _next(name: str, forms: ToolForms, taken: Collection[str], tried: dict[str, int]) -> str:
-    """The name in plain letters, with its hash behind it. `tried`: by name, how many of its hashes were; they are not
-    tried again, so that a name may come any number of times."""
+    """Return the name in plain letters with its hash.
+
+    `tried`: by name, how many of its hashes were tried; they are not tried again, so a name may be repeated any number
+    of times.
+    """
     plain = _ODD.sub("_", name)
     plain = plain if plain[:1].isalpha() or plain[:1] == "_" else f"_{plain}"
     count = tried.get(name, 0)

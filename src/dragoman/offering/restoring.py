@@ -1,4 +1,4 @@
-"""Calls of tools that were offered in another form: back into the client's own names and forms."""
+"""Convert calls of tools that were offered in another form back into the client's own names and forms."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ FREE_TEXT: Final = "input"
 
 @final
 class Form(msgspec.Struct, frozen=True):
-    """How a client reads a call of a tool: its name, native fields, and the kind of a tool that is no function.
+    """The client's form of a tool's calls: name, native fields, and the kind of a tool that is no function.
 
-    `is_custom`: it takes free text, and was offered as a function. `keys`: names of its arguments as they were sent →
-    the client's.
+    `is_custom`: it takes free text, and was offered as a function. `keys`: names of its arguments as sent → the
+    client's.
     """
 
     name: str
@@ -43,9 +43,9 @@ class Form(msgspec.Struct, frozen=True):
 
 
 class Restored:
-    """Gives calls their client's form. A `dragoman.protocol.Stage`; the last one that sees calls.
+    """Converts calls to their client's form. A `dragoman.protocol.Stage`; the last one that sees calls.
 
-    A call whose form is another than a function's is held until it is whole.
+    A call whose form is not a function's is held until it is complete.
     """
 
     __slots__ = ("_forms", "_held", "_named", "_sent", "_writer", "handles")
@@ -53,7 +53,7 @@ class Restored:
     acts_on = EVERY_KIND
 
     def __init__(self, forms: dict[str, Form], writer: ToolForms) -> None:
-        """`forms`: by the name that was sent. `writer`: the client's protocol."""
+        """Create it. `forms`: by the name that was sent. `writer`: the client's protocol."""
         self._forms = forms
         self._writer = writer
         self._held: dict[int, ToolCallStart] = {}
@@ -80,7 +80,7 @@ class Restored:
         return out
 
     def as_sent(self, events: list[Event]) -> list[Event]:
-        """What this stage gave, with the calls that ended as the provider made them."""
+        """Return what this stage returned, with ended calls as the provider made them."""
         if not self._sent:
             return events
         return [
@@ -132,7 +132,7 @@ class Restored:
 
 
 def with_client_keys(arguments: str, keys: Mapping[str, str]) -> str:
-    """A call's arguments under the client's names."""
+    """Return a call's arguments under the client's names."""
     values = _json.decode_object(arguments)
     if isinstance(values, _json.Malformed) or keys.keys().isdisjoint(values):
         return arguments
@@ -142,7 +142,7 @@ def with_client_keys(arguments: str, keys: Mapping[str, str]) -> str:
 
 
 def free_text(call: ToolCall) -> str | None:
-    """The text of a call of a function that stands for a tool that takes free text; None when it holds no such."""
+    """Return the text of a call of a function that stands for a tool with free text, or None if there is none."""
     values = _json.decode_object(call.arguments)
     if isinstance(values, _json.Malformed) or list(values) != [FREE_TEXT]:
         return None

@@ -1,4 +1,4 @@
-"""Schemas of older drafts, of OpenAPI and with Python's words for types, as JSON schema of draft 2020-12.
+"""Convert schemas of older drafts, of OpenAPI and with Python's type names to JSON Schema draft 2020-12.
 
 Spec: https://json-schema.org/draft/2020-12/release-notes and https://spec.openapis.org/oas/v3.0.3#schema-object (read
 2026-11-26).
@@ -27,7 +27,9 @@ _DEEPEST: Final = 100
 
 
 def modern(schema: dict[str, Any], lost: list[str], depth: int = 0) -> dict[str, Any]:
-    """A schema that the draft's own schema takes. What is no word of it, where it is one, is left out and told."""
+    """Return a schema that the draft's metaschema accepts. Invalid values of its keywords are removed and added to
+    `lost`.
+    """
     if depth > _DEEPEST:
         return schema
     made: dict[str, Any] = {}
@@ -77,12 +79,12 @@ def _each(value: Json, lost: list[str], depth: int) -> Json:
 
 
 def _is_wanted(schema: Json) -> bool:
-    """Whether a property itself says that it is required, as in draft 3."""
+    """Return whether a property itself says that it is required, as in draft 3."""
     return isinstance(schema, dict) and schema.get("required") is True
 
 
 def _type(made: dict[str, Any], value: Json, lost: list[str]) -> None:
-    """JSON's types; none where any will do, or where the word is of no language that we know."""
+    """Set JSON's types; none if any type is valid, or the name is unknown."""
     given = value if isinstance(value, list) else [value]
     known = [_SAME.get(each.lower(), each.lower()) if isinstance(each, str) else "" for each in given]
     types = list(dict.fromkeys(each for each in known if each in _TYPES))
@@ -95,7 +97,7 @@ def _type(made: dict[str, Any], value: Json, lost: list[str]) -> None:
 
 
 def _tuples(made: dict[str, Any], schema: dict[str, Any]) -> None:
-    """What stands behind the places of a tuple was `additionalItems`."""
+    """Rename `additionalItems`, which described what follows a tuple's places."""
     behind = made.pop("additionalItems", None)
     if isinstance(schema.get("items"), list):
         if behind is not None:
@@ -105,7 +107,7 @@ def _tuples(made: dict[str, Any], schema: dict[str, Any]) -> None:
 
 
 def _bounds(made: dict[str, Any]) -> None:
-    """A bound that was exclusive or not, by a word beside it, is a number of its own."""
+    """Convert boolean exclusive bounds to numbers."""
     for bound, exclusive in _BOUNDS:
         said = made.get(exclusive)
         if isinstance(said, bool):
@@ -115,7 +117,7 @@ def _bounds(made: dict[str, Any]) -> None:
 
 
 def _words(made: dict[str, Any], lost: list[str]) -> None:
-    """Words whose values the draft wants of a kind; `nullable` is OpenAPI's."""
+    """Check keywords whose values must be of a kind; `nullable` is OpenAPI's."""
     for key in ("description", "title", "pattern", "format", "$comment"):
         if key in made and not isinstance(made[key], str):
             lost.append(key)

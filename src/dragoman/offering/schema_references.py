@@ -1,4 +1,4 @@
-"""References within a schema, for vendors that know them in one form only, or not at all."""
+"""Rewrite references within a schema for vendors that support one form only, or none."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ _MOST_JOINED: Final = 200
 
 
 class _TooLarge(Exception):
-    """Written out, a schema would have more objects than anybody reads."""
+    """Written out, a schema would have too many objects."""
 
 
 def within_defs(schema: Schema, lost: list[str]) -> Schema:
-    """References lead to the root's `$defs` alone, with nothing beside them but a description and a default."""
+    """Rewrite references to point into the root's `$defs` only, with nothing beside them but a description and a
+    default.
+    """
     if not any("$ref" in node for node in _nodes(schema)):
         return schema
     mover = _Mover(schema, lost)
@@ -35,7 +37,7 @@ def within_defs(schema: Schema, lost: list[str]) -> Schema:
 
 
 class _Mover:
-    """Moves what references name into `$defs`. `_names`: by pointer, the name there."""
+    """Moves referenced schemas into `$defs`. `_names`: by pointer, the name there."""
 
     def __init__(self, root: Schema, lost: list[str]) -> None:
         self._root = root
@@ -48,7 +50,7 @@ class _Mover:
             self._names[_DEFS + name] = name
 
     def moved(self, value: Json, key: str) -> Json:
-        """A member of the root, with its references put right."""
+        """Return a member of the root with rewritten references."""
         if key == "$defs" and isinstance(value, dict):
             for name, inner in value.items():
                 self.defs[name] = self._schema(inner, 0)
@@ -78,7 +80,7 @@ class _Mover:
         return {**said, "$ref": pointer if pointer == "#" else _DEFS + self._name(pointer, target)}
 
     def _name(self, pointer: str, target: Schema) -> str:
-        """The name in `$defs` of what a pointer names; it is put there when it stands elsewhere."""
+        """Return the name in `$defs` of a pointer's target, which is moved there if it stands elsewhere."""
         name = self._names.get(pointer)
         if name is None:
             plain = pointer.rpartition("/")[2] or "root"
@@ -92,7 +94,7 @@ class _Mover:
 
 
 def written_out(schema: Schema) -> Schema:
-    """What references name stands in their place; those that lead back to themselves stay."""
+    """Replace references with their targets; recursive ones stay."""
     if not any("$ref" in node for node in _nodes(schema)):
         return schema
     try:
@@ -107,7 +109,7 @@ class _Writer:
         self._objects = 0
 
     def written(self, node: Json, within: tuple[str, ...]) -> Any:
-        """`within`: the pointers that are being written out."""
+        """Return a value written out. `within`: the pointers being written out."""
         if isinstance(node, list):
             return [self.written(each, within) for each in node]
         if not isinstance(node, dict):
@@ -125,7 +127,7 @@ class _Writer:
 
 
 def _at(root: Schema, pointer: str) -> Schema | None:
-    """What a pointer (RFC 6901) names within the same schema."""
+    """Return the target of a pointer (RFC 6901) within the same schema."""
     if pointer == "#":
         return root
     if not pointer.startswith("#/"):
@@ -141,7 +143,7 @@ def _at(root: Schema, pointer: str) -> Schema | None:
 
 
 def _leads_back(root: Schema, target: Schema) -> bool:
-    """Whether what is named holds a reference to itself."""
+    """Return whether a target contains a reference to itself."""
     seen: set[str] = set()
     waiting = [target]
     while waiting:
@@ -157,7 +159,7 @@ def _leads_back(root: Schema, target: Schema) -> bool:
 
 
 def _nodes(value: Json) -> Iterator[Schema]:
-    """Every object within a value, itself too."""
+    """Yield every object within a value, itself included."""
     waiting = [value]
     while waiting:
         node = waiting.pop()

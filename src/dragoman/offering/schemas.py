@@ -1,9 +1,9 @@
-"""A tool's schema in the words that a protocol's vendor takes.
+"""Convert a tool's schema to the form that a protocol's vendor accepts.
 
 Vendors refuse a whole request for one schema: OpenAI an object without `properties` and a list without `items`, it and
 Anthropic a union at the root, Gemini a reference to elsewhere than `$defs`, Ollama a schema that is true or false, and
-all of them what is no JSON schema of draft 2020-12. What says the same otherwise is said so; what cannot be said is
-named. What comes back is judged by what was sent, and its keys are the client's again.
+all of them what is no JSON Schema of draft 2020-12. Equivalent forms are used where they exist; what is lost is named.
+Answers are judged by the schema that was sent, and get the client's keys.
 """
 
 from __future__ import annotations
@@ -37,8 +37,13 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
 @final
 class FittedSchema(msgspec.Struct, frozen=True):
-    """`schema` as it is sent. `lost`: what it says no more. `keys`: names of arguments as they are sent → the
-    client's."""
+    """A converted schema.
+
+    Attributes:
+        schema: as it is sent.
+        lost: what it no longer says.
+        keys: names of arguments as they are sent → the client's.
+    """
 
     schema: Raw
     lost: tuple[str, ...] = ()
@@ -46,7 +51,7 @@ class FittedSchema(msgspec.Struct, frozen=True):
 
 
 def rules_for(target: Protocol, dialect: Dialect) -> SchemaRules:
-    """What a target wants of schemas: unions at the root are kept where the host does not look at them."""
+    """Return a target's rules for schemas. Unions at the root are kept if the host does not check them."""
     rules = target.tools.schema
     if rules.has_plain_root is None:
         return msgspec.structs.replace(rules, has_plain_root=dialect.strict_tools)
@@ -54,7 +59,7 @@ def rules_for(target: Protocol, dialect: Dialect) -> SchemaRules:
 
 
 def fitted(schema: Raw, rules: SchemaRules) -> FittedSchema | None:
-    """A schema as a vendor takes it; None when it is so already, or is no object at all."""
+    """Return a schema in a vendor's form, or None if it has that already, or is no object at all."""
     text = bytes(schema)
     return _known(text, rules) if len(text) <= _LONGEST else _fit(text, rules)
 
@@ -90,7 +95,7 @@ _known: Final = lru_cache(_KNOWN)(_fit)
 
 
 def _rooted(schema: Schema, rules: SchemaRules, lost: list[str]) -> Schema:
-    """The schema of an object, its root without what the vendor has not there."""
+    """Return the schema of an object, its root without what the vendor does not support there."""
     if not rules.is_object_rooted:
         return schema
     pointer = schema.get("$ref")
@@ -113,7 +118,7 @@ def _rooted(schema: Schema, rules: SchemaRules, lost: list[str]) -> Schema:
 
 
 def _joined(schema: Schema, unions: Sequence[str], lost: list[str]) -> Schema:
-    """One object of all that the members of unions allow: what all of them require is required."""
+    """Return one object of everything that the members of unions allow; what all of them require is required."""
     properties: dict[str, list[Json]] = {}
     required = list(_texts(schema.get("required")))
     _gather(properties, schema)
@@ -161,7 +166,7 @@ def _resolved(member: Schema, root: Schema) -> Schema:
 
 
 def _at(root: Schema, pointer: str) -> Schema | None:
-    """What a plain pointer into `$defs` or `definitions` names."""
+    """Return the target of a plain pointer into `$defs` or `definitions`."""
     _, _, path = pointer.partition("#/")
     place: Json = root
     for key in path.split("/") if path else ():
@@ -177,7 +182,7 @@ def _texts(value: Json) -> list[str]:
 
 
 def each_schema(node: Schema, change: Any) -> Schema:
-    """The node with `change` made to each schema right within it."""
+    """Return the node with `change` applied to each schema directly within it."""
     made: Schema = {}
     for key, value in node.items():
         if key in ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas"):
@@ -192,7 +197,7 @@ def each_schema(node: Schema, change: Any) -> Schema:
 
 
 def _with_members(schema: Any) -> Any:
-    """Lists say what is in them: anything, where they say nothing."""
+    """Add the type of items to lists without one: anything."""
     if not isinstance(schema, dict):
         return schema
     made = each_schema(schema, _with_members)
@@ -203,7 +208,7 @@ def _with_members(schema: Any) -> Any:
 
 
 def _as_objects(schema: Any) -> Any:
-    """No schema is true or false."""
+    """Replace schemas that are true or false."""
     if isinstance(schema, bool):
         return {} if schema else {"not": {}}
     if not isinstance(schema, dict):
@@ -214,7 +219,7 @@ def _as_objects(schema: Any) -> Any:
 
 
 def _renamed(schema: Schema, allowed: re.Pattern[str]) -> tuple[Schema, dict[str, str]]:
-    """The arguments under names that the vendor takes, and what they stand for."""
+    """Return the schema with valid names of arguments, and the original names."""
     properties = schema.get("properties")
     if not isinstance(properties, dict) or all(map(allowed.fullmatch, properties)):
         return schema, {}

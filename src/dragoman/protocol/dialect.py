@@ -55,8 +55,13 @@ PLAIN = Dialect()
 
 @final
 class TurnRules(msgspec.Struct, frozen=True, gc=False):
-    """Which turns a server takes. `later_system`: a message of the system may stand within the conversation; `user`: a
-    conversation has a message that is not the system's; `alternate`: no two neighbours have one role."""
+    """A server's rules for turns.
+
+    Attributes:
+        later_system: a message of the system may stand within the conversation.
+        user: a conversation needs a message that is not the system's.
+        alternate: no two neighbours may have one role.
+    """
 
     later_system: bool = True
     user: bool = False

@@ -105,7 +105,7 @@ class Model(msgspec.Struct, frozen=True):
         return f"{self.provider}/{self.id}"
 
     def limits(self) -> ModelLimits:
-        """The facts that a protocol needs to render a request to this model."""
+        """Return the facts that a protocol needs to render a request to this model."""
         return ModelLimits(self.context, self.max_output)
 
 

@@ -176,7 +176,7 @@ class Cumulative:
         self._has_begun = False
 
     def _begin(self) -> None:
-        """The first piece comes: an answer without any needs none of this."""
+        """Begin with the first piece: an answer without any needs none of this."""
         self._has_begun = True
         self._text, self._thinking = _Watch(TextDelta, "text"), _Watch(ThinkingDelta, "thinking")
         self._held: list[Event] = []  # what waits, in its order

@@ -77,7 +77,7 @@ class ToolSchema:
         self._readers: dict[int, tuple[Schema, Fits | None]] = {}
 
     def root(self) -> Shape:
-        """The shape of the arguments object."""
+        """Return the shape of the arguments object."""
         return self.shape(self._root)
 
     def shape(self, schema: Any) -> Shape:
@@ -123,7 +123,7 @@ class ToolSchema:
         return isinstance(properties, Mapping) and key in properties
 
     def names(self) -> frozenset[str]:
-        """The names of all members, in whatever depth of the schema."""
+        """Return the names of all members, in whatever depth of the schema."""
         if self._names is None:
             self._names = frozenset(_member_names(self._root))
         return self._names

@@ -146,5 +146,5 @@ def _vector(text: str, size: int) -> list[float]:
 
 
 def is_embedding(path: str) -> bool:
-    """Whether a path asks for vectors."""
+    """Return whether a path asks for embeddings."""
     return "embed" in path.partition("?")[0].rpartition("/")[2].rpartition(":")[2].lower()

@@ -150,7 +150,7 @@ class PartialArguments:
         self._word = ""  # a number or literal that may still go on
 
     def values(self) -> LiveObject:
-        """The object so far: the same live view each time; empty until the object opens."""
+        """Return the object so far: the same live view each time; empty until the object opens."""
         return self._root
 
     def feed(self, text: str) -> None:

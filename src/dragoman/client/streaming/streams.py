@@ -186,11 +186,11 @@ class AsyncStream:
 
 
 def check_reply(reply: Reply, attempts: tuple[Attempt, ...], output: OutputType | None) -> Reply:
-    """The reply with what the client adds.
+    """Return the reply with what the client adds.
 
     Raises:
         CallFailed: the response failed, or its only tool calls did.
-        OutputInvalid: the answer is not of the `output_type`. An answer that calls tools is not looked at.
+        OutputInvalid: the answer is not of the `output_type`. An answer with tool calls is not checked.
     """
     reply = msgspec.structs.replace(reply, attempts=attempts)
     if reply.error is not None and (isinstance(reply.error, Failure) or reply.stop_reason == "error"):

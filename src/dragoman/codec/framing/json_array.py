@@ -24,7 +24,7 @@ class ArrayItems:
         self._escaped = False
 
     def size(self) -> int:
-        """The bytes of the open item."""
+        """Return the bytes of the open item."""
         return self._open.size
 
     def pending(self) -> bytes:

@@ -279,7 +279,7 @@ class OpenCalls:
         answer.events.append(ToolCallEnd(call.index, whole))
 
     def fail(self, call: OpenCall, answer: Answer, kind: CallFailureKind, message: str) -> None:
-        """A call that is open cannot be delivered, and why."""
+        """Fail an open call, with the reason."""
         if call.repeats is not None:
             call.repeats, call.id = None, ""
         call.is_settled = True

@@ -30,9 +30,10 @@ def keep_beginning(kept: list[str], texts: list[str], said: int) -> int:
 
 
 def unsaid(text: str, said: int, beginning: list[str]) -> str:
-    """A piece of text without all the text before it, where it begins with that: many small pieces, then one that is as
-    long as they together. Of a long text only the beginning is compared, so that there it must be exactly as long: a
-    longer piece may begin alike and say something else.
+    """Return a piece of text without all the text before it, if it begins with that.
+
+    That is many small pieces, then one that is as long as they together. Of a long text only the beginning is compared,
+    so that there it must be exactly as long: a longer piece may begin alike and go on differently.
 
     Args:
         said: the characters of the text before it.
@@ -94,5 +95,5 @@ class OpenCall(msgspec.Struct, eq=False):
         return f"<{type(self).__name__} {self.index} {self.state}>"  # arguments may hold secrets
 
     def is_open(self) -> bool:
-        """Whether it is neither whole nor failed."""
+        """Return whether it is neither complete nor failed."""
         return self.state in ("waiting", "announced")

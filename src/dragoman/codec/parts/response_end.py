@@ -65,19 +65,19 @@ class ResponseEnd:
     def failure(
         self, kind: FailureKind, message: str, status: int | None, retry_after: float | None, code: str | None
     ) -> Failure:
-        """The response failed so."""
+        """Return the failure of the response."""
         return Failure(kind, message, status, retry_after, self._usage, self._cost, code, self.native)
 
     def finish(self, *, usable_calls: int, failed_calls: int) -> Finish:
-        """The response ended, with so many calls."""
+        """Return the end of the response, with these numbers of calls."""
         reason = settle_reason(self.reason, usable_calls=usable_calls, failed_calls=failed_calls)
         return Finish(reason, self.native_reason, self._usage, self._cost, self.native)
 
     def is_wrong(self, finish: Finish, *, names_tool_use: bool) -> bool:
-        """Whether the wire's reason, another than the response ended for, is wrong.
+        """Return whether the wire's reason, if the response ended for another, is wrong.
 
         Args:
-            names_tool_use: the protocol has a reason for tool calls, so another one beside calls is a lie.
+            names_tool_use: the protocol has a reason for tool calls, so another one beside calls is wrong.
         """
         if self.reason is None:
             return False

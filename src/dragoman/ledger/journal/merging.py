@@ -55,11 +55,11 @@ class Merging:
         return len(self._open)
 
     def oldest(self) -> Place:
-        """The place from which the journal must be read again after a restart."""
+        """Return the place from which the journal must be read again after a restart."""
         return next(iter(self._open.values()))[0] if self._open else self.is_at
 
     def first_due(self) -> int | None:
-        """The start of the oldest open attempt that was not delivered as open yet, or None."""
+        """Return the start of the oldest open attempt that was not delivered as open yet, or None."""
         return next((intent.started for id, (_, intent) in self._open.items() if id not in self._told), None)
 
     def going_on(self, before: int) -> list[Row]:

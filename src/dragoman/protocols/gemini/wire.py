@@ -226,7 +226,7 @@ def calls_of(chunk: Chunk) -> list[FunctionCall]:
 
 
 def texts_of(chunk: Chunk) -> str:
-    """All texts of a chunk."""
+    """Yield all texts of a chunk."""
     return "".join(
         part.text
         for candidate in chunk.candidates or ()

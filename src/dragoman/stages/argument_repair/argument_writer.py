@@ -104,7 +104,7 @@ class ArgumentWriter:
             gap.clear()
 
     def captured(self) -> str | None:
-        """The captured text so far; None outside of such a value."""
+        """Return the captured text so far; None outside of such a value."""
         return None if self.capture is None else self.capture.text()
 
     # ------------------------------------------------------------ containers

@@ -88,7 +88,7 @@ class Repairer:
         return self._rest.text()
 
     def is_done(self) -> bool:
-        """Whether the object is closed."""
+        """Return whether the object is closed."""
         return self._state == "done"
 
     def feed(self, text: str) -> str:

@@ -71,7 +71,7 @@ class Close(msgspec.Struct, frozen=True, gc=False):
         return not self.by and not self.problem
 
     def is_whole(self) -> bool:
-        """Whether the call can be delivered as far as its family knows."""
+        """Return whether the call can be delivered as far as its family knows."""
         return bool(self.by) and not self.problem
 
 

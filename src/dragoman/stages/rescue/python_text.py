@@ -112,7 +112,7 @@ def quoted_text(
 
 
 def named_character(cursor: Cursor) -> Generator[Action, None, str]:
-    """The character of `\\N{NAME}`, from behind the letter on.
+    """Return the character of `\\N{NAME}`, from behind the letter on.
 
     Raises:
         Unreadable: Python knows none of this name.

@@ -51,9 +51,12 @@ MOVED: Final = "an argument of it, or a part of one, stands before it"
 
 
 class Place(NamedTuple):
-    """Where a candidate begins. `is_moved`: tags of its values stand before it. `is_item`: it begins an item of a list.
-    `has_words`:
-    something else stands before it on its line.
+    """Where a candidate begins.
+
+    Attributes:
+        is_moved: tags of its values stand before it.
+        is_item: it begins an item of a list.
+        has_words: something else stands before it on its line.
     """
 
     is_moved: bool = False

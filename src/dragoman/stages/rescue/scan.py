@@ -66,11 +66,11 @@ class Scanner:
         self._is_idle = False  # nothing waits, no message begins, and no end is looked for
 
     def is_held(self) -> bool:
-        """Whether the held text is a call only if it is the whole message."""
+        """Return whether the held text is a call only if it is the whole message."""
         return bool(self._race) and self._race[0].family.where == "message"
 
     def is_reading(self) -> bool:
-        """Whether a call is being read, or what may be one."""
+        """Return whether a call is being read, or what may be one."""
         if self._race:
             return any(runner.is_in_call() for runner in self._race)
         return self._markers.openers.match(self._hold) is not None and not self._code.inline()

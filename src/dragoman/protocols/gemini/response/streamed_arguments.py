@@ -85,7 +85,7 @@ class PartialArguments:
                 self._close(text)
 
     def announces_more(self) -> bool:
-        """Whether a text continues."""
+        """Return whether a text continues."""
         return bool(self._open)
 
     def is_cut(self) -> bool:

@@ -129,7 +129,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
 
 
 def _checked_model(fields: Fields) -> str:
-    """The name of the model, of a request whose fields are of their kinds."""
+    """Return the name of the model, after a check of the fields' kinds."""
     refuse_other_kinds(fields, _KINDS)
     model = read_text(fields.get("model"))
     if not model:

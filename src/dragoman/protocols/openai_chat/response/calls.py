@@ -161,8 +161,9 @@ class CallReader:
             self.look_around()
 
     def _let_go(self) -> None:
-        """The calls of the frames that are kept have arguments, and so have all others: nothing can be theirs there.
-        Where many are open, none is asked."""
+        """Drop the kept frames if all calls have arguments, so that nothing there can be theirs. Skipped if many are
+        open.
+        """
         calls = self._assembly.calls
         if self._frames and len(calls.by_index) < _FEW and not calls.may_lack():
             self.is_watching = False

@@ -94,7 +94,7 @@ class Growth:
             self.kind = kind
 
     def expect_thinking(self, size: int, *, is_alone: bool) -> None:
-        """A chunk let thinking grow by so many characters, and said nothing else if `is_alone`."""
+        """Record that a chunk let thinking grow by so many characters, and had nothing else if `is_alone`."""
         self.thought += size
         if is_alone and self._thinking_misses < _MOST_TURNS:
             self.kind = "thinking"

@@ -207,12 +207,12 @@ class Item:
         return keys[-1], text[len(said) :]
 
     def is_same(self, id: str, fields: dict[str, Json]) -> bool:
-        """Whether a second start says the same item: its call, or where no call tells, its id."""
+        """Return whether a second start is of the same item: by its call, or without calls by its id."""
         call_id = fields.get("call_id")
         return self.call_id == call_id if self.call_id and call_id else self.id == id
 
     def is_told_by(self, fields: dict[str, Json]) -> bool:
-        """Whether a whole item says its call as that was delivered, word for word."""
+        """Return whether a whole item repeats its call word for word."""
         call, get = self.call, fields.get
         if call is None or call.kind != "function" or call.arguments in ("", "{}") or "namespace" in fields:
             return False

@@ -27,12 +27,14 @@ TOOLS = (
     _tool("book", ("trip",), trip=OBJECT, seats={"type": "array", "items": OBJECT}),
     _tool("mcp__hub__open_issue", ("title",), title=TEXT, labels={"type": "array", "items": TEXT}),
     _tool("get_time", (), zone=TEXT),
+    _tool("ping", ()),
 )
 
 Call = tuple[str, dict[str, Any]]
 RUN: Call = ("run", {"command": "git status"})
 RUN9: Call = ("run", {"command": "git status", "timeout": 9})
 TIME: Call = ("get_time", {})
+PING: Call = ("ping", {})
 ZONE: Call = ("get_time", {"zone": "Asia/Tokyo"})
 SEARCH: Call = ("search", {"query": "fjord ferries", "limit": 3, "sites": ["a.example", "b.example"]})
 TRIP: Call = ("book", {"trip": {"from": "Oslo", "stops": [{"at": "Voss", "nights": 2}]}, "seats": [{"row": 4}]})
@@ -260,7 +262,12 @@ GLM = (
         left=None,
     ),
     Found("glm: a name alone", "<tool_call>get_time</tool_call>", (TIME,)),
-    Found("glm: a name and its residue", "<tool_call>get_time</arg_value></tool_call>", (TIME,)),
+    Found("glm: a name and its residue", "<tool_call>ping</arg_value></tool_call>", (PING,)),
+    Found(
+        "glm: a name and its residue, and arguments may be lost",
+        "<tool_call>get_time</arg_value></tool_call>",
+        left="<tool_call>get_time</arg_value></tool_call>",
+    ),
     Found("glm: on one line, side by side", f"I look.{glm(RUN9, '')}{glm(TIME, '')}", (RUN9, TIME), left="I look."),
     Found("glm: lists and numbers", glm(SEARCH), (SEARCH,)),
     Found("glm: objects", glm(TRIP), (TRIP,)),

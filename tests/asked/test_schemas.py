@@ -4,6 +4,7 @@ what it says no more. Arguments come back under the client's names."""
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from dragoman.events import ToolCallEnd
 from dragoman.offering.schemas import fitted
 from dragoman.protocol.native_tools import SchemaRules
 from dragoman.protocols import PROTOCOLS
+from dragoman.protocols.anthropic.request.answer_schema import answer_schema
 from dragoman.types import ProtocolName, Raw
 from profiles import IS_SOAK
 
@@ -96,6 +98,39 @@ def test_what_is_sent_allows_what_the_client_allows(target: ProtocolName) -> Non
             judged += 1
             assert found or not wanted, (json.dumps(schema), json.dumps(told), value)
             assert lost or wanted or not found, (json.dumps(schema), json.dumps(told), value)
+    assert judged > SCHEMAS
+
+
+def nodes(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from nodes(inner)
+
+
+def test_an_answer_that_the_client_allows_is_allowed_by_anthropic_s_subset() -> None:
+    """Apart from undeclared members: every object is closed. Nothing closed has alternatives, or requires others."""
+    dice, judged = Random(_SEED), 0
+    for _ in range(SCHEMAS):
+        schema = made_schemas.schema(dice)
+        client, given = judge(schema), json.dumps(schema)
+        made = json.loads(bytes(answer_schema(Raw(given.encode()))[0]))
+        if client is None or '"not"' in given:
+            continue
+        every = list(nodes(made))
+        for node in every:
+            if node.get("additionalProperties") is False and node.get("type") == "object":
+                del node["additionalProperties"]
+                assert not node.keys() & {"anyOf", "oneOf", "allOf"}, (given, made)
+                assert set(node.get("required") or ()) <= node["properties"].keys(), (given, made)
+        vendor = judge(made)
+        assert vendor is not None, (given, made)
+        names = dict.fromkeys(name for node in every for name in node.get("properties", ()))
+        for _ in range(6):
+            value = made_schemas.arguments(dice, {"properties": names})
+            if (wanted := is_fine(client, value)) is not None and (found := is_fine(vendor, value)) is not None:
+                judged += 1
+                assert found or not wanted, (given, made, value)
     assert judged > SCHEMAS
 
 

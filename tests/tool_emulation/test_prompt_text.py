@@ -103,7 +103,11 @@ def test_what_is_written_in_the_form_is_read_back_exactly(
     calls = []
     for number, tool in enumerate(data.draw(st.lists(st.sampled_from(offered), min_size=1, max_size=3))):
         keys = json.loads(bytes(tool.schema))["properties"]
-        values = {key: data.draw(TEXTS) for key in keys}
+        # A value that repeats its description shows how the call is written, and is refused.
+        described = {key: schema["description"].strip() for key, schema in keys.items()}
+        values = {
+            key: data.draw(TEXTS.filter(lambda text, of=said: text.strip() != of)) for key, said in described.items()
+        }
         calls.append(ToolCall(f"call_{number}", tool.name, json.dumps(values, ensure_ascii=data.draw(st.booleans()))))
     # A conversation shows earlier calls in the form that is asked for: so would a model write them.
     written = ask(Request("m", (ASKED, Message("assistant", tuple(calls)), ASKED), offered), way)[0].messages[2].text

@@ -12,7 +12,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 
 _TAKEN: Final = frozenset({
-    "type", "properties", "required", "items", "enum", "const", "anyOf", "allOf", "$ref", "$defs", "description",
+    "type", "properties", "required", "items", "enum", "const", "anyOf", "$ref", "$defs", "description",
     "title", "default", "format", "minItems", "additionalProperties",
 })  # fmt: skip
 _FORMATS: Final = frozenset({
@@ -20,6 +20,11 @@ _FORMATS: Final = frozenset({
 })  # fmt: skip
 _NOTES: Final = frozenset({"$schema", "$id", "$comment", "examples", "deprecated", "readOnly", "writeOnly"})
 _SAME: Final[dict[str, str]] = {"oneOf": "anyOf", "definitions": "$defs"}
+#: Keywords from which the type of a value follows.
+_SAYS_TYPE: Final = frozenset({"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"})
+#: Keywords that stand beside no others, and those that may stand beside them.
+_ALONE: Final = frozenset({"$ref", "anyOf", "oneOf"})
+_SAID_OF_IT: Final = frozenset({*_NOTES, "title", "description", "default", "$defs", "definitions"})
 _DEFINITIONS: Final = "#/definitions/"
 _DEEPEST: Final = 100
 
@@ -36,16 +41,18 @@ def answer_schema(schema: Raw) -> tuple[Raw, list[str]]:
     return (schema, []) if made == given else (_json.raw(made), list(dict.fromkeys(lost)))
 
 
-def _fit(node: Any, lost: list[str], depth: int) -> Any:
-    if not isinstance(node, dict) or depth > _DEEPEST:
-        return node
+def _fit(given: Any, lost: list[str], depth: int) -> Any:
+    if not isinstance(given, dict) or depth > _DEEPEST:
+        return given
+    node, unsaid = _without_joints(given)
     made: dict[str, Any] = {}
-    said: list[str] = []
+    said = [f"{key}: {_json.to_text(value)}" for key, value in unsaid.items()]
+    lost += unsaid
     for key, value in node.items():
         name = str(_SAME.get(key, key))
         if name in ("properties", "$defs") and isinstance(value, dict):
             made[name] = {**made.get(name, {}), **{each: _fit(inner, lost, depth + 1) for each, inner in value.items()}}
-        elif name in ("anyOf", "allOf") and isinstance(value, list) and name not in made:
+        elif name == "anyOf" and isinstance(value, list):
             made[name] = [_fit(inner, lost, depth + 1) for inner in value]
         elif name == "items" and isinstance(value, dict):
             made[name] = _fit(value, lost, depth + 1)
@@ -56,14 +63,74 @@ def _fit(node: Any, lost: list[str], depth: int) -> Any:
         elif name not in _NOTES:
             said.append(f"{key}: {_json.to_text(value)}")
             lost.append(key)
-    if made.get("type") == "object" and made.get("additionalProperties") is not False:
-        if "additionalProperties" in node or "properties" not in node:
-            lost.append("additionalProperties")
-        made["additionalProperties"] = False
-        made.setdefault("properties", {})
+    if made.get("type") == "object":
+        _close(made, node, lost)
     if said:
         words = f"{{{', '.join(said)}}}"
         made["description"] = f"{made['description']}\n\n{words}" if "description" in made else words
+    return made
+
+
+def _close(made: dict[str, Any], node: dict[str, Any], lost: list[str]) -> None:
+    """Close an object: it has the members that it declares, and requires none of the others."""
+    if made.get("additionalProperties") is not False:
+        if "additionalProperties" in node or "properties" not in node:
+            lost.append("additionalProperties")
+        made["additionalProperties"] = False
+    members, required = made.setdefault("properties", {}), made.get("required")
+    if isinstance(required, list) and isinstance(members, dict):
+        kept = [key for key in required if key in members]
+        if len(kept) < len(required):
+            lost.append("required")
+            made["required"] = kept
+
+
+def _without_joints(node: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a schema whose alternatives stand alone, and the keywords that it has no place for.
+
+    An object is closed. Closed, it refuses what its alternatives declare, and they refuse what it declares.
+    """
+    unsaid: dict[str, Any] = {}
+    parts = node.get("allOf")
+    if isinstance(parts, list):
+        node = {key: value for key, value in node.items() if key != "allOf"}
+        joined: dict[str, Any] | None = node
+        for part in parts:
+            joined = _joined(joined, part) if joined is not None else None
+        node, unsaid = (joined, {}) if joined is not None else (node, {"allOf": parts})
+    unions = [key for key in ("anyOf", "oneOf") if isinstance(node.get(key), list)]
+    if not unions:
+        return node, unsaid
+    is_lone = "properties" not in node and "required" not in node
+    for key in unions[1:] if is_lone else unions:
+        unsaid[key] = node[key]
+    if is_lone:
+        kinds = {} if node.get("type") is None else {"type": node["type"]}
+        alternatives = [{**kinds, **each} if isinstance(each, dict) and not each.keys() & _SAYS_TYPE else each
+                        for each in node[unions[0]]]  # fmt: skip
+        node = {**node, unions[0]: alternatives}
+    gone = {*unsaid, *(("type", "additionalProperties") if is_lone else ())}
+    return {key: value for key, value in node.items() if key not in gone}, unsaid
+
+
+def _joined(one: dict[str, Any], other: Any) -> dict[str, Any] | None:
+    """Return what two schemas say together; None if the words of one cannot stand beside those of the other."""
+    if not isinstance(other, dict):
+        return one if other is True else None
+    other, unsaid = _without_joints(other)
+    if unsaid or (other.keys() & _ALONE and one.keys() - _SAID_OF_IT) or (one.keys() & _ALONE and other):
+        return None
+    made = {**other, **one}
+    for key in one.keys() & other.keys():
+        mine, theirs = one[key], other[key]
+        if key == "properties" and isinstance(mine, dict) and isinstance(theirs, dict):
+            if any(mine[name] != theirs[name] for name in mine.keys() & theirs.keys()):
+                return None
+            made[key] = {**mine, **theirs}
+        elif key == "required" and isinstance(mine, list) and isinstance(theirs, list):
+            made[key] = list(dict.fromkeys([*mine, *theirs]))
+        elif mine != theirs and key not in _SAID_OF_IT:
+            return None
     return made
 
 

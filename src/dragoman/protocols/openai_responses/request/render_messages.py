@@ -31,7 +31,7 @@ class _Writer:
         self._stateless = stateless
         self._custom: set[str] = set()
         self._ids: dict[str, str] = {}  # of the last call with an id: the one that was sent
-        self._used: set[str] = set()
+        self._used: dict[str, int] = {}  # the ids that were sent: the last number that was appended to each
         self._open: tuple[str, dict[str, Raw]] | None = None  # the item that the next part may join
 
     def message(self, message: Message, place: int) -> None:
@@ -151,13 +151,14 @@ class _Writer:
         """Return the id, with a number appended if an earlier call has it: weak servers restart counting in every
         turn.
         """
-        sent, number = id, 1
+        sent, number = id, self._used.get(id, 0)
         while sent in self._used:
             number += 1
             sent = shape_id(f"{id}_{number}", _LONGEST_ID, plain=True)
-        if number > 1:
+        if sent != id:
             self._say("changed", at, "an earlier call has this id", field=".id")
-        self._used.add(sent)
+            self._used[id] = number
+        self._used[sent] = 1
         return sent
 
     def _call(self, call: ToolCall, at: tuple[int, ...]) -> None:

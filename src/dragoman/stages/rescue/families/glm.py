@@ -25,7 +25,8 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from named_call(cursor, name)
         yield from cursor.closing(_END)
     else:
-        yield from cursor.take("</arg_value>")  # GLM 5.2's residue behind a name
+        if not tools.schema(name).names():  # of any other tool the arguments may have been lost
+            yield from cursor.take("</arg_value>")  # GLM 5.2's residue behind a name
         yield from argument_pairs(cursor, tools, name, ends=(_END,))
 
 

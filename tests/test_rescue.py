@@ -32,7 +32,7 @@ IDS = [f"{case.family}/{case.name}" for case in CASES]
 BY_NAME = {family.name: family for family in FAMILIES}
 OPENERS = {opener for family in FAMILIES for opener in family.openers}
 #: Cuts of one case: about as many in `make test`, all in `make soak`.
-CUTS = [pytest.param(20, id="some"), pytest.param(10**6, marks=pytest.mark.soak, id="all")]
+CUTS = [pytest.param(12, id="some"), pytest.param(10**6, marks=pytest.mark.soak, id="all")]
 
 
 def expected(case: RescueCase) -> tuple[list[tuple[str, object]], list[str], str]:

@@ -171,3 +171,18 @@ def test_a_schema_that_grows_without_end_is_left_as_it_is() -> None:
     for references in ("defs", "none"):
         made = fitted(Raw(text), SchemaRules(references=references))  # type: ignore[arg-type]
         assert made is None or len(bytes(made.schema)) < 200 * len(text)
+
+
+@pytest.mark.parametrize("depth", [50, 200, 450])
+def test_an_answer_s_schema_within_schemas_is_read_to_a_bounded_depth(depth: int) -> None:
+    made, lost = answer_schema(Raw(b'{"type":"object","allOf":[' * depth + b"{}" + b"]}" * depth))
+    assert ("allOf" in lost) == (depth > 100)
+    assert json.loads(bytes(made))["additionalProperties"] is False
+
+
+def test_a_reference_to_nothing_at_the_root_is_lost_and_said() -> None:
+    made = fitted(
+        Raw(b'{"$ref": "#/definitions/A", "properties": {"a": {"$ref": "#"}}}'), SchemaRules(references="defs")
+    )
+    assert made is not None and "$ref" in made.lost
+    assert "$ref" not in json.loads(bytes(made.schema))

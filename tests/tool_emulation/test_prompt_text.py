@@ -17,7 +17,9 @@ from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from dragoman.tool_emulation import ask
 from dragoman.types import Message, Named, Params, Request, Text, Tool, ToolCall
+from profiles import IS_SOAK
 
+MANY = 1_000 if IS_SOAK else 60
 WAYS = ("schema", "prompted")
 ASKED = Message("user", (Text("Go."),))
 ODD = [
@@ -86,7 +88,7 @@ def lines_of_tools(text: str) -> list[str]:
 
 
 @given(offered=tools(), way=st.sampled_from(WAYS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=MANY // 2, deadline=None)
 def test_every_tool_is_one_line_of_json(offered: tuple[Tool, ...], way: str) -> None:
     described = [json.loads(line) for line in lines_of_tools(words(offered, way))]
     assert described == [
@@ -96,7 +98,7 @@ def test_every_tool_is_one_line_of_json(offered: tuple[Tool, ...], way: str) -> 
 
 
 @given(offered=tools(), way=st.sampled_from(WAYS), data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=MANY, deadline=None)
 def test_what_is_written_in_the_form_is_read_back_exactly(
     offered: tuple[Tool, ...], way: str, data: st.DataObject
 ) -> None:
@@ -123,7 +125,7 @@ PLAIN = st.text(st.characters(exclude_characters="<[{`|", exclude_categories=["C
 
 
 @given(offered=tools(PLAIN), data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=MANY, deadline=None)
 def test_the_words_are_no_call_when_a_model_repeats_them(offered: tuple[Tool, ...], data: st.DataObject) -> None:
     """Small models do: all of it, a line, some lines, a line as a block of the form or in a fence."""
     text = words(offered, "prompted", tool_choice=data.draw(st.sampled_from(["auto", "any", Named(offered[0].name)])))

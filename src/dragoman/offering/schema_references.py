@@ -32,7 +32,9 @@ def within_defs(schema: Schema, lost: list[str]) -> Schema:
     if not any("$ref" in node for node in _nodes(schema)):
         return schema
     mover = _Mover(schema, lost)
-    made = {key: mover.moved(value, key) for key, value in schema.items()}
+    made: Schema = {}
+    for key, value in schema.items():
+        made |= mover.moved(key, value)
     return made | {"$defs": mover.defs} if mover.defs else made
 
 
@@ -49,13 +51,14 @@ class _Mover:
         for name in known if isinstance(known, dict) else ():
             self._names[_DEFS + name] = name
 
-    def moved(self, value: Json, key: str) -> Json:
-        """Return a member of the root with rewritten references."""
+    def moved(self, key: str, value: Json) -> Schema:
+        """Return a member of the root with rewritten references; nothing of a reference to nothing."""
         if key == "$defs" and isinstance(value, dict):
             for name, inner in value.items():
                 self.defs[name] = self._schema(inner, 0)
-            return self.defs
-        return self._schema({key: value}, 0)[key]
+            return {key: self.defs}
+        made: Schema = self._schema({key: value}, 0)
+        return made
 
     def _schema(self, node: Json, depth: int) -> Any:
         if isinstance(node, list):

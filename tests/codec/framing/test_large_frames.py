@@ -25,7 +25,7 @@ SIZE = LARGE + 20_000
 READ = 64 * 1024
 MEBIBYTE = 1024 * 1024
 #: Each so-many-th place, others for each protocol.
-_STEP, _STEP_OF_STREAMS = 907, 67
+_STEP, _STEP_OF_STREAMS = 1511, 113
 each_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
 
 

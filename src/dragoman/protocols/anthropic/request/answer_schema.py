@@ -25,6 +25,8 @@ _SAYS_TYPE: Final = frozenset({"type", "$ref", "anyOf", "oneOf", "allOf", "enum"
 #: Keywords that stand beside no others, and those that may stand beside them.
 _ALONE: Final = frozenset({"$ref", "anyOf", "oneOf"})
 _SAID_OF_IT: Final = frozenset({*_NOTES, "title", "description", "default", "$defs", "definitions"})
+#: Keywords whose values grow as schemas are joined.
+_GATHERED: Final = frozenset({"properties", "required"})
 _DEFINITIONS: Final = "#/definitions/"
 _DEEPEST: Final = 100
 
@@ -44,7 +46,7 @@ def answer_schema(schema: Raw) -> tuple[Raw, list[str]]:
 def _fit(given: Any, lost: list[str], depth: int) -> Any:
     if not isinstance(given, dict) or depth > _DEEPEST:
         return given
-    node, unsaid = _without_joints(given)
+    node, unsaid = _without_joints(given, depth)
     made: dict[str, Any] = {}
     said = [f"{key}: {_json.to_text(value)}" for key, value in unsaid.items()]
     lost += unsaid
@@ -79,13 +81,13 @@ def _close(made: dict[str, Any], node: dict[str, Any], lost: list[str]) -> None:
         made["additionalProperties"] = False
     members, required = made.setdefault("properties", {}), made.get("required")
     if isinstance(required, list) and isinstance(members, dict):
-        kept = [key for key in required if key in members]
-        if len(kept) < len(required):
-            lost.append("required")
-            made["required"] = kept
+        told = dict.fromkeys(key for key in required if isinstance(key, str))
+        kept = [key for key in told if key in members]
+        lost += ["required"] if len(kept) < len(told) else []
+        made["required"] = kept
 
 
-def _without_joints(node: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _without_joints(node: dict[str, Any], depth: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a schema whose alternatives stand alone, and the keywords that it has no place for.
 
     An object is closed. Closed, it refuses what its alternatives declare, and they refuse what it declares.
@@ -94,10 +96,12 @@ def _without_joints(node: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any
     parts = node.get("allOf")
     if isinstance(parts, list):
         node = {key: value for key, value in node.items() if key != "allOf"}
-        joined: dict[str, Any] | None = node
-        for part in parts:
-            joined = _joined(joined, part) if joined is not None else None
-        node, unsaid = (joined, {}) if joined is not None else (node, {"allOf": parts})
+        joined = {key: value.copy() if key in _GATHERED and isinstance(value, dict | list) else value
+                  for key, value in node.items()}  # fmt: skip
+        if all(_join(joined, part, depth + 1) for part in parts):
+            node = joined
+        else:
+            unsaid = {"allOf": parts}
     unions = [key for key in ("anyOf", "oneOf") if isinstance(node.get(key), list)]
     if not unions:
         return node, unsaid
@@ -113,25 +117,28 @@ def _without_joints(node: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any
     return {key: value for key, value in node.items() if key not in gone}, unsaid
 
 
-def _joined(one: dict[str, Any], other: Any) -> dict[str, Any] | None:
-    """Return what two schemas say together; None if the words of one cannot stand beside those of the other."""
-    if not isinstance(other, dict):
-        return one if other is True else None
-    other, unsaid = _without_joints(other)
+def _join(one: dict[str, Any], other: Any, depth: int) -> bool:
+    """Add what another schema says to a schema. False if the words of one cannot stand beside those of the other."""
+    if not isinstance(other, dict) or depth > _DEEPEST:
+        return other is True
+    other, unsaid = _without_joints(other, depth)
     if unsaid or (other.keys() & _ALONE and one.keys() - _SAID_OF_IT) or (one.keys() & _ALONE and other):
-        return None
-    made = {**other, **one}
-    for key in one.keys() & other.keys():
-        mine, theirs = one[key], other[key]
+        return False
+    for key, theirs in other.items():
+        mine = one.get(key, theirs)
         if key == "properties" and isinstance(mine, dict) and isinstance(theirs, dict):
             if any(mine[name] != theirs[name] for name in mine.keys() & theirs.keys()):
-                return None
-            made[key] = {**mine, **theirs}
+                return False
+            one[key] = mine if mine is not theirs else theirs.copy()
+            one[key].update(theirs)
         elif key == "required" and isinstance(mine, list) and isinstance(theirs, list):
-            made[key] = list(dict.fromkeys([*mine, *theirs]))
+            one[key] = mine if mine is not theirs else []
+            one[key] += theirs
+        elif key not in one:
+            one[key] = theirs
         elif mine != theirs and key not in _SAID_OF_IT:
-            return None
-    return made
+            return False
+    return True
 
 
 def _is_taken(name: str, value: Json) -> bool:

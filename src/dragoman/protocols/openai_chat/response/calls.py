@@ -123,7 +123,7 @@ class CallReader:
         if function is None:
             if piece.name:
                 self._assembly.deviate("sibling-key", f"call {whose}", "no function object")
-        elif function.parameters is not NOTHING:
+        elif function.parameters is not NOTHING and bytes(function.parameters) != b"null":
             self._assembly.deviate("sibling-key", f"call {whose}.function", "parameters")
         elif piece.arguments or (piece.name and not function.name):
             self._assembly.deviate("sibling-key", f"call {whose}", "beside the function object")

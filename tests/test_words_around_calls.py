@@ -7,10 +7,13 @@ from zlib import crc32
 
 import pytest
 
+from profiles import MORE_IN_SOAK, some
 from rescue_forms import FORMS, Form
 from test_joined_calls import outcome
 from test_written_calls import delivered, exact, play
 from words_around_calls import ABOUT, BEHIND, GOES_ON, IN_LINE
+
+pytestmark = MORE_IN_SOAK
 
 CALL = ("run_command", {"command": "ls src"})
 NEXT = ("get_time", {"zone": "Rome"})
@@ -40,7 +43,7 @@ def assert_read(text: str, words: str) -> None:
 @pytest.mark.parametrize("form", LIVE, ids=IDS)
 def test_words_behind_a_call_are_none_of_it(form: Form):
     for text in texts(form):
-        for words in BEHIND:
+        for words in some(BEHIND, text, 2):
             if text[-1] != ")" or "});" not in words:  # a bracket of Python's that nothing opened
                 assert_read(f"{text}\n{words}", words)
 
@@ -48,7 +51,7 @@ def test_words_behind_a_call_are_none_of_it(form: Form):
 @pytest.mark.parametrize("form", LIVE, ids=IDS)
 def test_words_in_the_line_of_a_call_are_none_of_it(form: Form):
     for text in texts(form):
-        for words in IN_LINE:
+        for words in some(IN_LINE, text, 2):
             if words not in EXPRESSIONS or form.family != "olmo":
                 assert_read(f"{text}{words}", words)
 

@@ -51,7 +51,7 @@ def test_no_opener_costs_much_more_than_the_others():
     assert costs[most] <= MOST_TIMES * statistics.median(costs.values()), (most, costs[most])
 
 
-@pytest.mark.parametrize("size", [1, 7, 48, 1 << 30])
+@pytest.mark.parametrize("size", [1, pytest.param(7, marks=pytest.mark.soak), 48, 1 << 30])
 @pytest.mark.parametrize("opener", sorted({opener for _, opener in OPENERS}))
 def test_what_was_no_call_before_is_read_as_if_it_were_new(opener: str, size: int, monkeypatch: pytest.MonkeyPatch):
     texts = [opener * 7 + _CALL + opener * 5, (opener + " a\n") * 5 + opener + _CALL, (_CALL + opener) * 3]

@@ -40,6 +40,14 @@ THOUGHT: Final = {"type": "thinking", "thinking": "Hm.", "signature": "c2VhbA=="
 TWO: Final = {"role": "assistant", "content": None, "tool_calls": [
     {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}},
     {"id": "call_2", "type": "function", "function": {"name": "look", "arguments": "{}"}}]}  # fmt: skip
+TWINS: Final = {"role": "assistant", "content": None, "tool_calls": [
+    {"id": id, "type": "function", "function": {"name": "look", "arguments": "{}"}} for id in ("x", "x", "x_2")]}  # fmt: skip
+#: A call of Gemini with its seal.
+SEALED: Final = (
+    {"role": "user", "parts": [{"text": "x"}]},
+    {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}, "thoughtSignature": "c2VhbA=="}]},
+    {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"result": "rain"}}}]},
+)
 UUID: Final = "chatcmpl-tool-0123456789abcdef0123456789abcdef0123456789"
 
 CASES: Final = [
@@ -165,6 +173,10 @@ CASES: Final = [
     case("two results of one call", "openai-chat", chat(ASK, called(), answered(), answered(content="sun")), each=Says("messages[3]")),
     case("one id for two calls", "openai-chat", chat(ASK, called(), answered(), called(), answered(content="sun")),
          messages={"messages[3].content[0].id": "call_1_2", "messages[4].content[0].tool_use_id": "call_1_2"}),
+    case("one id for two calls of a turn", "openai-chat", chat(ASK, TWINS, answered("x", "1"), answered("x", "2"), answered("x_2", "3")),
+         each=({}, Says("messages[1]")), messages={"messages[2].content[0].content": "1", "messages[2].content[1].content": "2"},
+         chat={"messages[1].tool_calls[1].id": "x_3", "messages[3].tool_call_id": "x_3", "messages[4].tool_call_id": "x_2"},
+         ollama={"messages[1].tool_calls[1].id": "x_3", "messages[3].tool_call_id": "x_3"}),
     case("a long id", "openai-chat", chat(ASK, called(UUID), answered(UUID)), responses={}, messages=Says(".id") if len(UUID) > 64 else {},
          mistral=Says(".id")),
     case("an odd id", "openai-chat", chat(ASK, called("functions.look:0"), answered("functions.look:0")), messages=Says(".id"),
@@ -189,6 +201,30 @@ CASES: Final = [
          messages={"messages[1].content": "It is"}),
     case("a refusal", "openai-chat", chat(ASK, {"role": "assistant", "content": None, "refusal": "No."}, ASK),
          messages={"messages[1].content": "No."}, gemini={"contents[1].parts[0].text": "No."}, responses={}),
+    case("names of two users", "openai-chat", chat({"role": "user", "name": "Ann", "content": "x"}, {"role": "user", "name": "Bob", "content": "y"}),
+         chat={"messages[1].name": "Bob"}, vllm=({"messages[0]": {"role": "user", "content": "x\n\ny"}}, Says("messages[1].name"))),
+    case("one name twice", "openai-chat", chat({"role": "user", "name": "Ann", "content": "x"}, {"role": "user", "name": "Ann", "content": "y"}),
+         vllm={"messages[0]": {"role": "user", "name": "Ann", "content": "x\n\ny"}}),
+    case("a beginning with its mark", "openai-chat", chat(
+        ASK, {"role": "assistant", "content": "One."}, {"role": "assistant", "content": "Two", "prefix": True}),
+         vllm={"messages[1]": {"role": "assistant", "content": "One.\n\nTwo", "prefix": True}}),
+    case("three turns with media", "openai-chat", chat(
+        ASK, tells({"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": PNG_URL}}, GO), {"role": "user", "content": "b"}),
+         vllm={"messages[0].content[0].text": "Weather in Rome?\n\na", "messages[0].content[1].image_url.url": PNG_URL,
+               "messages[0].content[2].text": "Go on.\n\nb", "messages[1]": GONE}),
+    case("texts of one message", "anthropic-messages", messages(
+        tells(SEEN, GO), says(used()), tells(result(content=[SEEN, GO])), says(used("toolu_2")),
+        tells(result("toolu_2", content=[SEEN, GO], is_error=True)), system=[SEEN, GO]),
+         ollama={"messages[0].content": "Seen.\nGo on.", "messages[1].content": "Seen.\nGo on.", "messages[3].content": "Seen.\nGo on.",
+                 "messages[5].content": "Error: Seen.\nGo on."},
+         chat={"messages[3].content[1].text": "Go on.", "messages[5].content": "Error: Seen.\nGo on."},
+         gemini={"contents[2].parts[0].functionResponse.response": {"result": "Seen.\nGo on."}}),
+    case("a seal of Gemini", "gemini-generate", gemini(*SEALED), gemini={"contents[1].parts[0].thoughtSignature": "c2VhbA=="},
+         groq=({"messages[1].tool_calls[0].extra_content": GONE}, Says("messages[1].parts[0].signature")), mistral=Says("signature")),
+    case("a seal of Gemini in Chat", "openai-chat", chat(ASK, {**called(), "tool_calls": [
+        {**called()["tool_calls"][0], "extra_content": {"google": {"thought_signature": "c2VhbA=="}}}]}, answered()),
+         gemini={"contents[1].parts[0].thoughtSignature": "c2VhbA=="},
+         chat={"messages[1].tool_calls[0].extra_content.google.thought_signature": "c2VhbA=="}),
     case("names of users", "openai-chat", chat({"role": "user", "name": "Ann", "content": "x"}), messages=Says("name"), ollama=Says("name")),
     case("marks in contents", "anthropic-messages", messages(
         tells({"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "1h"}})),

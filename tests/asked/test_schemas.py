@@ -23,6 +23,7 @@ from dragoman.protocol.native_tools import SchemaRules
 from dragoman.protocols import PROTOCOLS
 from dragoman.protocols.anthropic.request.answer_schema import answer_schema
 from dragoman.types import ProtocolName, Raw
+from growth import MOST_EXPONENT, exponent
 from profiles import IS_SOAK
 
 SCHEMAS: Final = 4_000 if IS_SOAK else 120
@@ -161,6 +162,44 @@ def test_an_ordinary_schema_is_not_touched() -> None:
               "required": ["a"], "additionalProperties": False}  # fmt: skip
     text = Raw(json.dumps(schema).encode())
     assert [name for name in EVERYWHERE if fitted(text, PROTOCOLS[name].tools.schema) is not None] == []
+
+
+def test_references_of_any_length_are_moved_for_gemini() -> None:
+    size = 2_000
+    defs = {f"D{n}": {"type": "object", "properties": {"x": {"type": "array", "items": {
+        "$ref": f"#/definitions/D{(n + 1) % size}"}}}} for n in range(size)}  # fmt: skip
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/definitions/D0"}}, "definitions": defs}
+    sent = asked("openai-chat", asking("openai-chat", schema), VENDORS["gemini-generate"])
+    assert not sent.refused
+    assert broken("gemini-generate", sent.body) == []
+    _, told = next(functions_of("gemini-generate", sent.body))
+    assert len(told["$defs"]) == size
+    assert "definitions" not in told
+
+
+def test_references_are_moved_in_linear_time() -> None:
+    def run(count: int) -> object:
+        items = {f"x{n}": {"type": "array", "items": {"type": "object"}} for n in range(count)}
+        uses = {f"y{n}": {"$ref": f"#/properties/x{n}/items"} for n in range(count)}
+        text = json.dumps({"type": "object", "properties": {**items, **uses}}).encode()
+        return fitted(Raw(text), SchemaRules(references="defs"))
+
+    assert exponent(run, 200) <= MOST_EXPONENT
+
+
+@pytest.mark.parametrize("schema", [
+    {"type": ["object", "null"], "properties": {"a": {"type": "string"}}},
+    {"type": "object", "required": [["a"]], "properties": {"a": {}}},
+    {"type": "object", "required": "a", "properties": {"a": {}}},
+    {"type": "object", "properties": ["a"]},
+    {"allOf": [{"required": [{}]}, {"required": ["a"]}], "type": "object", "properties": {"a": {}}},
+    {"type": "object", "allOf": [{"properties": {f"p{n}": {}}} for n in range(300)]},
+], ids=lambda schema: json.dumps(schema)[:40])  # fmt: skip
+def test_every_object_of_an_answer_is_closed(schema: Any) -> None:
+    made = json.loads(bytes(answer_schema(Raw(json.dumps(schema).encode()))[0]))
+    assert made["additionalProperties"] is False
+    assert isinstance(made["properties"], dict)
+    assert set(made.get("required", ())) <= made["properties"].keys()
 
 
 def test_a_schema_that_grows_without_end_is_left_as_it_is() -> None:

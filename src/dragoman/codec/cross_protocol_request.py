@@ -7,7 +7,7 @@ text becomes text, and the rest is named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, final
 
 import msgspec
@@ -92,6 +92,11 @@ def is_left_empty(message: Message, rendered: dict[str, Json]) -> bool:
     """
     is_empty = rendered.keys() == {"role", "content"} and not rendered["content"]
     return is_empty and message.role == "assistant" and any(type(part) is not Text for part in message.parts)
+
+
+def said_whole(parts: Iterable[Part]) -> str:
+    """Return texts that a protocol says as one: each on lines of its own, as chat templates write them."""
+    return "\n".join([part.text for part in parts if isinstance(part, Text) and part.text])
 
 
 @final

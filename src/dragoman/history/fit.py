@@ -75,7 +75,7 @@ def fit(
         if message.role == "assistant":
             message = handed_over(message, own, place, policy=thinking, deviations=deviations)
             if message.origin is None and client not in (None, protocol):
-                message = without_seals(message, place, deviations)
+                message = without_seals(message, place, deviations, of_calls=not turns.seals_calls)
         messages.append((place, cleaner.message(message, place)))
     if not are_paired(messages) and not _goes_on_at_the_server(request):
         messages = paired(messages, deviations)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -41,19 +42,22 @@ def handed_over(
     return msgspec.structs.replace(message, parts=tuple(parts), native=native)
 
 
-def without_seals(message: Message, turn: int, deviations: list[Deviation]) -> Message:
-    """Return an answer without signatures of unknown origin."""
-    if not any(type(part) is Thinking and (part.signature or part.redacted) for part in message.parts):
-        return message
+def without_seals(message: Message, turn: int, deviations: list[Deviation], *, of_calls: bool) -> Message:
+    """Return an answer without signatures of unknown origin: those of thinking, and of calls and texts if told."""
+    sealed = (Thinking, Text, ToolCall) if of_calls else (Thinking,)
     parts: list[Part] = []
     for number, part in enumerate(message.parts):
-        if type(part) is Thinking and (part.signature or part.redacted):
-            where = f"messages[{turn}].parts[{number}].signature"
-            deviations.append(Deviation("dropped", where, "a seal of nobody that is known"))
-            parts += [Thinking(part.text, native=part.native)] if part.text else []
-        else:
+        if not isinstance(part, sealed) or not (part.signature or (type(part) is Thinking and part.redacted)):
             parts.append(part)
-    return msgspec.structs.replace(message, parts=tuple(parts))
+            continue
+        where = f"messages[{turn}].parts[{number}].signature"
+        deviations.append(Deviation("dropped", where, "a seal of nobody that is known"))
+        if type(part) is not Thinking:
+            parts.append(msgspec.structs.replace(part, signature=None))
+        elif part.text:
+            parts.append(Thinking(part.text, native=part.native))
+    same = len(parts) == len(message.parts) and all(map(is_, parts, message.parts))
+    return message if same else msgspec.structs.replace(message, parts=tuple(parts))
 
 
 def _words(part: Thinking, policy: ThinkingPolicy) -> Thinking | Text | None:

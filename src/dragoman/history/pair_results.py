@@ -155,11 +155,11 @@ def _without(item: Placed, orphans: set[tuple[int, int]]) -> Placed | None:
 def _written(turn: _Turn, deviations: list[Deviation]) -> list[Placed]:
     """Return the turn, the results of its calls, and what followed."""
     followers = sorted([*turn.tools, *turn.others], key=lambda item: item[0])
-    out: list[Placed] = [(turn.place, turn.message)]
-    if are_paired([*out, *followers]):
-        return [*out, *followers]
+    if are_paired([(turn.place, turn.message), *followers]):
+        return [(turn.place, turn.message), *followers]
     results: list[Part] = []
-    for number, call in enumerate(turn.calls):
+    calls = _apart(turn, deviations)
+    for number, call in enumerate(calls):
         answer = turn.answers.get(number)
         if answer is None:
             seen = "a call without a result: one was made up"
@@ -167,6 +167,12 @@ def _written(turn: _Turn, deviations: list[Deviation]) -> list[Placed]:
             results.append(ToolResult(call.id, call.name, (Text(_UNANSWERED),), is_error=True))
         else:
             results.append(_named(answer[1], call))
+    message = turn.message
+    if calls is not turn.calls:
+        by_place = iter(calls)
+        parts = tuple([next(by_place) if isinstance(part, ToolCall) else part for part in message.parts])
+        message = msgspec.structs.replace(message, parts=parts)
+    out: list[Placed] = [(turn.place, message)]
     if results:
         out.append((turn.place, Message("tool", tuple(results))))
     for place, message in followers:
@@ -177,6 +183,26 @@ def _written(turn: _Turn, deviations: list[Deviation]) -> list[Placed]:
     if _has_moved(turn):
         deviations.append(Deviation("moved", f"messages[{turn.place}]", "results stand behind their calls"))
     return out
+
+
+def _apart(turn: _Turn, deviations: list[Deviation]) -> list[ToolCall]:
+    """Return the calls of a turn with ids that differ, so that results can name each."""
+    taken = {call.id: 1 for call in turn.calls}
+    if len(taken) == len(turn.calls):
+        return turn.calls
+    seen: set[str] = set()
+    calls: list[ToolCall] = []
+    for call in turn.calls:
+        id = call.id
+        while id in seen or (id != call.id and id in taken):
+            taken[call.id] += 1
+            id = f"{call.id}_{taken[call.id]}"
+        if id != call.id:
+            deviations.append(Deviation("changed", f"messages[{turn.place}]", "two calls have one id"))
+            call = msgspec.structs.replace(call, id=id)
+        seen.add(id)
+        calls.append(call)
+    return calls
 
 
 def _has_moved(turn: _Turn) -> bool:

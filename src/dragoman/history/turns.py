@@ -6,14 +6,17 @@ within the conversation; such templates want turns that alternate, too.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 import msgspec
 
+from dragoman._json import Raw
+from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol import ANY_TURNS, TurnRules
-from dragoman.types import Message, Part, Text, ToolCall
+from dragoman.types import Message, Native, Part, Text, ToolCall
 
 Placed: TypeAlias = tuple[int, Message]
 _BETWEEN: Final = "\n\n"
@@ -38,18 +41,18 @@ def in_turn(messages: Sequence[Placed], rules: TurnRules, deviations: list[Devia
     """Return the messages in turns that follow the rules. Places are those in the original request."""
     if rules is ANY_TURNS or are_in_turn([message for _, message in messages], rules):
         return list(messages)
-    out: list[Placed] = []
+    runs: list[list[Placed]] = []
     is_begun = False
     for place, message in messages:
         if message.role != "system":
             is_begun = True
         elif is_begun and not rules.later_system:
             message = _as_user(place, message, "a later system message is said as the user's", deviations)
-        if rules.alternate and out and _joins(out[-1][1], message):
-            out[-1] = (out[-1][0], _joined(out[-1][1], message))
-            deviations.append(Deviation("changed", f"messages[{place}]", "joined with the turn before it", "note"))
+        if rules.alternate and runs and _joins(runs[-1][-1][1], message):
+            runs[-1].append((place, message))
         else:
-            out.append((place, message))
+            runs.append([(place, message)])
+    out = [_joined(run, deviations) for run in runs]
     if out and not is_begun and rules.user:
         place, message = out[-1]
         out[-1] = (place, _as_user(place, message, "the only message is said as the user's", deviations))
@@ -68,13 +71,54 @@ def _joins(one: Message, other: Message) -> bool:
     return not any(type(part) is ToolCall for part in one.parts)
 
 
-def _joined(one: Message, other: Message) -> Message:
-    parts: tuple[Part, ...] = (*one.parts, *other.parts)
-    last, first = one.parts[-1:], other.parts[:1]
-    if last and first and _is_plain(last[0]) and _is_plain(first[0]):
-        text = f"{_text(last[0])}{_BETWEEN}{_text(first[0])}"
-        parts = (*one.parts[:-1], Text(text), *other.parts[1:])
-    return msgspec.structs.replace(one, parts=parts, native=one.native or other.native)
+def _joined(run: Sequence[Placed], deviations: list[Deviation]) -> Placed:
+    """Return neighbours as one turn. Plain texts on either side of a border are one text."""
+    first_place, first = run[0]
+    if len(run) == 1:
+        return run[0]
+    parts: list[Part] = []
+    words: list[str] = []  # of the text that is not among the parts yet
+    for place, message in run:
+        rest = message.parts
+        if message is not first:
+            deviations.append(Deviation("changed", f"messages[{place}]", "joined with the turn before it", "note"))
+        if words and rest and _is_plain(rest[0]):
+            words.append(_text(rest[0]))
+            rest = rest[1:]
+        if rest:
+            parts += [Text(_BETWEEN.join(words))] if words else []
+            words = [_text(rest[-1])] if _is_plain(rest[-1]) else []
+            parts += rest[:-1] if words else rest
+    parts += [Text(_BETWEEN.join(words))] if words else []
+    return first_place, msgspec.structs.replace(first, parts=tuple(parts), native=_native(run, deviations))
+
+
+def _native(run: Sequence[Placed], deviations: list[Deviation]) -> Native | None:
+    """Return the other fields of a joined turn: those that all have, such as who speaks; the model's also of one."""
+    first = run[0][1]
+    known = next((message.native for _, message in run if message.native is not None), None)
+    if known is None or all(message.native == first.native for _, message in run):
+        return first.native
+    fields = [(place, _fields(message, known)) for place, message in run]
+    kept: dict[str, Raw] = {}
+    count = Counter[str]()
+    for _, told in fields:
+        for name, raw in told.items():
+            count[name] += kept.setdefault(name, raw) == raw
+    is_model = first.role == "assistant"
+    tellers = Counter(name for _, told in fields for name in told)
+    kept = {name: raw for name, raw in kept.items() if count[name] == (tellers[name] if is_model else len(run))}
+    why = "it is said of one of the turns that were joined"
+    for place, told in fields:
+        deviations += [
+            Deviation("dropped", f"messages[{place}].{clip(name)}", why, "note") for name in told if name not in kept
+        ]
+    return Native(known.protocol, kept) if kept else None
+
+
+def _fields(message: Message, known: Native) -> dict[str, Raw]:
+    native = message.native
+    return native.fields if native is not None and native.protocol == known.protocol else {}
 
 
 def _is_plain(part: Part) -> bool:

@@ -10,6 +10,8 @@ from dragoman._json import Json
 Schema: TypeAlias = dict[str, Any]
 
 _DEFS: Final = "#/$defs/"
+#: The name of `$defs` in older drafts. What is referenced there moves; the rest is used nowhere.
+_OLDER_DEFS: Final = "definitions"
 #: What may stand beside a reference.
 _BESIDE: Final = frozenset({"description", "default"})
 #: What says nothing of values.
@@ -34,7 +36,8 @@ def within_defs(schema: Schema, lost: list[str]) -> Schema:
     mover = _Mover(schema, lost)
     made: Schema = {}
     for key, value in schema.items():
-        made |= mover.moved(key, value)
+        made |= mover.moved(key, value) if key != _OLDER_DEFS else {}
+    mover.move_waiting()
     return made | {"$defs": mover.defs} if mover.defs else made
 
 
@@ -45,11 +48,20 @@ class _Mover:
         self._root = root
         self._lost = lost
         self._names: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}  # by name in `$defs`, the last number that was appended to it
+        self._waiting: list[tuple[str, Schema]] = []  # named targets that are still to be moved
         self._joined = 0
         self.defs: Schema = {}
         known = root.get("$defs")
         for name in known if isinstance(known, dict) else ():
             self._names[_DEFS + name] = name
+            self._numbers[name] = 1
+
+    def move_waiting(self) -> None:
+        """Move the named targets, and those that they name."""
+        while self._waiting:
+            name, target = self._waiting.pop()
+            self.defs[name] = self._schema(target, 0)
 
     def moved(self, key: str, value: Json) -> Schema:
         """Return a member of the root with rewritten references; nothing of a reference to nothing."""
@@ -86,13 +98,13 @@ class _Mover:
         """Return the name in `$defs` of a pointer's target, which is moved there if it stands elsewhere."""
         name = self._names.get(pointer)
         if name is None:
-            plain = pointer.rpartition("/")[2] or "root"
-            name, number = plain, 1
-            while name in self._names.values():
-                number += 1
-                name = f"{plain}_{number}"
+            plain = name = pointer.rpartition("/")[2].replace("~", "_").replace("%", "_") or "root"
+            while name in self._numbers:
+                self._numbers[plain] += 1
+                name = f"{plain}_{self._numbers[plain]}"
             self._names[pointer] = name
-            self.defs[name] = self._schema(target, 0)
+            self._numbers[name] = 1
+            self._waiting.append((name, target))
         return name
 
 

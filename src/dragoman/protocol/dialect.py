@@ -61,11 +61,13 @@ class TurnRules(msgspec.Struct, frozen=True, gc=False):
         later_system: a message of the system may stand within the conversation.
         user: a conversation needs a message that is not the system's.
         alternate: no two neighbours may have one role.
+        seals_calls: calls and texts may have signatures, whichever protocol brought them.
     """
 
     later_system: bool = True
     user: bool = False
     alternate: bool = False
+    seals_calls: bool = False
 
 
 ANY_TURNS = TurnRules()

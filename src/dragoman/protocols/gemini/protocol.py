@@ -36,7 +36,7 @@ PROTOCOL = Protocol(
     check_whole=check_whole,
     expect=expect,
     tools=FORMS,
-    turns=TurnRules(user=True),
+    turns=TurnRules(user=True, seals_calls=True),
     tells_failed_calls=True,
     hosted_paths=tuple(  # Vertex
         HostedPath(

@@ -65,7 +65,8 @@ def _fit(given: Any, lost: list[str], depth: int) -> Any:
         elif name not in _NOTES:
             said.append(f"{key}: {_json.to_text(value)}")
             lost.append(key)
-    if made.get("type") == "object":
+    kind = made.get("type")
+    if kind == "object" or (isinstance(kind, list) and "object" in kind):
         _close(made, node, lost)
     if said:
         words = f"{{{', '.join(said)}}}"
@@ -152,5 +153,9 @@ def _is_taken(name: str, value: Json) -> bool:
             return value in (0, 1)
         case "description":
             return isinstance(value, str)
+        case "required":
+            return isinstance(value, list)
+        case "properties" | "$defs":  # they are read apart, if they are schemas by name
+            return False
         case _:
             return name in _TAKEN

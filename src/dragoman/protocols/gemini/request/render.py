@@ -12,6 +12,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
+from dragoman.codec.cross_protocol_request import said_whole
 from dragoman.codec.json_fields import native_fields, read, read_fields
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
@@ -247,7 +248,7 @@ class _Renderer:
     def _result(self, result: ToolResult, at: tuple[int, ...]) -> Json:
         function: dict[str, Json] = {"id": result.call_id} if result.call_id else {}
         function["name"] = result.name or self._names.get(result.call_id) or result.call_id or "unknown"
-        text = result.text
+        text = said_whole(result.parts)
         function["response"] = {"error" if result.is_error else "result": text} if text or result.is_error else {}
         parts: list[Json] = []
         for number, part in enumerate(result.parts):

@@ -11,7 +11,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.codec.cross_protocol_request import is_left_empty
+from dragoman.codec.cross_protocol_request import is_left_empty, said_whole
 from dragoman.codec.json_fields import native_fields, read
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
@@ -130,7 +130,7 @@ class _Renderer:
 
     def _message(self, message: Message, index: int) -> dict[str, Json]:
         role = "user" if message.role == "tool" else message.role
-        texts: list[str] = []
+        texts: list[Text] = []
         thinking: list[str] = []
         images: list[str] = []
         calls: list[Json] = []
@@ -139,7 +139,7 @@ class _Renderer:
             if isinstance(part, Text):
                 if part.text and (calls or images):
                     self._deviate("moved", at, "text stands before images and calls")
-                texts.append(part.text)
+                texts.append(part)
                 self._drop_signature(part.signature, at)
             elif isinstance(part, ToolCall):
                 calls.append(self._call(part, at))
@@ -148,7 +148,8 @@ class _Renderer:
                 self._drop_signature(part.signature or part.redacted, at)
             elif isinstance(part, Media):
                 images += self._image(part, at)
-        rendered: dict[str, Json] = {"role": role, "content": "".join(texts)}
+        content = message.text if role == "assistant" else said_whole(texts)
+        rendered: dict[str, Json] = {"role": role, "content": content}
         if any(thinking):
             rendered["thinking"] = "".join(thinking)
         if images:
@@ -185,7 +186,7 @@ class _Renderer:
                 if images:
                     self._deviate("moved", (*at, number), "images of a result follow in a message of the user")
                 held += images
-        text = result.text
+        text = said_whole(result.parts)
         if result.is_error:
             self._deviate("changed", at, "a failed result begins with Error:", field=".is_error")
             text = f"Error: {text}"

@@ -8,7 +8,7 @@ from typing import Final
 
 from dragoman._json import Json, Raw
 from dragoman.codec.counterparts import sound_form
-from dragoman.codec.cross_protocol_request import is_left_empty
+from dragoman.codec.cross_protocol_request import is_left_empty, said_whole
 from dragoman.codec.json_fields import Fields, native_fields, read_fields
 from dragoman.codec.parts.call_ids import hashed, shape_id
 from dragoman.deviations import part_path
@@ -91,7 +91,7 @@ class Turns:
         content: Json = self._content(texts, at)
         if result.is_error:
             self._deviate("changed", at, "said as text", field=".is_error")
-            content = f"Error: {result.text}"
+            content = f"Error: {said_whole(texts)}"
         rendered: dict[str, Json] = {
             "role": "tool",
             "tool_call_id": self._id(result.call_id, at),

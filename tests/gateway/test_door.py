@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import reply
-from dragoman.codec.framing.outline import outlines
+from dragoman.codec.framing.outline import outlines, room_left
 from dragoman.errors import WireError
 from dragoman.gateway.auth import Guard
 from dragoman.gateway.messages import Limits
@@ -193,6 +193,30 @@ def test_values_are_counted_as_they_are(value: Any, most: int) -> None:
     elif len(body) > 2 * most:
         with pytest.raises(WireError, match=f"at most {most} values"):
             check_shape(body, BodyBounds(values=most))
+
+
+RUNS = st.tuples(st.sampled_from((b"{", b"[", b",", b"text ")), st.sampled_from((1, 9, 3_000, 20_000)))
+
+
+@given(st.lists(RUNS, max_size=6), st.integers(0, 30_000))
+def test_bytes_are_counted_as_they_are(runs: list[tuple[bytes, int]], most: int) -> None:
+    text = b"".join(run * times for run, times in runs)
+    marks = (b",", b"{", b"[")
+    left = most - sum(map(text.count, marks))
+    found = room_left(text, marks, most)
+    assert found == left if left >= 0 else found < 0
+
+
+@pytest.mark.parametrize("gathered", ["functionDeclarations", "function_declarations"])
+def test_tools_are_counted_within_what_gathers_them(gathered: str) -> None:
+    def body(*tools: object) -> bytes:
+        return json.dumps({"tools": tools}).encode()
+
+    inner = {gathered: [{"name": "a"}] * 7}
+    for others in ([{"name": "b"}], ["no object"]):  # one of which is read with the others, and one apart
+        check_shape(body(inner, *others), BodyBounds(tools=8))
+        with pytest.raises(WireError, match="at most 7 tools"):
+            check_shape(body(inner, *others), BodyBounds(tools=7))
 
 
 def test_too_many_values_are_413_in_the_clients_form(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from dragoman.codec.framing.outline import room_left
+
 T = TypeVar("T")
 #: Bytes that are worked on at once: some milliseconds.
 LARGE: Final = 256 * 1024
@@ -13,29 +15,14 @@ LARGE: Final = 256 * 1024
 #: at once: written in another protocol each may take 10 µs.
 _SMALL: Final = 16 * 1024
 MANY: Final = 2_000
-_FEW: Final = 50
 
 
 def weight_of(body: bytes) -> int:
     """Return the bytes that a body counts as: one of many small values takes as long as a large one."""
     size = len(body)
-    if _SMALL < size <= LARGE and (_has_many(body, b"{") or _has_many(body, b"[")):
+    if _SMALL < size <= LARGE and (room_left(body, (b"{",), MANY) < 0 or room_left(body, (b"[",), MANY) < 0):
         return LARGE + size
     return size
-
-
-def _has_many(body: bytes, byte: bytes) -> bool:
-    """Return whether a byte occurs often.
-
-    A few are found one by one at the speed of a memory search. Removing more finds each as fast, but copies the body;
-    `count` takes a step per byte.
-    """
-    place = -1
-    for _ in range(_FEW):
-        place = body.find(byte, place + 1)
-        if place < 0:
-            return False
-    return len(body) - len(body.replace(byte, b"", MANY + 1)) > MANY
 
 
 async def run_sized(size: int, work: Callable[[], T]) -> T:

@@ -122,13 +122,17 @@ class Crossed:
         native = self._native(request.native, "", "", of_body(self._protocol, is_vendor=self._is_vendor))
         messages = list(request.messages)
         for place, message in enumerate(messages):
-            own = self._native(message.native, "messages[].", f"{part_path((place,))}.")
+            own = message.native
+            if own is not None:
+                own = self._native(own, "messages[].", f"{part_path((place,))}.")
             known = self._of_answer if message.role == "assistant" else self._of_part
             parts = self._parts(message.parts, (place,), known)
             if parts is not message.parts or own is not message.native:
                 messages[place] = msgspec.structs.replace(message, parts=parts, native=own)
         tools = list(request.tools)
         for place, tool in enumerate(request.tools):
+            if tool.native is None:
+                continue
             known = (OF_TOOL if tool.kind == "custom" else OF_FUNCTION) if self._is_vendor else ()
             own = self._native(tool.native, "tools[].", f"tools[{place}].", known)
             if own is not tool.native:
@@ -156,16 +160,18 @@ class Crossed:
     def _part(self, part: Part, at: tuple[int, ...], known: tuple[Counterpart, ...]) -> Part:
         if type(part) is Opaque:
             return part if part.protocol == self._protocol else self._opaque(part, at)
+        if type(part) is ToolResult:
+            inner = self._parts(part.parts, at, known)
+            if inner is not part.parts:
+                part = msgspec.structs.replace(part, parts=inner)
+        if part.native is None:
+            return part
         where = f"{part_path(at)}."
         # a call has no place for what marks a content
         of_part = known if type(part) is not ToolCall else OF_PART if self._is_vendor else ()
         if type(part) is Media and part.kind != "image":
             of_part = tuple([each for each in of_part if each is not DETAIL])
         native = self._native(part.native, f"{type(part).__name__}.", where, of_part)
-        if type(part) is ToolResult:
-            inner = self._parts(part.parts, at, known)
-            if inner is not part.parts:
-                part = msgspec.structs.replace(part, parts=inner)
         return part if native is part.native else msgspec.structs.replace(part, native=native)
 
     def _opaque(self, part: Opaque, at: tuple[int, ...]) -> Part:

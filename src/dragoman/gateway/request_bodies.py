@@ -9,15 +9,17 @@ from __future__ import annotations
 import importlib
 import re
 import zlib
+from collections.abc import Sequence
 from typing import Any, Final, final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.bounds import exceeded
 from dragoman.client.offload import MANY
-from dragoman.codec.framing.outline import outlines, values_beyond
+from dragoman.codec.framing.outline import outlines, room_left, values_beyond
 from dragoman.errors import WireError
 
 #: A body may grow to this many times its size, once it is larger than `_FREE`.
@@ -25,12 +27,8 @@ _MOST_GROWTH: Final = 100
 _FREE: Final = 1024 * 1024
 _STEP: Final = 1024 * 1024
 _ZLIB_OF_ANY_KIND: Final = 47  # the window, and "tell gzip from zlib by the head"
-#: What gathers tools in one of them (Gemini).
-_DECLARATIONS: Final = ("functionDeclarations", "function_declarations")
-
 _PIECE: Final = 64 * 1024
-#: Bytes that are copied faster than searched.
-_SHORT: Final = 2048
+_BRACKETS: Final = (b"{", b"[")
 _COMMA: Final = ord(",")
 _OPENING: Final = b"[{"
 
@@ -38,11 +36,23 @@ _OPENING: Final = b"[{"
 _ESCAPES: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
+_SURROGATE: Final = re.compile(rb"\\u[dD]")
 #: Fields that hold a conversation.
 _CONVERSATIONS: Final = ("messages", "input", "contents")
 
 _decode_fields = _json.typed_decoder(dict[str, Raw])
 _decode_items = _json.typed_decoder(list[Raw])
+
+
+class _Tool(msgspec.Struct):
+    """What gathers tools in one of them (Gemini)."""
+
+    functionDeclarations: Raw | UnsetType = UNSET
+    function_declarations: Raw | UnsetType = UNSET
+
+
+_decode_tool: Final = _json.typed_decoder(_Tool)
+_decode_tools: Final = _json.typed_decoder(list[_Tool])
 
 
 @final
@@ -181,7 +191,7 @@ def whole_characters(body: bytes) -> bytes:
 
     Programs that cut a text between two UTF-16 code units write such escapes, which readers and vendors refuse.
     """
-    if body.find(b"\\") < 0 or (body.rfind(b"\\ud") < 0 and body.rfind(b"\\uD") < 0):  # `in` takes twice as long
+    if body.find(b"\\") < 0 or _SURROGATE.search(body) is None:  # a search for each would take longer
         return body
     found = _ESCAPES.sub(_whole, body)
     return body if found == body else found
@@ -206,7 +216,7 @@ def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> bool:
         _check_media(body, bounds.media)
     _check_values(body, bounds.values)
     most = min(bounds.depth, bounds.tools, bounds.messages)
-    if not _has_more(body, most):  # what most bodies have
+    if room_left(body, _BRACKETS, most) >= 0:  # what most bodies have
         return most <= MANY
     fields = _decode_fields(body)
     if isinstance(fields, Malformed):
@@ -224,33 +234,14 @@ def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> bool:
 
 
 def _value_has_more(value: Raw, most: int) -> bool:
-    """As `_has_more`, for a long value, which is copied piece by piece."""
+    """Return whether there are more opening brackets, those in strings included. A long value is copied in pieces."""
     if len(value) <= _PIECE:
-        return _has_more(bytes(value), most)
+        return room_left(bytes(value), _BRACKETS, most) < 0
     view = memoryview(value)
     for start in range(0, len(view), _PIECE):
-        piece = bytes(view[start : start + _PIECE])
-        if _has_more(piece, most):
+        most = room_left(bytes(view[start : start + _PIECE]), _BRACKETS, most)
+        if most < 0:
             return True
-        most -= piece.count(b"{") + piece.count(b"[")
-    return False
-
-
-def _has_more(value: bytes, most: int) -> bool:
-    """Return whether there are more opening brackets, those in strings included.
-
-    Copying a short text without a few of them takes less time than searching or counting them.
-    """
-    if len(value) < _SHORT:
-        most -= 2 * len(value) - len(value.replace(b"{", b"", most + 1)) - len(value.replace(b"[", b"", most + 1))
-        return most < 0
-    for bracket in (b"{", b"["):
-        place = value.find(bracket)
-        while place >= 0:
-            most -= 1
-            if most < 0:
-                return True
-            place = value.find(bracket, place + 1)
     return False
 
 
@@ -304,13 +295,15 @@ def _too_deep(most: int) -> WireError:
 
 
 def _check_tools(tools: Raw, most: int) -> None:
-    items = _decode_items(tools)
+    items: Sequence[_Tool | Malformed] | Malformed = _decode_tools(tools)
+    if isinstance(items, Malformed):  # some are no objects
+        others = _decode_items(tools)
+        items = [] if isinstance(others, Malformed) else list(map(_decode_tool, others))
     count = 0
-    for item in () if isinstance(items, Malformed) else items:
-        fields = _decode_fields(item)
-        gathered = [] if isinstance(fields, Malformed) else [fields[name] for name in _DECLARATIONS if name in fields]
-        lists = [_decode_items(raw) for raw in gathered]
-        count += sum(len(found) for found in lists if not isinstance(found, Malformed)) if gathered else 1
+    for item in items:
+        gathered = () if isinstance(item, Malformed) else (item.functionDeclarations, item.function_declarations)
+        lists = [_decode_items(raw) for raw in gathered if raw is not UNSET]
+        count += sum(len(found) for found in lists if not isinstance(found, Malformed)) if lists else 1
     if count > most:
         raise WireError(exceeded(f"at most {most} tools", "tools", str(count)), path="tools")
 

@@ -24,7 +24,7 @@ from dragoman.offering.restoring import FREE_TEXT, Form, Restored
 from dragoman.offering.schemas import fitted, rules_for
 from dragoman.protocol import Dialect, Protocol
 from dragoman.protocol.native_tools import ANY_NAME, KINDS, NativeTool, Opened, ToolForms, Written
-from dragoman.types import Message, Named, Native, Opaque, Part, ProtocolName, Request, Tool, ToolCall, ToolResult
+from dragoman.types import Message, Named, Native, Opaque, Part, ProtocolName, Request, Text, Tool, ToolCall, ToolResult
 
 #: What becomes of a tool that the target does not know as the client says it; "run" is reserved.
 ToolPolicy: TypeAlias = Literal["translate", "refuse", "drop"]
@@ -82,8 +82,8 @@ def offer(
     Raises:
         UsageError: the request is for a tool that the target does not have, or the policy refuses one.
     """
-    sources = _sources(request)
-    if not sources and _is_fine(request, target, dialect, client):  # as most requests are
+    sources, called = _walked(request)
+    if not sources and _is_fine(request, called, target, dialect, client):  # as most requests are
         return Offer(request, writer=target.tools)
     return _Offering(target, name, dialect, policies).offer(request, sources, protocols, client)
 
@@ -278,7 +278,7 @@ class _Offering:
         offered = set(names)
         if is_own and len(offered) == len(names):
             return request
-        others = [name for name in _called(request) if name not in offered]
+        others = [name for name in _walked(request)[1] if name not in offered]
         sent = fit_names([*names, *others], self._target.tools)
         if sent is None:
             return request
@@ -344,7 +344,9 @@ def dropped_header(names: Iterable[str]) -> str:
     return ", ".join([_ODD.sub("_", name[:64]) for name in dict.fromkeys(names)][:_MOST_NAMED])
 
 
-def _is_fine(request: Request, target: Protocol, dialect: Dialect, client: ProtocolName | None) -> bool:
+def _is_fine(
+    request: Request, called: Iterable[str], target: Protocol, dialect: Dialect, client: ProtocolName | None
+) -> bool:
     """Return whether a request with no native fields can be sent as it is: functions with valid names and schemas."""
     names: set[str] = set()
     for tool in request.tools:
@@ -359,12 +361,16 @@ def _is_fine(request: Request, target: Protocol, dialect: Dialect, client: Proto
     for tool in request.tools:
         if tool.schema is not None and fitted(tool.schema, rules) is not None:
             return False
-    return fits(names.union(_called(request)), target.tools)
+    return fits(names.union(called), target.tools)
 
 
-def _sources(request: Request) -> list[ProtocolName]:
-    """Return the protocols whose own fields are in a request."""
+def _walked(request: Request) -> tuple[list[ProtocolName], dict[str, None]]:
+    """Return the protocols whose own fields are in a request, and the names of earlier calls and of results, each once.
+
+    In one walk: conversations are long.
+    """
     found: dict[ProtocolName, None] = {}
+    names: dict[str, None] = {}
     if request.native is not None:
         found[request.native.protocol] = None
     for tool in request.tools:
@@ -372,13 +378,21 @@ def _sources(request: Request) -> list[ProtocolName]:
             found[tool.native.protocol] = None
     for message in request.messages:
         for part in message.parts:
-            if type(part) is Opaque:
+            if type(part) is Text:
+                continue
+            if isinstance(part, ToolCall):
+                names[part.name] = None
+                if part.native is not None:
+                    found[part.native.protocol] = None
+            elif isinstance(part, ToolResult):
+                names[part.name] = None
+                for inner in part.parts:
+                    if type(inner) is Opaque:
+                        found[inner.protocol] = None
+            elif isinstance(part, Opaque):
                 found[part.protocol] = None
-            elif type(part) is ToolResult:
-                found.update({inner.protocol: None for inner in part.parts if type(inner) is Opaque})
-            elif type(part) is ToolCall and part.native is not None:
-                found[part.native.protocol] = None
-    return list(found)
+    names.pop("", None)
+    return list(found), names
 
 
 def _described(tool: Tool) -> str:
@@ -413,16 +427,6 @@ def _as_function(part: Part, target: ProtocolName) -> Part:
     arguments = _json.to_text({FREE_TEXT: part.arguments})
     native = part.native if part.native is not None and part.native.protocol != target else None
     return msgspec.structs.replace(part, kind="function", arguments=arguments, native=native)
-
-
-def _called(request: Request) -> Iterable[str]:
-    """Yield the names of earlier calls and of results, each once."""
-    found: dict[str, None] = {}
-    for message in request.messages:
-        for part in message.parts:
-            if (type(part) is ToolCall or type(part) is ToolResult) and part.name:
-                found[part.name] = None
-    return found
 
 
 def _renamed(message: Message, names: Mapping[str, str]) -> Message:

@@ -54,6 +54,8 @@ def with_images(request: Request, protocol: ProtocolName) -> tuple[Request, list
 
 
 def _with_images(message: Message, protocol: ProtocolName, lost: dict[str, Deviation]) -> Message:
+    if Opaque not in map(type, message.parts):
+        return message
     parts: list[Part] = []
     for part in message.parts:
         made = as_image(part.raw) if type(part) is Opaque and part.protocol != protocol else None

@@ -139,6 +139,9 @@ def _opened_tools(
     forms: dict[str, Native] = {}
     hidden, described = 0, False
     for tool in given:
+        if tool.native is None:
+            tools.append(tool)
+            continue
         own = dict(native_fields(tool.native, NAME))
         space, name = place_of(own)
         described = described or "description" in (read_fields(own.get("namespace")) or {})
@@ -235,6 +238,8 @@ def _note_rest(request: Request, deviations: list[Deviation]) -> None:
     """Name the other fields of items that become calls and results of functions."""
     found: dict[str, None] = {}
     for message in request.messages:
+        if Opaque not in map(type, message.parts):
+            continue
         for part in message.parts:
             item = read(part.raw) if type(part) is Opaque and part.protocol == NAME else None
             if not isinstance(item, dict) or (known := _SAID.get(str(item.get("type")))) is None:
@@ -269,6 +274,8 @@ def _bringing(request: Request) -> list[dict[str, Any]]:
     """Yield the items that bring tools."""
     found = []
     for message in request.messages:
+        if Opaque not in map(type, message.parts):
+            continue
         for part in message.parts:
             if type(part) is Opaque and part.protocol == NAME:
                 item = read(part.raw)
@@ -278,6 +285,9 @@ def _bringing(request: Request) -> list[dict[str, Any]]:
 
 
 def _opened_message(message: Message, names: frozenset[str]) -> Message:
+    kinds = tuple(map(type, message.parts))
+    if Opaque not in kinds and ToolCall not in kinds:
+        return message
     parts: list[Part] = []
     for part in message.parts:
         if type(part) is Opaque and part.protocol == NAME:

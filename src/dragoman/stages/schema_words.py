@@ -104,12 +104,12 @@ def _shows(key: str, value: Any, schema: ToolSchema, shape: Shape, depth: int = 
 def _is_shown(key: str, value: str, shape: Shape) -> bool:
     """Return whether a text is dots, its description, or its key in brackets, and none of the declared values.
 
-    Dots with spaces around them are code: the body of a function of Python.
+    Dots with spaces around them are code: the body of a function of Python. A description of one word may be a value.
     """
     said = value.strip()
     if value in shape.words or value == shape.schema.get("const"):
         return False
-    if said and said == shape.schema.get("description"):
+    if " " in said and said == shape.schema.get("description"):
         return True
     return value in _DOTS or (said[:1] in ("<", "{") and said.strip(_BRACKETS).strip().lower() == key.lower())
 

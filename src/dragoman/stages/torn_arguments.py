@@ -16,6 +16,7 @@ from dragoman.stages.json_schema import Shape, ToolSchema
 #: Why a call is refused.
 OTHER_KEY: Final = "a key of it is none of its tool's, and is like one that it has not, or holds markup"
 JOINED: Final = "a comma is missing, and a key is none of its tool's: words behind it may be read as an argument"
+HOLDS_COMMA: Final = "a comma is missing, and a value ends with one: a quotation mark may be lost"
 MOVED_KEY: Final = "an argument of its tool stands inside of another one, which has none of that name"
 TORN_VALUE: Final = "a value of it holds a piece of the tags around it"
 NO_VALUE: Final = "a value of it is none of its type, and holds brackets, quotation marks or tags"
@@ -48,15 +49,21 @@ _DEEPEST: Final = 32
 _LONGEST_KEY: Final = 64
 
 
-def key_problem(value: dict[str, Json], schema: ToolSchema, *, is_joined: bool = False) -> str:
+def key_problem(value: dict[str, Json], schema: ToolSchema, *, is_joined: bool = False, is_open: bool = False) -> str:
     """Return why the keys of arguments may not be the intended ones; "" if nothing shows that.
 
-    `is_joined`: a comma was missing, so that words behind them may be read as a member.
+    Args:
+        is_joined: a comma was missing, so that words behind them may be read as a member.
+        is_open: a brace was missing behind them, which may be that of an object in them.
     """
     for part, shape in _objects(value, schema):
         known = _known_keys(shape, schema)
         if is_joined and known and not known.issuperset(part):
             return JOINED
+        if is_joined and any(isinstance(item, str) and item.rstrip().endswith(",") for item in part.values()):
+            return HOLDS_COMMA
+        if is_open and part is not value and any(schema.has_member(key) and key not in value for key in part):
+            return MOVED_KEY
         if not known or shape.schema.get("additionalProperties", False) is not False:
             continue
         others = part.keys() - known

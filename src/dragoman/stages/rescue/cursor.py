@@ -57,7 +57,7 @@ class Close(msgspec.Struct, frozen=True, gc=False):
         by: the closing marker that was read whole, its own or its wrapper's; `BODY`: its brackets; "": nothing did.
         problem: why it cannot be read.
         is_proven: it cannot have been cut. Set by the scanner.
-        passed: what was skipped with it: from a call in one of its values on, a brace too many, or `WRITTEN`.
+        passed: what was skipped with it: from a call in one of its values on, a brace too many, `WRITTEN`, `UNCLOSED`.
     """
 
     by: str

@@ -12,7 +12,7 @@ from dragoman._json import Json
 from dragoman.stages.argument_repair.repairer import read_object
 from dragoman.stages.rescue.behind.brackets import WRITTEN
 from dragoman.stages.rescue.cursor import Close, Family, Tools
-from dragoman.stages.rescue.json_calls import BRACED, IS_CALL, closes_before_its_end, is_call
+from dragoman.stages.rescue.json_calls import BRACED, IS_CALL, UNCLOSED, closes_before_its_end, is_call
 from dragoman.stages.rescue.markers import value_begins, value_ends
 from dragoman.stages.rescue.parts import Call
 from dragoman.stages.schema_words import is_explained, is_template
@@ -56,7 +56,7 @@ def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, famili
         return TEMPLATE
     if call.is_item and is_explained(value, schema):
         return EXPLAINED
-    if problem := key_problem(value, schema, is_joined=is_joined):
+    if problem := key_problem(value, schema, is_joined=is_joined, is_open=end.passed == UNCLOSED):
         return problem
     ends = value_ends(families, call.family)
     texts = _json.decode(written) if call.in_tags else None

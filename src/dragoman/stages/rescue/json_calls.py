@@ -37,6 +37,8 @@ CALL_BEGINS: Final = re.compile(
 IS_CALL: Final = "its arguments are a call themselves: it may have been broken off before them"
 #: Why a call is refused that has a brace too many.
 BRACED: Final = "one of its braces is too many, which may be any of them: two readings"
+#: What a call has skipped that lacks the brace around its name and its arguments.
+UNCLOSED: Final = "{"
 #: Characters of arguments in which a name is looked for, to see whether they are a call themselves.
 _LONGEST_CALL: Final = 1 << 16
 #: Objects around the name and the arguments, as in `{"function": {"name": …, "arguments": …}}`.
@@ -201,10 +203,10 @@ class _CallObject:
     def _end(self) -> Parser:
         """End the object: it is complete, or its text went on as something else, or ended."""
         cursor = self._cursor
-        closed_by = BODY
+        closed_by, passed = BODY, ""
         if self._depth:  # a brace that is missing before the closing marker takes nothing from whole arguments
             is_told = bool(self._opened or self._held)
-            closed_by = BODY if is_told and (yield from cursor.sees(*cursor.stops)) else ""
+            closed_by, passed = BODY if is_told and (yield from cursor.sees(*cursor.stops)) else "", UNCLOSED
         if not self._opened:
             yield Open(self._name, self._id)
             if self._held:
@@ -213,7 +215,7 @@ class _CallObject:
                 self._problem = f"it has {self._unread!r} and no arguments"
             elif self._is_mended and not self._problem and not self._tools.fits(self._name, "{}"):
                 self._problem = "it is no JSON and has no arguments, which its tool requires"
-        yield Close("" if self._problem else closed_by, self._problem)
+        yield Close("" if self._problem else closed_by, self._problem, passed=passed)
 
 
 def named_call(

@@ -329,7 +329,7 @@ class Runner:
             self._body = None
         elif self._body is not None:
             passed = WRITTEN if self._last == WRITTEN else ""
-            passed = "}" if self.cursor.passed().lstrip()[:1] == "}" else passed
+            passed = "}" if self.cursor.passed().lstrip()[:1] == "}" else self._body.passed or passed
             if self._brackets is not None:
                 self.found.add(Behind(self._brackets))
             whole = Close(BODY, is_proven=is_proven, passed=passed)

@@ -9,7 +9,7 @@ from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.stages.json_schema import Judge, Shape, ToolSchema, is_of
 from dragoman.stages.rescue.cursor import MORE, Action, Cursor, NotACall, Piece, Tools
-from dragoman.stages.rescue.quoted import names_place
+from dragoman.stages.rescue.quoted import first_of, names_place
 
 #: What begins text in which nothing is markup (XML 1.0, 2.7).
 SECTION: Final = "<![CDATA["
@@ -41,7 +41,31 @@ def value_until(
             text += "\n" if stop[0] == "\n" else ""
             yield Piece(leaf(_trimmed(text) if trim else text, shape, tools.schema(name)))
         return stop
+    if is_nullable(shape) and (stop := (yield from _null_until(cursor, stops, trim=trim))):
+        yield Piece("null")
+        return stop
     return (yield from live_string(cursor, stops, trim=trim))
+
+
+def is_nullable(shape: Shape) -> bool:
+    """Return whether a value may be a text or null, which servers and chat templates write in the same way."""
+    return shape.types is not None and "null" in shape.types and shape.takes_live("string")
+
+
+def _null_until(cursor: Cursor, stops: tuple[str, ...], *, trim: bool) -> Generator[Action, None, str]:
+    """Skip a value that is nothing but `null`, and its closing tag. Return that, or "" if there is a text."""
+    ends = ("\r\n", "\n", "") if trim else ("",)
+    marks = {f"{begun}null{end}{stop}": stop for begun in ends for end in ends for stop in stops}
+    while True:
+        rest = cursor.rest()
+        found, is_sure = first_of(rest, tuple(marks))
+        if found and (is_sure or cursor.ended):
+            cursor.skip(len(found))
+            cursor.marker = marks[found]
+            return marks[found]
+        if is_sure or cursor.ended:
+            return ""
+        yield MORE
 
 
 def leaf(text: str, shape: Shape, schema: ToolSchema) -> str:
@@ -50,7 +74,7 @@ def leaf(text: str, shape: Shape, schema: ToolSchema) -> str:
     """
     types = shape.types
     if types is not None and shape.takes_live("string"):
-        return _json.encode_text(text).decode()
+        return text if text == "null" and "null" in types else _json.encode_text(text).decode()
     if types is not None and not text.strip() and "string" not in types and not types.isdisjoint(("array", "object")):
         return "[]" if "array" in types else "{}"
     return _as_json(text, shape, schema)

@@ -20,7 +20,8 @@ from dragoman.stages.rescue.code import Code
 #: Characters of text in which a lone closing tag is looked for.
 WATCHED: Final = 400_000
 
-_QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,])([\"'“‘«„])$")
+#: A quotation mark that opens; in a text of JSON a backslash stands before it.
+_QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,\\])([\"'“‘«„])$")
 _QUOTE_ENDS: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“"}
 
 
@@ -169,13 +170,16 @@ class Watch:
         In a sentence it has white space of its line on both sides. None until enough is known of what follows.
         """
         before = _QUOTED.search((self._last + self._passed.last_two())[-2:])
-        if before is not None and not following:
-            return None
-        if before is not None and following[0] == _QUOTE_ENDS[before[1]]:
-            return False
+        if before is not None:
+            end = following[:2].removeprefix("\\")
+            if not end:
+                return None
+            if end[0] == _QUOTE_ENDS[before[1]]:
+                return False
         text = self._passed.take()
         if not self._last and text.lstrip()[:1] == "{":
             self._unclosed.update(pairs)  # a JSON answer
+        self._unclosed.update(one for one in pairs if any(opener in text for opener in one.openers))
         self._code.feed(text)
         self._last = (self._last + text)[-2:]
         if self._last[-1:] in (" ", "\t") and not self._code.is_line_start():
@@ -185,6 +189,4 @@ class Watch:
             if behind[0] not in "\r\n" and len(behind) < len(following):
                 return False
         pair = next(pair for pair in pairs if closer in pair.closers)
-        if any(opener in text for opener in pair.openers):
-            self._unclosed.add(pair)
         return pair not in self._unclosed and not self._code.is_inside()

@@ -14,7 +14,7 @@ from dragoman.stages.rescue.argument_tags import named_head
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
 from dragoman.stages.rescue.heads import plain_until, words_before
 from dragoman.stages.rescue.typed_tags import refused, refused_head, refused_to_the_end
-from dragoman.stages.rescue.xml_values import leaf, live_string, member
+from dragoman.stages.rescue.xml_values import is_nullable, leaf, live_string, member
 
 _MARK: Final = "]<]minimax[>["
 #: A part of it before a closing tag: the mark was there, and is broken.
@@ -85,6 +85,9 @@ def _value(cursor: Cursor, schema: ToolSchema, shape: Shape, key: str) -> Genera
     "": the value has no end or more than one reading; `_NESTED`: a call begins in it.
     """
     bare = f"</{key}>"
+    if is_nullable(shape) and (yield from cursor.take(f"null{_MARK}{bare}")):
+        yield Piece("null")
+        return (yield from _next_tag(cursor))
     if shape.types is not None and shape.takes_live("string"):
         stop, text = yield from _live(live_string(cursor, (f"{bare}{_MARK}", f"{bare}\n{_MARK}", _MARK), trim=False))
         tag = (yield from _tag(cursor)) if stop else ""

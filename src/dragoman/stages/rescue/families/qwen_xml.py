@@ -65,7 +65,8 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
             return (yield from refused_to_the_end(cursor, f"{stop}{written}{closed}"))
         if not closed:
             return (yield Close(""))
-        if key in keys or not is_read(more):  # two readings
+        is_head = not schema.has_member(key) and tools.offered(key) is not None  # of a call, told again
+        if key in keys or is_head or not is_read(more):  # two readings
             return (yield from refused(cursor, ends))
         yield member(key, keys)
         stop, is_plain, has_end = yield from _value(value_until(cursor, tools, name, key, stops))

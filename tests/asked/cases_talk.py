@@ -138,7 +138,7 @@ CASES: Final = [
          messages={"thinking.type": "adaptive", "output_config.effort": "high"}),
     case("thinking that was not kept, and a budget", "openai-chat", chat(
         ASK, called(), answered(), tools=[function()], reasoning={"max_tokens": 2000}, max_tokens=4000),
-         messages=({"thinking": GONE}, Says("reasoning"))),
+         sonnet=({"thinking": GONE}, Says("reasoning")), messages={"thinking.type": "adaptive"}),
     case("thinking that is off", "openai-chat", chat(ASK, called(), answered(), thinking={"type": "disabled"}),
          deepseek={"messages[1].reasoning_content": GONE, "thinking.type": "disabled"}),
     case("thinking that was kept", "openai-chat", chat(ASK, {**called(), "reasoning_content": "Hm."}, answered()),

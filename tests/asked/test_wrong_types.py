@@ -109,14 +109,15 @@ def unsaid(client: ProtocolName, target: ProtocolName) -> list[str]:
     return found
 
 
-#: What is read all the same: the model is the target's, numbers are numbers, and a result answers by its place.
+#: What is read all the same: the model is the target's, numbers are numbers, and a result answers by its place,
+#: and a model that samples in its own way takes no top_p.
 SAME: Final = frozenset({
     ("openai-chat", "model"), ("openai-responses", "model"), ("anthropic-messages", "model"), ("ollama-chat", "model"),
     ("openai-chat", "seed"), ("anthropic-messages", "top_k"), ("openai-chat", "messages.3.tool_call_id"),
     ("openai-responses", "input.2.call_id"), ("gemini-generate", "contents.2.parts.0.functionResponse.name"),
     ("ollama-chat", "messages.3.tool_name"), ("openai-chat", "messages.2.tool_calls.0.type"),
     ("openai-chat", "tools.0.type"), ("openai-responses", "tools.0.type"), ("ollama-chat", "tools.0.type"),
-    ("openai-chat", "messages.1.content.0.type"),
+    ("openai-chat", "messages.1.content.0.type"), ("openai-chat", "top_p"),
 })  # fmt: skip
 #: What still goes without a word.
 LEFT: Final = frozenset({

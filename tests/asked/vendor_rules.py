@@ -269,9 +269,16 @@ def _anthropic_params(body: dict[str, Any]) -> Iterator[str]:
         yield "an empty system prompt"
     if not 0 <= body.get("temperature", 0) <= 1:
         yield "temperature"
+    is_newer = "opus-4-8" in body["model"]
+    if is_newer and (body.get("temperature", 1) != 1 or {"top_p", "top_k"} & body.keys()):
+        yield "temperature, top_p or top_k is deprecated for this model"
+    if {"temperature", "top_p"} <= body.keys():
+        yield "temperature and top_p cannot both be specified for this model"
     if not all(word.strip() for word in body.get("stop_sequences", ())):
         yield "stop_sequences: each stop sequence must contain non-whitespace"
     thinking = body.get("thinking") or {}
+    if is_newer and thinking.get("type") == "enabled":
+        yield "thinking.type.enabled is not supported for this model"
     if thinking.get("type") == "enabled":
         if not 1024 <= thinking["budget_tokens"] < body["max_tokens"]:
             yield "budget_tokens"

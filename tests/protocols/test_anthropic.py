@@ -64,7 +64,7 @@ PNG = "iVBORw0KGgo="
 
 
 def asked(*messages: Message, **fields: Any) -> Request:
-    return Request("claude-sonnet-5", messages or (HELLO,), **fields)
+    return Request("claude-next", messages or (HELLO,), **fields)
 
 
 def rendered(request: Request, *, dialect: Dialect = PLAIN, limits: ModelLimits | None = None) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def test_the_plain_request():
         "anthropic-version": "2023-06-01",
     }
     assert json.loads(http.body) == {
-        "model": "claude-sonnet-5",
+        "model": "claude-next",
         "max_tokens": 8192,
         "messages": [{"role": "user", "content": "Hello"}],
         "stream": True,

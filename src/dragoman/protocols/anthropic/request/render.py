@@ -12,6 +12,12 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
 from dragoman.protocols.anthropic.request.answer_schema import answer_schema
+from dragoman.protocols.anthropic.request.claude_models import (
+    refused_samplers,
+    takes_budget,
+    takes_effort,
+    version_of,
+)
 from dragoman.protocols.anthropic.request.parse import read_reasoning
 from dragoman.protocols.anthropic.request.render_messages import Block, Turns, kept, simplest
 from dragoman.protocols.anthropic.wire import (
@@ -199,9 +205,15 @@ class _Renderer:
             is_sayable = kept is None or isinstance(kept, dict)
             if is_sayable and read_reasoning(kept, reasoning.effort or "") == reasoning:
                 return kept, _effort_of(reasoning)
-        if self.dialect.reasoning_style == "thinking-type" and reasoning.budget is None and reasoning.effort != "none":
-            return {"type": "enabled", "budget_tokens": _BUDGETS.get(reasoning.effort or "medium", 8192)}, None
         thinking = thinking_of(reasoning)
+        version = version_of(self.request.model)
+        is_budgeted = self.dialect.reasoning_style == "thinking-type" or not takes_effort(version)
+        if is_budgeted and thinking == {"type": "adaptive"}:
+            return {"type": "enabled", "budget_tokens": _BUDGETS.get(reasoning.effort or "medium", 8192)}, None
+        if thinking is not None and thinking["type"] == "enabled" and not takes_budget(version):
+            effort = reasoning.effort or _effort_for(thinking["budget_tokens"])
+            self._say("changed", "params.reasoning.budget", f"effort {effort}: this model takes no budget")
+            reasoning, thinking = Reasoning(effort), {"type": "adaptive"}
         if thinking is not None and 0 < thinking.get("budget_tokens", 0) < _LEAST_BUDGET:
             self._say("changed", "params.reasoning.budget", f"at least {_LEAST_BUDGET}")
             thinking["budget_tokens"] = _LEAST_BUDGET
@@ -235,26 +247,17 @@ class _Renderer:
             stop.append(_CLOSING)
         if stop:
             body["stop_sequences"] = stop
-        temperature = params.temperature
+        temperature, top_p, top_k = params.temperature, params.top_p, params.top_k
         if temperature is not None and temperature > (most := self.dialect.temperature_max or 1.0):
             self._say("changed", "params.temperature", f"at most {most}")
             temperature = most
-        if is_thinking and temperature is not None and temperature != 1:
-            self._say("dropped", "params.temperature", "not beside thinking")
-            temperature = None
-        top_p, top_k = params.top_p, params.top_k
-        if is_thinking and top_p is not None and top_p < 0.95:
-            self._say("dropped", "params.top_p", "not beside thinking")
-            top_p = None
-        if is_thinking and top_k is not None:
-            self._say("dropped", "params.top_k", "not beside thinking")
-            top_k = None
-        if temperature is not None:
-            body["temperature"] = temperature
-        if top_p is not None:
-            body["top_p"] = top_p
-        if top_k is not None:
-            body["top_k"] = top_k
+        version = version_of(self.request.model)
+        refused = refused_samplers(version, temperature, top_p, top_k, is_thinking=is_thinking)
+        for name, why in refused.items():
+            self._say("dropped", f"params.{name}", why)
+        for name, value in (("temperature", temperature), ("top_p", top_p), ("top_k", top_k)):
+            if value is not None and name not in refused:
+                body[name] = value
 
     def _output_config(self, effort: Effort | None) -> Block:
         config: Block = dict(read_fields(self.native.get("output_config")) or {})
@@ -325,6 +328,11 @@ def _says_type(schema: Raw) -> bool:
     """Return whether a schema has a type, as far as its first level shows."""
     fields = decode_fields(schema)
     return not isinstance(fields, Malformed) and "type" in fields
+
+
+def _effort_for(budget: int) -> Effort:
+    """Return the effort that stands for a budget in tokens."""
+    return "low" if budget <= _BUDGETS["low"] else "medium" if budget <= _BUDGETS["medium"] else "high"
 
 
 def _effort_of(reasoning: Reasoning) -> Effort | None:

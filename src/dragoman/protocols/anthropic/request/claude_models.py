@@ -1,0 +1,52 @@
+"""What Claude models take of sampling and thinking, by their version.
+
+Spec: https://platform.claude.com/docs/en/about-claude/models/migration-guide (read 2026-11-26). The API refuses a whole
+request for one setting that its model does not take. A model of an unknown name takes everything.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, TypeAlias
+
+Version: TypeAlias = tuple[int, int]
+
+_VERSION: Final = re.compile(r"claude-(?:[a-z]+-)?([0-9]{1,2})(?:[-.]([0-9]{1,2}))?(?![0-9])")
+#: The first versions that take one of temperature and top_p; an effort; neither samplers nor a budget.
+_ONE_SAMPLER: Final = (4, 1)
+_ADAPTIVE: Final = (4, 6)
+_NO_SAMPLER: Final = (4, 7)
+
+
+def version_of(model: str) -> Version | None:
+    """Return the version in a model's name, such as (4, 8) of `claude-opus-4-8`; None if it names none."""
+    found = _VERSION.search(model)
+    return None if found is None else (int(found[1]), int(found[2] or 0))
+
+
+def refused_samplers(
+    version: Version | None, temperature: float | None, top_p: float | None, top_k: int | None, *, is_thinking: bool
+) -> dict[str, str]:
+    """Return the names of the settings that the model refuses in this request, and why."""
+    refused: dict[str, str] = {}
+    if is_thinking:
+        beside = {"temperature": temperature not in (None, 1), "top_p": top_p is not None and top_p < 0.95}
+        beside["top_k"] = top_k is not None
+        refused = {name: "not beside thinking" for name, is_refused in beside.items() if is_refused}
+    if version is not None and version >= _NO_SAMPLER:
+        asked = {"temperature": temperature not in (None, 1), "top_p": top_p is not None, "top_k": top_k is not None}
+        refused = {name: "this model samples in its own way" for name, is_asked in asked.items() if is_asked} | refused
+    elif version is not None and version >= _ONE_SAMPLER and None not in (temperature, top_p) and not refused:
+        name = "temperature" if temperature == 1 else "top_p"
+        refused = {name: "this model takes one of temperature and top_p"}
+    return refused
+
+
+def takes_budget(version: Version | None) -> bool:
+    """Return whether the model can be told how many tokens to think."""
+    return version is None or version < _NO_SAMPLER
+
+
+def takes_effort(version: Version | None) -> bool:
+    """Return whether the model can be told to think as much as it likes, or with an effort."""
+    return version is None or version >= _ADAPTIVE

@@ -26,7 +26,7 @@ def summarise(text: str, target: str) -> str:
 
 
 with FakeModel([thinking("short"), "It is about rivers."], error(401, "no such key")) as fake:
-    print(summarise("The Rhine is a river.", "anthropic/claude-sonnet-4-5"))
+    print(summarise("The Rhine is a river.", "anthropic/claude-sonnet-4-6"))
     print(summarise("The Rhine is a river.", "openai/gpt-5"))
     request = fake.requests[0]
     assert request.messages[0].text == "One line.", request.messages

@@ -121,6 +121,14 @@ def test_a_tool_that_is_named_as_its_own_parameter_is_refused():
         assert delivered(reply) == [] and [call.name for call in reply.failed_calls] == ["run_command"]
 
 
+def test_a_separator_that_comes_twice_is_none_of_the_value():
+    form = next(form for form in FORMS if (form.family, form.name) == ("kimi-k3", "typed"))
+    text = form.write([("run_command", {"command": "ls"})]).text()
+    torn = text.replace("<|sep|>ls", "<|sep|><|sep|>ls")
+    for size in (1, len(torn)):
+        assert len(delivered(play(text, "stop", size))) == 1 and delivered(play(torn, "stop", size)) == []
+
+
 def test_a_description_of_one_word_may_be_a_value():
     properties = {
         "language": {"type": "string", "description": "Python"},

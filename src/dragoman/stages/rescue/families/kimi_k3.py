@@ -57,7 +57,8 @@ def _attributes(cursor: Cursor) -> Generator[Action, None, dict[str, str]]:
 
 def _head(cursor: Cursor) -> Generator[Action, None, tuple[str, str]]:
     found = yield from _attributes(cursor)
-    return found.get("key", "") if is_read(found, "key") else "", found.get("type", "")
+    is_told_twice = yield from cursor.take(_SEPARATOR)  # which one begins the value cannot be told
+    return found.get("key", "") if is_read(found, "key") and not is_told_twice else "", found.get("type", "")
 
 
 _TAGS: Final = Tags(

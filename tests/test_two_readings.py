@@ -120,6 +120,23 @@ def test_calls_of_a_second_answer_are_not_delivered(indices: tuple[int | None, i
         assert "ignored-call" in [one.code for one in reply.deviations]
 
 
+@pytest.mark.parametrize("has_second", [False, True])
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_piece_of_a_call_in_another_choice_fails_the_call_unless_one_began_there(is_old: bool, has_second: bool):
+    def piece(name: str | None, arguments: str, at: int) -> dict[str, Any]:
+        said = {"name": name, "arguments": arguments} if name else {"arguments": arguments}
+        call = {"index": 0, "function": said, **({"id": f"c{at}", "type": "function"} if name else {})}
+        return {"choices": [{"index": at, "delta": {"function_call": said} if is_old else {"tool_calls": [call]}}]}
+
+    opening = [piece("ring", "", 1)] if has_second else []
+    pieces = [piece(None, text, at) for text, at in (('{"bell":"a', 0), ("bc", 1), ('d"}', 0))]
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    reply = told("openai-chat", [piece("ring", "", 0), *opening, *pieces, end])
+    assert made(reply) == ([("ring", {"bell": "ad"})] if has_second else [])
+    assert (reply.error is None) is has_second
+    assert "ignored-call" in [one.code for one in reply.deviations]
+
+
 def test_who_asks_gemini_for_two_answers_gets_both():
     body = {"contents": [{"role": "user", "parts": [{"text": "x"}]}], "generationConfig": {"candidateCount": 2}}
     gemini, path = PROTOCOLS["gemini-generate"], "/v1beta/models/m:generateContent"

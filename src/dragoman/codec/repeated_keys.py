@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import repeat
+from operator import sub
 from typing import Final, final
 
 from dragoman import _json
@@ -112,12 +114,27 @@ class FrameSizes:
 
     def look(self, frame: bytes, text: str, key: bytes, where: str) -> None:
         """See whether a frame of another size tells a key twice. `key`: of its text, with its quotes."""
+        if not self.is_usual(frame, text, key):
+            self._deviate("repeated-key", where)
+
+    def is_usual(self, frame: bytes, text: str, key: bytes) -> bool:
+        """Return whether a frame of another size tells no key twice, and take its size if so."""
         beside = len(frame) - (len(text) if text.isascii() else len(text.encode("utf-8", "replace")))
         if self.least <= beside <= self.most:
-            return
+            return True
         is_escaped = _BACKSLASH in frame  # so it is longer than it says
         if (not is_escaped or frame.count(key) > 1) and repeats_key(frame):
-            self._deviate("repeated-key", where)
-        elif not is_escaped:
+            return False
+        if not is_escaped:
             self._looks += 1
             self.least, self.most = (beside, beside + SLACK) if self._looks < _MOST_LOOKS else (0, len(frame))
+        return True
+
+    def are_usual(self, frames: list[bytes], texts: list[str], key: bytes) -> bool:
+        """Return whether frames that came together tell no key twice, as `is_usual` finds."""
+        beside = list(map(sub, map(len, frames), map(len, texts)))
+        if self.least <= min(beside) and max(beside) <= self.most:
+            return True
+        if len(set(map(bytes.count, frames, repeat(b'":')))) == 1:  # all have as many keys as the first
+            return self.is_usual(frames[0], texts[0], key)
+        return all(map(self.is_usual, frames, texts, repeat(key)))

@@ -111,6 +111,8 @@ class Decoder:
                             if not sizes.least <= len(frame) - len(content) <= sizes.most:
                                 self._weigh(answer, frame)
                             texts.append(content)
+                        elif not answer.thinking:
+                            self._weigh(answer, frame)
                         continue
                 if texts:
                     self._say(texts)

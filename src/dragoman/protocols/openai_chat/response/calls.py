@@ -39,7 +39,17 @@ class CallReader:
     some.
     """
 
-    __slots__ = ("_assembly", "_frames", "_has_legacy", "_is_refused", "_look", "_mirrored", "_slots", "is_watching")
+    __slots__ = (
+        "_assembly",
+        "_elsewhere",
+        "_frames",
+        "_has_legacy",
+        "_is_refused",
+        "_look",
+        "_mirrored",
+        "_slots",
+        "is_watching",
+    )
 
     def __init__(self, assembly: Assembly, slots: CallSlots) -> None:
         self._assembly = assembly
@@ -49,6 +59,7 @@ class CallReader:
         self._frames: list[bytes] = []  # those in which calls began since, which have not been looked at
         self._has_legacy = False  # a call came in the older form
         self._is_refused = False  # both forms came, and do not say the same
+        self._elsewhere: set[int | None] = set()  # other choices in which calls began
         self._mirrored: list[tuple[str, str]] = []  # what the older form told behind calls of the newer one
 
     def read_many(self, pieces: list[CallPiece], frame: bytes) -> None:
@@ -190,6 +201,18 @@ class CallReader:
         """Take a value in place of calls that is none: it may be the open ones, or further ones."""
         self._slots.tear()
         refuse_unread(self._assembly, None, None, key)
+
+    def pass_over(self, choice: int | None, said: Delta) -> None:
+        """Take the calls of a choice that is not read. A piece of a call that did not begin there may be one of ours,
+        under a wrong index: then ours lack it.
+        """
+        function = said.function_call
+        pieces = [(*parts_of(piece)[:2], piece.id) for piece in said.tool_calls or ()]
+        pieces += [] if function is None else [(function.name or "", function.arguments or "", None)]
+        if any(name or id for name, _, id in pieces):
+            self._elsewhere.add(choice)
+        elif choice not in self._elsewhere and any(arguments for _, arguments, _ in pieces):
+            torn_frames.lose_open_calls(self._assembly, "choices", "a piece of a call stands in another choice")
 
     def _is_unlabelled(self, piece: CallPiece) -> bool:
         """Return whether a piece has arguments, and nothing that names their call."""

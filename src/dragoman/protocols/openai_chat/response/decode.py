@@ -138,7 +138,7 @@ class Decoder:
                 elif chunk.choices:
                     self._chunk(growth.weigh(chunk, data), data)
                 else:
-                    self._bare_chunk(chunk, data, name)
+                    self._bare_chunk(growth.weigh(chunk, data), data, name)
         except TooLarge as problem:
             self._assembly.fail("too_large", str(problem))
 
@@ -147,7 +147,7 @@ class Decoder:
         if b'"arguments"' in lines[0]:
             grown = read_arguments(lines, self._choice)
             return self._slots.grow_many(*grown) if grown is not None else 0
-        told = None if self._calls.is_watching else read_texts(lines, self._choice)
+        told = None if self._calls.is_watching else read_texts(lines, self._choice, self._growth.sizes)
         if told is None:
             return 0
         texts, filters = told
@@ -325,6 +325,7 @@ class Decoder:
         said = choice.delta or choice.message or Delta()
         if said.tool_calls or said.function_call:  # before a judge takes them out
             self._assembly.deviate("ignored-call", "choices", f"index {choice.index}")
+            self._calls.pass_over(choice.index, said)
         self._calls.judge(said, data)
 
     def _odd_places(self, choice: Choice) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import repeat
-from operator import sub
 from typing import Any, Final, Literal
 
 import msgspec
@@ -18,7 +17,7 @@ from dragoman.codec.delta_batch import LastFrame, narrowed, one, read_alike
 from dragoman.codec.framing.body import BodyReader
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
-from dragoman.codec.repeated_keys import SLACK, FrameSizes
+from dragoman.codec.repeated_keys import FrameSizes
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
 from dragoman.protocols.openai_chat.wire import NOTHING, CallPiece, Choice, Chunk, Delta, FunctionPiece
 from dragoman.types import Cost, Usage
@@ -71,10 +70,12 @@ _MOST_MISSES: Final = 64  # chunks in a row that are read twice in vain
 
 
 class Growth:
-    """Appends a chunk to what the previous one let grow. `kind` names that; "" while it is unknown."""
+    """Appends a chunk to what the previous one let grow. `kind` names that; "" while it is unknown. `sizes`: of the
+    chunks with text."""
 
     __slots__ = (
-        "_assembly", "_index", "_last", "_misses", "_reader", "_sizes", "_slots", "_thinking_misses", "kind", "thought",
+        "_assembly", "_index", "_last", "_misses", "_reader", "_slots", "_thinking_misses", "kind", "sizes",
+        "thought",
     )  # fmt: skip
 
     def __init__(self, assembly: Assembly, slots: CallSlots, reader: BodyReader) -> None:
@@ -82,7 +83,7 @@ class Growth:
         self._reader = reader
         self._slots = slots
         self._last = LastFrame()
-        self._sizes = FrameSizes(assembly.deviate)
+        self.sizes = FrameSizes(assembly.deviate)
         self._index = 0  # of the call that the last frame let grow
         self._misses = self._thinking_misses = 0
         self.kind: Literal["", "text", "thinking", "call"] = ""
@@ -128,8 +129,8 @@ class Growth:
             chunk = _decode_text(data)
             if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice and told.delta.content:
                 said: str = told.delta.content
-                if not self._sizes.least <= len(data) - len(said) <= self._sizes.most:
-                    self._sizes.look(data, said, b'"content"', "content")
+                if not self.sizes.least <= len(data) - len(said) <= self.sizes.most:
+                    self.sizes.look(data, said, b'"content"', "content")
                 self._assembly.text(said)
                 self._learn(data, b'"content"')
                 return said
@@ -158,8 +159,8 @@ class Growth:
             if type(chunk) is Malformed or (told := chunk.choices[0]).index != choice:
                 continue
             if text := told.delta.reasoning_content or told.delta.reasoning:
-                if not self._sizes.least <= len(data) - len(text) <= self._sizes.most:
-                    self._sizes.look(data, text, key, "reasoning")
+                if not self.sizes.least <= len(data) - len(text) <= self.sizes.most:
+                    self.sizes.look(data, text, key, "reasoning")
                 self._assembly.thinking(text)
                 self.thought += len(text)
                 self._learn(data, key)
@@ -169,11 +170,13 @@ class Growth:
 
     def weigh(self, chunk: Chunk, data: bytes) -> Chunk:
         """See whether a chunk tells a text twice, of which one is lost. Gives the chunk."""
-        choices, sizes = chunk.choices, self._sizes
-        said = choices[0].delta if choices is not None and len(choices) == 1 else None
-        if said is None or said.tool_calls:
+        choices, sizes = chunk.choices or [], self.sizes
+        said = choices[0].delta if len(choices) == 1 else None
+        if said is None and choices and (len(choices) > 1 or choices[0].message is not None):
             return chunk
-        if text := said.content or said.reasoning_content or said.reasoning:
+        if said is not None and said.tool_calls:
+            return chunk
+        if said is not None and (text := said.content or said.reasoning_content or said.reasoning):
             if not sizes.least <= len(data) - len(text) <= sizes.most:
                 key = _TEXTS[0 if said.content else 1 if said.reasoning_content else 2]
                 sizes.look(data, text, key, "content" if said.content else "reasoning")
@@ -187,13 +190,14 @@ class Growth:
         self._last.learn(data, key, self._reader.head)
 
 
-def read_texts(lines: list[bytes], choice: int | None) -> tuple[list[str], Raw] | None:
+def read_texts(lines: list[bytes], choice: int | None, sizes: FrameSizes) -> tuple[list[str], Raw] | None:
     """Return the non-empty texts of chunks with text alone, and the content filter's result that all have.
 
     None if any has something else.
 
     Args:
         choice: the index of the choice that is read.
+        sizes: those of the chunks before.
     """
     alike = read_alike(lines, b'"content"')
     chunks = _decode_first(lines[:1]) if alike else _decode_texts(lines)
@@ -203,10 +207,8 @@ def read_texts(lines: list[bytes], choice: int | None) -> tuple[list[str], Raw] 
     texts = [each.delta.content for each in choices if each.index == choice and each.delta.content]
     if len(texts) < len(chunks):
         return None
-    if not alike:
-        beside = list(map(sub, map(len, lines), map(len, texts)))
-        if max(beside) - min(beside) > SLACK and b"\n".join(lines).count(b'"content"') > len(lines):
-            return None  # one of them may tell it twice
+    if not alike and not sizes.are_usual(lines, texts, b'"content"'):
+        return None  # one of them may tell it twice
     return alike or texts, choices[0].content_filter_results or NOTHING
 
 

@@ -31,6 +31,8 @@ _NOT_AT_ROOT: Final = ("enum", "not", "const")
 #: Bytes of a schema that is remembered; a longer one is read each time.
 _LONGEST: Final = 16 * 1024
 _KNOWN: Final = 512
+#: References one behind the other that a root is followed along.
+_MOST_NAMES: Final = 8
 _DIGITS: Final = 8
 _ODD: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
@@ -98,10 +100,12 @@ def _rooted(schema: Schema, rules: SchemaRules, lost: list[str]) -> Schema:
     """Return the schema of an object, its root without what the vendor does not support there."""
     if not rules.is_object_rooted:
         return schema
-    pointer = schema.get("$ref")
-    target = _at(schema, pointer) if isinstance(pointer, str) else None
-    if target is not None and "$ref" not in target:  # a root that is only a name
-        schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+    for _ in range(_MOST_NAMES):
+        pointer = schema.get("$ref")
+        target = _at(schema, pointer) if isinstance(pointer, str) else None
+        if target is None:
+            break
+        schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}  # it is only a name
     unions = [key for key in _UNIONS if key in schema] if rules.has_plain_root else []
     if unions:
         schema = _joined(schema, unions, lost)

@@ -114,8 +114,9 @@ def argument_pairs(
         stops: tuple[str, ...] = (f"</{value_tag}", f"<{key_tag}", f"<{value_tag}")
         if key and key not in keys and not (yield from cursor.closing(f"<{value_tag}")):
             stops = (*stops[:2], value_tag, *ends)  # GLM 4.7 leaves out what begins the value, now and then
-            first = yield from cursor.peek()
-            if not first.strip("< \t\r\n") or not tools.schema(name).has_member(key):
+            first = (yield from cursor.peek(len(value_tag) + 8)).lstrip("< \t\r\n")
+            is_torn = first.startswith(value_tag[:-1])  # what begins the value lost its brackets
+            if not first or is_torn or not tools.schema(name).has_member(key):
                 key = ""
         if not key or key in keys:
             yield from refused(cursor, ends)

@@ -21,6 +21,7 @@ _BARE_MEMBER: Final = re.compile(
 )
 _WORD_AND_COLON: Final = re.compile(r"(?<![\w$.-])([A-Za-z_$][\w$.-]*+)['\"”]?\s*+:")
 _LOOK_BACK: Final = 64
+_PUNCTUATION: Final = ",;:{}[] \t\r\n"
 _OPENS: Final = "([{<=:,;|&$`/"
 _LINE_ENDS: Final = ("\\n", "\\r", "\\t")
 _PAIRS: Final = {"”": "“", "“": "„", "’": "‘", "»": "«"}
@@ -40,6 +41,8 @@ def is_sure(content: str, inner: Sequence[int], closer: str, names: frozenset[st
     if any(_BARE_MEMBER.match(content, place + 1) for place in inner):
         return False
     if _holds_key(content, closer, names) or _holds_bare_key(content, inner[0], names):
+        return False
+    if not content[inner[-1] + 1 :].strip(_PUNCTUATION):  # it may close the string, before a slip
         return False
     if closer in _PAIRS and _PAIRS[closer] in content:
         return _are_nested(content, _PAIRS[closer], closer)

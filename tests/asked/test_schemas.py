@@ -245,3 +245,49 @@ def test_a_reference_to_nothing_at_the_root_is_lost_and_said() -> None:
     )
     assert made is not None and "$ref" in made.lost
     assert "$ref" not in json.loads(bytes(made.schema))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/x", "x": {"anyOf": 5}},
+        {"$ref": "#/properties", "properties": {"anyOf": True}},
+        {"properties": {"a": {"anyOf": [{}]}, "b": {"$ref": "#/properties/a/anyOf/" + "1" * 5000}}},
+    ],
+    ids=["a union that is a number", "a union that is true", "a place of many digits"],
+)
+@pytest.mark.parametrize("target", EVERYWHERE)
+def test_a_reference_to_what_is_no_schema_is_no_error_of_ours(target: ProtocolName, schema: Any) -> None:
+    for client in ("openai-chat", "anthropic-messages"):
+        assert asked(client, asking(client, schema), VENDORS[target]).body
+
+
+@pytest.mark.parametrize("target", EVERYWHERE)
+@pytest.mark.parametrize("key", ["properties", "items"])
+def test_a_deep_schema_is_no_error_of_ours(target: ProtocolName, key: str) -> None:
+    open_, close = {"properties": ('{"properties":{"a":', "}}"), "items": ('{"items":', "}")}[key]
+    depth = 330 if key == "properties" else 500
+    schema = json.loads(open_ * depth + "{}" + close * depth)
+    made = asked("openai-chat", asking("openai-chat", {"type": "object", **schema}), VENDORS[target])
+    assert made.refused or made.body
+
+
+def test_the_alternatives_of_a_root_are_joined_in_linear_time() -> None:
+    def run(count: int) -> object:
+        each = [{"type": "object", "properties": {"a": {"const": f"v{n}"}}, "required": ["a"]} for n in range(count)]
+        return fitted(
+            Raw(json.dumps({"type": "object", "anyOf": each}).encode()), PROTOCOLS["anthropic-messages"].tools.schema
+        )
+
+    assert exponent(run, 400) <= MOST_EXPONENT
+    begun = json.dumps([{"const": n} for n in range(3)])
+    assert begun in json.dumps(json.loads(bytes(run_root(3))))
+
+
+def run_root(count: int) -> Raw:
+    each = [{"type": "object", "properties": {"a": {"const": n}}} for n in range(count)]
+    made = fitted(
+        Raw(json.dumps({"type": "object", "anyOf": each}).encode()), PROTOCOLS["anthropic-messages"].tools.schema
+    )
+    assert made is not None
+    return made.schema

@@ -19,6 +19,7 @@ _NOTES: Final = frozenset({"title", "description", "default", "examples", "depre
 #: Objects that a schema may grow to, written out.
 _MOST_OBJECTS: Final = 2_000
 _DEEPEST: Final = 100
+_DIGITS: Final = 10  # of a place in a list
 #: References that are joined with what stands beside them.
 _MOST_JOINED: Final = 200
 
@@ -150,7 +151,13 @@ def _at(root: Schema, pointer: str) -> Schema | None:
     place: Json = root
     for key in pointer[2:].split("/"):
         plain = key.replace("~1", "/").replace("~0", "~")
-        if isinstance(place, list) and plain.isascii() and plain.isdigit() and int(plain) < len(place):
+        if (
+            isinstance(place, list)
+            and plain.isascii()
+            and plain.isdigit()
+            and len(plain) < _DIGITS
+            and int(plain) < len(place)
+        ):
             place = place[int(plain)]
         else:
             place = place.get(plain) if isinstance(place, dict) else None

@@ -68,8 +68,13 @@ def fitted(schema: Raw, rules: SchemaRules) -> FittedSchema | None:
 
 def _fit(text: bytes, rules: SchemaRules) -> FittedSchema | None:
     given = _json.decode(text)
-    if not isinstance(given, dict):
+    try:
+        return _converted(given, rules) if isinstance(given, dict) else None
+    except RecursionError:  # deeper than any vendor reads: it goes as it came
         return None
+
+
+def _converted(given: Schema, rules: SchemaRules) -> FittedSchema | None:
     lost: list[str] = []
     schema: Any = modern(given, lost)
     schema = _rooted(schema, rules, lost)
@@ -106,7 +111,7 @@ def _rooted(schema: Schema, rules: SchemaRules, lost: list[str]) -> Schema:
         if target is None:
             break
         schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}  # it is only a name
-    unions = [key for key in _UNIONS if key in schema] if rules.has_plain_root else []
+    unions = [key for key in _UNIONS if isinstance(schema.get(key), list)] if rules.has_plain_root else []
     if unions:
         schema = _joined(schema, unions, lost)
     for key in _NOT_AT_ROOT if rules.has_plain_root and rules.names_members else ():
@@ -123,7 +128,7 @@ def _rooted(schema: Schema, rules: SchemaRules, lost: list[str]) -> Schema:
 
 def _joined(schema: Schema, unions: Sequence[str], lost: list[str]) -> Schema:
     """Return one object of everything that the members of unions allow; what all of them require is required."""
-    properties: dict[str, list[Json]] = {}
+    properties: dict[str, dict[bytes, Json]] = {}
     required = list(_texts(schema.get("required")))
     _gather(properties, schema)
     is_closed = schema.get("additionalProperties") is False
@@ -133,13 +138,18 @@ def _joined(schema: Schema, unions: Sequence[str], lost: list[str]) -> Schema:
             _gather(properties, member)
         sets = [set(_texts(member.get("required"))) for member in members]
         common = set.union(*sets) if key == "allOf" and sets else set.intersection(*sets) if sets else set()
-        required += [name for name in properties if name in common and name not in required]
+        known = set(required)
+        required += [name for name in properties if name in common and name not in known]
         is_closed = is_closed or (bool(members) and all(each.get("additionalProperties") is False for each in members))
         if key != "allOf" or not all(each.keys() <= _MEMBER_WORDS for each in members):
             lost.append(key)
     rest = {key: value for key, value in schema.items() if key not in (*_UNIONS, "properties", "required", "type")}
     rest.pop("additionalProperties", None) if is_closed else None
-    made: Schema = {"type": "object", **rest, "properties": {key: _any_of(each) for key, each in properties.items()}}
+    made: Schema = {
+        "type": "object",
+        **rest,
+        "properties": {key: _any_of([*each.values()]) for key, each in properties.items()},
+    }
     if required:
         made["required"] = required
     if is_closed:
@@ -151,12 +161,11 @@ def _joined(schema: Schema, unions: Sequence[str], lost: list[str]) -> Schema:
 _MEMBER_WORDS: Final = frozenset({"type", "properties", "required", "title", "description"})
 
 
-def _gather(properties: dict[str, list[Json]], member: Schema) -> None:
+def _gather(properties: dict[str, dict[bytes, Json]], member: Schema) -> None:
+    """Add the schemas of a member's properties, each once by its text."""
     found = member.get("properties")
     for key, value in found.items() if isinstance(found, dict) else ():
-        known = properties.setdefault(key, [])
-        if value not in known:
-            known.append(value)
+        properties.setdefault(key, {}).setdefault(_json.encode(value), value)
 
 
 def _any_of(schemas: list[Json]) -> Json:

@@ -291,3 +291,24 @@ def run_root(count: int) -> Raw:
     )
     assert made is not None
     return made.schema
+
+
+@pytest.mark.parametrize("words", [[f"word {number}" for number in range(8_000)], ["x" * 90_000], ["x" * 9_000] * 9])
+@pytest.mark.parametrize("target", ["ollama-chat", "gemini-generate"])
+def test_references_to_one_long_list_do_not_multiply_it(target: ProtocolName, words: list[str]) -> None:
+    beside = {"minLength": 1} if target == "gemini-generate" else {}
+    places = {f"p{number}": {"$ref": "#/$defs/e", **beside} for number in range(300)}
+    schema = {"type": "object", "properties": places, "$defs": {"e": {"type": "string", "enum": words}}}
+    sent = asked("openai-chat", asking("openai-chat", schema), VENDORS[target])
+    assert len(json.dumps(sent.body)) < 8 * len(json.dumps(schema))
+
+
+@pytest.mark.parametrize("references", ["defs", "none"])
+def test_what_is_data_is_no_reference(references: str) -> None:
+    data = [{"$ref": "#/properties/c"}, {"$ref": "#/nowhere"}]
+    schema = {
+        "type": "object",
+        "properties": {"b": {"enum": data}, "c": {"type": "string"}, "d": {"$ref": "#/properties/c"}},
+    }
+    made = fitted(Raw(json.dumps(schema).encode()), SchemaRules(references=references))  # type: ignore[arg-type]
+    assert made is not None and json.loads(bytes(made.schema))["properties"]["b"] == {"enum": data}

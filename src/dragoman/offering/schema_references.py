@@ -19,6 +19,12 @@ _NOTES: Final = frozenset({"title", "description", "default", "examples", "depre
 #: Objects that a schema may grow to, written out.
 _MOST_OBJECTS: Final = 2_000
 _DEEPEST: Final = 100
+#: Values by which a schema may grow, references written out or joined.
+_MOST_VALUES: Final = 20_000
+_WHOLE: Final = 1 << 62
+_CHARACTERS: Final = 8  # of a text that count as one value
+#: Keywords whose lists hold data, not schemas.
+_DATA: Final = frozenset({"enum", "examples"})
 _DIGITS: Final = 10  # of a place in a list
 #: References that are joined with what stands beside them.
 _MOST_JOINED: Final = 200
@@ -52,6 +58,7 @@ class _Mover:
         self._numbers: dict[str, int] = {}  # by name in `$defs`, the last number that was appended to it
         self._waiting: list[tuple[str, Schema]] = []  # named targets that are still to be moved
         self._joined = 0
+        self._room = _MOST_VALUES
         self.defs: Schema = {}
         known = root.get("$defs")
         for name in known if isinstance(known, dict) else ():
@@ -73,14 +80,14 @@ class _Mover:
         made: Schema = self._schema({key: value}, 0)
         return made
 
-    def _schema(self, node: Json, depth: int) -> Any:
+    def _schema(self, node: Json, depth: int, key: str = "") -> Any:
         if isinstance(node, list):
-            return [self._schema(each, depth + 1) for each in node]
+            return node if key in _DATA else [self._schema(each, depth + 1) for each in node]
         if not isinstance(node, dict) or depth > _DEEPEST:
             return node
         pointer = node.get("$ref")
         if not isinstance(pointer, str):
-            return {key: self._schema(value, depth + 1) for key, value in node.items()}
+            return {name: self._schema(value, depth + 1, name) for name, value in node.items()}
         target = _at(self._root, pointer)
         if target is None:
             self._lost.append("$ref")
@@ -89,7 +96,8 @@ class _Mover:
         said = {key: value for key, value in node.items() if key not in others and key != "$ref"}
         if not others.keys() <= _NOTES:
             self._joined += 1
-            if self._joined <= _MOST_JOINED and not _leads_back(self._root, target):
+            self._room -= _size(target, self._room) if self._joined <= _MOST_JOINED else 0
+            if self._joined <= _MOST_JOINED and self._room > 0 and not _leads_back(self._root, target):
                 rest = {key: value for key, value in node.items() if key != "$ref"}
                 return self._schema({**target, **rest}, depth + 1)
             self._lost += [key for key in others if key not in _NOTES]
@@ -123,15 +131,22 @@ class _Writer:
     def __init__(self, root: Schema) -> None:
         self._root = root
         self._objects = 0
+        self._room = _MOST_VALUES + _size(root, _WHOLE)
 
-    def written(self, node: Json, within: tuple[str, ...]) -> Any:
+    def written(self, node: Json, within: tuple[str, ...], key: str = "") -> Any:
         """Return a value written out. `within`: the pointers being written out."""
+        if isinstance(node, str):
+            self._room -= len(node) // _CHARACTERS
+        if isinstance(node, list) and key in _DATA:
+            self._room -= _size(node, self._room)
+            return node
+        self._room -= len(node) if isinstance(node, list | dict) else 0
         if isinstance(node, list):
             return [self.written(each, within) for each in node]
         if not isinstance(node, dict):
             return node
         self._objects += 1
-        if self._objects > _MOST_OBJECTS or len(within) > _DEEPEST:
+        if self._objects > _MOST_OBJECTS or self._room < 0 or len(within) > _DEEPEST:
             raise _TooLarge
         pointer = node.get("$ref")
         if isinstance(pointer, str) and pointer not in within:
@@ -139,7 +154,7 @@ class _Writer:
             if target is not None:
                 rest = {key: value for key, value in node.items() if key != "$ref"}
                 return {**self.written(target, (*within, pointer)), **self.written(rest, within)}
-        return {key: value if key == "$defs" else self.written(value, within) for key, value in node.items()}
+        return {name: value if name == "$defs" else self.written(value, within, name) for name, value in node.items()}
 
 
 def _at(root: Schema, pointer: str) -> Schema | None:
@@ -190,3 +205,16 @@ def _nodes(value: Json) -> Iterator[Schema]:
             waiting += node.values()
         elif isinstance(node, list):
             waiting += node
+
+
+def _size(value: Json, most: int) -> int:
+    """Return how many members and items a value has, at any depth, with its long texts; counting ends behind `most`."""
+    count, waiting = 0, [value]
+    while waiting and count <= most:
+        node = waiting.pop()
+        if isinstance(node, dict | list):
+            count += len(node)
+            waiting += node.values() if isinstance(node, dict) else node
+        elif isinstance(node, str):
+            count += len(node) // _CHARACTERS
+    return count

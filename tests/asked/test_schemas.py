@@ -312,3 +312,14 @@ def test_what_is_data_is_no_reference(references: str) -> None:
     }
     made = fitted(Raw(json.dumps(schema).encode()), SchemaRules(references=references))  # type: ignore[arg-type]
     assert made is not None and json.loads(bytes(made.schema))["properties"]["b"] == {"enum": data}
+
+
+def test_what_stands_beside_a_reference_in_an_answer_s_schema_becomes_words() -> None:
+    base = {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]}
+    place = {"$ref": "#/$defs/Base", "type": "object", "properties": {"c": {"type": "string"}}, "required": ["c"]}
+    given = {"type": "object", "properties": {"o": place}, "$defs": {"Base": base}}
+    made, lost = answer_schema(Raw(json.dumps(given).encode()))
+    sent = json.loads(bytes(made))
+    assert set(lost) == {"type", "properties", "required"}
+    assert sent["properties"]["o"].keys() == {"$ref", "description"} and '"c"' in sent["properties"]["o"]["description"]
+    assert Draft202012Validator(sent).is_valid({"o": {"b": "x"}})

@@ -94,6 +94,9 @@ def _without_joints(node: dict[str, Any], depth: int) -> tuple[dict[str, Any], d
     An object is closed. Closed, it refuses what its alternatives declare, and they refuse what it declares.
     """
     unsaid: dict[str, Any] = {}
+    if isinstance(node.get("$ref"), str):  # its target is closed, too
+        unsaid = {key: value for key, value in node.items() if key != "$ref" and key not in _SAID_OF_IT}
+        return {key: value for key, value in node.items() if key not in unsaid}, unsaid
     parts = node.get("allOf")
     if isinstance(parts, list):
         node = {key: value for key, value in node.items() if key != "allOf"}

@@ -38,7 +38,6 @@ _NO_VALUE: Final = Malformed("Expecting value: line 1 column 1 (char 0)")  # as 
 _MORE_FOLLOWS: Final = "Extra data"  # as it says that a value is whole and something follows
 
 _LF, _CR = b"\n\r"
-_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 #: JSON allows them bare in strings; to Python's `splitlines` they end a line, and so to the clients that are built
 #: on it (ollama, all that read with httpx's `iter_lines`).
 _LINE_ENDS: Final = ((b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\x80\xa9", rb"\u2029"), (b"\xc2\x85", rb"\u0085"))
@@ -155,9 +154,7 @@ def lines_decoder(kind: type[T]) -> Callable[..., list[T] | None]:
 
     def decode_lines(lines: list[bytes], joined: bytes = b"") -> list[T] | None:
         try:
-            values = run(
-                lines[-1]
-            )  # what came at once ends otherwise than it goes on: most are not of one kind for that
+            values = run(lines[-1])  # the last line is the one that most often is of another kind
             if len(lines) > 1:
                 values = run(joined or b"\n".join(lines))
         except _UNREADABLE:
@@ -353,7 +350,7 @@ def _on_one_line(data: bytes) -> bytes:
 def _whole_characters(value: object) -> object:
     """Return the value with U+FFFD in place of every lone surrogate; a `Raw` in it stays."""
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return _joined_halves(value)
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.asdict(value)
     if isinstance(value, dict):
@@ -366,7 +363,7 @@ def encode_text(text: str) -> bytes:
     try:
         data = _encode(text)
     except UnicodeEncodeError:
-        data = _encode(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        data = _encode(_joined_halves(text))
     return data if text.isascii() else _on_one_line(data)
 
 
@@ -394,7 +391,7 @@ def embed(text: str) -> Raw:
     try:
         data = line.encode()
     except UnicodeEncodeError:
-        data = line.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+        data = _joined_halves(line).encode()
     return Raw(_on_one_line(data))
 
 
@@ -431,7 +428,12 @@ def has_whole_characters(text: str) -> bool:
 
 def whole_characters(text: str) -> str:
     """Return the text with U+FFFD in place of every lone surrogate, which could not be encoded."""
-    return text if text.isascii() or has_whole_characters(text) else _HALF_PAIR.sub("\ufffd", text)
+    return text if has_whole_characters(text) else _joined_halves(text)
+
+
+def _joined_halves(text: str) -> str:
+    """Return the text with each pair of surrogates as its character, and U+FFFD in place of a lone one."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _json_type(value: Json) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -31,15 +31,15 @@ _PER_EVENT: Final = 128
 
 
 class ResponseStream:
-    """One response. Use it with `async with`, iterate it once; leaving early closes the connection at once.
+    """One response, read batch by batch. Use it with `async with`; leaving early closes the connection at once.
 
-    Iterating never raises for what the provider or the network does: that is a `Failure` event. No event is passed on
+    Reading never raises for what the provider or the network does: that is a `Failure` event. No event is passed on
     before the answer begins, so that a failure before it may go to another target, or to the same one again.
     """
 
     __slots__ = (
-        "_apart", "_batch", "_clocks", "_course", "_deadline", "_done", "_exchange", "_first_event", "_has_begun",
-        "_held", "_is_closed", "_is_whole", "_position", "_prepare", "_random", "_response", "_transcript",
+        "_apart", "_clocks", "_course", "_deadline", "_done", "_exchange", "_first_event", "_has_begun",
+        "_held", "_is_closed", "_is_whole", "_prepare", "_random", "_response", "_transcript",
         "_transport", "_watch", "_woken",
     )  # fmt: skip
 
@@ -77,8 +77,6 @@ class ResponseStream:
         self._woken: asyncio.Event | None = None  # while the request waits for its next try
         self._deadline = 0.0  # of the whole request, by the loop's clock
         self._held: list[Event] = []  # events of the answer that were not given out yet
-        self._batch: list[Event] = []
-        self._position = 0
         self._done = self._is_closed = False
         self._has_begun = False  # the commit point: something of the answer was given out
         self._transcript = ReplySoFar() if keeps_reply else None
@@ -114,26 +112,10 @@ class ResponseStream:
         if self._watch is not None:
             self._watch.expire(failure)
 
-    def __aiter__(self) -> AsyncIterator[Event]:
-        """Yield the events as they come."""
-        return self
-
-    async def __anext__(self) -> Event:
-        """Return the next event."""
-        while self._position == len(self._batch):
-            batch = await self._next()
-            if not batch:
-                raise StopAsyncIteration
-            self._batch, self._position = batch, 0
-        event = self._batch[self._position]
-        self._position += 1
-        self._note([event])
-        return event
-
     async def next_batch(self) -> list[Event]:
-        """Return the events of the next bytes, at least one; [] at the end. Do not mix with single events."""
-        batch = await self._next()
-        self._note(batch)
+        """Return the events of the next bytes, at least one, and take them as given out; [] at the end."""
+        batch = await self.fetch()
+        self.give(batch)
         return batch
 
     @property
@@ -214,7 +196,8 @@ class ResponseStream:
             if not self._apart.is_busy:
                 self._response.resume()
 
-    async def _next(self) -> list[Event]:
+    async def fetch(self) -> list[Event]:
+        """Return the events of the next bytes, at least one, for `give` as they are given out; [] at the end."""
         while not self._done:
             batch = await self._read()
             if not batch and not self._done:
@@ -229,8 +212,8 @@ class ResponseStream:
                 return batch
         return []
 
-    def _note(self, given: list[Event]) -> None:
-        """Keep the events that were passed on, and count them for a meter."""
+    def give(self, given: list[Event]) -> None:
+        """Keep events that are given out, for `reply` and `partial`, and count them for a meter."""
         if not self._done and (meter := self._course.meter) is not None:
             count_text(meter, given)
         self._keep(given)

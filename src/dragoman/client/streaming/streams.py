@@ -89,9 +89,22 @@ class AsyncStream:
         """Return the events of the next bytes, at least one; [] at the end. Do not mix with single events."""
         await self.__aenter__()
         self._is_taken = True
-        batch = await self._stream.next_batch()
-        self.note(batch)
+        batch = await self.fetch()
+        self.give(batch)
         return batch
+
+    async def fetch(self) -> list[Event]:
+        """Return the events of the next bytes, at least one, for `give` as they are given out; [] at the end."""
+        return await self._stream.fetch()
+
+    def give(self, batch: list[Event]) -> None:
+        """Take events as given out: they are of the reply, and of its calls."""
+        self._stream.give(batch)
+        for event in batch:
+            if type(event) is ToolCallStart:
+                self._calls[event.index] = event.id, event.name, False
+            elif type(event) is ToolCallEnd:
+                self._calls[event.index] = event.call.id, event.call.name, True
 
     def take(self) -> None:
         """Begin to read. Raises UsageError the second time."""
@@ -99,20 +112,13 @@ class AsyncStream:
             raise UsageError(_ONCE)
         self._is_taken = True
 
-    def note(self, batch: list[Event]) -> None:
-        """Record which calls there are."""
-        for event in batch:
-            if type(event) is ToolCallStart:
-                self._calls[event.index] = event.id, event.name, False
-            elif type(event) is ToolCallEnd:
-                self._calls[event.index] = event.call.id, event.call.name, True
-
     async def _events(self) -> AsyncIterator[Event]:
         await self.__aenter__()
         try:
-            async for event in self._stream:
-                self.note([event])
-                yield event
+            while batch := await self.fetch():
+                for event in batch:
+                    self.give([event])
+                    yield event
         finally:
             await self.close()
 
@@ -254,12 +260,10 @@ class Stream:
 
     def _events(self) -> Iterator[Event]:
         self._background.run(self._stream.__aenter__())
-        inner = self._stream._stream
         try:
-            while batch := self._background.run(inner._next()):
+            while batch := self._background.run(self._stream.fetch()):
                 for event in batch:
-                    inner._note([event])
-                    self._stream.note([event])
+                    self._stream.give([event])
                     yield event
         finally:
             self._leave()

@@ -170,7 +170,6 @@ SAID_ELSEWHERE = {
     "cli/doctor_checks.py": "words for users of local servers; nothing is decided by them",
     "codec/counterparts.py": "one field under each protocol's name for it; without a column it is lost, and said to be",
     "gateway/pages/legacy.py": "paths that one vendor's clients ask beside a chat",
-    "gateway/pages/models.py": "paths that one vendor's clients ask beside a chat",
     "gateway/pages/responses.py": "paths that one vendor's clients ask beside a chat",
     "gateway/telemetry/opentelemetry.py": "how another standard spells providers; nothing is decided by it",
     "stages/rescue/families/cohere.py": "a family of models, named after its vendor",

@@ -231,6 +231,7 @@ MISSING = [
     ("protocols/toy/protocol.py", "    peek=peek,\n", "", '"peek"'),
     ("protocols/toy/protocol.py", '    models_path="/toy/models",\n', "", '"models_path"'),
     ("protocols/toy/protocol.py", '    address_variable="TOY_HOST",\n', "", '"address_variable"'),
+    ("protocols/toy/protocol.py", "    model_pages=tuple,\n", "", '"model_pages"'),
     ("protocols/toy/recognition.py", "    is_answer=_is_answer,\n", "", '"is_answer"'),
     ("protocols/toy/response.py", "    def fail(", "    def fails(", "fail"),
 ]

@@ -21,6 +21,7 @@ PROTOCOL: Final = Protocol(
     name=NAME,
     routes=(("POST", "/toy/talk"),),
     models_path="/toy/models",
+    model_pages=tuple,
     address_variable="TOY_HOST",
     stream_type="application/x-ndjson",
     parse_request=parse_request,

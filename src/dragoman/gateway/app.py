@@ -20,7 +20,7 @@ from dragoman.gateway.hosted_paths import HostedPaths
 from dragoman.gateway.messages import Answer, Head, Limits, ResponseWriter
 from dragoman.gateway.model_names import ModelNames, UnknownModel
 from dragoman.gateway.pages.health import HEALTH, PATHS, Operations
-from dragoman.gateway.pages.models import PAGES, Asked, Page
+from dragoman.gateway.pages.models import Asked, Page, pages_of
 from dragoman.gateway.relay import Relay, refusal
 from dragoman.gateway.request_bodies import check_shape, unpacked, whole_characters
 from dragoman.gateway.server.client_addresses import ClientAddresses
@@ -42,7 +42,7 @@ class App:
 
     __slots__ = (
         "_addresses", "_exact", "_guard", "_hosted", "_ledger", "_limits", "_names", "_observer", "_operations",
-        "_patterns", "_relay", "_served", "_since",
+        "_patterns", "_relay", "_since",
     )  # fmt: skip
 
     def __init__(
@@ -73,7 +73,7 @@ class App:
         self._since = int(time.time())
         self._exact: dict[str, list[tuple[tuple[str, ...], Handler]]] = {}
         self._patterns: list[tuple[re.Pattern[str], tuple[str, ...], Handler]] = []
-        served = self._served = tuple(protocols)
+        served = tuple(protocols)
         self._hosted = HostedPaths(path for name in served for path in PROTOCOLS[name].hosted_paths)
         for endpoint in endpoints:
             if endpoint.protocol in served:
@@ -81,9 +81,8 @@ class App:
         for name in served:
             for method, pattern in PROTOCOLS[name].routes:
                 self._add((method,), pattern, PROTOCOLS[name])
-        for page in PAGES:
-            if page.protocol in served:
-                self._add(page.methods, page.pattern, page)
+        for page in pages_of(served):
+            self._add(page.methods, page.pattern, page)
 
     def routes(self) -> Iterator[tuple[str, str]]:
         """Yield every method and path that is served; `{model}` stands for a client's text."""
@@ -192,7 +191,7 @@ class App:
                 await handler.serve(Call(head, body, name, handler.pattern, record.owner, response_writer, record))
                 return
             if isinstance(handler, Page):
-                asked = Asked(head, body, name, self._names, self._since, self._served, record.virtual_key)
+                asked = Asked(protocol.name, head, body, name, self._names, self._since, record.virtual_key)
                 answer = handler.respond(asked)
                 response_writer.send(answer)
                 record.outcome, record.status, record.page = "done", answer.status, handler.pattern

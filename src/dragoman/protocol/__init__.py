@@ -23,6 +23,7 @@ from dragoman.protocol.dialect import Dialect as Dialect
 from dragoman.protocol.dialect import ModelLimits as ModelLimits
 from dragoman.protocol.dialect import TurnRules as TurnRules
 from dragoman.protocol.hosted_path import HostedPath as HostedPath
+from dragoman.protocol.model_pages import LoadModelPages
 from dragoman.protocol.native_tools import ANY_NAME, ToolForms
 from dragoman.secret import name_alone
 from dragoman.types import ProtocolName, Request
@@ -355,6 +356,7 @@ class Protocol(msgspec.Struct, frozen=True):
     Attributes:
         routes: (method, path pattern) that the gateway serves with `parse_request`.
         models_path: where a server lists its models, below its base URL.
+        model_pages: loads what the gateway serves beside the chat: such lists, and the length of a prompt.
         stream_type: the content type of its streams.
         truncates_silently: its servers cut a prompt that is too long without an error.
         takes_image_urls: they fetch an image that is named by its address.
@@ -380,6 +382,7 @@ class Protocol(msgspec.Struct, frozen=True):
     name: ProtocolName
     routes: tuple[tuple[str, str], ...]
     models_path: str
+    model_pages: LoadModelPages
     address_variable: str
     stream_type: str
     parse_request: ParseRequest

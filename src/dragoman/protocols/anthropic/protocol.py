@@ -8,6 +8,7 @@ from typing import Final
 from dragoman.codec.cross_protocol_request import crossing
 from dragoman.protocol import Protocol, TurnRules
 from dragoman.protocol.hosted_path import HostedPath
+from dragoman.protocol.model_pages import ModelPage
 from dragoman.protocols.anthropic.passthrough import check_whole, goes_as_came, peek
 from dragoman.protocols.anthropic.request.foreign_tools import FORMS
 from dragoman.protocols.anthropic.request.parse import parse_request
@@ -20,10 +21,18 @@ from dragoman.protocols.anthropic.wire import NAME
 _OF_CLOUDS: Final = ("anthropic_version",)
 _HEADS: Final = {"anthropic_beta": "anthropic-beta"}
 
+
+def _model_pages() -> tuple[ModelPage, ...]:
+    from dragoman.protocols.anthropic.model_pages import MODEL_PAGES
+
+    return MODEL_PAGES
+
+
 PROTOCOL: Final = Protocol(
     name=NAME,
     routes=(("POST", "/v1/messages"),),
     models_path="/v1/models",
+    model_pages=_model_pages,
     address_variable="ANTHROPIC_BASE_URL",
     stream_type="text/event-stream; charset=utf-8",
     parse_request=parse_request,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman.codec.cross_protocol_request import crossing
 from dragoman.protocol import Protocol, TurnRules
 from dragoman.protocol.hosted_path import HostedPath
+from dragoman.protocol.model_pages import ModelPage
 from dragoman.protocols.gemini.passthrough import check_whole, peek
 from dragoman.protocols.gemini.request.expectation import expect
 from dragoman.protocols.gemini.request.foreign_tools import FORMS
@@ -13,6 +14,13 @@ from dragoman.protocols.gemini.request.render import render_request
 from dragoman.protocols.gemini.response.decode import Decoder, parse_error
 from dragoman.protocols.gemini.response.encode import Encoder, render_error, render_response
 from dragoman.protocols.gemini.wire import NAME
+
+
+def _model_pages() -> tuple[ModelPage, ...]:
+    from dragoman.protocols.gemini.model_pages import MODEL_PAGES
+
+    return MODEL_PAGES
+
 
 PROTOCOL = Protocol(
     name=NAME,
@@ -23,6 +31,7 @@ PROTOCOL = Protocol(
         for verb in ("generateContent", "streamGenerateContent")
     ),
     models_path="/models",
+    model_pages=_model_pages,
     address_variable="GOOGLE_GEMINI_BASE_URL",
     stream_type="text/event-stream",
     parse_request=parse_request,

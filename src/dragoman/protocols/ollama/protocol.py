@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dragoman.codec.cross_protocol_request import crossing
 from dragoman.protocol import Protocol
+from dragoman.protocol.model_pages import ModelPage
 from dragoman.protocols.ollama.client_styles import style_for
 from dragoman.protocols.ollama.passthrough import check_whole, peek
 from dragoman.protocols.ollama.request.parse import parse_request
@@ -12,10 +13,18 @@ from dragoman.protocols.ollama.response.decode import Decoder, parse_error
 from dragoman.protocols.ollama.response.encode import Encoder, render_error, render_response
 from dragoman.protocols.ollama.wire import FORMS, NAME
 
+
+def _model_pages() -> tuple[ModelPage, ...]:
+    from dragoman.protocols.ollama.model_pages import MODEL_PAGES
+
+    return MODEL_PAGES
+
+
 PROTOCOL = Protocol(
     name=NAME,
     routes=(("POST", "/api/chat"),),
     models_path="/api/tags",
+    model_pages=_model_pages,
     address_variable="OLLAMA_HOST",
     stream_type="application/x-ndjson",
     truncates_silently=True,

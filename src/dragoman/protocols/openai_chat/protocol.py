@@ -8,6 +8,7 @@ from typing import Final
 from dragoman.codec.cross_protocol_request import crossing
 from dragoman.protocol import Protocol, Sibling
 from dragoman.protocol.hosted_path import HostedPath
+from dragoman.protocol.model_pages import ModelPage
 from dragoman.protocols.openai_chat.passthrough import check_whole, peek, without_usage
 from dragoman.protocols.openai_chat.request.expectation import expect
 from dragoman.protocols.openai_chat.request.foreign_tools import FORMS
@@ -17,10 +18,18 @@ from dragoman.protocols.openai_chat.response.decode import Decoder, parse_error
 from dragoman.protocols.openai_chat.response.encode import Encoder, render_error, render_response
 from dragoman.protocols.openai_chat.wire import NAME
 
+
+def _model_pages() -> tuple[ModelPage, ...]:
+    from dragoman.protocols.openai_chat.model_pages import MODEL_PAGES
+
+    return MODEL_PAGES
+
+
 PROTOCOL: Final = Protocol(
     name=NAME,
     routes=(("POST", "/v1/chat/completions"),),
     models_path="/models",
+    model_pages=_model_pages,
     address_variable="OPENAI_BASE_URL",
     address_path="/v1",
     stream_type="text/event-stream",

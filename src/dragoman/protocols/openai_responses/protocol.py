@@ -7,6 +7,7 @@ from typing import Final
 from dragoman.codec.cross_protocol_request import crossing
 from dragoman.protocol import Protocol
 from dragoman.protocol.hosted_path import HostedPath
+from dragoman.protocol.model_pages import ModelPage
 from dragoman.protocols.openai_responses.passthrough import check_whole, peek
 from dragoman.protocols.openai_responses.request.expectation import expect
 from dragoman.protocols.openai_responses.request.foreign_tools import FORMS
@@ -16,10 +17,18 @@ from dragoman.protocols.openai_responses.response.encode import Encoder, render_
 from dragoman.protocols.openai_responses.response.errors import parse_error, render_error
 from dragoman.protocols.openai_responses.wire import NAME
 
+
+def _model_pages() -> tuple[ModelPage, ...]:
+    from dragoman.protocols.openai_responses.model_pages import MODEL_PAGES
+
+    return MODEL_PAGES
+
+
 PROTOCOL: Final = Protocol(
     name=NAME,
     routes=(("POST", "/v1/responses"),),
     models_path="/models",
+    model_pages=_model_pages,
     address_variable="OPENAI_BASE_URL",
     address_path="/v1",
     stream_type="text/event-stream",

@@ -1,0 +1,50 @@
+"""`/v1/models` and `count_tokens` as Anthropic's clients ask them.
+
+https://docs.anthropic.com/en/api/models-list (read 2026-11-21).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.codec.timestamps import render_time
+from dragoman.protocol.model_pages import Applies, ListedModel, ModelPage, ModelQuestion, Precedence, to_all
+
+
+def _is_marked(headers: Mapping[str, str], query: str) -> bool:
+    return "anthropic-version" in headers
+
+
+def _every(asked: ModelQuestion) -> bytes:
+    data = [_model(listed, asked.since) for listed in asked.listed()]
+    first, last = (data[0]["id"], data[-1]["id"]) if data else (None, None)
+    return _json.encode({"data": data, "has_more": False, "first_id": first, "last_id": last})
+
+
+def _one(asked: ModelQuestion) -> bytes:
+    return _json.encode(_model(asked.find(asked.name), asked.since))
+
+
+def _model(listed: ListedModel, since: int) -> dict[str, Json]:
+    return {"type": "model", "id": listed.name, "display_name": listed.name, "created_at": render_time(since)}
+
+
+def _count(asked: ModelQuestion) -> bytes:
+    return _json.encode({"input_tokens": asked.count_tokens(asked.body)})
+
+
+def _lists(applies: Applies, precedence: int) -> tuple[ModelPage, ...]:
+    return (
+        ModelPage("/v1/models", _every, applies=applies, precedence=precedence),
+        ModelPage("/v1/models/{model}", _one, applies=applies, precedence=precedence),
+    )
+
+
+MODEL_PAGES: Final = (
+    ModelPage("/v1/messages/count_tokens", _count, ("POST",)),
+    *_lists(_is_marked, Precedence.MARKED),
+    *_lists(to_all, Precedence.UNMARKED),
+)

@@ -1,0 +1,66 @@
+"""`models` and `countTokens` as Google's clients ask them. https://ai.google.dev/api/models (read 2026-11-21)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.protocol.model_pages import Applies, ListedModel, ModelPage, ModelQuestion, Precedence, to_all
+
+
+def _is_marked(headers: Mapping[str, str], query: str) -> bool:
+    return "x-goog-api-key" in headers or "x-goog-api-client" in headers or "&key=" in f"&{query}"
+
+
+def _every(asked: ModelQuestion) -> bytes:
+    return _json.encode({"models": [_model(listed) for listed in asked.listed()]})
+
+
+def _one(asked: ModelQuestion) -> bytes:
+    return _json.encode(_model(asked.find(asked.name)))
+
+
+def _model(listed: ListedModel) -> Json:
+    model: dict[str, Json] = {
+        "name": f"models/{listed.name}",
+        "version": "1",
+        "displayName": listed.name,
+        "supportedGenerationMethods": ["generateContent", "streamGenerateContent", "countTokens"],
+    }
+    if listed.model.context is not None:
+        model["inputTokenLimit"] = listed.model.context
+    if listed.model.max_output is not None:
+        model["outputTokenLimit"] = listed.model.max_output
+    return model
+
+
+def _count(asked: ModelQuestion) -> bytes:
+    body = asked.body
+    fields = _json.decode(body)
+    if isinstance(fields, dict):
+        inner = fields.get("generateContentRequest") or fields.get("generate_content_request")
+        if isinstance(inner, dict):
+            body = _json.encode(inner)
+    path = asked.path.rpartition(":")[0] + ":generateContent"
+    return _json.encode({"totalTokens": asked.count_tokens(body, path)})
+
+
+def _lists(version: str, applies: Applies = to_all, precedence: int = Precedence.USUAL) -> tuple[ModelPage, ...]:
+    return (
+        ModelPage(f"/{version}/models", _every, applies=applies, precedence=precedence),
+        ModelPage(f"/{version}/models/{{model}}", _one, applies=applies, precedence=precedence),
+    )
+
+
+MODEL_PAGES: Final = (
+    *(
+        ModelPage(f"/{version}/{kind}/{{model}}:countTokens", _count, ("POST",))
+        for version in ("v1beta", "v1")
+        for kind in ("models", "tunedModels")
+    ),
+    *_lists("v1beta"),
+    *_lists("v1", _is_marked, Precedence.MARKED),
+    *_lists("v1", to_all, Precedence.UNMARKED),
+)

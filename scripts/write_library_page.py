@@ -15,7 +15,7 @@ _VALUES = ("Answer", "Embeddings", "StreamedCall", "ToolStarted", "ToolFinished"
 #: What a client makes: nobody else calls their constructors.
 _MADE = ("Stream", "AsyncStream", "Run", "AsyncRun")
 #: What our own parts do with a stream.
-_INNER = ("note", "take")
+_INNER = ("fetch", "give", "take")
 _SERVE = ("FakeModel", "Recording")
 _ERRORS = ("DragomanError", "UsageError", "ConfigError", "CallFailed", "OutputInvalid", "StepLimit")
 

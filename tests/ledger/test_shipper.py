@@ -284,10 +284,18 @@ def test_what_many_writers_left_is_one_batch(folder: LedgerFolder, monkeypatch: 
         given.append(len(rows))
         deliver(store, rows, snapshots)
 
+    listed: list[object] = []
+
+    def listdir(path: Path) -> list[str]:
+        listed.append(path)
+        return [entry.name for entry in os.scandir(path)]
+
     monkeypatch.setattr(SqliteStore, "deliver", counted)
+    monkeypatch.setattr(os, "listdir", listdir)
     one = shipper(folder, batch=512)
     one.round()
     assert len(given) == 1
+    assert listed.count(folder.journals) == 2, "the folder is listed once more for all dead writers together"
     for journal in journals[10:]:
         journal.close()
     one.round()

@@ -303,13 +303,14 @@ class Shipper:
         parts: list[_Part] = []
         for holder in journals.keys() - self._readers.keys():
             self._readers[holder] = JournalReader(self._folder.journals, holder)
+        going_on = [each for each in map(self._readers.__getitem__, journals) if not each.is_finished]
         reader = None
         try:
-            for holder, numbers in journals.items():
-                reader = self._readers[holder]
-                if reader.is_finished:
-                    continue
-                for part in self._parts(reader, numbers):
+            dead = {each.holder for each in going_on if each.is_dead()}
+            if dead:  # then no segment of theirs can come any more
+                journals = journals | self._journals()
+            for reader in going_on:
+                for part in self._parts(reader, journals[reader.holder], is_dead=reader.holder in dead):
                     count += part.look.count
                     size += len(part.look.rows)
                     parts.append(part)
@@ -332,11 +333,8 @@ class Shipper:
         self._readers[reader.holder] = JournalReader(self._folder.journals, reader.holder)
         reader.close()
 
-    def _parts(self, reader: JournalReader, numbers: list[int]) -> Iterator[_Part]:
+    def _parts(self, reader: JournalReader, numbers: list[int], *, is_dead: bool) -> Iterator[_Part]:
         """Yield the parts of one journal. Deliver each before the next."""
-        is_dead = reader.is_dead()
-        if is_dead:  # then no segment can come any more
-            numbers = self._journals().get(reader.holder, numbers)
         while True:
             look = reader.look(numbers, is_dead=is_dead)
             if not look.is_more:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.ledger.folder import LedgerFolder
@@ -27,6 +28,7 @@ from dragoman.ledger.journal.records import (
 )
 from dragoman.ledger.journal.syncing import GroupSync
 from dragoman.ledger.journal.writing import (
+    SEGMENT_SIZE,
     SETTLEMENT_SIZE,
     Journal,
     JournalFailed,
@@ -102,6 +104,28 @@ def test_a_bit_that_falls_over_is_noticed(records: list[bytes], data: st.DataObj
     found = [record for _, record in read_frames(bytes(whole), is_closed=True).records]
     assert len(found) < len(records) or found == []
     assert all(record in records for record in found)
+
+
+@settings(max_examples=30)
+@given(blobs, st.binary(max_size=30), st.integers(0, 200_000))
+def test_the_filling_of_a_dead_writers_segment_is_no_damage_and_not_copied(
+    records: list[bytes], noise: bytes, size: int
+) -> None:
+    written = b"".join(map(frame, records)) + noise
+    segment = written + bytes(size)
+    found = read_frames(segment, is_closed=True)
+    bare = read_frames(written.rstrip(b"\0"), is_closed=True)
+    if written[-1:] != b"\0":  # else a frame may end with zeros
+        assert (found.records, found.damaged) == (bare.records, bare.damaged)
+    assert found.end == len(segment)
+    large = segment + bytes(SEGMENT_SIZE)
+    tracemalloc.start()
+    try:
+        again = read_frames(large, is_closed=True)
+        assert tracemalloc.get_traced_memory()[1] < SEGMENT_SIZE // 4
+    finally:
+        tracemalloc.stop()
+    assert (again.records, again.damaged) == (found.records, found.damaged)
 
 
 def test_a_record_has_a_largest_size() -> None:

@@ -26,6 +26,7 @@ LARGEST: Final = 4_096
 _MARK: Final = b"\xd7\x1a"
 _HEAD: Final = struct.Struct("<2sHI")
 OVERHEAD: Final = _HEAD.size
+_ZEROS: Final = bytes(65_536)
 
 
 def frame(record: bytes) -> bytes:
@@ -66,16 +67,18 @@ def read_frames(data: Bytes, start: int = 0, *, is_closed: bool = False, most: i
         most: the number of records to read at most.
     """
     records: list[tuple[int, bytes]] = []
-    place, damaged = start, 0
+    place, damaged, filling = start, 0, -1
     while True:
         place = _read_on(data, place, records, most)
         if len(records) >= most:
             return Found(records, place, damaged, True)
         if not is_closed:
             return Found(records, place, damaged)
-        following = _next_frame(data, place + 1)
+        if filling < 0:
+            filling = _filling_of(data, place)
+        following = _next_frame(data, place + 1, filling)
         if following is None:
-            return Found(records, len(data), damaged + len(data[place:].rstrip(b"\0")))
+            return Found(records, len(data), damaged + max(filling - place, 0))
         damaged, place = damaged + following - place, following
 
 
@@ -105,8 +108,23 @@ def _frame_at(data: Bytes, place: int) -> bytes | None:
     return record if len(record) == size and _checksum(size, record) == checksum else None
 
 
-def _next_frame(data: Bytes, place: int) -> int | None:
-    while (place := data.find(_MARK, place)) >= 0:
+def _filling_of(data: Bytes, place: int) -> int:
+    """Return the offset from which on there are only zeros, `place` at least. Nearly all of a dead writer's last
+    segment is filling, so it is compared in large parts.
+    """
+    end = len(data)
+    while end > place:
+        first = max(place, end - len(_ZEROS))
+        part = data[first:end]
+        if part != _ZEROS[: end - first]:
+            return first + len(part.rstrip(b"\0"))
+        end = first
+    return place
+
+
+def _next_frame(data: Bytes, place: int, end: int) -> int | None:
+    """Return the offset of the next whole frame that begins before `end`."""
+    while (place := data.find(_MARK, place, end)) >= 0:
         if _frame_at(data, place) is not None:
             return place
         place += 1

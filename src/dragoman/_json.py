@@ -245,10 +245,7 @@ class Number(str):
 
     def is_integer(self) -> bool:
         """Return whether it has no fraction (5.0 has none)."""
-        try:
-            return "e" not in self.lower() and ("." not in self or not self.partition(".")[2].strip("0"))
-        except ValueError:
-            return False
+        return "e" not in self.lower() and ("." not in self or not self.partition(".")[2].strip("0"))
 
     def equals(self, other: float) -> bool:
         """Return whether it is this number."""
@@ -279,7 +276,7 @@ def decode_exact(text: str) -> Json | Malformed:
 
 def encode_exact(value: Json, quote: Callable[[str], str] | None = None) -> str:
     """Encode a result of `decode_exact` or `decode_lenient`, or any other JSON value. `quote`: encodes a text."""
-    quote = quote or _quoted
+    quote = quote or quoted
     if isinstance(value, Number):
         return str(value)
     if isinstance(value, LenientNumber):
@@ -293,10 +290,6 @@ def encode_exact(value: Json, quote: Callable[[str], str] | None = None) -> str:
     if isinstance(value, str):
         return quote(value)
     return "null" if value is None else "true" if value else "false"
-
-
-def _quoted(text: str) -> str:
-    return encode_text(text).decode()
 
 
 def split_values(text: str, problem: str) -> list[str] | Malformed:
@@ -333,7 +326,7 @@ def encode(value: object) -> bytes:
     try:
         return _on_one_line(_encode_ordered(value))
     except UnicodeEncodeError:
-        return _on_one_line(_encode_ordered(_whole_characters(value)))
+        return _on_one_line(_encode_ordered(mended(value)))
 
 
 def _on_one_line(data: bytes) -> bytes:
@@ -347,15 +340,15 @@ def _on_one_line(data: bytes) -> bytes:
     return data
 
 
-def _whole_characters(value: object) -> object:
+def mended(value: Json) -> Json:
     """Return the value with U+FFFD in place of every lone surrogate; a `Raw` in it stays."""
     if isinstance(value, str):
-        return _joined_halves(value)
+        return whole_characters(value)
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.asdict(value)
     if isinstance(value, dict):
-        return {_whole_characters(key): _whole_characters(inner) for key, inner in value.items()}
-    return [_whole_characters(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {mended(key): mended(inner) for key, inner in value.items()}
+    return [mended(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def encode_text(text: str) -> bytes:
@@ -365,6 +358,11 @@ def encode_text(text: str) -> bytes:
     except UnicodeEncodeError:
         data = _encode(_joined_halves(text))
     return data if text.isascii() else _on_one_line(data)
+
+
+def quoted(text: str) -> str:
+    """Return a text as a JSON string."""
+    return encode_text(text).decode()
 
 
 def to_text(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, TypeVar
 
 from dragoman import _json
@@ -20,6 +20,15 @@ _NULL_SIZE: Final = len(b"null")
 _decode_fields = _json.typed_decoder(dict[str, Raw])
 _decode_items = _json.typed_decoder(list[Raw])
 _decode_text = _json.typed_decoder(str)
+
+
+def parts_of(value: Json) -> Iterator[Json]:
+    """Yield a value and all values in it, in any depth."""
+    waiting = [value]
+    while waiting:
+        yield (part := waiting.pop())
+        if isinstance(part, dict | list):
+            waiting += part.values() if isinstance(part, dict) else part
 
 
 def read_body(body: bytes, fields: Fields | None = None) -> Fields:

@@ -151,8 +151,7 @@ class _Cleaner:
             return part
         field = "arguments" if isinstance(part, ToolCall) else "text"
         self._deviations.append(Deviation("lone-surrogate", f"{part_path(at)}.{field}"))
-        whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return msgspec.structs.replace(part, **{field: whole})
+        return msgspec.structs.replace(part, **{field: _json.whole_characters(text)})
 
     def _result(self, result: ToolResult, at: tuple[int, ...]) -> ToolResult:
         cleaned = [self._part(inner, (*at, number)) for number, inner in enumerate(result.parts)]

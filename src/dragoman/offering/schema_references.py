@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from dragoman._json import Json
+from dragoman.codec.json_fields import parts_of
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -197,14 +198,7 @@ def _leads_back(root: Schema, target: Schema) -> bool:
 
 def _nodes(value: Json) -> Iterator[Schema]:
     """Yield every object within a value, itself included."""
-    waiting = [value]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict):
-            yield node
-            waiting += node.values()
-        elif isinstance(node, list):
-            waiting += node
+    return (node for node in parts_of(value) if isinstance(node, dict))
 
 
 def _size(value: Json, most: int) -> int:

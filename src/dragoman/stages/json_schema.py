@@ -15,6 +15,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed, Number
+from dragoman.codec.json_fields import parts_of
 from dragoman.stages.schema_validator import Fits, reader_of
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -402,13 +403,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _values(value: Any) -> int:
     """Return the number of values in a list or an object, in any depth."""
-    unread, count = [value], 0
-    while unread:
-        part = unread.pop()
-        count += 1
-        if isinstance(part, list | dict):
-            unread += part.values() if isinstance(part, dict) else part
-    return count
+    return sum(1 for _ in parts_of(value))
 
 
 def _equal(value: Any, option: Any) -> bool:

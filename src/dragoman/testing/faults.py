@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, final
 import msgspec
 
 from dragoman import _json
+from dragoman.codec.json_fields import parts_of
 from dragoman.types import Part, Text, Thinking, ToolCall
 
 #: Changes one frame's value in place; whether it found something to change.
@@ -55,14 +56,7 @@ def _frames(body: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
 
 def _inside(value: Any) -> Iterator[dict[str, Any]]:
     """Yield all objects of a value."""
-    left = [value]
-    while left:
-        one = left.pop()
-        if isinstance(one, dict):
-            yield one
-            left += one.values()
-        elif isinstance(one, list):
-            left += one
+    return (one for one in parts_of(value) if isinstance(one, dict))
 
 
 def _calls(value: Any) -> Iterator[dict[str, Any]]:

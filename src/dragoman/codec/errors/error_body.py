@@ -136,6 +136,11 @@ def read_problem(value: Json | bytes, *, status: int | None, headers: Mapping[st
     )
 
 
+def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
+    """Parse the body of a response with an error status: of any protocol, for its servers write all of them."""
+    return read_problem(body, status=status, headers=headers)
+
+
 def _say_nothing(found: _Finding, status: int | None) -> str:
     if found.words:
         return _clean(found.words[0])

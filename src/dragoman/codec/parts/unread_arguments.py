@@ -25,7 +25,6 @@ from dragoman.codec.parts.call_shapes import (
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder
 from dragoman.deviations import clip
-from dragoman.types import Native
 
 #: Keys that most events about a call have; a number or a plain text under one is no arguments.
 _LABELS: Final = frozenset({
@@ -283,7 +282,7 @@ def _may_be(key: str, value: Json) -> bool:
     )
 
 
-def refuse_unread(assembly: Assembly, id: str | None, name: str | None, key: str, native: Native | None = None) -> None:
+def refuse_unread(assembly: Assembly, id: str | None, name: str | None, key: str) -> None:
     """Fail a whole call that has its arguments under the unknown `key`."""
-    call = assembly.open_call(id, name, native=native, wait=True)
+    call = assembly.open_call(id, name, wait=True)
     assembly.drop_call(call, "unreadable", f"tool call {name or '(no name)'}: it has {key!r} and no arguments")

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from dragoman.codec.cross_protocol_request import crossing
+from dragoman.codec.errors.error_body import parse_error
 from dragoman.protocol import Protocol, TurnRules
 from dragoman.protocol.hosted_path import HostedPath
 from dragoman.protocol.model_pages import ModelPage
@@ -13,7 +14,7 @@ from dragoman.protocols.anthropic.passthrough import check_whole, goes_as_came, 
 from dragoman.protocols.anthropic.request.foreign_tools import FORMS
 from dragoman.protocols.anthropic.request.parse import parse_request
 from dragoman.protocols.anthropic.request.render import render_request
-from dragoman.protocols.anthropic.response.decode import Decoder, parse_error
+from dragoman.protocols.anthropic.response.decode import Decoder
 from dragoman.protocols.anthropic.response.encode import Encoder, render_error, render_response
 from dragoman.protocols.anthropic.wire import NAME
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.codec.cross_protocol_request import crossing
+from dragoman.codec.errors.error_body import parse_error
 from dragoman.protocol import Protocol, TurnRules
 from dragoman.protocol.hosted_path import HostedPath
 from dragoman.protocol.model_pages import ModelPage
@@ -11,7 +12,7 @@ from dragoman.protocols.gemini.request.expectation import expect
 from dragoman.protocols.gemini.request.foreign_tools import FORMS
 from dragoman.protocols.gemini.request.parse import parse_request
 from dragoman.protocols.gemini.request.render import render_request
-from dragoman.protocols.gemini.response.decode import Decoder, parse_error
+from dragoman.protocols.gemini.response.decode import Decoder
 from dragoman.protocols.gemini.response.encode import Encoder, render_error, render_response
 from dragoman.protocols.gemini.wire import NAME
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dragoman.codec.cross_protocol_request import crossing
+from dragoman.codec.errors.error_body import parse_error
 from dragoman.protocol import Protocol
 from dragoman.protocol.model_pages import ModelPage
 from dragoman.protocols.ollama.client_styles import style_for
 from dragoman.protocols.ollama.passthrough import check_whole, peek
 from dragoman.protocols.ollama.request.parse import parse_request
 from dragoman.protocols.ollama.request.render import render_request
-from dragoman.protocols.ollama.response.decode import Decoder, parse_error
+from dragoman.protocols.ollama.response.decode import Decoder
 from dragoman.protocols.ollama.response.encode import Encoder, render_error, render_response
 from dragoman.protocols.ollama.wire import FORMS, NAME
 

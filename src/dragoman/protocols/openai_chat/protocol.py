@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from dragoman.codec.cross_protocol_request import crossing
+from dragoman.codec.errors.error_body import parse_error
 from dragoman.protocol import Protocol, Sibling
 from dragoman.protocol.hosted_path import HostedPath
 from dragoman.protocol.model_pages import ModelPage
@@ -14,7 +15,7 @@ from dragoman.protocols.openai_chat.request.expectation import expect
 from dragoman.protocols.openai_chat.request.foreign_tools import FORMS
 from dragoman.protocols.openai_chat.request.parse import parse_request
 from dragoman.protocols.openai_chat.request.render import render_request
-from dragoman.protocols.openai_chat.response.decode import Decoder, parse_error
+from dragoman.protocols.openai_chat.response.decode import Decoder
 from dragoman.protocols.openai_chat.response.encode import Encoder, render_error, render_response
 from dragoman.protocols.openai_chat.wire import NAME
 

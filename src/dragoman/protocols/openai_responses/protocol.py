@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.codec.cross_protocol_request import crossing
+from dragoman.codec.errors.error_body import parse_error
 from dragoman.protocol import Protocol
 from dragoman.protocol.hosted_path import HostedPath
 from dragoman.protocol.model_pages import ModelPage
@@ -14,7 +15,7 @@ from dragoman.protocols.openai_responses.request.foreign_tools import FORMS
 from dragoman.protocols.openai_responses.request.parse_and_render import parse_request, render_request
 from dragoman.protocols.openai_responses.response.decode import Decoder
 from dragoman.protocols.openai_responses.response.encode import Encoder, render_response
-from dragoman.protocols.openai_responses.response.errors import parse_error, render_error
+from dragoman.protocols.openai_responses.response.errors import render_error
 from dragoman.protocols.openai_responses.wire import NAME
 
 

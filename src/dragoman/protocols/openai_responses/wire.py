@@ -244,15 +244,6 @@ def text_of(value: Json, levels: int = _MOST_LEVELS) -> str:
     return "".join(text_of(item, levels - 1) for item in value) if isinstance(value, list) else ""
 
 
-def mend(value: Json) -> Json:
-    """Return a value of the lenient reader with whole surrogate pairs; halves become U+FFFD."""
-    if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {mend(key): mend(inner) for key, inner in value.items()}
-    return [mend(inner) for inner in value] if isinstance(value, list) else value
-
-
 def as_list(value: Json) -> list[Json]:
     """Return a list; another value alone in one, nothing as none."""
     if isinstance(value, list):
@@ -355,7 +346,7 @@ def read_leniently(data: bytes) -> Json | Malformed:
     value = _json.decode_lenient(data)
     try:
         if isinstance(value, dict):
-            return {key: inner if key == "delta" else mend(inner) for key, inner in value.items()}
+            return {key: inner if key == "delta" else _json.mended(inner) for key, inner in value.items()}
         return value
     except RecursionError:
         return Malformed("it is nested too deep")

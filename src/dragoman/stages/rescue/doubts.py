@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json
+from dragoman.codec.json_fields import parts_of
 from dragoman.stages.argument_repair.repairer import read_object
 from dragoman.stages.rescue.behind.brackets import WRITTEN
 from dragoman.stages.rescue.cursor import Close, Family, Tools
@@ -69,7 +69,9 @@ def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, famili
     begins = value_begins(ends)
     words = frozenset(found[-1] for begin in begins if (found := _WORDS.findall(begin)))
     others = [key for key in schema.names() if words and key not in value and schema.has_member(key)]
-    for text in _texts(value) if lacking or others else ():
+    for text in parts_of(value) if lacking or others else ():
+        if not isinstance(text, str):
+            continue
         if any(_begins_argument(text, key) for key in lacking) or any(_is_in_tag(text, key, words) for key in others):
             return HOLDS_NEXT
     return ""
@@ -109,14 +111,3 @@ def _places(text: str, key: str) -> Iterator[int]:
     while at >= 0:
         yield at
         at = text.find(key, at + len(key))
-
-
-def _texts(value: Json) -> Iterator[str]:
-    """Yield the texts in a value."""
-    unread = [value]
-    while unread:
-        part = unread.pop()
-        if isinstance(part, str):
-            yield part
-        elif isinstance(part, dict | list):
-            unread += part.values() if isinstance(part, dict) else part

@@ -98,6 +98,11 @@ class Markers:
         }
         self.first = re.compile("|".join(sorted({_beginning(mark) for mark in marks})) or _NOTHING)
 
+    def call_begins(self, text: str) -> int:
+        """Return where in a text a marker begins a call; its length if none does."""
+        begun = (found.start() for found in self.openers.finditer(text) if found.group() not in self.tags)
+        return next(begun, len(text))
+
     def begun(self, opener: str, *, is_line_start: Callable[[], bool]) -> list[tuple[Family, str]]:
         """Return the families that a whole marker begins, each with its longest one that counts at this place."""
         found = []

@@ -25,6 +25,7 @@ from dragoman.stages.rescue.python_text import (
     stands_alone,
 )
 from dragoman.stages.rescue.quoted import DOTS
+from dragoman.stages.rescue.xml_values import escaped
 
 _NAME: Final = re.compile(r"[\w.$/:-]+")
 _KEY: Final = re.compile(r"\w+")
@@ -119,7 +120,7 @@ class _Reader:
         while (yield from self._next()) != ")":
             key = yield from cursor.word(_KEY)
             yield from self._expect("=", "only keyword arguments can be read")
-            yield Piece(f"{lead}{_json.encode_text(key).decode()}: ")
+            yield Piece(f"{lead}{_json.quoted(key)}: ")
             lead = ", "
             yield from self._next()
             yield from self._value()
@@ -316,7 +317,7 @@ class _Reader:
                 before = found.group()[-1]
                 said.add(found.group())
                 cursor.skip(found.end())
-                yield Piece(_escaped(found.group()))
+                yield Piece(escaped(found.group()))
             elif not rest:
                 if cursor.ended:
                     raise CutShort
@@ -334,14 +335,14 @@ class _Reader:
                     rest = yield from quoted_text(
                         cursor, said.text(), quote, is_last=is_last, is_joined=self._is_joined
                     )
-                    yield Piece(_escaped(rest))
+                    yield Piece(escaped(rest))
                 self._quote = ""
                 return
             else:
                 before = rest[0]
                 said.add(before)
                 cursor.skip(1)
-                yield Piece(_escaped(before))
+                yield Piece(escaped(before))
 
     def _is_apostrophe(self, before: str, quote: str) -> Generator[Action, None, bool]:
         """Return whether a quote stands between letters, so that it cannot end its string (`'Martha's'`)."""
@@ -360,20 +361,20 @@ class _Reader:
         cursor.skip(2)
         mark = escape[1]
         if is_raw:
-            yield Piece(_escaped(escape))
+            yield Piece(escaped(escape))
         elif mark in _ESCAPES:
-            yield Piece(_escaped(_ESCAPES[mark]))
+            yield Piece(escaped(_ESCAPES[mark]))
         elif mark == "N":
-            yield Piece(_escaped((yield from named_character(cursor))))
+            yield Piece(escaped((yield from named_character(cursor))))
         elif mark in _HEXADECIMAL:
             yield from self._hexadecimal(mark, _HEXADECIMAL[mark])
         elif mark in "01234567":
             found = _OCTAL.match(mark + (yield from cursor.peek(2)))
             assert found is not None
             cursor.skip(found.end() - 1)
-            yield Piece(_escaped(chr(int(found.group(), 8))))
+            yield Piece(escaped(chr(int(found.group(), 8))))
         else:
-            yield Piece(_escaped(escape))  # Python keeps the backslash of what is no escape
+            yield Piece(escaped(escape))  # Python keeps the backslash of what is no escape
 
     def _hexadecimal(self, mark: str, count: int) -> Parser:
         digits = yield from self._cursor.peek(count)
@@ -382,12 +383,12 @@ class _Reader:
         try:
             code = int(digits, 16)
         except ValueError:
-            yield Piece(_escaped("\\" + mark))  # a path, most likely
+            yield Piece(escaped("\\" + mark))  # a path, most likely
             return
         if code > 0x10FFFF:
             raise Unreadable("an escape names no character")
         self._cursor.skip(count)
-        yield Piece(f"\\u{code:04x}" if code <= 0xFFFF else _escaped(chr(code)))
+        yield Piece(f"\\u{code:04x}" if code <= 0xFFFF else escaped(chr(code)))
 
 
 def _number(word: str) -> str:
@@ -406,7 +407,3 @@ def _number(word: str) -> str:
     if abs(value) == float("inf"):
         raise Unreadable("a number is not finite")
     return text
-
-
-def _escaped(text: str) -> str:
-    return _json.encode_text(text).decode()[1:-1]

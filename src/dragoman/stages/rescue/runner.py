@@ -7,12 +7,13 @@ arguments (`behind/kinds.py` decides), it has two readings and fails.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Final, NamedTuple, TypeAlias, final
 
 import msgspec
 
 from dragoman._json import Json
+from dragoman.codec.json_fields import parts_of
 from dragoman.gathered import GatheredRuns, GatheredText
 from dragoman.stages.rescue.behind.brackets import MAY_GO_ON, WRITTEN, Brackets
 from dragoman.stages.rescue.behind.kinds import AHEAD, GOES_ON, Facts, Kind, kind_of
@@ -229,8 +230,7 @@ class Runner:
         unknown.
         """
         text = self.cursor.rest()[:AHEAD]
-        begun = (one.start() for one in self._markers.openers.finditer(text) if one.group() not in self._markers.tags)
-        stop = others_begin(text[: next(begun, len(text))])
+        stop = others_begin(text[: self._markers.call_begins(text)])
         return goes_on(text[:stop], keys, is_whole=self.cursor.ended or stop < len(text))
 
     def _kind_behind(self) -> Kind | None:
@@ -239,10 +239,7 @@ class Runner:
         """
         between = self._passed_between()
         text = (between + self.cursor.rest())[:AHEAD]
-        begun = (
-            found.start() for found in self._markers.openers.finditer(text) if found.group() not in self._markers.tags
-        )
-        first = next(begun, len(text))
+        first = self._markers.call_begins(text)
         opener = others_begin(text[:first])
         end = min((place for _, one in self._tags if (place := text.find(one)) >= 0), default=len(text))
         stop = min(opener, end)
@@ -267,7 +264,7 @@ class Runner:
         """Return the arguments, in whatever depth, that the last call lacks; if it has none, also what contains
         some.
         """
-        given = frozenset(_keys(self._tools.read(self._name, self._arguments.text())))
+        given = _keys(self._tools.read(self._name, self._arguments.text()))
         missing = self._tools.schema(self._name).names() - given
         return missing if given or not missing else missing | ARGUMENT_KEYS
 
@@ -275,7 +272,7 @@ class Runner:
         """Return the facts about the last call."""
         schema = self._tools.schema(self._name)
         arguments = self._arguments.text()
-        given = frozenset(_keys(self._tools.read(self._name, arguments)))
+        given = _keys(self._tools.read(self._name, arguments))
         more = frozenset() if given else ARGUMENT_KEYS
         roots = frozenset(key for key in schema.names() if schema.has_member(key)) - given
         return Facts(
@@ -337,11 +334,6 @@ class Runner:
             self._body = None
 
 
-def _keys(value: Json) -> Iterator[str]:
-    """Yield the keys of all objects in a value."""
-    unread = [value]
-    while unread:
-        part = unread.pop()
-        if isinstance(part, dict):
-            yield from part
-        unread += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+def _keys(value: Json) -> frozenset[str]:
+    """Return the keys of all objects in a value."""
+    return frozenset(key for part in parts_of(value) if isinstance(part, dict) for key in part)

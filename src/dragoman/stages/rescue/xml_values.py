@@ -22,7 +22,7 @@ def member(key: str, keys: list[str]) -> Piece:
         raise NotACall
     lead = ", " if keys else "{"
     keys.append(key)
-    return Piece(f"{lead}{_json.encode_text(key).decode()}: ")
+    return Piece(f"{lead}{_json.quoted(key)}: ")
 
 
 def value_until(
@@ -74,7 +74,7 @@ def leaf(text: str, shape: Shape, schema: ToolSchema) -> str:
     """
     types = shape.types
     if types is not None and shape.takes_live("string"):
-        return text if text == "null" and "null" in types else _json.encode_text(text).decode()
+        return text if text == "null" and "null" in types else _json.quoted(text)
     if types is not None and not text.strip() and "string" not in types and not types.isdisjoint(("array", "object")):
         return "[]" if "array" in types else "{}"
     return _as_json(text, shape, schema)
@@ -93,10 +93,10 @@ def _as_json(text: str, shape: Shape, schema: ToolSchema) -> str:
         judge = Judge(schema, len(bare))
         if type(value) not in (Malformed, str) and is_of(value, shape.kinds) and judge.fits(value, shape.schema):
             return bare
-        return _json.encode_text(bare if shape.is_listed else text).decode()
+        return _json.quoted(bare if shape.is_listed else text)
     if not isinstance(value, Malformed) and (is_typed or bare[:1] in ("{", "[")):
         return bare
-    return _json.encode_text(bare if is_typed else text).decode()
+    return _json.quoted(bare if is_typed else text)
 
 
 def _trimmed(text: str) -> str:
@@ -118,7 +118,7 @@ def json_until(cursor: Cursor, stops: tuple[str, ...]) -> Generator[Action, None
     if stop:
         bare = text.strip()
         is_json = bare[:1] in ("{", "[") or not isinstance(_json.decode(bare), Malformed)
-        yield Piece(bare if is_json else _json.encode_text(bare).decode())
+        yield Piece(bare if is_json else _json.quoted(bare))
     return stop
 
 
@@ -161,20 +161,21 @@ def live_string(cursor: Cursor, stops: tuple[str, ...], *, trim: bool) -> Genera
             text = rest[: place + (stop[0] == "\n")]
             cursor.skip(place + len(stop))
             cursor.marker = stop
-            yield Piece(_escaped(text.removesuffix(end) if trim else text) + '"')
+            yield Piece(escaped(text.removesuffix(end) if trim else text) + '"')
             return stop
         if cursor.ended:
             cursor.skip(len(rest))
-            yield Piece(_escaped(rest))
+            yield Piece(escaped(rest))
             return ""
         sure = len(rest) - longest
         if sure > 0:  # a line end before the closing tag may be markup: it waits with what may be the tag
             text = rest[:sure].rstrip(end) if trim else rest[:sure]
             if text:
                 cursor.skip(len(text))
-                yield Piece(_escaped(text))
+                yield Piece(escaped(text))
         yield MORE
 
 
-def _escaped(text: str) -> str:
-    return _json.encode_text(text).decode()[1:-1]
+def escaped(text: str) -> str:
+    """Return a text as it stands within a JSON string."""
+    return _json.quoted(text)[1:-1]

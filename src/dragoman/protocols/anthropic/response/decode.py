@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from weakref import ref
 
 from dragoman import _json
@@ -56,7 +56,6 @@ from dragoman.protocols.anthropic.wire import (
     rest_of,
 )
 
-_NO_HEADERS: Mapping[str, str] = {}
 _ENVELOPES = ("message", "data", "response", "result", "body", "output", "completion", "chunk")
 _AFTER_START = frozenset({"content_block_start", "content_block_delta", "message_delta", "message_stop"})
 _TEXTS = ("text_delta", "thinking_delta")
@@ -435,8 +434,3 @@ class Decoder:
             assembly.deviate("no-end-marker", "end", "[DONE] in place of message_stop")
             self._blocks.finish(is_good=True)
             assembly.end()
-
-
-def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
-    """Parse the body of a response with an error status."""
-    return read_problem(body, status=status, headers=headers)

@@ -6,8 +6,7 @@ for Vertex AI's streamed arguments. A part with a signature is a separate part, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
@@ -64,7 +63,6 @@ from dragoman.protocols.gemini.wire import (
 )
 from dragoman.types import Opaque
 
-_NO_HEADERS: Final[Mapping[str, str]] = {}
 #: How a frame tells its calls: each with its arguments as an object and nothing else, no key of it twice; no key twice
 #: with different values; some key so.
 _Told: TypeAlias = Literal["plainly", "once", "twice"]
@@ -438,11 +436,6 @@ class Decoder:
             self._assembly.deviate("unknown-part", "part", kind)
             tell_unread(self._assembly, rest, "part")
         self._assembly.whole_part(Opaque(NAME, _json.raw(fields)))
-
-
-def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
-    """Parse the body of a response with an error status: `{"error": {code, message, status, details}}`, or anything."""
-    return read_problem(body, status=status, headers=headers)
 
 
 def _text(value: Json) -> str:

@@ -6,7 +6,6 @@ last one included (`calls.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from dragoman import _json
@@ -56,7 +55,6 @@ from dragoman.protocols.ollama.wire import (
 )
 from dragoman.types import Media, Native, Usage
 
-_NO_HEADERS: Final[Mapping[str, str]] = {}
 #: What an image has that goes back to a client of this protocol alone.
 _OWN: Final = Native(NAME, {})
 
@@ -404,8 +402,3 @@ def _is_usual(line: Line) -> bool:
     if line.delta is not None or not line.error is line.response is NOTHING:
         return False
     return not (holds_more(line) and any(b"{" in bytes(getattr(line, name)) for name in NOT_MODELLED))
-
-
-def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
-    """Parse the body of a response with an error status: `{"error": "words"}`, or anything else."""
-    return read_problem(body, status=status, headers=headers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 from weakref import ref
 
@@ -37,15 +37,9 @@ from dragoman.protocols.openai_chat.wire import (
     read_head,
 )
 
-_NO_HEADERS: Final[Mapping[str, str]] = {}
 _OBJECT_ARGUMENTS: Final = re.compile(rb'"(?:arguments|parameters|input)"\s*:\s*[{\[]')
 _NATIVE_REASON: Final = re.compile(rb'"native_finish_reason"\s*:\s*"(\w+)"')  # of a gateway's provider
 _NO_CHOICE: Final = -(1 << 62)  # before the first choice; no index is this
-
-
-def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
-    """Parse the body of a response with an error status."""
-    return read_problem(body, status=status, headers=headers)
 
 
 class Decoder:

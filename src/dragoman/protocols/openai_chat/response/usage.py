@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman._json import Json, Raw
+from dragoman.codec.cost import beside_counts
 from dragoman.codec.cost import read_cost as cost_of
 from dragoman.codec.json_fields import overlaid, read_fields
 from dragoman.money import MOST_NANO, MOST_TOKENS
@@ -54,15 +55,7 @@ _MODELLED_DETAILS: Final[dict[str, frozenset[str]]] = {
 
 def rest_of_usage(usage: dict[str, Json]) -> dict[str, Json]:
     """Return the unmodelled fields of a `usage`. A cost that is an object is kept whole."""
-    if usage.keys() <= _MODELLED:
-        return {}
-    rest: dict[str, Json] = {}
-    for key, value in usage.items():
-        if key in _MODELLED_DETAILS and isinstance(value, dict):
-            value = {name: count for name, count in value.items() if name not in _MODELLED_DETAILS[key]}
-        if key not in _MODELLED and value is not None and value != {}:
-            rest[key] = value
-    return rest
+    return beside_counts(usage, _MODELLED, _MODELLED_DETAILS)
 
 
 def read_cost(usage: dict[str, Json]) -> Cost | None:

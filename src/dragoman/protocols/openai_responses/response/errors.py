@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from dragoman import _json
-from dragoman.codec.errors.error_body import read_problem
 from dragoman.errors import STATUS
 from dragoman.events import Failure, FailureKind
 
-_NO_HEADERS: Final[Mapping[str, str]] = {}
 #: Kind of a failure → `code`.
 CODES: Final[dict[FailureKind, str]] = {
     "auth": "invalid_api_key", "quota": "insufficient_quota", "bad_request": "invalid_prompt",
@@ -36,8 +33,3 @@ def render_error(failure: Failure) -> tuple[int, bytes]:
     if failure.kind == "quota" and failure.status is None:
         status = 429  # OpenAI's own word for it, where no provider gave another
     return status, _json.encode({"error": error})
-
-
-def parse_error(status: int, body: bytes, *, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
-    """Parse the body of a response with an error status."""
-    return read_problem(body, status=status, headers=headers)

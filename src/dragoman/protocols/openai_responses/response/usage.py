@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman._json import Json, Raw
+from dragoman.codec.cost import beside_counts
 from dragoman.codec.cost import read_cost as cost_of
 from dragoman.codec.framing.body import Deviate
 from dragoman.codec.json_fields import overlaid
@@ -55,13 +56,7 @@ def read_cost(usage: dict[str, Json]) -> Cost | None:
 
 def rest_of_usage(usage: dict[str, Json]) -> dict[str, Json]:
     """Return the fields of the counts that `Usage` does not have."""
-    rest: dict[str, Json] = {}
-    for key, value in usage.items():
-        if key in _DETAILS and isinstance(value, dict):
-            value = {name: count for name, count in value.items() if name not in _DETAILS[key]}
-        if key not in _COUNTS and value is not None and value != {}:
-            rest[key] = value
-    return rest
+    return beside_counts(usage, _COUNTS, _DETAILS)
 
 
 def render_usage(usage: Usage, kept: Raw | None = None) -> dict[str, Json] | None:

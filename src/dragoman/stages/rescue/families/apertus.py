@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
-from dragoman.stages.rescue.heads import begun
+from dragoman.stages.rescue.heads import named
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.quoted import Begun
 
@@ -24,7 +24,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.expect("{")
         yield from cursor.space()
         yield from cursor.expect('"')
-        name = yield from begun(tools, (yield from cursor.word(_NAME)))
+        name = yield from named(cursor, tools, _NAME)
         yield from cursor.expect('"')
         yield from cursor.space()
         yield from cursor.expect(":")
@@ -42,8 +42,5 @@ FAMILY = Family(
     openers=("<|tools_prefix|>",),
     parse=_parse,
     source="https://github.com/sgl-project/sglang (function_call/apertus2509_detector.py, read 2026-11-22)",
-    residue=(
-        _END,
-        "<|assistant_end|>",
-    ),  # the turn token: the chat template of swiss-ai/Apertus-8B-Instruct-2509
+    residue=(_END, "<|assistant_end|>"),  # the turn token: the chat template of swiss-ai/Apertus-8B-Instruct-2509
 )

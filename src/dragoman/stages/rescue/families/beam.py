@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
-from dragoman.stages.rescue.heads import begun
+from dragoman.stages.rescue.heads import named
 from dragoman.stages.rescue.typed_tags import Tags, name_head, tagged_call
 
 _HEADER: Final = "<|start|>assistant"
-_NAME: Final = re.compile(r"[^\s<>{}]+")
 _ENDS: Final = ("<|call|>", "<|end|>")
 
 
@@ -19,7 +17,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """Parse one call; the next one has its own marker."""
     yield from cursor.space()
     yield from cursor.expect("to=")
-    name = yield from begun(tools, (yield from cursor.word(_NAME)))
+    name = yield from named(cursor, tools)
     yield from cursor.expect("<|channel|>")
     yield from cursor.expect("analysis")
     yield from cursor.space()

@@ -18,8 +18,5 @@ FAMILY = Family(
     openers=("<|START_ACTION|>",),
     parse=_parse,
     source="https://github.com/ollama/ollama (model/parsers/cohere_test.go)",
-    residue=(
-        "<|END_ACTION|>",
-        "<|END_OF_TURN_TOKEN|>",
-    ),
+    residue=("<|END_ACTION|>", "<|END_OF_TURN_TOKEN|>"),
 )

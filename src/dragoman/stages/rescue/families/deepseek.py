@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import begun
+from dragoman.stages.rescue.heads import begun, named
 from dragoman.stages.rescue.json_calls import named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}`]+")
@@ -42,7 +42,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if (yield from cursor.peek()) not in ("{", "<", ""):  # after the type stands the name
         if name:  # two names
             raise NotACall
-        name = yield from begun(tools, (yield from cursor.word(_NAME)))
+        name = yield from named(cursor, tools, _NAME)
         yield from cursor.space()
         fence = yield from cursor.take("```json", "```")
         if fence:
@@ -62,8 +62,5 @@ FAMILY = Family(
     openers=(*_SECTION, *_CALL),
     parse=_parse,
     source="https://github.com/sgl-project/sglang/pull/9446 (both formats, read 2026-11-21)",
-    residue=(
-        *_CALL_END,
-        *_SECTION_END,
-    ),
+    residue=(*_CALL_END, *_SECTION_END),
 )

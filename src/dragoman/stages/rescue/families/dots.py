@@ -28,9 +28,6 @@ FAMILY = Family(
     openers=("<dots_function_call>",),
     parse=_parse,
     source="https://github.com/sgl-project/sglang (function_call/dots_detector.py, read 2026-11-22)",
-    residue=(
-        _END,
-        "<|endofresponse|>",
-    ),  # the turn token: dots.llm1's chat template
+    residue=(_END, "<|endofresponse|>"),  # the turn token: dots.llm1's chat template
     value_ends=("</parameter>",),
 )

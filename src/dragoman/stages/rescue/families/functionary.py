@@ -8,22 +8,21 @@ end of tags. A call right behind words of the same line (`all`, then `Let me see
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.heads import NAME
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.quoted import Begun
 
 _MARKER: Final = ">>>"
-_NAME: Final = re.compile(r"[^\s<>{}]+")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """Parse calls from behind the marker of the first on."""
     more = _MARKER
     while more:
-        name = tools.offered((yield from cursor.word(_NAME)))
+        name = tools.offered((yield from cursor.word(NAME)))
         if name is None:
             raise NotACall
         yield from cursor.expect("\n")

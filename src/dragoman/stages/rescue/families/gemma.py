@@ -26,9 +26,10 @@ from dragoman.stages.rescue.cursor import (
     Piece,
     Tools,
 )
-from dragoman.stages.rescue.heads import begun, head_until, plain
+from dragoman.stages.rescue.heads import head_until, named, plain
 from dragoman.stages.rescue.quoted import DOTS
 from dragoman.stages.rescue.typed_tags import refused_to_the_end
+from dragoman.stages.rescue.xml_values import escaped
 
 _NAME: Final = re.compile(r"[^\s{}()<>]+")
 _WORD: Final = re.compile(r"[^,{}()\[\]<\n]+")
@@ -85,7 +86,7 @@ def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 def _call(cursor: Cursor, tools: Tools) -> Parser:
     """Parse one call from its name on."""
-    name = yield from begun(tools, (yield from cursor.word(_NAME)))
+    name = yield from named(cursor, tools, _NAME)
     if mark := (yield from cursor.closing(*_CLOSERS)):  # no arguments, and no braces
         yield Open(name)
         yield Piece("{}")
@@ -144,7 +145,7 @@ class _Reader:
             else:
                 key = (yield from cursor.word(_KEY)).strip()
             yield from self._colon(key, brace)
-            yield Piece(f"{lead}{_json.encode_text(key).decode()}: ")
+            yield Piece(f"{lead}{_json.quoted(key)}: ")
             lead = ", "
             yield from self._value()
             yield from self._comma(end)
@@ -197,7 +198,7 @@ class _Reader:
             is_json = not isinstance(_json.decode(word), _json.Malformed)
             if not is_json and _NO_VALUE.search(word):
                 raise _Unreadable("a value without quotation marks may be another one, or two")
-            yield Piece(word if is_json else _json.encode_text(word).decode())
+            yield Piece(word if is_json else _json.quoted(word))
 
     def _text(self, quote: str) -> Parser:
         """Read a text from behind its quotation token on, live. At the end of the whole text that token may be
@@ -211,13 +212,13 @@ class _Reader:
             place = rest.find(quote)
             if place >= 0:
                 cursor.skip(place + len(quote))
-                yield Piece(_escaped(rest[:place]) + '"')
+                yield Piece(escaped(rest[:place]) + '"')
                 return
             sure = len(rest) - len(_tail(rest, quote))
             if sure:
                 said.add(rest[:sure])
                 cursor.skip(sure)
-                yield Piece(_escaped(rest[:sure]))
+                yield Piece(escaped(rest[:sure]))
             if cursor.ended:
                 self._check_unquoted(said.text(), cursor.rest(), quote)
                 yield Piece('"')
@@ -250,7 +251,7 @@ class _Reader:
             if not (text[-1:].isalpha() and following.isalpha()):  # no apostrophe
                 break
             text += "'"
-        yield Piece(_json.encode_text(text).decode())
+        yield Piece(_json.quoted(text))
 
     def _next(self) -> Generator[Action, None, str]:
         """Return the next character that is no white space."""
@@ -288,10 +289,6 @@ def _tail(text: str, quote: str) -> str:
             break
         cut = len(bare) - len(mark)
     return tail[len(tail[:cut].rstrip("]}) \t\r\n")) :]
-
-
-def _escaped(text: str) -> str:
-    return _json.encode_text(text).decode()[1:-1]
 
 
 FAMILY = Family(

@@ -4,21 +4,19 @@ ends the line after the name and between the tags. White space in a value is dat
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from dragoman.stages.rescue.argument_tags import argument_pairs
 from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
-from dragoman.stages.rescue.heads import begun
+from dragoman.stages.rescue.heads import named
 from dragoman.stages.rescue.json_calls import named_call
 
-_NAME: Final = re.compile(r"[^\s<>{}]+")
 _END: Final = "</tool_call>"
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.space()
-    name = yield from begun(tools, (yield from cursor.word(_NAME)))
+    name = yield from named(cursor, tools)
     if (yield from cursor.take(">")):
         cursor.stops = (_END,)
         yield from cursor.space()
@@ -35,10 +33,6 @@ FAMILY = Family(
     openers=("<tool_call>",),
     parse=_parse,
     source="https://docs.vllm.ai/en/v0.22.1/api/vllm/tool_parsers/glm47_moe_tool_parser/ (read 2026-11-21)",
-    residue=(
-        "</tool_call>",
-        "<|observation|>",
-        "<|user|>",
-    ),
+    residue=("</tool_call>", "<|observation|>", "<|user|>"),
     value_ends=("</arg_value>",),
 )

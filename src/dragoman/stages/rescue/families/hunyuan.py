@@ -10,7 +10,7 @@ from typing import Final
 
 from dragoman.stages.rescue.argument_tags import argument_pairs
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import begun
+from dragoman.stages.rescue.heads import begun, named
 from dragoman.stages.rescue.json_calls import call_objects, named_call
 
 _NAME: Final = re.compile(r"[^\s<>{}`]+")
@@ -63,7 +63,7 @@ def _name(cursor: Cursor, tools: Tools, suffix: str) -> Generator[Action, None, 
     is_separated = (yield from cursor.closing(f"<tool_sep{suffix}>")) != ""
     if is_separated and written == "function":
         yield from cursor.space()
-        name = yield from begun(tools, (yield from cursor.word(_NAME)))
+        name = yield from named(cursor, tools, _NAME)
     if not name:
         raise NotACall
     return name, is_separated
@@ -74,10 +74,6 @@ FAMILY = Family(
     openers=("<tool_calls>", "<tool_calls:", "<tool_call>"),
     parse=_parse,
     source="https://docs.vllm.ai/en/v0.22.1/api/vllm/tool_parsers/hy_v3_tool_parser/ (read 2026-11-22)",
-    residue=(
-        "</tool_call>",
-        "</tool_calls>",
-        "<|eos|>",
-    ),  # its own tags, and the turn token of Hunyuan's chat template
+    residue=("</tool_call>", "</tool_calls>", "<|eos|>"),  # its own tags, and the turn token of Hunyuan's chat template
     value_ends=("</arg_value>",),
 )

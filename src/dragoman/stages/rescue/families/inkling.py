@@ -3,14 +3,13 @@ name is sometimes missing. If the two names differ, the text is not a call."""
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Open, Parser, Tools
+from dragoman.stages.rescue.heads import NAME
 from dragoman.stages.rescue.json_calls import call_object
 from dragoman.stages.rescue.quoted import Begun
 
-_NAME: Final = re.compile(r"[^\s<>{}]+")
 _MESSAGE: Final = "<|message_model|>"
 _INVOKE: Final = "<|content_invoke_tool_json|>"
 _ENDS: Final = ("<|end_message|>", "<|content_model_end_sampling|>")
@@ -22,7 +21,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     header = ""
     if opener == _MESSAGE:
         yield from cursor.space()
-        header = yield from cursor.word(_NAME)
+        header = yield from cursor.word(NAME)
         if name := tools.offered(header):
             yield Begun(name)
         yield from cursor.expect(_INVOKE)

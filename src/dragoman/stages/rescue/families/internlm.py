@@ -19,8 +19,5 @@ FAMILY = Family(
     openers=("<|action_start|>",),
     parse=_parse,
     source="https://github.com/InternLM/InternLM/blob/main/chat/chat_format.md (read 2026-11-22)",
-    residue=(
-        "<|action_end|>",
-        "<|im_end|>",
-    ),
+    residue=("<|action_end|>", "<|im_end|>"),
 )

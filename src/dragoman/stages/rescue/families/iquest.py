@@ -3,19 +3,14 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from dragoman.stages.rescue.argument_tags import argument_pairs
 from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
-from dragoman.stages.rescue.heads import begun
-
-_NAME: Final = re.compile(r"[^\s<>{}]+")
+from dragoman.stages.rescue.heads import named
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.space()
-    name = yield from begun(tools, (yield from cursor.word(_NAME)))
+    name = yield from named(cursor, tools)
     yield from argument_pairs(cursor, tools, name, ends=(opener.replace("<", "</"),))
 
 

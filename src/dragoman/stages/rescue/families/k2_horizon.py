@@ -4,16 +4,14 @@ puts call objects into the inner tag."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import TYPES, begun, plain_until
+from dragoman.stages.rescue.heads import TYPES, named, plain_until
 from dragoman.stages.rescue.json_calls import call_objects
 from dragoman.stages.rescue.typed_tags import Tags, tagged_call
 
-_NAME: Final = re.compile(r"[^\s<>{}]+")
 _CALL: Final = "<ifm|tool_call>"
 _CALLS: Final = "<ifm|tool_calls>"
 _CALL_END: Final = "</ifm|tool_call>"
@@ -32,7 +30,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from call_objects(cursor, tools)
         yield from cursor.closing(_CALL_END)
     else:
-        name = yield from begun(tools, (yield from cursor.word(_NAME)))
+        name = yield from named(cursor, tools)
         if not (yield from cursor.peek()):
             raise NotACall
         yield from tagged_call(cursor, tools, name, _TAGS)
@@ -57,9 +55,6 @@ FAMILY = Family(
     openers=(_CALLS, _CALL),
     parse=_parse,
     source="https://github.com/sgl-project/sglang (function_call/k2_v3_detector.py, read 2026-11-22)",
-    residue=(
-        _CALL_END,
-        _CALLS_END,
-    ),  # its own tags
+    residue=(_CALL_END, _CALLS_END),  # its own tags
     value_ends=("</ifm|arg_value>",),
 )

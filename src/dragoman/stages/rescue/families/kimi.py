@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from dragoman.stages.rescue.cursor import BODY, Close, Cursor, Family, Open, Parser, Tools
-from dragoman.stages.rescue.heads import begun
+from dragoman.stages.rescue.heads import NAME, begun
 from dragoman.stages.rescue.json_calls import named_call
 
-_NAME: Final = re.compile(r"[^\s<>{}]+")
 _CALL: Final = "<|tool_call_begin|>"
 _CALL_END: Final = "<|tool_call_end|>"
 _SECTION_END: Final = ("<|tool_calls_section_end|>", "<|tool_call_section_end|>")
@@ -23,7 +21,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.space()
         yield from cursor.expect(_CALL)
     yield from cursor.space()
-    written = yield from cursor.word(_NAME)
+    written = yield from cursor.word(NAME)
     name = yield from begun(tools, written)
     yield from cursor.space()
     yield from cursor.expect("<|tool_call_argument_begin|>")
@@ -42,9 +40,5 @@ FAMILY = Family(
     openers=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>", _CALL),
     parse=_parse,
     source="https://huggingface.co/moonshotai/Kimi-K2-Thinking/blob/main/docs/tool_call_guidance.md (read 2026-11-21)",
-    residue=(
-        _CALL_END,
-        *_SECTION_END,
-        "<|im_end|>",
-    ),
+    residue=(_CALL_END, *_SECTION_END, "<|im_end|>"),
 )

@@ -70,10 +70,6 @@ FAMILY = Family(
     openers=(_TOOLS, _CALL, _GLUED, _ANSWER_END),
     parse=_parse,
     source="https://github.com/ggml-org/llama.cpp (models/templates/Kimi-K3.jinja, read 2026-11-22)",
-    residue=(
-        _CALL_END,
-        *_SECTION_ENDS,
-        *_MESSAGE_ENDS,
-    ),  # its own tokens
+    residue=(_CALL_END, *_SECTION_ENDS, *_MESSAGE_ENDS),  # its own tokens
     value_ends=("<|close|>argument<|sep|>",),
 )

@@ -4,16 +4,14 @@ the right tag. Step-Audio 2 writes `function` in a line of its own before the na
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from dragoman.stages.rescue.argument_tags import argument_pairs
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import words_before
+from dragoman.stages.rescue.heads import NAME, words_before
 from dragoman.stages.rescue.json_calls import call_objects, named_call
 from dragoman.stages.rescue.quoted import Begun
 
-_NAME: Final = re.compile(r"[^\s<>{}]+")
 _KEY: Final = "<arg_key>"
 _SLIP: Final = "<user>"
 
@@ -26,9 +24,9 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from call_objects(cursor, tools)
         yield from cursor.closing(*ends)
         return
-    name = tools.offered(written := (yield from cursor.word(_NAME)))
+    name = tools.offered(written := (yield from cursor.word(NAME)))
     if name is None and written == "function" and (yield from cursor.take("\n")):
-        name = tools.offered((yield from cursor.word(_NAME)))
+        name = tools.offered((yield from cursor.word(NAME)))
     if name is None:
         raise NotACall
     yield Begun(name)
@@ -48,9 +46,6 @@ FAMILY = Family(
     openers=("<tool_call>", _SLIP),
     parse=_parse,
     source="https://github.com/ollama/ollama/pull/17603 (the parser of the model's forms, read 2026-11-21)",
-    residue=(
-        "</tool_call>",
-        "</assistant>",
-    ),
+    residue=("</tool_call>", "</assistant>"),
     value_ends=("</arg_value>",),
 )

@@ -25,8 +25,5 @@ FAMILY = Family(
     openers=("<|tool_call_start|>",),
     parse=_parse,
     source="https://docs.vllm.ai/en/v0.22.1/api/vllm/tool_parsers/lfm2_tool_parser/ (read 2026-11-21)",
-    residue=(
-        "<|tool_call_end|>",
-        "<|im_end|>",
-    ),
+    residue=("<|tool_call_end|>", "<|im_end|>"),
 )

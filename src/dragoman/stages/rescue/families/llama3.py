@@ -3,15 +3,10 @@ A `;` separates several objects. The custom format is `<function=NAME>{…}</fun
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import begun
+from dragoman.stages.rescue.heads import NAME, begun
 from dragoman.stages.rescue.json_calls import call_objects, named_call
 from dragoman.stages.rescue.python_calls import python_calls
-
-_NAME: Final = re.compile(r"[^\s<>{}]+")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -28,7 +23,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 def _custom(cursor: Cursor, tools: Tools) -> Parser:
     cursor.stops = ("</function>",)
-    written = yield from cursor.word(_NAME)
+    written = yield from cursor.word(NAME)
     name = yield from begun(tools, written.strip("\"'"))
     yield from cursor.take(">")  # now and then it is missing
     yield from cursor.space()
@@ -43,9 +38,5 @@ FAMILY = Family(
     openers=("<|python_tag|>", "<function="),
     parse=_parse,
     source="https://github.com/meta-llama/llama-models (models/llama3_1/prompt_format.md, read 2026-11-21)",
-    residue=(
-        "<|eom_id|>",
-        "<|eot_id|>",
-        "</function>",
-    ),
+    residue=("<|eom_id|>", "<|eot_id|>", "</function>"),
 )

@@ -22,9 +22,5 @@ FAMILY = Family(
     openers=("<|python_start|>",),
     parse=_parse,
     source="https://www.llama.com/docs/model-cards-and-prompt-formats/llama4/ (read 2026-11-21)",
-    residue=(
-        "<|python_end|>",
-        "<|eom|>",
-        "<|eot|>",
-    ),
+    residue=("<|python_end|>", "<|eom|>", "<|eot|>"),
 )

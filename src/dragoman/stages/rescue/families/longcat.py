@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from dragoman.stages.rescue.argument_tags import argument_pairs
 from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
-from dragoman.stages.rescue.heads import begun
+from dragoman.stages.rescue.heads import named
 from dragoman.stages.rescue.json_calls import call_objects
 
-_NAME: Final = re.compile(r"[^\s<>{}]+")
 _END: Final = "</longcat_tool_call>"
 
 
@@ -22,7 +20,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from call_objects(cursor, tools)
         yield from cursor.closing(_END)
         return
-    name = yield from begun(tools, (yield from cursor.word(_NAME)))
+    name = yield from named(cursor, tools)
     yield from argument_pairs(cursor, tools, name, prefix="longcat_", ends=(_END,))
 
 
@@ -31,9 +29,6 @@ FAMILY = Family(
     openers=("<longcat_tool_call>",),
     parse=_parse,
     source="https://community.vercel.com/t/parsing-custom-xml-tool-calls-from-longcat-flash-models-in-vercel-ai-sdk/33601",
-    residue=(
-        _END,
-        "</longcat_s>",
-    ),  # the turn token: the model card of LongCat-Flash-Chat
+    residue=(_END, "</longcat_s>"),  # the turn token: the model card of LongCat-Flash-Chat
     value_ends=("</longcat_arg_value>",),
 )

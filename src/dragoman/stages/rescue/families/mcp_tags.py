@@ -41,8 +41,5 @@ FAMILY = Family(
     openers=("<use_mcp_tool>",),
     parse=_parse,
     source="https://github.com/ggml-org/llama.cpp (models/templates/MiroThinker-v1.jinja, read 2026-11-22)",
-    residue=(
-        "</use_mcp_tool>",
-        "<|im_end|>",
-    ),  # MiroThinker-v1.jinja, as above
+    residue=("</use_mcp_tool>", "<|im_end|>"),  # MiroThinker-v1.jinja, as above
 )

@@ -49,14 +49,6 @@ FAMILY = Family(
     openers=(_FUNCTION, _WRAPPER),
     parse=_parse,
     source="https://github.com/sgl-project/sglang (function_call/minicpm5_detector.py, read 2026-11-22)",
-    residue=(
-        "</function>",
-        _WRAPPER_END,
-        "<|im_end|>",
-    ),  # its own tags, and the turn token of the chat template
-    value_ends=(
-        "</param>",
-        "</parameter>",
-        "]]>",
-    ),
+    residue=("</function>", _WRAPPER_END, "<|im_end|>"),  # its own tags, and the turn token of the chat template
+    value_ends=("</param>", "</parameter>", "]]>"),
 )

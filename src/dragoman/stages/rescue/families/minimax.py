@@ -27,11 +27,6 @@ FAMILY = Family(
     openers=("<minimax:tool_call>", "<tool_calls>"),
     parse=_parse,
     source="https://github.com/MiniMax-AI/MiniMax-M2.5/issues/10",
-    residue=(
-        "</invoke>",
-        "</minimax:tool_call>",
-        "</tool_calls>",
-        "[e~[",
-    ),
+    residue=("</invoke>", "</minimax:tool_call>", "</tool_calls>", "[e~["),
     value_ends=("</parameter>",),
 )

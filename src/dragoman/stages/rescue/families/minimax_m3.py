@@ -163,7 +163,7 @@ class _Container:
         elif tag in self._keys:
             return None
         else:
-            out.append(f"{']' if self._is_repeated else ''}{lead}{_json.encode_text(tag).decode()}: ")
+            out.append(f"{']' if self._is_repeated else ''}{lead}{_json.quoted(tag)}: ")
             self._keys.add(tag)
             self._last, self._place, self._is_repeated = tag, len(out), False
             out.append("")

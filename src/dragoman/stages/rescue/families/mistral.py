@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import begun, head_until
+from dragoman.stages.rescue.heads import head_until, named
 from dragoman.stages.rescue.json_calls import call_objects, named_call
 
 _NAME: Final = re.compile(r"[^\s\[\]{}<>]+")
@@ -26,7 +26,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 
 def _named(cursor: Cursor, tools: Tools) -> Parser:
-    name = yield from begun(tools, (yield from cursor.word(_NAME)))
+    name = yield from named(cursor, tools, _NAME)
     yield from cursor.space()
     mark = yield from cursor.take("[CALL_ID]", "[ARGS]")
     call_id = ""

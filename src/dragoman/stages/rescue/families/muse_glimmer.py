@@ -73,9 +73,6 @@ FAMILY = Family(
     openers=(_CALLS, _INVOKE, _HEADER),
     parse=_parse,
     source="https://github.com/ollama/ollama (model/parsers/glimmer_test.go, read 2026-11-22)",
-    residue=(
-        _CALLS_END,
-        *_TURN_ENDS,
-    ),  # glimmer_test.go, as above
+    residue=(_CALLS_END, *_TURN_ENDS),  # glimmer_test.go, as above
     value_ends=("</atem:parameter>",),
 )

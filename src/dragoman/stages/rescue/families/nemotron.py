@@ -18,9 +18,5 @@ FAMILY = Family(
     openers=("<TOOLCALL>",),
     parse=_parse,
     source="https://github.com/ggml-org/llama.cpp (models/templates/NVIDIA-Nemotron-Nano-v2.jinja, read 2026-11-22)",
-    residue=(
-        "</TOOLCALL>",
-        "</s>",
-        "<SPECIAL_12>",
-    ),
+    residue=("</TOOLCALL>", "</s>", "<SPECIAL_12>"),
 )

@@ -17,8 +17,5 @@ FAMILY = Family(
     openers=("<function_calls>",),
     parse=_parse,
     source="https://docs.vllm.ai/en/v0.19.1/api/vllm/tool_parsers/olmo3_tool_parser/ (read 2026-11-21)",
-    residue=(
-        "</function_calls>",
-        "<|im_end|>",
-    ),
+    residue=("</function_calls>", "<|im_end|>"),
 )

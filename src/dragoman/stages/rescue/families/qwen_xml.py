@@ -118,12 +118,6 @@ FAMILY = Family(
     openers=("<tool_call>", "<function=", "<tool_calls>"),
     parse=_parse,
     source="https://huggingface.co/Qwen/Qwen3-Coder-30B-A3B-Instruct (chat template, read 2026-11-21)",
-    residue=(
-        "</function>",
-        "</tool_call>",
-        "</tool_calls>",
-        "<|im_end|>",
-        "<|endoftext|>",
-    ),
+    residue=("</function>", "</tool_call>", "</tool_calls>", "<|im_end|>", "<|endoftext|>"),
     value_ends=("</parameter>",),
 )

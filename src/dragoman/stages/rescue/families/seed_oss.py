@@ -21,10 +21,6 @@ FAMILY = Family(
     openers=("<seed:tool_call>",),
     parse=_parse,
     source="https://docs.vllm.ai/en/latest/api/vllm/parser/seed_oss/ (read 2026-11-22)",
-    residue=(
-        "</function>",
-        "</seed:tool_call>",
-        "<seed:eos>",
-    ),
+    residue=("</function>", "</seed:tool_call>", "<seed:eos>"),
     value_ends=("</parameter>",),
 )

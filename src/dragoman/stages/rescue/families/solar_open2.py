@@ -3,22 +3,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import begun, plain_until
+from dragoman.stages.rescue.heads import named, plain_until
 from dragoman.stages.rescue.typed_tags import Tags, tagged_call
 
-_NAME: Final = re.compile(r"[^\s<>{}]+")
 _CALL: Final = "<|tool_call:start|>"
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """Parse one call; the next one has its own marker."""
     yield from cursor.space()
-    name = yield from begun(tools, (yield from cursor.word(_NAME)))
+    name = yield from named(cursor, tools)
     if not (yield from cursor.peek()):
         raise NotACall
     yield from tagged_call(cursor, tools, name, _TAGS)

@@ -52,10 +52,6 @@ FAMILY = Family(
     openers=(*_SECTION, *_CALL, _INVOKE),
     parse=_parse,
     source="https://docs.vllm.ai/en/v0.18.1/api/vllm/tool_parsers/step3_tool_parser/ (read 2026-11-22)",
-    residue=(
-        *_CALL_END,
-        *_SECTION_END,
-        "<|im_end|>",
-    ),  # its own tokens, and the turn token of the chat template
+    residue=(*_CALL_END, *_SECTION_END, "<|im_end|>"),  # its own tokens, and the turn token of the chat template
     value_ends=("</steptml:parameter>",),
 )

@@ -87,7 +87,7 @@ per = "minute"
 _ATTEMPTS = 200_000
 #: Requests of a slice, and seconds until all rows are delivered.
 _SLICE = 40
-_UNTIL_DELIVERED = 1.2
+_UNTIL_DELIVERED = 2.2
 
 
 class Long(Provider):

@@ -266,6 +266,20 @@ def test_it_sleeps_until_somebody_rings(folder: LedgerFolder) -> None:
     assert not thread.is_alive()
 
 
+def test_who_gathers_is_woken_by_a_worker_that_begins_alone(folder: LedgerFolder) -> None:
+    sleeper, ringer = Sleeper(folder), Ringer(folder)
+    sleeper.wakes()
+    ringer.ring()
+    sleeper.sleep(0.0)
+    ringer.ring(at_once=True)
+    thread = threading.Thread(target=sleeper.sleep, args=(None,), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    ringer.close()
+    sleeper.close()
+
+
 def test_what_many_writers_left_is_one_batch(folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each batch waits for the disk: ten workers that were killed, and their successors, are no twenty waits."""
     journals = [Journal(folder.journals) for _ in range(20)]

@@ -22,8 +22,9 @@ from dragoman.ledger.reports.checking import check
 from dragoman.ledger.reports.exporting import export_csv
 from dragoman.ledger.reports.usage import read_usage
 from dragoman.ledger.stores.files import MAIN_FILE, month_file, month_of
-from dragoman.ledger.stores.schema import CHARGES
+from dragoman.ledger.stores.schema import CHARGES, COLUMNS
 from dragoman.ledger.stores.sqlite import SqliteStore
+from dragoman.ledger.stores.values import read_row, row_values
 from ledger.conformance import dump, rows_of, sums
 from ledger.histories import HOLDER, START, History, histories, intent, settlement
 
@@ -186,6 +187,41 @@ def test_a_final_row_is_frozen_and_nothing_is_deleted(folder: LedgerFolder) -> N
             main.execute(statement)
     connection.close()
     main.close()
+
+
+#: What an intent and a settlement may leave out, with something that is not nothing: 0 is known.
+_MAY_BE_EMPTY = (
+    {"owner": "anna", "team": "core", "client_request": "c-1", "accounts": (5, 8), "reserved": 0, "expected": 9,
+     "reserved_tokens": 0},
+    {"cache_read": 0, "cache_write": 3, "reasoning": 0, "provider_request": "p-1", "charged_tokens": 0,
+     "status": 200, "reason": "late"},
+)  # fmt: skip
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_each_row_is_kept_as_it_is_whatever_the_rows_beside_it_leave_out(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Nothing, unknown and 0 stay three things where a column has nothing in all rows, in some, or in none."""
+    ids = AttemptIds(1)
+    of_intent, of_end = _MAY_BE_EMPTY
+    has = st.sets(st.sampled_from([*of_intent, *of_end]))
+    often, count = data.draw(has), data.draw(st.sampled_from((1, 4, 16, 64, 71)))
+    others = data.draw(st.dictionaries(st.integers(0, count - 1), has, max_size=3))
+    rows = []
+    for number in range(count):
+        names = others.get(number, often)
+        opened = intent(ids, number, **{name: of_intent[name] for name in of_intent if name in names})
+        end = settlement(opened, **{name: of_end[name] for name in of_end if name in names})
+        rows.append(Row(HOLDER, opened, end if number % 5 or count == 4 else None))
+    folder = tmp_path_factory.mktemp("rows")
+    delivered(folder, [rows])
+    connection = sqlite3.connect(month_file(folder, month_of(rows[0].intent.id)))
+    found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM attempt ORDER BY id").fetchall()
+    connection.close()
+    assert found == [row_values(row) for row in rows]
+    assert [read_row(values) for values in found] == rows
 
 
 def test_unknown_is_not_zero(folder: LedgerFolder) -> None:

@@ -129,7 +129,7 @@ class Ledger:
         if self._shipper is not None:
             self._thread = threading.Thread(target=self._shipper.run, name="dragoman-shipper", daemon=True)
             self._thread.start()
-        self._ringer.ring()  # where another gateway delivers: what a worker before this one left is its to close
+        self._ringer.ring(at_once=True)  # who delivers, perhaps for another gateway, closes what a dead worker left
 
     def meter(self, record: Record, *, has_keys: bool) -> RequestMeter:
         """Return the meter of one request. `has_keys`: clients need a key."""

@@ -26,8 +26,8 @@ from dragoman.ledger.locking import FileLock
 from dragoman.ledger.waking import Sleeper
 
 #: Seconds between two rounds while records come, the first and the further ones: what comes meanwhile is delivered
-#: together. A round costs a millisecond of processor time, whatever it delivers.
-_GATHER, _GATHER_ON = 0.25, 0.5
+#: together. A round costs a millisecond of processor time, whatever it delivers. A worker that begins rings at once.
+_GATHER, _GATHER_ON = 0.25, 1.0
 #: After how long an attempt that goes on is shown as such.
 _SHOWN_AFTER: Final = 60.0
 #: How long segments are kept after their delivery, and seconds between two looks for older ones.

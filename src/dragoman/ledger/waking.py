@@ -33,14 +33,18 @@ class Ringer:
         self._flag: mmap.mmap | None = None
         self._descriptor = -1
 
-    def ring(self) -> None:
-        """Wake the shipper if it sleeps. If there is none, the next one finds the record."""
-        if self._flag is not None and self._flag[0] != _ASLEEP:
+    def ring(self, *, at_once: bool = False) -> None:
+        """Wake the shipper if it sleeps. If there is none, the next one finds the record.
+
+        Args:
+            at_once: wake it also while it gathers what more comes.
+        """
+        if self._flag is not None and self._flag[0] != _ASLEEP and not at_once:
             return
         try:
             if self._flag is None:
                 self._flag = _mapped(self._folder)
-                self.ring()
+                self.ring(at_once=at_once)
                 return
             if self._descriptor < 0:
                 self._descriptor = os.open(self._folder.bell, os.O_WRONLY | os.O_NONBLOCK)

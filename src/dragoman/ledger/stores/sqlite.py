@@ -6,16 +6,14 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec.structs import astuple
-
 from dragoman import _json
 from dragoman.ledger.interfaces import Missing, Refused, StoreAway, StoreDamaged
-from dragoman.ledger.journal.records import Intent, PriceSnapshot, Row, Settlement
+from dragoman.ledger.journal.records import PriceSnapshot, Row, Settlement
 from dragoman.ledger.stores.files import (
     MAIN_FILE,
     Serial,
@@ -28,11 +26,11 @@ from dragoman.ledger.stores.files import (
     renew_month,
     serial_of,
 )
+from dragoman.ledger.stores.inserting import insert, parts
 from dragoman.ledger.stores.mending import COPY_FILE, keep_copy, mend
-from dragoman.ledger.stores.schema import COLUMNS, GROUPS, MAIN, MONTH, SETTLED, SUMS
+from dragoman.ledger.stores.schema import GROUPS, MAIN, MONTH, SETTLED, SUMS
 from dragoman.ledger.stores.summing import MANY, begin_summing, can_sum, end_summing
 from dragoman.ledger.stores.values import (
-    OPEN_VALUES,
     Correction,
     Noted,
     adjustment_id,
@@ -41,42 +39,10 @@ from dragoman.ledger.stores.values import (
     check_repeated,
     derived_id,
     ending_values,
-    joined,
 )
-
-#: Python's module looks for an adapter of each value that is no `int`, `float`, `str` or `bytearray`, which costs more
-#: than the value: what is unknown is given as "", the id as a `bytearray`, `reported` as an `int`.
-_UNKNOWN: Final = frozenset(
-    ("reserved", "expected", "reserved_tokens", "ended", "nano", "price", "input", "output", "cache_read",
-     "cache_write", "reasoning", "status", "charged_tokens")
-)  # fmt: skip
-
-
-def _placed(column: str) -> str:
-    return "nullif(?,'')" if column in _UNKNOWN else "?"
-
 
 #: Files of months that are open at once.
 _MOST_OPEN: Final = 3
-#: Rows that one statement takes, the most first. Each step of a statement lets go of the interpreter and asks for it
-#: again, which beside a busy event loop costs more than the row.
-_SIZES: Final = (64, 16, 4, 1)
-#: Columns in the order of an intent's fields, the holder, and those of a settlement but its id.
-_ORDER: Final = (*Intent.__struct_fields__, "holder", *Settlement.__struct_fields__[1:])
-_ID, _ACCOUNTS, _REPORTED = _ORDER.index("id"), _ORDER.index("accounts"), _ORDER.index("reported")
-_INSERTS: Final = {
-    size: f"INSERT INTO attempt({','.join(_ORDER)}) VALUES"
-    + ",".join([f"({','.join(map(_placed, _ORDER))})"] * size)
-    + f" ON CONFLICT(id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in SETTLED)}"
-    + " WHERE attempt.state = 'reserved' AND excluded.state <> 'reserved'"
-    for size in _SIZES
-}
-#: The same, for rows that tell of an intent as it stands: sums that are added up from them are those of the table.
-_TOLD: Final = COLUMNS[1 : COLUMNS.index("ended")]
-_EQUAL_INSERTS: Final = {
-    size: statement + "".join([f" AND attempt.{name} IS excluded.{name}" for name in _TOLD])
-    for size, statement in _INSERTS.items()
-}
 _SETTLE: Final = (
     f"UPDATE attempt SET {', '.join(f'{name} = ?' for name in SETTLED)} WHERE id = ? AND state = 'reserved'"
 )
@@ -243,8 +209,8 @@ class SqliteStore:
         return self._path(month).exists() or self._is_dropped(month)
 
     def _take(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
-        for some in _parts(rows):
-            if _insert(connection, some, _INSERTS) < len(some):
+        for some in parts(rows):
+            if insert(connection, some, as_told=False) < len(some):
                 for row in some:  # some stood there, perhaps with other values
                     if row.settlement is not None:
                         self._adjust_late(connection, row.settlement)
@@ -344,31 +310,6 @@ def _by_month(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     return {**found}
 
 
-def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """Yield the rows in batches of the size of one statement."""
-    first = 0
-    while first < len(rows):
-        size = next(size for size in _SIZES if size <= len(rows) - first)
-        yield rows[first : first + size]
-        first += size
-
-
-def _insert(connection: sqlite3.Connection, rows: Sequence[Row], statements: Mapping[int, str]) -> int:
-    """Insert rows, or settle open ones. Return the number of rows that changed something. `statements` are by batch
-    size.
-    """
-    given: list[Any] = []
-    for row in rows:
-        end = row.settlement
-        given += (*astuple(row.intent), row.holder, *(OPEN_VALUES if end is None else ending_values(end)))
-    width = len(_ORDER)
-    values: list[Any] = ["" if value is None else value for value in given]
-    values[_ID::width] = map(bytearray, values[_ID::width])
-    values[_ACCOUNTS::width] = map(joined, values[_ACCOUNTS::width])
-    values[_REPORTED::width] = map(int, values[_REPORTED::width])
-    return connection.execute(statements[len(rows)], values).rowcount
-
-
 def _take_new(connection: sqlite3.Connection, rows: Sequence[Row]) -> bool:
     """Insert rows that all change something, with their sums.
 
@@ -376,8 +317,8 @@ def _take_new(connection: sqlite3.Connection, rows: Sequence[Row]) -> bool:
     """
     connection.execute("SAVEPOINT batch")
     begin_summing(connection)
-    for some in _parts(rows):
-        if _insert(connection, some, _EQUAL_INSERTS) < len(some):
+    for some in parts(rows):
+        if insert(connection, some, as_told=True) < len(some):
             connection.execute("ROLLBACK TO batch")
             return False
     end_summing(connection, rows)

@@ -75,10 +75,7 @@ def fate(case: Case, source: str, target: str) -> Fate:
     if isinstance(sent, str):
         return Fate("refused", (sent,))
     base = case.base if case.base != case.body else LEAST[source]
-    without = send(json.dumps(base), source, target)
-    before: Counter[tuple[str, str]] = Counter()
-    if not isinstance(without, str):
-        before = Counter(leaves_of(without.body))
+    before = _leaves_without(json.dumps(base), source, target)
     after = Counter(leaves_of(sent.body))
     gained = list(after - before)
     found = places_of(case, sent.body) if case.is_marked else sorted({path for path, _ in gained})
@@ -92,6 +89,13 @@ def fate(case: Case, source: str, target: str) -> Fate:
         return Fate("named", tuple(named))
     gone = sorted({path for path, _ in before - after})
     return Fate("becomes", tuple(gone)) if gone and not case.is_marked else Fate("silent")
+
+
+@cache
+def _leaves_without(body: str, source: str, target: str) -> Counter[tuple[str, str]]:
+    """What a provider is sent of a request without the field: many fields stand in the same one."""
+    without = send(body, source, target)
+    return Counter() if isinstance(without, str) else Counter(leaves_of(without.body))
 
 
 @cache

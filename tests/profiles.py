@@ -18,4 +18,4 @@ MORE_IN_SOAK: Final = [pytest.mark.soak] if IS_SOAK else []
 
 def some(items: Iterable[_Item], beside: str, share: int) -> list[_Item]:
     """One of so many items, other ones beside another text, the same in each run; all in `make soak`."""
-    return [item for item in items if IS_SOAK or crc32(f"{item}{beside}".encode()) % share == 0]
+    return [item for item in items if IS_SOAK or crc32(f"{item}{beside}".encode("utf-8", "surrogatepass")) % share == 0]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import random
 
-import pytest
-
 from dragoman import _json
 from dragoman.types import Tool
+from for_each import for_each
+from profiles import some
 from rescue_forms import FORMS, Form
 from test_written_calls import delivered, exact, play, play_with
 
@@ -29,13 +29,13 @@ CONTENTS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("form", FORMS, ids=IDS)
+@for_each("form", FORMS, ids=IDS)
 def test_what_files_hold_is_delivered_as_it_is(form: Form):
     contents = [one for one in CONTENTS if not any(bad in one for bad in form.never)]
     for content in random.Random(form.name).sample(contents, 9) + list(CONTENTS[:3]):
         call = ("write_file", {"path": "docs/a.md", "content": content})
         text = form.write([call]).text()
-        for size in (1, 3, len(text)):
+        for size in (len(text), *some((1, 3), text, 4)):
             reply = play(text, "stop", size)
             assert (exact(delivered(reply)), reply.text.strip()) == (exact([call]), ""), (text, size)
 
@@ -59,7 +59,7 @@ NULLABLE = (
 )
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form.closes == "tag"], ids=lambda form: form.name)
+@for_each("form", [form for form in FORMS if form.closes == "tag"], ids=lambda form: form.name)
 def test_null_between_tags_is_null_where_the_tool_takes_it(form: Form):
     for schema in NULLABLE:
         tool = Tool("note", "", _json.raw({"type": "object", "properties": {"of": schema, "more": schema}}))
@@ -68,7 +68,7 @@ def test_null_between_tags_is_null_where_the_tool_takes_it(form: Form):
             if form.name in ("typed", "V4", "V4.1", "GCML") and value is None:
                 continue  # their tags give the type
             text = form.write([call]).text()
-            for size in (1, 4, len(text)):
+            for size in (len(text), *some((1, 4), text, 3)):
                 assert exact(delivered(play_with([tool], text, "stop", size))) == exact([call]), (text, size)
 
 
@@ -84,7 +84,7 @@ FETCH = Tool(
 FETCHED = ("fetch", {"url": "http://a.example/b", "headers": {"a": "1", "b": "last"}, "body": "hello"})
 
 
-@pytest.mark.parametrize("form", FORMS, ids=IDS)
+@for_each("form", FORMS, ids=IDS)
 def test_a_brace_that_is_missing_after_an_object_moves_no_argument_into_it(form: Form):
     text = form.write([FETCHED]).text()
     place = text.find("}", text.index("last"))
@@ -99,7 +99,7 @@ def test_a_brace_that_is_missing_after_an_object_moves_no_argument_into_it(form:
         assert exact(delivered(play_with([FETCH], whole, "stop", len(whole)))) == exact([call])
 
 
-@pytest.mark.parametrize("form", FORMS, ids=IDS)
+@for_each("form", FORMS, ids=IDS)
 def test_two_lost_quotation_marks_leave_no_comma_in_a_value(form: Form):
     text = form.write([("run_command", {"command": "ls -la", "timeout": 5})]).text()
     torn = text.replace('ls -la", "timeout"', 'ls -la, "timeout')

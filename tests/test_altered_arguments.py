@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 import dragoman
 from dragoman.decoding import decode
 from dragoman.types import Tool
+from for_each import for_each
 
 TOOLS = [Tool("ring", ""), Tool("toll", "")]
 A, B = '{"bell": "a"}', '{"bell": "b"}'
@@ -180,7 +179,7 @@ BAD: dict[str, tuple[str, bytes]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", GOOD)
+@for_each("name", GOOD)
 def test_what_has_one_reading_is_delivered(name: str):
     protocol, body, expected = GOOD[name]
     reply = decode(body, protocol, tools=TOOLS)  # type: ignore[arg-type]
@@ -188,7 +187,7 @@ def test_what_has_one_reading_is_delivered(name: str):
     assert reply.error is None
 
 
-@pytest.mark.parametrize("name", BAD)
+@for_each("name", BAD)
 def test_what_has_none_or_two_fails(name: str):
     protocol, body = BAD[name]
     reply = decode(body, protocol, tools=TOOLS)  # type: ignore[arg-type]
@@ -203,7 +202,7 @@ def test_an_older_call_beside_another_fails_with_it():
     assert {failed.name for failed in reply.failed_calls} == {"ring", "toll"}
 
 
-@pytest.mark.parametrize("empty", ['"custom": {"input": "", "name": ""}', '"custom": {}', '"custom": null'])
+@for_each("empty", ['"custom": {"input": "", "name": ""}', '"custom": {}', '"custom": null'])
 def test_an_empty_frame_of_the_other_kind_is_no_second_call(empty: str) -> None:
     """Some servers write every member that a call of any kind may have."""
     entry = f'{{"id": "c", "type": "function", {empty}, "function": {{"name": "ring", "arguments": "{{}}"}}}}'
@@ -250,8 +249,8 @@ ODD_FRAMES = {
 }
 
 
-@pytest.mark.parametrize("number", ["1.50", "12345678901234567890.5", "1e-400", "-0.0", "1E5", "7", "1" * 40])
-@pytest.mark.parametrize("place", ODD_FRAMES)
+@for_each("number", ["1.50", "12345678901234567890.5", "1e-400", "-0.0", "1E5", "7", "1" * 40])
+@for_each("place", ODD_FRAMES)
 def test_a_number_is_delivered_as_it_is_written(place: str, number: str):
     protocol, frame = ODD_FRAMES[place]
     body = (frame % f'{{"bell": {number}, "at": [{number}]}}').encode() + b"\n"
@@ -260,8 +259,8 @@ def test_a_number_is_delivered_as_it_is_written(place: str, number: str):
     assert told == [f'{{"bell":{number},"at":[{number}]}}']
 
 
-@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
-@pytest.mark.parametrize("place", ODD_FRAMES)
+@for_each("word", ["NaN", "Infinity", "-Infinity"])
+@for_each("place", ODD_FRAMES)
 def test_what_is_no_number_is_no_null(place: str, word: str):
     protocol, frame = ODD_FRAMES[place]
     body = (frame % f'{{"bell": {word}}}').encode() + b"\n"

@@ -9,7 +9,6 @@ import tomllib
 from pathlib import Path
 from typing import Any, get_args
 
-import pytest
 from anthropic.types.beta import BetaStopReason
 from google.genai.types import FinishReason
 
@@ -17,6 +16,7 @@ import dragoman
 from answer_fates import FORMS, fates, write
 from dragoman.events import Deviation
 from field_fates import is_named, is_written
+from for_each import for_each
 from vendor_answers import LEAST, cases
 from vendor_types import Case
 
@@ -37,9 +37,9 @@ def excusing(case: Case, source: str, target: str, form: str) -> list[dict[str, 
     ]
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("source", NAMES)
-@pytest.mark.parametrize("target", NAMES)
+@for_each("form", FORMS)
+@for_each("source", NAMES)
+@for_each("target", NAMES)
 def test_every_field_is_written_or_named(source: str, target: str, form: str) -> None:
     silent = [
         (case.path, case.values[0])
@@ -49,8 +49,8 @@ def test_every_field_is_written_or_named(source: str, target: str, form: str) ->
     assert silent == []
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", NAMES)
+@for_each("form", FORMS)
+@for_each("name", NAMES)
 def test_a_protocol_loses_nothing_of_its_own(name: str, form: str) -> None:
     lost = [case for case, told in fates(name, name, form) if told.kind == "named"]
     # a stop reason that no protocol has is said to be unknown
@@ -70,7 +70,7 @@ def test_each_excuse_is_needed() -> None:
     assert [rule["path"] for kind in ("answer", "stream") for rule in RULES[kind] if id(rule) not in used] == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_no_part_of_the_vendors_own_types_is_unknown(name: str) -> None:
     unknown = {
         (said.code, said.seen)
@@ -81,7 +81,7 @@ def test_no_part_of_the_vendors_own_types_is_unknown(name: str) -> None:
     assert unknown == set()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "words"),
     [
         ("anthropic-messages", get_args(BetaStopReason)),
@@ -111,7 +111,7 @@ def test_what_no_decoder_models_is_told_apart() -> None:
     assert is_named(Deviation("untranslated", "parts[0].neverHeardOf"), case)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("source", "word", "targets"),
     [
         ("anthropic-messages", "pause_turn", {"openai-chat", "openai-responses", "gemini-generate", "ollama-chat"}),
@@ -134,8 +134,8 @@ def test_a_stop_reason_is_named_where_it_says_more_than_the_others_word(
             assert named == ([word] if target in targets else []), (target, form)
 
 
-@pytest.mark.parametrize("word", ["max_messages", "steered"])
-@pytest.mark.parametrize("form", ["whole", "unfolded"])
+@for_each("word", ["max_messages", "steered"])
+@for_each("form", ["whole", "unfolded"])
 def test_a_response_that_is_incomplete_is_not_told_as_completed(word: str, form: str) -> None:
     cut = {**LEAST["openai-responses"], "status": "incomplete", "incomplete_details": {"reason": word}}
     found = write(json.dumps(cut), "openai-responses", "openai-responses", form)

@@ -8,10 +8,9 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
 from dragoman import decode
 from dragoman.types import Opaque
+from for_each import for_each
 from wire_bases import value_at
 
 WORDS = "The fourth shelf."
@@ -105,7 +104,7 @@ def damaged(answer: Any) -> Iterator[tuple[str, Any]]:
 CASES = [(protocol, how, body) for protocol, answer in ANSWERS.items() for how, body in damaged(answer)]
 
 
-@pytest.mark.parametrize(("protocol", "how", "body"), CASES, ids=[f"{case[0]}-{case[1]}" for case in CASES])
+@for_each(("protocol", "how", "body"), CASES, ids=[f"{case[0]}-{case[1]}" for case in CASES])
 def test_words_are_read_or_the_answer_fails(protocol: Any, how: str, body: Any):
     if any(protocol == name and how.startswith(setting) for name, setting in SETTINGS):
         return
@@ -114,15 +113,15 @@ def test_words_are_read_or_the_answer_fails(protocol: Any, how: str, body: Any):
     assert WORDS in reply.text or is_kept or reply.error is not None
 
 
-@pytest.mark.parametrize("protocol", ANSWERS)
-@pytest.mark.parametrize("nothing", ["", None])
+@for_each("protocol", ANSWERS)
+@for_each("nothing", ["", None])
 def test_an_answer_without_words_is_empty_and_ends_well(protocol: Any, nothing: Any):
     answer = json.loads(json.dumps(ANSWERS[protocol]).replace(json.dumps(WORDS), json.dumps(nothing)))
     reply = decode(json.dumps(answer).encode(), protocol)
     assert (reply.text, reply.stop_reason, reply.error) == ("", "stop", None)
 
 
-@pytest.mark.parametrize("key", ["padding", "encrypted_content", "provider_note"])
+@for_each("key", ["padding", "encrypted_content", "provider_note"])
 def test_padding_and_seals_are_no_words(key: str):
     answer = copy.deepcopy(ANSWERS["openai-chat"])
     answer["choices"][0]["message"] |= {"content": "", key: "aGVsbG8gd29ybGQ="}
@@ -148,9 +147,7 @@ SILENT_PLACES: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("protocol", "value"), [(protocol, value) for protocol, values in SILENT.items() for value in values]
-)
+@for_each(("protocol", "value"), [(protocol, value) for protocol, values in SILENT.items() for value in values])
 def test_what_says_nothing_is_an_empty_answer_in_any_form(protocol: Any, value: Any):
     answer = copy.deepcopy(ANSWERS[protocol])
     *outer, name = SILENT_PLACES[protocol]
@@ -166,15 +163,15 @@ OWN_WORDS: tuple[dict[str, Any], ...] = (
 )
 
 
-@pytest.mark.parametrize("own", OWN_WORDS, ids=[next(iter(own)) for own in OWN_WORDS])
-@pytest.mark.parametrize("protocol", ANSWERS)
+@for_each("own", OWN_WORDS, ids=[next(iter(own)) for own in OWN_WORDS])
+@for_each("protocol", ANSWERS)
 def test_words_of_the_server_beside_an_empty_answer_are_none_of_it(protocol: Any, own: dict[str, Any]):
     answer = json.loads(json.dumps(ANSWERS[protocol]).replace(json.dumps(WORDS), '""'))
     reply = decode(json.dumps(answer | own).encode(), protocol)
     assert (reply.text, reply.stop_reason, reply.error) == ("", "stop", None)
 
 
-@pytest.mark.parametrize(("protocol", "key"), [("openai-chat", "choices"), ("gemini-generate", "candidates")])
+@for_each(("protocol", "key"), [("openai-chat", "choices"), ("gemini-generate", "candidates")])
 def test_words_of_another_choice_are_none_of_an_empty_first_one(protocol: Any, key: str):
     answer = json.loads(json.dumps(ANSWERS[protocol]).replace(json.dumps(WORDS), '""'))
     answer[key].append(copy.deepcopy(ANSWERS[protocol][key][0]) | {"index": 1})
@@ -203,7 +200,7 @@ LISTS: dict[str, tuple[tuple[Any, ...], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("protocol", LISTS)
+@for_each("protocol", LISTS)
 def test_a_list_written_as_an_object_with_numbers_is_that_list(protocol: Any):
     answer = copy.deepcopy(ANSWERS[protocol])
     (*outer, name), items = LISTS[protocol]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 import wires
 from dragoman.decoding import decode
 from dragoman.types import ProtocolName
+from for_each import for_each
 
 Json = Any
 ARGUMENTS = {"city": "Paris"}
@@ -101,11 +100,11 @@ REFUSED: dict[str, Json] = {
     "NaN": '{"city": NaN}',
 }
 
-each_way = pytest.mark.parametrize(("protocol", "way"), WAYS, ids=lambda value: getattr(value, "__name__", ""))
+each_way = for_each(("protocol", "way"), WAYS, ids=lambda value: getattr(value, "__name__", ""))
 
 
 @each_way
-@pytest.mark.parametrize("what", READ)
+@for_each("what", READ)
 def test_arguments_are_read_alike(protocol: ProtocolName, way: Any, what: str):
     name, told, calls = READ[what]
     reply = decode(way(name, told), protocol, tools=TOOLS)
@@ -115,14 +114,14 @@ def test_arguments_are_read_alike(protocol: ProtocolName, way: Any, what: str):
 
 
 @each_way
-@pytest.mark.parametrize("what", REFUSED)
+@for_each("what", REFUSED)
 def test_what_is_no_arguments_is_refused_alike(protocol: ProtocolName, way: Any, what: str):
     reply = decode(way("ring", REFUSED[what]), protocol, tools=TOOLS)
     assert reply.tool_calls == [] and reply.failed_calls and reply.stop_reason == "error"
 
 
 @each_way
-@pytest.mark.parametrize("key", ["data", "response", "result", "body"])
+@for_each("key", ["data", "response", "result", "body"])
 def test_wrapped_answers_are_read_alike(protocol: ProtocolName, way: Any, key: str):
     lines = way("ring", TEXT if protocol.startswith("openai") else ARGUMENTS).decode().splitlines()
     starts = [("data: " if line.startswith("data: {") else "", line.removeprefix("data: ")) for line in lines]

@@ -18,6 +18,7 @@ from dragoman.http.connection import READ_SIZE, HttpConnection
 from dragoman.protocol import Decoder
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import NO_USAGE, Part, StopReason, Text, ToolCall
+from for_each import for_each
 from gateway.running import gateway
 from gateway.test_door import body_with, path_of
 from scripted import chunk, head
@@ -46,9 +47,9 @@ def read(protocol: str, data: bytes, bounds: AnswerBounds) -> list[Event]:
     return [*decoder.feed(data), *decoder.close()]
 
 
-@pytest.mark.parametrize("whole", [False, True], ids=["streamed", "whole"])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("bounds", [USUAL_BOUNDS, AnswerBounds(calls=1_000), AnswerBounds(parts=500)])
+@for_each("whole", [False, True], ids=["streamed", "whole"])
+@for_each("protocol", PROTOCOLS)
+@for_each("bounds", [USUAL_BOUNDS, AnswerBounds(calls=1_000), AnswerBounds(parts=500)])
 def test_calls_of_an_answer_are_bounded(bounds: AnswerBounds, protocol: str, whole: bool) -> None:
     most = min(bounds.calls, bounds.parts)
     events = read(protocol, written(protocol, calls(most + 50), whole=whole), bounds)
@@ -59,8 +60,8 @@ def test_calls_of_an_answer_are_bounded(bounds: AnswerBounds, protocol: str, who
     assert sum(type(event) is ToolCallEnd for event in events) == most - 50 and isinstance(events[-1], Finish)
 
 
-@pytest.mark.parametrize("is_packed", [False, True])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("is_packed", [False, True])
+@for_each("protocol", PROTOCOLS)
 def test_bytes_of_an_answer_are_bounded(protocol: str, is_packed: bool) -> None:
     """Pieces of text without an end."""
     assert USUAL_BOUNDS.answer > USUAL_BOUNDS.frame

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
-from profiles import IS_SOAK, MORE_IN_SOAK
+from for_each import for_each
+from profiles import IS_SOAK, MORE_IN_SOAK, some
 from rescue_forms import FORMS, Form
 from test_moved_parameters import parts_of
 from test_written_calls import delivered, exact, play
@@ -57,17 +56,17 @@ def named(form: Form) -> list[tuple[str, str]]:
 
 
 def outcome(text: str) -> tuple[str, list[str], list[str], str]:
-    """What becomes of a text, the same whole and token by token."""
+    """What becomes of a text, the same whole and, where that is tried, token by token."""
     found = []
-    for size in (max(len(text), 1), 5, 1):
+    for size in (max(len(text), 1), *some((5, 1), text, 4)):
         reply = play(text, "stop", size)
         kind = "failed" if reply.failed_calls or reply.error else "call" if reply.tool_calls else "text"
         found.append((kind, exact(delivered(reply)), [call.name for call in reply.failed_calls], reply.text.strip()))
-    assert found[0] == found[1] == found[2], text
+    assert all(one == found[0] for one in found), text
     return found[0]
 
 
-@pytest.mark.parametrize("form", LIVE, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", LIVE, ids=lambda form: f"{form.family}: {form.name}")
 def test_a_call_with_a_broken_body_fails(form: Form):
     for body, text in named(form):
         kind, calls, names, left = outcome(text)
@@ -77,7 +76,7 @@ def test_a_call_with_a_broken_body_fails(form: Form):
         assert not calls or body not in BODIES or "Rome" in calls[0] or "Rome" not in body, (text, calls)
 
 
-@pytest.mark.parametrize("form", LIVE, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", LIVE, ids=lambda form: f"{form.family}: {form.name}")
 def test_one_mark_too_few_or_too_many_behind_a_name(form: Form):
     """The name ends before a blank, so that it is read."""
     text = form.write([(NAME, ARGUMENTS)]).text()
@@ -98,8 +97,8 @@ PROSE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("form", LIVE, ids=lambda form: f"{form.family}: {form.name}")
-@pytest.mark.parametrize("words", PROSE)
+@for_each("form", LIVE, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("words", PROSE)
 def test_words_behind_a_name_stay_text(form: Form, words: str):
     """The beginning of a call, up to its name and what stands right behind that in its tag or bracket."""
     text = form.write([(NAME, ARGUMENTS)]).text()
@@ -168,7 +167,7 @@ ABOUT = (
 )
 
 
-@pytest.mark.parametrize("text", ABOUT)
+@for_each("text", ABOUT)
 def test_a_text_about_a_marker_and_a_tool_stays_text(text: str):
     kind, calls, names, left = outcome(text.replace("NAME", NAME))
     assert (kind, calls, names, left) == ("text", [], [], text.replace("NAME", NAME).strip())

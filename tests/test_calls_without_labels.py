@@ -6,10 +6,9 @@ import itertools
 import json
 from typing import Any
 
-import pytest
-
 import wires
 from dragoman.decoding import decode
+from for_each import for_each
 from test_contradictions import FINISHED, ONE, OTHER, TOOLS, chat_rows, delivered, halves
 
 START: dict[str, Any] = {"type": "response.created", "response": {"id": "r", "model": "m", "output": []}}
@@ -21,8 +20,8 @@ def tools(required: list[str]) -> list[dict[str, Any]]:
     return [{"name": name, "parameters": parameters} for name in ("ring", "toll")]
 
 
-@pytest.mark.parametrize("status", ["queued", "in_progress"])
-@pytest.mark.parametrize("of_item", [None, "in_progress", "completed"])
+@for_each("status", ["queued", "in_progress"])
+@for_each("of_item", [None, "in_progress", "completed"])
 def test_a_call_of_a_response_that_goes_on_is_run_only_if_it_is_said_to_be_whole(status: str, of_item: str | None):
     item = {"type": "function_call", "id": "fc", "call_id": "c", "name": "ring", "arguments": ONE}
     output = [item | ({"status": of_item} if of_item else {})]
@@ -32,8 +31,8 @@ def test_a_call_of_a_response_that_goes_on_is_run_only_if_it_is_said_to_be_whole
     assert (reply.error is None) == (of_item == "completed")
 
 
-@pytest.mark.parametrize("kind", ["function_call", "custom_tool_call"])
-@pytest.mark.parametrize("step", ["delta", "done"])
+@for_each("kind", ["function_call", "custom_tool_call"])
+@for_each("step", ["delta", "done"])
 def test_a_call_of_one_kind_takes_no_arguments_of_the_other(kind: str, step: str):
     other = "custom_tool_call_input" if kind == "function_call" else "function_call_arguments"
     key = "delta" if step == "delta" else "input" if kind == "function_call" else "arguments"
@@ -47,10 +46,10 @@ def test_a_call_of_one_kind_takes_no_arguments_of_the_other(kind: str, step: str
     assert delivered(reply) == [] and reply.error is not None
 
 
-@pytest.mark.parametrize("output", [False, True])
-@pytest.mark.parametrize("end", [False, True])
-@pytest.mark.parametrize("pieces", [1, 2])
-@pytest.mark.parametrize("texts", [[ONE], [ONE, OTHER], [ONE, ONE]])
+@for_each("output", [False, True])
+@for_each("end", [False, True])
+@for_each("pieces", [1, 2])
+@for_each("texts", [[ONE], [ONE, OTHER], [ONE, ONE]])
 def test_calls_whose_ids_rotate_are_told_once(texts: list[str], pieces: int, end: bool, output: bool):
     """No index, no id of a call, and another item id in each event: no more calls than began, each as it was told."""
     fresh = (f"r{number}" for number in itertools.count())
@@ -72,8 +71,8 @@ def test_calls_whose_ids_rotate_are_told_once(texts: list[str], pieces: int, end
     assert len(calls) <= len(made) and all(call in made for call in calls)
 
 
-@pytest.mark.parametrize("first", ["", "{}"])
-@pytest.mark.parametrize("names", [("ring", "toll"), ("ring", "ring")])
+@for_each("first", ["", "{}"])
+@for_each("names", [("ring", "toll"), ("ring", "ring")])
 def test_a_call_whose_index_another_took_is_not_run_without_what_its_tool_needs(first: str, names: tuple[str, str]):
     entries = [
         {"index": 0, "id": f"c{number}", "type": "function", "function": {"name": name, "arguments": text}}
@@ -87,7 +86,7 @@ def test_a_call_whose_index_another_took_is_not_run_without_what_its_tool_needs(
     assert free.error is None and [call.name for call in free.tool_calls] == [*names]
 
 
-@pytest.mark.parametrize("required", [[], ["bell"]])
+@for_each("required", [[], ["bell"]])
 def test_arguments_that_name_no_call_are_not_given_to_one_of_two_placeholders(required: list[str]):
     entries: list[dict[str, Any]] = [{"function": {"name": name, "arguments": "{}"}} for name in ("ring", "toll")]
     entries.append({"function": {"arguments": ONE}})
@@ -96,7 +95,7 @@ def test_arguments_that_name_no_call_are_not_given_to_one_of_two_placeholders(re
     assert delivered(reply) == [] and reply.error is not None
 
 
-@pytest.mark.parametrize("placeholder", ["{}", " { } ", "null"])
+@for_each("placeholder", ["{}", " { } ", "null"])
 def test_a_named_entry_of_nothing_is_no_piece_of_a_text(placeholder: str):
     """Ollama: the text of a call is open, and an entry of the same name comes with no arguments."""
     entries = [{"name": "toll", "arguments": '{"bell": "x'}, {"name": "toll", "arguments": placeholder}]
@@ -107,7 +106,7 @@ def test_a_named_entry_of_nothing_is_no_piece_of_a_text(placeholder: str):
     assert delivered(reply) == [] and reply.error is not None
 
 
-@pytest.mark.parametrize("text", ['"function": {"name": "ri', '"function": {"arguments": {}}}], "done": false'])
+@for_each("text", ['"function": {"name": "ri', '"function": {"arguments": {}}}], "done": false'])
 def test_a_line_of_calls_that_cannot_be_read_is_told(text: str):
     """Ollama: neither its calls nor their names can be known, and text and an end come around it."""
     said = {"model": "m", "message": {"role": "assistant", "content": "hi"}, "done": False}

@@ -7,11 +7,10 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
 from cases import Case, differences, play
 from dragoman.events import Failure, Finish, fold
 from dragoman.protocol import PLAIN
+from for_each import for_each
 
 FOLDER = Path(__file__).parent / "captures"
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / "expected.toml").read_text(encoding="utf-8"))
@@ -71,7 +70,7 @@ def test_every_capture_has_its_expectation():
     assert sorted(file.stem for file in FOLDER.glob("*.raw")) == NAMES
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_capture_comes_to_what_the_server_meant(name: str):
     response = load_response(name)
     case = load_case(name, response)
@@ -83,7 +82,7 @@ def test_capture_comes_to_what_the_server_meant(name: str):
         assert failed == EXPECTED[name]["failed"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_capture_is_the_same_however_it_is_cut(name: str):
     response = load_response(name)
     case = load_case(name, response)

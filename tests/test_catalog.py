@@ -21,6 +21,7 @@ from dragoman.protocol import PLAIN, UNKNOWN_MODEL, HttpRequest, ModelLimits
 from dragoman.providers.catalog import Catalog, Modality, Provider, load_catalog, load_model_sources, nearest
 from dragoman.providers.endpoint import endpoint, filled
 from dragoman.types import ProtocolName
+from for_each import for_each
 
 REPOSITORY = Path(__file__).parent.parent
 CATALOG = load_catalog()
@@ -176,7 +177,7 @@ def test_an_unlisted_model_is_unknown_not_refused() -> None:
 # ---------------------------------------------------------------- wrong names
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("target", "message"),
     [
         ("opnai/gpt-5", "unknown provider 'opnai'; nearest: openai"),
@@ -272,7 +273,7 @@ def test_a_protocol_that_is_not_offered_is_refused() -> None:
         CATALOG.provider("cohere").speaking("gemini-generate")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "table", "message"),
     [
         ("zhipu", {"regin": "x"}, "providers.zhipu.regin: unknown key; nearest: region"),
@@ -322,13 +323,13 @@ def test_the_path_follows_the_base_url() -> None:
     assert out.headers == {"content-type": "application/json", "authorization": "Bearer k"}
 
 
-@pytest.mark.parametrize("base_url", ["https://h", "https://h/", "https://h/v1", "https://h/v1/"])
+@for_each("base_url", ["https://h", "https://h/", "https://h/v1", "https://h/v1/"])
 def test_a_version_stands_once_in_the_address(base_url: str) -> None:
     lab = overlaid("lab", protocol="anthropic-messages", base_url=base_url)
     assert endpoint(lab, HttpRequest("/v1/messages", b"{}"), model="m").url == "https://h/v1/messages"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "header", "value"),
     [
         ("deepseek", "authorization", "Bearer k"),
@@ -343,12 +344,12 @@ def test_the_key_stands_in_the_vendors_header(name: str, header: str, value: str
     assert out.headers == {"content-type": "application/json", header: value}
 
 
-@pytest.mark.parametrize("key", [None, "", "\n"])
+@for_each("key", [None, "", "\n"])
 def test_without_a_key_no_header_is_sent(key: str | None) -> None:
     assert "authorization" not in endpoint(CATALOG.provider("ollama"), HTTP, model="m", key=key).headers
 
 
-@pytest.mark.parametrize("key", ["a\r\nx-evil: 1", "schlüssel", "a\x00b"])
+@for_each("key", ["a\r\nx-evil: 1", "schlüssel", "a\x00b"])
 def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         endpoint(CATALOG.provider("openai"), HTTP, model="m", key=key)
@@ -376,7 +377,7 @@ def test_azures_dated_api_puts_the_deployment_into_the_path() -> None:
     )
 
 
-@pytest.mark.parametrize("resource", [{}, {"AZURE_OPENAI_RESOURCE_NAME": ""}])
+@for_each("resource", [{}, {"AZURE_OPENAI_RESOURCE_NAME": ""}])
 def test_an_incomplete_address_says_what_is_missing(resource: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="set AZURE_OPENAI_RESOURCE_NAME or base_url"):
         endpoint(filled(CATALOG.provider("azure"), resource), HTTP, model="m")
@@ -504,7 +505,7 @@ def test_the_model_list_is_made_from_the_two_packages(tmp_path: Path, monkeypatc
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("word", "known", "near"),
     [
         ("nope", ["openai", "ollama"], ""),
@@ -522,7 +523,7 @@ def test_what_is_named_as_nearest_is_near(word: str, known: list[str], near: str
     assert nearest(word, known) == (f"; nearest: {near}" if near else "")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "address",
     [
         "http://[::1", "http://::1]/v1", "http://host:port/v1", "http://host:99999/v1", "http://host:0/v1", "http:///v1",
@@ -535,7 +536,7 @@ def test_what_is_no_address_is_refused_when_it_is_read(address: str) -> None:
         load_catalog({"lab": {"protocol": "openai-chat", "base_url": address}})
 
 
-@pytest.mark.parametrize(
+@for_each(
     "address",
     [
         "http://[::1]:8000/v1",

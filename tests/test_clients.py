@@ -19,6 +19,7 @@ from dragoman import _json
 from dragoman.events import fold
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Message, Request, Text, Tool, ToolCall, ToolResult
+from for_each import for_each
 from grammar import check
 
 LOCKS = SCRIPTS.parent / "locks"
@@ -49,9 +50,9 @@ def after_the_first_step(protocol: str, *, count: int = 3, proof: str = "", stre
     return played
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize("calls", [*PLAN.steps, *plan_of_commands("sh", lambda command: {"command": command}).steps])
+@for_each("protocol", PROTOCOLS)
+@for_each("stream", [True, False], ids=["streamed", "whole"])
+@for_each("calls", [*PLAN.steps, *plan_of_commands("sh", lambda command: {"command": command}).steps])
 def test_its_turns_are_read_exactly(protocol: str, stream: bool, calls: tuple) -> None:
     data = b"".join(WIRES[protocol].write(calls, "Let me look. ", 1, stream, 120))
     decoder = PROTOCOLS[protocol].decoder(new_id=counter())
@@ -61,23 +62,23 @@ def test_its_turns_are_read_exactly(protocol: str, stream: bool, calls: tuple) -
     assert (reply.usage.input, reply.usage.output) == (120, 34)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@for_each("protocol", PROTOCOLS)
+@for_each("stream", [True, False], ids=["streamed", "whole"])
 def test_it_finds_no_fault_with_a_right_request(protocol: str, stream: bool) -> None:
     assert after_the_first_step(protocol, stream=stream).faults == []
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("protocol", PROTOCOLS)
 def test_it_sees_arguments_that_changed(protocol: str) -> None:
     assert "the call came back changed" in after_the_first_step(protocol, count=4).faults[0]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("protocol", PROTOCOLS)
 def test_it_sees_a_result_that_is_wrong(protocol: str) -> None:
     assert "expected 0 calls with their results, got 1" in after_the_first_step(protocol, proof="none").faults[0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("protocol", "body"),
     [
         ("openai-chat", {"messages": [{"role": "assistant", "tool_calls": [
@@ -103,7 +104,7 @@ def test_every_driver_is_its_own_and_pinned() -> None:
     assert all(isinstance(driver.plan, Plan) for driver in DRIVERS)
 
 
-@pytest.mark.parametrize("file", sorted(LOCKS.glob("*.txt")), ids=lambda file: file.stem)
+@for_each("file", sorted(LOCKS.glob("*.txt")), ids=lambda file: file.stem)
 def test_pypi_locks_have_hashes_and_no_addresses(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     pins = re.findall(r"^[a-zA-Z0-9_.-]+(?:\[.*\])?==", text, flags=re.MULTILINE)
@@ -111,7 +112,7 @@ def test_pypi_locks_have_hashes_and_no_addresses(file: Path) -> None:
     assert len(re.findall(r"== ?[^\n]*\\\n    --hash=sha256:", text)) == len(pins)
 
 
-@pytest.mark.parametrize("file", sorted(LOCKS.glob("*/package-lock.json")), ids=lambda file: file.parent.name)
+@for_each("file", sorted(LOCKS.glob("*/package-lock.json")), ids=lambda file: file.parent.name)
 def test_npm_locks_have_exact_versions_and_no_addresses(file: Path) -> None:
     packages = json.loads(file.read_text(encoding="utf-8"))["packages"]
     assert all("resolved" not in package for package in packages.values())
@@ -131,14 +132,14 @@ TOOL = {
 }
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("protocol", PROTOCOLS)
 def test_a_name_that_comes_twice_is_refused(protocol: str) -> None:
     CHECKS[protocol](VERSION, {"tools": [TOOL[protocol]]})
     with pytest.raises(ValueError, match="unique"):
         CHECKS[protocol](VERSION, {"tools": [TOOL[protocol]] * 2})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("protocol", "head", "body"),
     [
         ("anthropic-messages", {}, {}),

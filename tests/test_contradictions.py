@@ -12,11 +12,10 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
 import wires
 from dragoman.decoding import decode
 from dragoman.events import Failure, Reply
+from for_each import for_each
 from wires import Frame
 
 Told = dict[str, str]
@@ -180,7 +179,7 @@ def delivered(reply: Reply) -> list[Any]:
     return [] if isinstance(reply.error, Failure) else [call.values() for call in reply.tool_calls]
 
 
-@pytest.mark.parametrize("name", BODIES)
+@for_each("name", BODIES)
 def test_two_readings_of_a_call_never_deliver(name: str):
     protocol, body, places = BODIES[name]
     wrong, count = [], 0
@@ -199,9 +198,9 @@ def test_two_readings_of_a_call_never_deliver(name: str):
     assert count >= 30
 
 
-@pytest.mark.parametrize("text", ["{}", '{"bell": "a"}', '{"bell":'])
-@pytest.mark.parametrize("place", ["item", "again", "output", "whole"])
-@pytest.mark.parametrize("status", ["incomplete", "failed", "cancelled"])
+@for_each("text", ["{}", '{"bell": "a"}', '{"bell":'])
+@for_each("place", ["item", "again", "output", "whole"])
+@for_each("status", ["incomplete", "failed", "cancelled"])
 def test_what_a_provider_calls_unfinished_is_not_run(text: str, place: str, status: str):
     told = dict.fromkeys(("start", "deltas", "final", "item", "again", "output"), "")
     if place == "whole":
@@ -229,8 +228,8 @@ DONE = b"data: [DONE]\n\n"
 FINISHED = wires.body_of("openai-chat", [wires.chat_chunk({}, "tool_calls")]).removesuffix(DONE)
 
 
-@pytest.mark.parametrize("more", [", 1", "x", '{"bell": "b"', "}"])
-@pytest.mark.parametrize("places", [{}, {"id": "c"}])
+@for_each("more", [", 1", "x", '{"bell": "b"', "}"])
+@for_each("places", [{}, {"id": "c"}])
 def test_a_call_that_goes_on_behind_its_end(more: str, places: dict[str, Any]):
     start = wires.chat_call("ring", '{"bell": "a"}', id="c")
     rest = {"index": 0, **places, "function": {"arguments": more}}
@@ -239,7 +238,7 @@ def test_a_call_that_goes_on_behind_its_end(more: str, places: dict[str, Any]):
     assert reply.error is not None and (places or delivered(reply) == [])
 
 
-@pytest.mark.parametrize("size", [1, 9])
+@for_each("size", [1, 9])
 def test_a_call_of_one_kind_that_goes_on_as_another(size: int):
     custom = {"index": 0, "id": "c", "type": "custom", "custom": {"name": "ring", "input": "a"}}
     function = wires.chat_call("ring", id="c")
@@ -251,8 +250,8 @@ def test_a_call_of_one_kind_that_goes_on_as_another(size: int):
     assert delivered(decode(body, "openai-chat", tools=TOOLS)) == []
 
 
-@pytest.mark.parametrize("key", ["parameters", "arguments"])
-@pytest.mark.parametrize("is_same", [True, False])
+@for_each("key", ["parameters", "arguments"])
+@for_each("is_same", [True, False])
 def test_a_later_piece_under_another_key(key: str, is_same: bool):
     """`parameters` in the function, or `arguments` beside it, of a delta that lets a call grow."""
     piece = '"a"}'
@@ -310,11 +309,11 @@ def made_of(told: list[dict[str, Any]]) -> tuple[list[tuple[str, Any]], Reply]:
     return [(call.name, call.values()) for call in reply.tool_calls], reply
 
 
-@pytest.mark.parametrize("ways", [*itertools.product(("at once", "pieces"), ("at once", "pieces", "message"))])
-@pytest.mark.parametrize("first", ["newer", "older"])
-@pytest.mark.parametrize("name", ["ring", "toll"])
-@pytest.mark.parametrize("text", [ONE, AGAIN, OTHER])
-@pytest.mark.parametrize("index", [0, None])
+@for_each("ways", [*itertools.product(("at once", "pieces"), ("at once", "pieces", "message"))])
+@for_each("first", ["newer", "older"])
+@for_each("name", ["ring", "toll"])
+@for_each("text", [ONE, AGAIN, OTHER])
+@for_each("index", [0, None])
 def test_a_call_in_both_forms_is_run_once_or_not_at_all(
     text: str, name: str, first: str, ways: tuple[str, str], index: int | None
 ):
@@ -328,9 +327,9 @@ def test_a_call_in_both_forms_is_run_once_or_not_at_all(
     assert first == "older" or not is_same or (made and reply.error is None)
 
 
-@pytest.mark.parametrize("texts", [*itertools.product(TEXTS, TEXTS)])
-@pytest.mark.parametrize("way", ["at once", "pieces", "behind", "message"])
-@pytest.mark.parametrize("index", [0, None])
+@for_each("texts", [*itertools.product(TEXTS, TEXTS)])
+@for_each("way", ["at once", "pieces", "behind", "message"])
+@for_each("index", [0, None])
 def test_arguments_of_the_older_form_are_never_left_out(texts: tuple[str, str], way: str, index: int | None):
     """A newer call without arguments, and a `function_call` that tells some: which of the two is meant?"""
     newer, older = texts
@@ -347,8 +346,8 @@ def test_arguments_of_the_older_form_are_never_left_out(texts: tuple[str, str], 
     assert len(made) <= 1
 
 
-@pytest.mark.parametrize("legacy", [*itertools.product(("ring", "toll", ""), TEXTS)])
-@pytest.mark.parametrize("way", ["beside", "behind", "before", "message"])
+@for_each("legacy", [*itertools.product(("ring", "toll", ""), TEXTS)])
+@for_each("way", ["beside", "behind", "before", "message"])
 def test_the_older_form_beside_two_calls_never_leaves_arguments_out(legacy: tuple[str, str], way: str):
     """Two calls with a `function_call`: a call runs empty only where the older form tells nothing that may be its."""
     entries = [wires.chat_call(name, text, at) for at, (name, text) in enumerate((("toll", ""), ("ring", ONE)))]
@@ -361,9 +360,9 @@ def test_the_older_form_beside_two_calls_never_leaves_arguments_out(legacy: tupl
         assert reply.error is not None and ("toll", {}) not in made
 
 
-@pytest.mark.parametrize("text", ["", "{}", ONE])
-@pytest.mark.parametrize("labels", [{}, {"index": 0}, {"index": 0, "id": "c"}])
-@pytest.mark.parametrize("way", ["at once", "pieces"])
+@for_each("text", ["", "{}", ONE])
+@for_each("labels", [{}, {"index": 0}, {"index": 0, "id": "c"}])
+@for_each("way", ["at once", "pieces"])
 def test_newer_pieces_without_a_name_behind_the_older_form(text: str, labels: dict[str, Any], way: str):
     old = pieces_of("older", way, "ring", text)
     new = [{"delta": {"tool_calls": [{**labels, "function": {"arguments": piece}}]}} for piece in halves(OTHER)]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-
 from cases import Case, differences, load_cases, play
+from for_each import for_each
+from profiles import IS_SOAK, MORE_IN_SOAK
 
 CASES = load_cases()
 IDS = [f"{case.protocol}/{case.name}" for case in CASES]
 #: Cuts of one case: about as many in `make test`, all in `make soak`.
-CUTS = [pytest.param(60, id="some"), pytest.param(10**6, marks=pytest.mark.soak, id="all")]
+MOST = 10**6 if IS_SOAK else 24
+
+pytestmark = MORE_IN_SOAK
 
 
 def test_the_corpus_is_there():
@@ -23,26 +25,25 @@ def test_the_corpus_is_there():
     }
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
+@for_each("case", CASES, ids=IDS)
 def test_whole(case: Case):
     assert differences(case, play(case, [case.wire])) == []
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
+@for_each("case", CASES, ids=IDS)
 def test_byte_by_byte(case: Case):
     assert play(case, [bytes([byte]) for byte in case.wire]) == play(case, [case.wire])
 
 
-@pytest.mark.parametrize("most", CUTS)
-@pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_every_cut_in_two(case: Case, most: int):
+@for_each("case", CASES, ids=IDS)
+def test_every_cut_in_two(case: Case):
     whole = play(case, [case.wire])
-    step = max(1, len(case.wire) // most)
+    step = max(1, len(case.wire) // MOST)
     for cut in range(0, len(case.wire) + 1, step):
         assert play(case, [case.wire[:cut], case.wire[cut:]]) == whole, f"cut at byte {cut}"
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
+@for_each("case", CASES, ids=IDS)
 def test_line_ends(case: Case):
     if b"\r" in case.wire or case.wire[:2] == b"\x1f\x8b":
         other = case.wire.replace(b"\r\n", b"\n") if case.wire[:2] != b"\x1f\x8b" else case.wire

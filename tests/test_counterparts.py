@@ -7,7 +7,6 @@ from itertools import permutations
 from typing import Any
 
 import msgspec
-import pytest
 
 from answer_fates import write
 from dragoman._json import Raw
@@ -16,6 +15,7 @@ from dragoman.protocol import PLAIN, Dialect
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Media, Message, Native, Opaque, ProtocolName, Request, Text
 from field_fates import DIALECTS
+from for_each import for_each
 from vendor_answers import LEAST as ANSWERS
 from vendor_types import GEMINI_PATH, LEAST
 
@@ -58,7 +58,7 @@ def send(body: Any, source: str, target: str, dialect: Dialect) -> tuple[Any, li
     return json.loads(rendered.http.body), [said.where for said in rendered.deviations]
 
 
-@pytest.mark.parametrize(("counterpart", "source", "target"), PAIRS)
+@for_each(("counterpart", "source", "target"), PAIRS)
 def test_a_field_goes_to_its_counterpart(counterpart: Counterpart, source: ProtocolName, target: ProtocolName) -> None:
     words = counterpart.words
     pairs = [(b'"word"', "word")] if words is None else [
@@ -113,7 +113,7 @@ def test_an_image_keeps_its_detail_and_a_refusal_its_kind() -> None:
     assert assistant["refusal"] == "No."
 
 
-@pytest.mark.parametrize("target", [name for name in LEAST if name != "anthropic-messages"])
+@for_each("target", [name for name in LEAST if name != "anthropic-messages"])
 def test_what_only_anthropic_knows_is_read_as_text(target: str) -> None:
     blocks = [
         {"type": "compaction", "content": "So far: mark1", "encrypted_content": "sealed"},
@@ -141,10 +141,8 @@ def test_what_stands_beside_the_texts_of_a_document_is_named() -> None:
         assert {f"{at}[0].cache_control", f"{at}[1].<image>"} <= set(named)
 
 
-@pytest.mark.parametrize("target", list(LEAST))
-@pytest.mark.parametrize(
-    "part", [Opaque("other", Raw(b'{"type":"web_search_call"}')), Media("image", "image/png", "iVBORw0KGgo=")]
-)
+@for_each("target", list(LEAST))
+@for_each("part", [Opaque("other", Raw(b'{"type":"web_search_call"}')), Media("image", "image/png", "iVBORw0KGgo=")])
 def test_a_turn_of_the_model_of_which_nothing_can_be_said_is_left_out(target: str, part: Opaque | Media) -> None:
     """An empty one is not what the model said, and some servers refuse it."""
     turns = (Message("user", (Text("ask"),)), Message("assistant", (part,)), Message("user", (Text("more"),)))
@@ -167,7 +165,7 @@ def test_the_detail_of_a_file_is_none_of_an_image() -> None:
     assert named == ["messages[0].parts[0].detail"]
 
 
-@pytest.mark.parametrize("syntax", ["lark", "regex"])
+@for_each("syntax", ["lark", "regex"])
 def test_the_grammar_of_a_free_text_goes_both_ways(syntax: str) -> None:
     inner = {"syntax": syntax, "definition": "start: x"}
     chat = {"type": "custom", "custom": {"name": "g", "format": {"type": "grammar", "grammar": inner}}}
@@ -181,8 +179,8 @@ def test_the_grammar_of_a_free_text_goes_both_ways(syntax: str) -> None:
         assert not any("format" in each for each in named)
 
 
-@pytest.mark.parametrize("target", [name for name in LEAST if name != "gemini-generate"])
-@pytest.mark.parametrize("answer", [{"output": {"mark1": 1}}, {"mark1": 21, "unit": "C"}, {"result": ["mark1"]}])
+@for_each("target", [name for name in LEAST if name != "gemini-generate"])
+@for_each("answer", [{"output": {"mark1": 1}}, {"mark1": 21, "unit": "C"}, {"result": ["mark1"]}])
 def test_a_result_of_gemini_that_is_said_whole_is_not_named(target: str, answer: dict[str, Any]) -> None:
     call = {"functionCall": {"name": "f", "args": {}}}
     result = {"functionResponse": {"name": "f", "response": answer}}
@@ -192,8 +190,8 @@ def test_a_result_of_gemini_that_is_said_whole_is_not_named(target: str, answer:
     assert not any("response" in each for each in named)
 
 
-@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
-@pytest.mark.parametrize(("mime", "form"), [("audio/mpeg", "mp3"), ("audio/x-wav", "wav"), ("audio/wav", "wav")])
+@for_each("target", ["openai-chat", "openai-responses"])
+@for_each(("mime", "form"), [("audio/mpeg", "mp3"), ("audio/x-wav", "wav"), ("audio/wav", "wav")])
 def test_a_sound_has_the_name_that_openai_takes(target: str, mime: str, form: str) -> None:
     contents = [{"role": "user", "parts": [{"inlineData": {"mimeType": mime, "data": "aGk="}}]}]
     body, _ = send(LEAST["gemini-generate"] | {"contents": contents}, "gemini-generate", target, DIALECTS[target])
@@ -255,7 +253,7 @@ def marked(value: Any, outer: tuple[str, ...] = ()) -> list[str]:
     return found + [text for each in value.values() for text in marked(each)]
 
 
-@pytest.mark.parametrize(("source", "target"), list(permutations(_MARKED, 2)))
+@for_each(("source", "target"), list(permutations(_MARKED, 2)))
 def test_cache_markers_cross_where_the_server_knows_them(source: str, target: str) -> None:
     asked = LEAST[source] | _MARKED[source]
     body, named = send(asked, source, target, Dialect(supports_cache_control=True))
@@ -284,7 +282,7 @@ def test_a_marker_of_an_empty_result_is_named() -> None:
     assert "messages[1].parts[0].cache_control" in named
 
 
-@pytest.mark.parametrize("cache", ["short", "long", "none"])
+@for_each("cache", ["short", "long", "none"])
 def test_the_routes_markers_stand_where_the_client_set_none(cache: Any) -> None:
     asked = LEAST["anthropic-messages"] | _MARKED["anthropic-messages"]
     parsed = PROTOCOLS["anthropic-messages"].parse_request(json.dumps(asked).encode()).request
@@ -297,8 +295,8 @@ def test_the_routes_markers_stand_where_the_client_set_none(cache: Any) -> None:
 _TIERS = {"openai-chat": "default", "openai-responses": "default", "anthropic-messages": "standard"}
 
 
-@pytest.mark.parametrize("form", ["whole", "unfolded"])
-@pytest.mark.parametrize(("source", "target"), list(permutations(_TIERS, 2)))
+@for_each("form", ["whole", "unfolded"])
+@for_each(("source", "target"), list(permutations(_TIERS, 2)))
 def test_an_answer_tells_its_tier_in_each_protocols_word(source: str, target: str, form: str) -> None:
     for mine, theirs in ((_TIERS[source], _TIERS[target]), ("priority", "priority")):
         told: dict[str, Any] = {"service_tier": mine}

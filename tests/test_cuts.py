@@ -16,6 +16,7 @@ from cut_reference import is_subsequence
 from dragoman.events import Event, Failure, Finish, Reply, fold, unfold
 from dragoman.protocol import PLAIN, Dialect
 from dragoman.protocols import PROTOCOLS
+from for_each import for_each
 from grammar import check
 
 #: Streams whose stop reason stands before their last parts: there a clean end of the body is no sign of a cut.
@@ -99,7 +100,7 @@ def test_there_are_enough_streams():
     assert {protocol for protocol, *_ in STREAMS.values()} == set(PROTOCOLS)
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@for_each("name", STREAMS)
 def test_no_cut_invents_anything(name: str):
     assert play(name, 23) > 0
 

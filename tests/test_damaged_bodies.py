@@ -18,6 +18,7 @@ from damage import BASES, bodies, strayed
 from dragoman.events import fold
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Opaque, Text, ToolCall
+from for_each import for_each
 from profiles import MORE_IN_SOAK
 from two_calls import CALLS, made, read, wire_body
 
@@ -60,7 +61,7 @@ def test_a_call_with_arguments_elsewhere_does_not_run_without(wire: str, every: 
     assert tried > 15
 
 
-@pytest.mark.parametrize("id", ["c0", None])
+@for_each("id", ["c0", None])
 def test_arguments_in_the_start_of_a_message_are_those_of_its_call(id: str | None) -> None:
     frames = BARE["anthropic-messages, at once"]()
     block = {"type": "tool_use", "id": id, "name": "ring", "input": {"bell": "all"}}
@@ -69,7 +70,7 @@ def test_arguments_in_the_start_of_a_message_are_those_of_its_call(id: str | Non
     assert told.error is not None and not made(told)
 
 
-@pytest.mark.parametrize("number", [4, 5])
+@for_each("number", [4, 5])
 def test_a_name_that_is_a_number_is_none(number: int) -> None:
     frames = BARE["openai-responses"]()
     item = frames[number]["item"] if number == 4 else frames[number]["response"]["output"][0]
@@ -77,7 +78,7 @@ def test_a_name_that_is_a_number_is_none(number: int) -> None:
     assert read("openai-responses", [wire_body("", [json.dumps(frame) for frame in frames])]).error is not None
 
 
-@pytest.mark.parametrize("name", [5, True, ["ring"], {"x": "ring"}])
+@for_each("name", [5, True, ["ring"], {"x": "ring"}])
 def test_the_end_of_arguments_that_names_no_tool_by_text_fails_its_call(name: object) -> None:
     frames = BARE["openai-responses"]()
     done = next(frame for frame in frames if frame["type"].endswith("arguments.done"))
@@ -94,7 +95,7 @@ def test_another_id_at_the_end_of_an_item_is_told() -> None:
         assert ("changing-id" in [one.code for one in read_back.deviations]) is (told == "c9")
 
 
-@pytest.mark.parametrize("content", [True, 7, "Hi", [{"type": "text", "text": 7}], [{"type": "text", "text": True}]])
+@for_each("content", [True, 7, "Hi", [{"type": "text", "text": 7}], [{"type": "text", "text": True}]])
 def test_texts_of_messages_in_another_form_are_told(content: object) -> None:
     message = {"id": "m", "type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn"}
     told = read("anthropic-messages", [json.dumps(message).encode()])
@@ -106,8 +107,8 @@ def test_texts_of_messages_in_another_form_are_told(content: object) -> None:
 RUN_BY_XAI = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "xs_call_1", "name": "x_keyword_search"}
 
 
-@pytest.mark.parametrize("is_stream", [False, True])
-@pytest.mark.parametrize("is_offered", [False, True])
+@for_each("is_stream", [False, True])
+@for_each("is_offered", [False, True])
 def test_a_tool_that_the_provider_runs_is_no_call_of_the_client(is_offered: bool, is_stream: bool) -> None:
     item = {**RUN_BY_XAI, "input": '{"query": "q"}', "status": "completed"}
     message = {"type": "message", "id": "i1", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}
@@ -131,8 +132,8 @@ def test_a_tool_that_the_provider_runs_is_no_call_of_the_client(is_offered: bool
     assert is_offered or any(b"x_keyword_search" in bytes(part.raw) for part in told.parts if type(part) is Opaque)
 
 
-@pytest.mark.parametrize("arguments", [{}, {"bell": "a"}])
-@pytest.mark.parametrize(("name", "is_told"), [("ring", True), ("toll", False)])
+@for_each("arguments", [{}, {"bell": "a"}])
+@for_each(("name", "is_told"), [("ring", True), ("toll", False)])
 def test_a_part_that_names_another_tool_than_its_call_runs_none(arguments: object, name: str, is_told: bool) -> None:
     part = {"functionCall": {"name": "ring", "args": arguments}, "name": name}
     line = json.dumps({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]})
@@ -140,7 +141,7 @@ def test_a_part_that_names_another_tool_than_its_call_runs_none(arguments: objec
     assert (made(told) == [("ring", arguments)]) is is_told is (told.error is None)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("protocol", PROTOCOLS)
 def test_a_damaged_whole_answer_passes_only_where_its_calls_are_read(protocol: str) -> None:
     found = PROTOCOLS[protocol]  # type: ignore[index]
     answered = msgspec.structs.replace(reply("text-call"), parts=SAID[1:] if protocol == "gemini-generate" else SAID)

@@ -12,11 +12,10 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from dragoman import _json
 from dragoman.types import Tool
-from profiles import IS_SOAK
+from for_each import for_each
+from profiles import IS_SOAK, some
 from rescue_forms import FORMS, Calls, Form, Written
 from test_written_calls import delivered, exact, play_with
 
@@ -72,7 +71,7 @@ def damaged(written: Written, place: int) -> Iterator[str]:
         yield from (text[:place] + before + end + text[place:] for end in ("", *ends))
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
 def test_what_is_delivered_is_what_was_meant(form: Form) -> None:
     draw = random.Random(form.family + form.name)
     for call in MEANT:
@@ -86,7 +85,7 @@ def test_what_is_delivered_is_what_was_meant(form: Form) -> None:
 OPTIONAL = ("get_time", {"zone": "Rome"})
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
 def test_an_empty_call_before_an_object_with_its_arguments_fails(form: Form) -> None:
     if form.where == "message":
         return
@@ -94,17 +93,17 @@ def test_an_empty_call_before_an_object_with_its_arguments_fails(form: Form) -> 
     for joint in ("", " ", "\n", ", "):
         for rest in ('{"zone": "Rome"}', '"zone": "Rome"}'):
             text = f"{empty.rstrip()}{joint}{rest}"
-            for size in (len(text), 1):
+            for size in (len(text), *some([1], text, 3)):
                 assert delivered(play_with(TOOLS, text, "stop", size)) == [], text
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
 def test_words_behind_an_empty_call_leave_it(form: Form) -> None:
     if form.where == "message":
         return
     text = form.write([("get_time", {})]).text()
     for words in ("Done.", "zonal: no.", "It took no zone: none was needed.", "[Here](x) it is.", "<b>Done</b>"):
-        for size in (len(text), 1):
+        for size in (1000, *some([1], text + words, 3)):
             assert delivered(play_with(TOOLS, f"{text.rstrip()}\n{words}", "stop", size)) == [("get_time", {})], words
 
 
@@ -121,7 +120,7 @@ NAMING = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
 def test_a_tools_answer_behind_a_call_leaves_it(form: Form) -> None:
     if form.where == "message":
         return
@@ -129,11 +128,11 @@ def test_a_tools_answer_behind_a_call_leaves_it(form: Form) -> None:
     tools = (*TOOLS[:3], Tool("find_files", "", _json.raw(FINDING)))
     text = form.write([call]).text().rstrip()
     for answer in (*ANSWERS, *(NAMING if text.endswith(">") else ())):
-        for size in (len(text) + len(answer) + 1, 1):
+        for size in (len(text) + len(answer) + 1, *some([1], text + answer, 3)):
             assert delivered(play_with(tools, f"{text}\n{answer}", "stop", size)) == [call], answer
 
 
-@pytest.mark.parametrize(
+@for_each(
     "arguments",
     [
         {"type": "object", "properties": {"zone": {"type": "string"}}},
@@ -146,13 +145,13 @@ def test_what_shows_how_a_call_is_written_is_none(arguments: dict[str, Any]) -> 
         assert delivered(play_with(TOOLS, text, "stop", len(text))) == [], text
 
 
-@pytest.mark.parametrize("value", ["string", "<b>zone</b>", "a...", "<zone> is wet", "{}", "> zone", "</zone>"])
+@for_each("value", ["string", "<b>zone</b>", "a...", "<zone> is wet", "{}", "> zone", "</zone>"])
 def test_a_value_that_looks_like_it_is_one(value: str) -> None:
     text = "<tool_call>" + json.dumps({"name": "get_time", "arguments": {"zone": value}}) + "</tool_call>"
     assert delivered(play_with(TOOLS, text, "stop", len(text))) == [("get_time", {"zone": value})]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value", ["ag_value>a", "rg_value>a", "<arg_valu>a", "a</arg_valu", "a</rg_value>", "a</arg_val", "a</agr_value>"]
 )
 def test_a_value_with_a_piece_of_its_tags_is_none(value: str) -> None:
@@ -160,15 +159,13 @@ def test_a_value_with_a_piece_of_its_tags_is_none(value: str) -> None:
     assert delivered(play_with(TOOLS, text, "stop", len(text))) == []
 
 
-@pytest.mark.parametrize("value", ["<value>a</value>", "<args_value>a</args_value>", "a > b", "a</b>", "</", "x </a>"])
+@for_each("value", ["<value>a</value>", "<args_value>a</args_value>", "a > b", "a</b>", "</", "x </a>"])
 def test_tags_of_a_value_are_its_own(value: str) -> None:
     text = f"<tool_call>get_time<arg_key>zone</arg_key><arg_value>{value}</arg_value></tool_call>"
     assert delivered(play_with(TOOLS, text, "stop", len(text))) == [("get_time", {"zone": value})]
 
 
-@pytest.mark.parametrize(
-    "value", ['type="text">', 'class="a">b</a>', 'name="x">', 'href="/a">b\n', "    ...\n", " ..."]
-)
+@for_each("value", ['type="text">', 'class="a">b</a>', 'name="x">', 'href="/a">b\n', "    ...\n", " ..."])
 def test_a_piece_of_html_or_code_is_a_value(value: str) -> None:
     call = ("get_time", {"zone": value})
     for form in FORMS:
@@ -186,7 +183,7 @@ def test_a_schema_is_a_value_where_any_object_is() -> None:
             assert delivered(play_with((tool,), text, "stop", len(text))) == [call], text
 
 
-@pytest.mark.parametrize(
+@for_each(
     "more",
     [
         {"anyOf": [{"required": ["path"]}, {"properties": {"paths": TEXT}, "required": ["paths"]}]},
@@ -210,7 +207,7 @@ def test_keys_that_a_part_of_the_schema_declares_are_known(more: dict[str, Any])
         assert exact(delivered(told)) == exact(calls), form
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [
         "<[CDATA[<b>x</b>]]>", "![CDATA[x]]>", "<!CDATA[<b>x</b>]]", "><![CDATA[<b>x</b>]]>", "<![CDAT[<b>x</b>]]>",
@@ -223,7 +220,7 @@ def test_a_value_with_a_piece_of_its_sections_marks_is_none(value: str) -> None:
         assert delivered(play_with(TOOLS, text, "stop", size)) == []
 
 
-@pytest.mark.parametrize("kind", ["striing", "sting", "text", "str"])
+@for_each("kind", ["striing", "sting", "text", "str"])
 def test_a_type_that_nobody_knows_is_damaged(kind: str) -> None:
     for form in FORMS:
         written = form.write([("get_time", {"zone": "5"})]).text()
@@ -232,7 +229,7 @@ def test_a_type_that_nobody_knows_is_damaged(kind: str) -> None:
             assert delivered(play_with(TOOLS, text, "stop", len(text))) == [], text
 
 
-@pytest.mark.parametrize("value", ['type="string">x', 'string="true">', "<para>x</para", "<", "</", "a <"])
+@for_each("value", ['type="string">x', 'string="true">', "<para>x</para", "<", "</", "a <"])
 def test_the_rest_of_another_familys_tag_is_a_value(value: str) -> None:
     call = ("get_time", {"zone": value})
     for form in FORMS:
@@ -241,7 +238,7 @@ def test_the_rest_of_another_familys_tag_is_a_value(value: str) -> None:
             assert delivered(play_with(TOOLS, text, "stop", len(text))) == [call], text
 
 
-@pytest.mark.parametrize("text", ["''alpha'", '""alpha"', "'a 'b c'", "'a' b' c' d'"])
+@for_each("text", ["''alpha'", '""alpha"', "'a 'b c'", "'a' b' c' d'"])
 def test_an_odd_quotation_mark_in_a_text_of_python_has_two_readings(text: str) -> None:
     written = f"<|python_start|>[get_time(zone={text})]<|python_end|>"
     for size in (len(written), 1):
@@ -252,7 +249,7 @@ def test_an_odd_quotation_mark_in_a_text_of_python_has_two_readings(text: str) -
 TURNS = ("<|start|>user", "<|im_start|>user b", "<|start_header_id|>user ", "<start_of_turn>users")
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form.where == "anywhere"], ids=lambda form: form.family)
+@for_each("form", [form for form in FORMS if form.where == "anywhere"], ids=lambda form: form.family)
 def test_a_turns_token_in_a_value_ends_no_look(form: Form) -> None:
     text = form.write([("run_command", {"command": "alpha", "timeout": 77})]).text()
     early = form.write([("run_command", {"command": "alpha"})]).calls[0][0]

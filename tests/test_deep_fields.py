@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -50,7 +50,7 @@ def put(value: Any, path: tuple[str | int, ...], new: str) -> Any:
     return value
 
 
-def marked(cases: Iterator[Any]) -> Iterator[Any]:
+def marked(cases: Iterable[Any]) -> Iterator[Any]:
     """Bodies with the mark in the place of a value, once for each path of field names."""
     seen: set[str] = set()
     for case in cases:

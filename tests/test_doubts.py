@@ -6,8 +6,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import pytest
-
+from for_each import for_each
 from rescue_forms import FORMS, Form
 from test_written_calls import delivered, play
 
@@ -22,7 +21,7 @@ def ran(text: str) -> list[tuple[str, dict[str, Any]]]:
     return calls[0]
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
 def test_no_value_holds_the_next_argument(form: Form) -> None:
     """One character is missing of what closes the first value, and one of what begins the second."""
     text = form.write(MEANT).text()
@@ -36,8 +35,8 @@ def test_no_value_holds_the_next_argument(form: Form) -> None:
             assert "omega" not in arguments.get("path", ""), (damaged, arguments)
 
 
-@pytest.mark.parametrize("form", PYTHON, ids=lambda form: f"{form.family}: {form.name}")
-@pytest.mark.parametrize("mark", ["", '"', "`"])
+@for_each("form", PYTHON, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("mark", ["", '"', "`"])
 def test_no_text_grows_over_the_next_argument(form: Form, mark: str) -> None:
     """One quotation mark is missing, or another one stands in its place."""
     calls = [("write_file", {"path": "alpha", "content": "omega"}), ("get_time", {"zone": "delta"})]
@@ -48,7 +47,7 @@ def test_no_text_grows_over_the_next_argument(form: Form, mark: str) -> None:
                 assert sum(word in value for word in ("alpha", "omega", "delta")) <= 1, (place, arguments)
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
 def test_a_call_that_closes_before_its_arguments_has_none_to_run(form: Form) -> None:
     """What closes the call stands behind its name too."""
     written = form.write(MEANT)
@@ -61,8 +60,8 @@ def test_a_call_that_closes_before_its_arguments_has_none_to_run(form: Form) -> 
             assert arguments, (place, text[:place] + closing + text[place:])
 
 
-@pytest.mark.parametrize("behind", ['command": "a"}', '>command": "a"}', '"command": "a"}', "command: a"])
-@pytest.mark.parametrize("marker", ["[TOOL_CALLS]run_command[ARGS]", "<function=run_command>"])
+@for_each("behind", ['command": "a"}', '>command": "a"}', '"command": "a"}', "command: a"])
+@for_each("marker", ["[TOOL_CALLS]run_command[ARGS]", "<function=run_command>"])
 def test_arguments_behind_an_empty_object_are_not_left_out(marker: str, behind: str) -> None:
     assert ran(f"{marker}{{}}{behind}") == []
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-import pytest
-
+from for_each import for_each
 from rescue_forms import FORMS, Calls, Form, Written
 from test_joined_calls import outcome
 from test_written_calls import exact, play
@@ -41,13 +40,13 @@ def assert_one_outcome(text: str, allowed: tuple[Calls, ...]) -> None:
         assert outcome(play(text, "stop", size)) == whole, f"in deltas of {size}: {text!r}"
 
 
-@pytest.mark.parametrize("form", CLOSED, ids=IDS)
+@for_each("form", CLOSED, ids=IDS)
 def test_a_call_that_closes_too_early_is_not_run(form: Form):
     for text in early_ends(form.write([CALL])):
         assert_one_outcome(text, ([], [CALL]))
 
 
-@pytest.mark.parametrize("form", CLOSED, ids=IDS)
+@for_each("form", CLOSED, ids=IDS)
 def test_a_good_call_before_it_is_run(form: Form):
     if form.most == 1:
         return
@@ -57,7 +56,7 @@ def test_a_good_call_before_it_is_run(form: Form):
         assert_one_outcome(text, ([], [good], [good, CALL]))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         '<tool_call>{"name": "get_time"}, "arguments": {"zone": "a"}}</tool_call>',
@@ -78,7 +77,7 @@ def test_a_call_object_that_closes_too_early_is_not_run(text: str):
     assert play(text, "stop", 1).failed_calls
 
 
-@pytest.mark.parametrize("form", [form for form in CLOSED if form.where != "message"], ids=lambda form: form.family)
+@for_each("form", [form for form in CLOSED if form.where != "message"], ids=lambda form: form.family)
 def test_words_on_a_line_of_their_own_are_none_of_it(form: Form):
     written = form.write([CALL])
     texts = [written.text()]
@@ -89,21 +88,21 @@ def test_words_on_a_line_of_their_own_are_none_of_it(form: Form):
             assert_one_outcome(f"{text}\n{words}", ([CALL],))
 
 
-@pytest.mark.parametrize("form", [form for form in CLOSED if form.where != "message"], ids=lambda form: form.family)
+@for_each("form", [form for form in CLOSED if form.where != "message"], ids=lambda form: form.family)
 def test_words_up_to_the_end_of_its_line_are_none_of_it(form: Form):
     text = form.write([CALL]).text()
     for words in ("Done.", "I'll wait", "It is done, and I wait (5 s).\nThen: go on.", "word " * 100):
         assert_one_outcome(f"{text} {words}", ([CALL],))
 
 
-@pytest.mark.parametrize("behind", ["", " ", "\n"])
-@pytest.mark.parametrize("end", [")]<|python_end|>", ")<|python_end|>", ", dry_run=True)]<|python_end|>"])
+@for_each("behind", ["", " ", "\n"])
+@for_each("end", [")]<|python_end|>", ")<|python_end|>", ", dry_run=True)]<|python_end|>"])
 def test_a_missing_comma_of_python_does_not_join_arguments(behind: str, end: str):
     for value in ("'5'", "5", '"5"'):
         assert_one_outcome(f"<|python_start|>[run_command(command='ls'{behind}timeout={value}{end}", ([],))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         '<tool_call>[{"name": "run_command", "arguments": {"command": "ls"}}, {"name": "other", "arguments": {}}]',
@@ -114,9 +113,7 @@ def test_a_call_of_another_tool_behind_it_leaves_it(text: str):
     assert_one_outcome(text, ([("run_command", {"command": "ls"})],))
 
 
-@pytest.mark.parametrize(
-    "arguments", ['{"a": 1}, "b": {"c": "z"}', '{"a": 1} "b": {"c": "z"}', '{}"a": 1, "b": {"c": "z"}']
-)
+@for_each("arguments", ['{"a": 1}, "b": {"c": "z"}', '{"a": 1} "b": {"c": "z"}', '{}"a": 1, "b": {"c": "z"}'])
 def test_a_brace_too_many_may_be_any_of_them(arguments: str):
     """Where an object ends before the last value does, its brace may be the one: what follows was meant to be in it."""
     written = f'"arguments": {{"path": "a", "content": "x", "options": {arguments}}}'
@@ -127,8 +124,6 @@ def test_a_brace_too_many_may_be_any_of_them(arguments: str):
     assert_one_outcome(f"<tool_call>{text}}}</tool_call>", ([call],))
 
 
-@pytest.mark.parametrize(
-    "arguments", ['command:<|"|>ls<|"|>,timeout:5dry_run:true', 'command:}<|"|>ls<|"|>', "command:ls'"]
-)
+@for_each("arguments", ['command:<|"|>ls<|"|>,timeout:5dry_run:true', 'command:}<|"|>ls<|"|>', "command:ls'"])
 def test_values_of_gemma_without_quotation_marks_are_one_each(arguments: str):
     assert_one_outcome(f"<|tool_call>call:run_command{{{arguments}}}<tool_call|>", ([],))

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 import wires
 from cases import counter
 from dragoman.errors import CALL_FAILED, call_failure, is_unusable
@@ -18,6 +16,7 @@ from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Tool
+from for_each import for_each
 from grammar import check, check_sequential
 from wires import Frame
 
@@ -91,10 +90,10 @@ def is_told(reply: Reply) -> bool:
     return reply.stop_reason == "error" and isinstance(reply.error, Failure) and bool(reply.error.message)
 
 
-@pytest.mark.parametrize("client", PROTOCOLS)
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("calls", [ONE_BAD, BOTH, BAD_FIRST], ids=["bad", "good-bad", "bad-good"])
-@pytest.mark.parametrize("step", [0, 1])
+@for_each("client", PROTOCOLS)
+@for_each("provider", PROVIDERS)
+@for_each("calls", [ONE_BAD, BOTH, BAD_FIRST], ids=["bad", "good-bad", "bad-good"])
+@for_each("step", [0, 1])
 def test_streamed(provider: str, client: str, calls: list[tuple[str, str]], step: int):
     events = read(provider, PROVIDERS[provider](calls, "stop"), step=step)
     failed = [event for event in events if type(event) is ToolCallFailed]
@@ -110,9 +109,9 @@ def test_streamed(provider: str, client: str, calls: list[tuple[str, str]], step
     assert failed[0].message not in reply.text
 
 
-@pytest.mark.parametrize("client", PROTOCOLS)
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("calls", [BOTH, BAD_FIRST], ids=["good-bad", "bad-good"])
+@for_each("client", PROTOCOLS)
+@for_each("provider", PROVIDERS)
+@for_each("calls", [BOTH, BAD_FIRST], ids=["good-bad", "bad-good"])
 def test_whole_with_a_good_call(provider: str, client: str, calls: list[tuple[str, str]]):
     answer = fold(read(provider, PROVIDERS[provider](calls, "stop")))
     assert not is_unusable(answer)
@@ -139,8 +138,8 @@ def test_whole_with_a_good_call(provider: str, client: str, calls: list[tuple[st
     assert is_told(reply)
 
 
-@pytest.mark.parametrize("client", PROTOCOLS)
-@pytest.mark.parametrize("provider", PROVIDERS)
+@for_each("client", PROTOCOLS)
+@for_each("provider", PROVIDERS)
 def test_whole_without_a_good_call(provider: str, client: str):
     answer = fold(read(provider, PROVIDERS[provider](ONE_BAD, "stop")))
     assert is_unusable(answer) and answer.stop_reason == "error"
@@ -157,8 +156,8 @@ def test_whole_without_a_good_call(provider: str, client: str):
         assert answer.failed_calls[0].message in str(json.loads(body))
 
 
-@pytest.mark.parametrize("client", PROTOCOLS)
-@pytest.mark.parametrize("provider", PROVIDERS)
+@for_each("client", PROTOCOLS)
+@for_each("provider", PROVIDERS)
 def test_length_stands(provider: str, client: str):
     """A call that the token limit cut, of which nothing has left: the limit says why it is missing."""
     answer = fold(read(provider, PROVIDERS[provider](ONE_BAD, "length")))

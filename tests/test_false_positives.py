@@ -11,10 +11,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-import pytest
-
 from dragoman.events import Deviation, fold
 from dragoman.stages.rescue import FAMILIES
+from for_each import for_each
+from profiles import some
 from rescue_cases import TOOLS, play_text
 
 FOLDER = Path(__file__).parent / "rescue" / "answers"
@@ -78,10 +78,10 @@ def test_each_answer_has_what_it_claims():
     assert [name for name, answer in ANSWERS.items() if not has_what_it_claims(answer)] == []
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@for_each("name", ANSWERS)
 def test_an_answer_stays_text(name: str):
     text = ANSWERS[name].text
-    for size in (len(text), 1, 5):
+    for size in (len(text), *some((1, 5), text, 2)):
         events = play_text([text[start : start + size] for start in range(0, len(text), size)])
         reply = fold(events)
         assert not reply.tool_calls and not reply.failed_calls and reply.error is None, size

@@ -22,6 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dragoman.events import Deviation
 from field_fates import Sent, fate, is_named, leaves_of, places_of, send
+from for_each import for_each
 from profiles import IS_SOAK, MORE_IN_SOAK
 from test_fields import NAMES, excusing
 from test_history import exhaust
@@ -121,8 +122,8 @@ def is_left_out(said: Deviation, case: Case) -> bool:
     return case.path.startswith(_OF_TOOLS) and any(word in said.seen for word in _FEWER)
 
 
-@pytest.mark.parametrize("source", NAMES)
-@pytest.mark.parametrize("target", NAMES)
+@for_each("source", NAMES)
+@for_each("target", NAMES)
 def test_no_field_makes_another_vanish(source: str, target: str) -> None:
     dice = random.Random(f"{source} {target}")
     tried = 0
@@ -155,6 +156,11 @@ TYPES = {
 }
 
 
+GEMINI_LISTS = {
+    "contents": TypeAdapter(list[Content]),
+    "tools": TypeAdapter(list[GeminiTool]),
+    "safetySettings": TypeAdapter(list[SafetySetting]),
+}
 #: What the vendors' types take and their servers do not: system instructions that are no text, schemas of what is no
 #: object; and sound, which Responses' types do not have yet.
 _NOT_TRIED = ("systemInstruction.parts[].", ".parameters.type", ".parameters.enum", "<input_audio>", "refusal")
@@ -164,9 +170,8 @@ def problems_of(target: str, body: Json) -> list[str]:
     """What the vendor's SDK says against a request of its protocol."""
     try:
         if target == "gemini-generate":
-            TypeAdapter(list[Content]).validate_python(body["contents"])
-            TypeAdapter(list[GeminiTool]).validate_python(body.get("tools", []))
-            TypeAdapter(list[SafetySetting]).validate_python(body.get("safetySettings", []))
+            for field, adapter in GEMINI_LISTS.items():
+                adapter.validate_python(body.get(field, []))
             GenerationConfig.model_validate(body.get("generationConfig", {}))
         else:
             text = json.dumps({**body, "stream": True}).replace('"type": "input_image"', _IMAGE)
@@ -181,8 +186,8 @@ def problems_of(target: str, body: Json) -> list[str]:
 
 
 @pytest.mark.filterwarnings("ignore:.*is not a valid")
-@pytest.mark.parametrize("source", NAMES)
-@pytest.mark.parametrize("target", NAMES)
+@for_each("source", NAMES)
+@for_each("target", NAMES)
 def test_what_is_sent_is_valid(source: str, target: str) -> None:
     """A request that its own vendor's types take is one that the target's types take."""
     dice = random.Random(f"valid {source} {target}")
@@ -212,9 +217,9 @@ _NUMBERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("value", ["many", [7], {"n": 7}, False], ids=repr)
-@pytest.mark.parametrize("target", NAMES)
-@pytest.mark.parametrize(("source", "path"), [(source, path) for source, paths in _NUMBERS.items() for path in paths])
+@for_each("value", ["many", [7], {"n": 7}, False], ids=repr)
+@for_each("target", NAMES)
+@for_each(("source", "path"), [(source, path) for source, paths in _NUMBERS.items() for path in paths])
 def test_a_number_that_is_none_is_named(source: str, path: str, target: str, value: Json) -> None:
     given = value
     for name in reversed(path.split(".")):

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from field_fates import Fate, fate, fates, send
+from for_each import for_each
 from vendor_types import LEAST, Case
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -31,8 +32,8 @@ def excusing(kind: str, source: str, case: Case) -> Iterator[dict[str, Any]]:
             yield rule
 
 
-@pytest.mark.parametrize("source", NAMES)
-@pytest.mark.parametrize("target", NAMES)
+@for_each("source", NAMES)
+@for_each("target", NAMES)
 def test_every_field_is_seen_or_named(source: str, target: str) -> None:
     silent = [
         (case.path, case.values)
@@ -42,7 +43,7 @@ def test_every_field_is_seen_or_named(source: str, target: str) -> None:
     assert silent == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_a_protocol_keeps_what_is_its_own(name: str) -> None:
     lost = [
         (case.path, case.values, found)
@@ -52,7 +53,7 @@ def test_a_protocol_keeps_what_is_its_own(name: str) -> None:
     assert lost == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_hardly_a_field_is_refused(name: str) -> None:
     """A request that is refused tries nothing: only a word that the protocol does not have is."""
     refused = [case.path for case, found in fates(name, name) if found.kind == "refused"]
@@ -81,7 +82,7 @@ def test_each_excuse_is_needed() -> None:
     assert [rule["path"] for kind in ("same", "own") for rule in RULES[kind] if id(rule) not in used] == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_a_field_that_is_not_known_is_named(name: str) -> None:
     """The test itself sees what is lost: a field that no parser reads is named everywhere but at home."""
     body = {**LEAST[name], "neverHeardOf": {"inner": "mark9999"}}
@@ -130,10 +131,8 @@ _MORE: dict[str, list[dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("target", NAMES)
-@pytest.mark.parametrize(
-    ("source", "fields"), [(source, fields) for source, places in _MORE.items() for fields in places]
-)
+@for_each("target", NAMES)
+@for_each(("source", "fields"), [(source, fields) for source, places in _MORE.items() for fields in places])
 def test_a_field_that_is_not_known_is_named_wherever_it_stands(
     source: str, fields: dict[str, Any], target: str
 ) -> None:

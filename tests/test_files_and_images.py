@@ -14,6 +14,7 @@ from dragoman.offering import offer
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Media, ProtocolName
 from field_fates import send
+from for_each import for_each
 from test_remote_servers import CHAT, GEMINI, HOSTED, MESSAGES, RESPONSES, seen, sent
 
 FUNCTION = {"type": "function", "name": "f", "parameters": {"type": "object"}}
@@ -42,7 +43,7 @@ def test_a_search_of_files_goes_both_ways() -> None:
     assert back == {"type": "file_search", "vector_store_ids": ["vs_1"], "max_num_results": 3}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "tool",
     [{"vector_store_ids": ["vs_1"]}, {"vector_store_ids": []},
      {"vector_store_ids": ["fileSearchStores/a"], "filters": {"type": "ne", "key": "tenant", "value": "me"}}],
@@ -67,7 +68,7 @@ def test_the_place_of_a_web_search_is_a_place_for_messages_too() -> None:
     assert entry["user_location"] == {"type": "approximate", "country": "DE"}
 
 
-@pytest.mark.parametrize("target", [MESSAGES, CHAT])
+@for_each("target", [MESSAGES, CHAT])
 def test_a_search_of_tools_says_each_tool_that_it_found(target: ProtocolName) -> None:
     found = [{"type": "web_search"}, {**FUNCTION, "name": "q"}]
     for tools, words in (
@@ -92,9 +93,7 @@ def test_a_filter_goes_both_ways_where_it_can_be_said_exactly() -> None:
     assert back == {"type": "file_search", "vector_store_ids": ["vs_1"], "filters": said}
 
 
-@pytest.mark.parametrize(
-    ("size", "ratio"), [("1024x1024", "1:1"), ("1536x1024", "3:2"), ("1024x1536", "2:3"), ("auto", None)]
-)
+@for_each(("size", "ratio"), [("1024x1024", "1:1"), ("1536x1024", "3:2"), ("1024x1536", "2:3"), ("auto", None)])
 def test_images_are_asked_for_as_a_kind_of_answer(size: str, ratio: str | None) -> None:
     body = seen(RESPONSES, asked({"type": "image_generation", "size": size}, FUNCTION, max_output_tokens=9), GEMINI)
     config = body["generationConfig"]
@@ -144,7 +143,7 @@ def drawing(*kinds: str, **config: Any) -> dict[str, Any]:
     return {"contents": CONTENTS, "generationConfig": {"responseModalities": list(kinds), **config}}
 
 
-@pytest.mark.parametrize("kinds", [("TEXT", "IMAGE"), ("IMAGE", "TEXT"), ("IMAGE",)])
+@for_each("kinds", [("TEXT", "IMAGE"), ("IMAGE", "TEXT"), ("IMAGE",)])
 def test_images_as_a_kind_of_answer_are_a_tool_of_responses(kinds: tuple[str, ...]) -> None:
     body = seen(GEMINI, drawing(*kinds, imageConfig={"aspectRatio": "3:2"}, maxOutputTokens=9), RESPONSES)
     assert body["tools"] == [{"type": "image_generation", "size": "1536x1024"}]
@@ -160,8 +159,8 @@ def test_what_is_said_of_the_image_besides_is_named() -> None:
     assert {f"generationConfig.imageConfig.{key}" for key in config} <= named
 
 
-@pytest.mark.parametrize("target", [CHAT, MESSAGES, "ollama-chat"])
-@pytest.mark.parametrize("kinds", [("TEXT", "IMAGE"), ("IMAGE",)])
+@for_each("target", [CHAT, MESSAGES, "ollama-chat"])
+@for_each("kinds", [("TEXT", "IMAGE"), ("IMAGE",)])
 def test_a_request_for_images_alone_is_refused_where_nobody_makes_them(
     target: ProtocolName, kinds: tuple[str, ...]
 ) -> None:
@@ -196,9 +195,9 @@ def test_texts_and_sounds_are_no_tool() -> None:
     assert seen(GEMINI, drawing("AUDIO"), CHAT)["modalities"] == ["text", "audio"]
 
 
-@pytest.mark.parametrize("form", ["png", "jpeg", "svg"])
-@pytest.mark.parametrize("is_stream", [False, True])
-@pytest.mark.parametrize("client", [GEMINI, CHAT])
+@for_each("form", ["png", "jpeg", "svg"])
+@for_each("is_stream", [False, True])
+@for_each("client", [GEMINI, CHAT])
 def test_an_image_of_responses_comes_back_in_the_clients_form(client: ProtocolName, is_stream: bool, form: str) -> None:
     item = {"id": "ig_1", "type": "image_generation_call", "status": "completed", "result": PIXEL,
             "output_format": form, "revised_prompt": "a cat"}  # fmt: skip
@@ -220,7 +219,7 @@ def test_an_image_of_responses_comes_back_in_the_clients_form(client: ProtocolNa
     assert [each.where for each in lost] == ["parts[0].<image_generation_call>.revised_prompt"]
 
 
-@pytest.mark.parametrize("client", [MESSAGES, "ollama-chat"])
+@for_each("client", [MESSAGES, "ollama-chat"])
 def test_an_image_of_responses_is_named_where_clients_take_none(client: ProtocolName) -> None:
     """Messages have no place for one, and Ollama's own client refuses an answer that has one."""
     item = {"id": "ig_1", "type": "image_generation_call", "status": "completed", "result": PIXEL}
@@ -232,7 +231,7 @@ def test_an_image_of_responses_is_named_where_clients_take_none(client: Protocol
     assert [(each.where, each.seen) for each in lost] == [("parts[0]", "image_generation_call")]
 
 
-@pytest.mark.parametrize("mime", ["image/png", "image/jpeg", "image/svg+xml"])
+@for_each("mime", ["image/png", "image/jpeg", "image/svg+xml"])
 def test_an_image_goes_to_responses_and_back_with_its_form(mime: str) -> None:
     parts = [{"inlineData": {"mimeType": mime, "data": PIXEL}}]
     answer = {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}

@@ -7,7 +7,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-import pytest
+from for_each import for_each
 
 TESTS = Path(__file__).resolve().parent
 TABLE = tomllib.loads((TESTS / "first_hour.toml").read_text(encoding="utf-8"))
@@ -21,7 +21,7 @@ def functions(file: str) -> frozenset[str]:
     return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
-@pytest.mark.parametrize(("row", "held"), ROWS, ids=[row for row, _ in ROWS])
+@for_each(("row", "held"), ROWS, ids=[row for row, _ in ROWS])
 def test_a_row_is_held_by_a_test(row: str, held: str) -> None:
     file, mark, name = held.partition("::")
     if mark:
@@ -30,7 +30,7 @@ def test_a_row_is_held_by_a_test(row: str, held: str) -> None:
         assert (TESTS / held / "case.json").is_file() and file.startswith("corpus/")
 
 
-@pytest.mark.parametrize("row", TABLE["pages"])
+@for_each("row", TABLE["pages"])
 def test_a_page_has_the_words(row: str) -> None:
     page, words = TABLE["pages"][row]
     assert words in (DOCUMENTS / page).read_text(encoding="utf-8")

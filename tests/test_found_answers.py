@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from dragoman.events import Reply
+from for_each import for_each
 from found_answers import FOUND, TOOLS, Found
 from test_written_calls import delivered, exact, play_with
 
@@ -17,7 +16,7 @@ def test_there_are_more_than_a_hundred():
     assert len(FOUND) >= 100 and len({found.name for found in FOUND}) == len(FOUND)
 
 
-@pytest.mark.parametrize("found", FOUND, ids=lambda found: found.name)
+@for_each("found", FOUND, ids=lambda found: found.name)
 def test_each_answer_is_read_as_it_is_meant(found: Found):
     for size in (len(found.text), 1, 3, 7):
         reply = read(found, size)

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 import openai.types.responses as of_responses
-import pytest
 from google.genai import types as of_gemini
 
 from dragoman import _json, decode
 from dragoman.events import Deviation, Finish, Reply, unfold
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName
+from for_each import for_each
 from test_remote_servers import CHAT, GEMINI, MESSAGES, RESPONSES
 
 OLLAMA: ProtocolName = "ollama-chat"
@@ -63,7 +63,7 @@ def told(body: bytes, source: ProtocolName, client: ProtocolName, *, is_stream: 
     return json.loads(made), [each.where for each in encoder.lost]
 
 
-@pytest.mark.parametrize("is_stream", [False, True])
+@for_each("is_stream", [False, True])
 def test_files_that_responses_found_are_grounding_of_gemini(is_stream: bool) -> None:
     body, lost = told(of_openai(CITATION), RESPONSES, GEMINI, is_stream=is_stream)
     found = body["candidates"][0]["groundingMetadata"]
@@ -75,14 +75,14 @@ def test_files_that_responses_found_are_grounding_of_gemini(is_stream: bool) -> 
     assert sorted(lost) == [f"{where}attributes", f"{where}score", "parts[1].annotations[].index"]
 
 
-@pytest.mark.parametrize("is_stream", [False, True])
+@for_each("is_stream", [False, True])
 def test_a_file_that_is_only_cited_is_grounding_too(is_stream: bool) -> None:
     body, _ = told(of_openai(CITATION, items=({**CALL, "results": None},)), RESPONSES, GEMINI, is_stream=is_stream)
     [chunk] = body["candidates"][0]["groundingMetadata"]["groundingChunks"]
     assert chunk == {"retrievedContext": {"title": "a.txt", "uri": "file-1"}}
 
 
-@pytest.mark.parametrize("is_stream", [False, True])
+@for_each("is_stream", [False, True])
 def test_grounding_of_gemini_is_a_search_and_citations_of_responses(is_stream: bool) -> None:
     support = {"segment": {"endIndex": 4}, "groundingChunkIndices": [0]}
     more = {"retrievalQueries": ["q"], "groundingSupports": [support]}
@@ -100,7 +100,7 @@ def test_grounding_of_gemini_is_a_search_and_citations_of_responses(is_stream: b
     assert sorted(lost) == [f"{where}groundingChunks", f"{where}groundingSupports"]
 
 
-@pytest.mark.parametrize("key", ["documentName", "uri"])
+@for_each("key", ["documentName", "uri"])
 def test_a_file_is_known_by_the_providers_own_name(key: str) -> None:
     chunk = {"retrievedContext": {"title": "a.txt", "text": "T", key: "own/1"}}
     body, lost = told(of_google(chunk, chunk), GEMINI, RESPONSES, is_stream=False)
@@ -147,7 +147,7 @@ def test_citations_of_messages_are_grounding_of_gemini() -> None:
     assert sorted(lost) == sorted(f"parts[0].citations[].{name}" for name in names)
 
 
-@pytest.mark.parametrize("client", [CHAT, RESPONSES])
+@for_each("client", [CHAT, RESPONSES])
 def test_a_result_of_the_clients_own_search_is_a_page_where_it_is_one(client: ProtocolName) -> None:
     body, lost = told(of_anthropic(RESULT), MESSAGES, client, is_stream=False)
     assert '"url":"https://a.test/x"' in _json.to_text(body)
@@ -167,8 +167,8 @@ def test_a_cited_file_of_messages_is_one_of_responses_if_it_has_an_id() -> None:
     assert lost == ["parts[0].citations"]
 
 
-@pytest.mark.parametrize("is_stream", [False, True])
-@pytest.mark.parametrize("client", [CHAT, MESSAGES, OLLAMA])
+@for_each("is_stream", [False, True])
+@for_each("client", [CHAT, MESSAGES, OLLAMA])
 def test_where_files_have_no_place_they_are_named(client: ProtocolName, is_stream: bool) -> None:
     _, lost = told(of_openai(CITATION), RESPONSES, client, is_stream=is_stream)
     assert sorted(lost) == ["parts[0]", "parts[1].annotations"]
@@ -177,8 +177,8 @@ def test_where_files_have_no_place_they_are_named(client: ProtocolName, is_strea
     assert sorted(lost) == [f"{where}groundingChunks", f"{where}retrievalQueries"]
 
 
-@pytest.mark.parametrize("client", [CHAT, RESPONSES, MESSAGES, GEMINI, OLLAMA])
-@pytest.mark.parametrize(
+@for_each("client", [CHAT, RESPONSES, MESSAGES, GEMINI, OLLAMA])
+@for_each(
     "body",
     [of_openai({"type": "file_citation"}, items=({**CALL, "results": [5, None, {"attributes": [1]}], "queries": 7},)),
      of_openai({**CITATION, "file_id": 9, "filename": None}), of_openai(items=({**CALL, "status": "in_progress"},))],
@@ -189,7 +189,7 @@ def test_odd_searches_break_nothing(client: ProtocolName, body: bytes) -> None:
         assert "One." in _json.to_text(made)
 
 
-@pytest.mark.parametrize("context", [5, {}, {"text": "T"}, {"title": 5}, {"title": "a", "customMetadata": [5, {}]}])
+@for_each("context", [5, {}, {"text": "T"}, {"title": 5}, {"title": "a", "customMetadata": [5, {}]}])
 def test_odd_chunks_break_nothing_and_are_named(context: Any) -> None:
     made, lost = told(of_google({"retrievedContext": context}), GEMINI, RESPONSES, is_stream=False)
     assert "One." in _json.to_text(made)

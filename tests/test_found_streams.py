@@ -5,17 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 
-import pytest
-
 from dragoman.events import Reply, fold
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, nothing_fits, stages_for
+from for_each import for_each
 from found_answers import TOOLS
 from found_streams import CHAT, Stream
 from found_streams_elsewhere import ELSEWHERE
 from found_streams_of_gateways import GATEWAYS
 from grammar import check
+from profiles import some
 
 STREAMS = (*CHAT, *ELSEWHERE, *GATEWAYS)
 
@@ -60,7 +60,7 @@ def test_there_are_four_hundred():
     assert len({stream.name for stream in STREAMS}) == len(STREAMS)
 
 
-@pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: stream.name)
+@for_each("stream", STREAMS, ids=lambda stream: stream.name)
 def test_each_stream_is_read_as_it_is_meant(stream: Stream):
-    for size in (len(stream.body), 1, 7, 100):
+    for size in (len(stream.body), *some((1, 7, 100), stream.name, 2)):
         assert differences(stream, read(stream, size)) == [], size

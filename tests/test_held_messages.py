@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import random
 
-import pytest
-
 from dragoman.events import Finish, Start, TextDelta, TextEnd, TextStart, fold
 from dragoman.response_stages import Policy, stages_for
 from dragoman.stages.rescue import FAMILIES
+from for_each import for_each
 from grammar import check
 from rescue_forms import FORMS, Form
 from test_written_calls import TOOLS, delivered, exact, play, some_calls
@@ -75,7 +74,7 @@ def answers(draw: random.Random) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@for_each("seed", range(6))
 def test_a_message_that_can_be_no_call_is_let_go(seed: int):
     for may_be, rest in answers(random.Random(seed)):
         for size in (1, 9):
@@ -85,7 +84,7 @@ def test_a_message_that_can_be_no_call_is_let_go(seed: int):
 RESIDUE = [(form, next(family for family in FAMILIES if family.name == form.family)) for form in FORMS]
 
 
-@pytest.mark.parametrize("form", [form for form, family in RESIDUE if family.residue], ids=lambda form: form.name)
+@for_each("form", [form for form, family in RESIDUE if family.residue], ids=lambda form: form.name)
 def test_residue_behind_a_call_leaves_with_it(form: Form):
     residue = next(family for _, family in RESIDUE if family.name == form.family).residue
     calls = some_calls(random.Random(form.name), form, is_plain=True)[-1:]

@@ -53,6 +53,7 @@ from dragoman.types import (
     ToolCall,
     ToolResult,
 )
+from for_each import for_each
 
 NAMES: tuple[ProtocolName, ...] = tuple(PROTOCOLS)
 MISTRAL = Dialect(id_form="alphanumeric-9")
@@ -217,7 +218,7 @@ def check_ollama(body: dict[str, Any]) -> None:
 # ---------------------------------------------------------------- the acceptance list
 
 
-@pytest.mark.parametrize("protocol", NAMES)
+@for_each("protocol", NAMES)
 def test_healthy_histories_are_not_touched(protocol: ProtocolName):
     origin = Origin(protocol, "here/model-1")
     given = request(
@@ -234,7 +235,7 @@ def test_healthy_histories_are_not_touched(protocol: ProtocolName):
     assert deviations == ()
 
 
-@pytest.mark.parametrize("parts", [(), (Text(""),), (Text(" \n"),)], ids=repr)
+@for_each("parts", [(), (Text(""),), (Text(" \n"),)], ids=repr)
 def test_13_an_aborted_empty_answer_is_left_out(parts: tuple[Part, ...]):
     messages, deviations = fitted(ASK, said(*parts), MORE)
     assert messages == (ASK, MORE)
@@ -279,8 +280,8 @@ def test_17_a_second_result_of_one_call_is_left_out():
     assert messages == (ASK, said(looked("call_1")), results(seen("call_1")))
 
 
-@pytest.mark.parametrize("protocol", NAMES)
-@pytest.mark.parametrize("parts", [(), (Text(""),), (Text(" "),)], ids=repr)
+@for_each("protocol", NAMES)
+@for_each("parts", [(), (Text(""),), (Text(" "),)], ids=repr)
 def test_18_empty_results_are_accepted(protocol: ProtocolName, parts: tuple[Text, ...]):
     given = request(ASK, said(looked("call_1")), results(ToolResult("call_1", "look", parts)))
     found, deviations = fit(given, protocol=protocol)
@@ -289,7 +290,7 @@ def test_18_empty_results_are_accepted(protocol: ProtocolName, parts: tuple[Text
     assert isinstance(body, dict)
 
 
-@pytest.mark.parametrize("protocol", NAMES)
+@for_each("protocol", NAMES)
 def test_19_messages_between_a_call_and_its_result_follow_it(protocol: ProtocolName):
     rule = Message("system", (Text("Be brief."),))
     calls = said(looked("call_1"), looked("call_2"))
@@ -307,7 +308,7 @@ def test_19_a_result_behind_the_next_answer_goes_back_to_its_call():
     assert codes(deviations) == [("moved", "messages[1]")]
 
 
-@pytest.mark.parametrize("field", ["previous_response_id", "conversation"])
+@for_each("field", ["previous_response_id", "conversation"])
 def test_results_of_calls_that_only_the_server_knows_are_kept(field: str):
     native = Native("openai-responses", {field: Raw(b'"resp_1"')})
     given = Request("model-1", (results(seen("call_1")),), (LOOK,), native=native)
@@ -340,7 +341,7 @@ def test_21_the_same_target_gets_its_thinking_and_seals_back():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("origin", "protocol"),
     [
         (Origin("anthropic-messages", "here/model-0"), "anthropic-messages"),
@@ -408,9 +409,7 @@ def test_23_a_seal_alone_does_not_make_a_text_thinking():
 LONG_IDS = [f"call_{'x' * 20}{number}|fc_{'Ab+/' * 100}{number}==" for number in range(3)]
 
 
-@pytest.mark.parametrize(
-    ("protocol", "dialect"), [*((name, None) for name in NAMES), ("openai-chat", MISTRAL)], ids=str
-)
+@for_each(("protocol", "dialect"), [*((name, None) for name in NAMES), ("openai-chat", MISTRAL)], ids=str)
 def test_24_ids_get_the_targets_form_and_stay_apart_and_paired(protocol: ProtocolName, dialect: Dialect | None):
     ids = [*LONG_IDS, "functions.look:0", "a b", "a_b"]
     calls = said(*(looked(id, str(number)) for number, id in enumerate(ids)))
@@ -454,7 +453,7 @@ def test_25_another_model_of_the_same_provider_gets_calls_without_the_stores_ids
     assert [item["type"] for item in body["input"]] == ["message", "function_call", "function_call_output", "message"]
 
 
-@pytest.mark.parametrize("protocol", NAMES)
+@for_each("protocol", NAMES)
 def test_26_names_of_tools_stay_as_they_are(protocol: ProtocolName):
     calls = [
         ToolCall(f"call_{number}", name, "{}") for number, name in enumerate(("Read", "read", "TodoWrite", "my-x"))
@@ -469,7 +468,7 @@ def test_26_names_of_tools_stay_as_they_are(protocol: ProtocolName):
 # ---------------------------------------------------------------- content
 
 
-@pytest.mark.parametrize("protocol", NAMES)
+@for_each("protocol", NAMES)
 def test_half_surrogate_pairs_are_replaced(protocol: ProtocolName):
     half, whole = "a\ud83db 🌍", "a\ufffdb 🌍"
     call = ToolCall("call_1", "look", '{"at":"\ud83d"}')
@@ -488,7 +487,7 @@ def test_a_pair_in_two_halves_is_one_character():
     assert messages[0].text == "🌍\ufffd"
 
 
-@pytest.mark.parametrize("protocol", NAMES)
+@for_each("protocol", NAMES)
 def test_results_that_are_only_images(protocol: ProtocolName):
     image = Media("image", "image/png", PIXEL)
     given = (ASK, said(looked("call_1"), looked("call_2")), results(seen("call_1", image), seen("call_2", image)), MORE)
@@ -554,7 +553,7 @@ def context(protocol: ProtocolName, start: int) -> list[Message]:
     ]
 
 
-@pytest.mark.parametrize(("source", "target"), list(itertools.product(NAMES, NAMES)))
+@for_each(("source", "target"), list(itertools.product(NAMES, NAMES)))
 def test_20_one_providers_conversation_goes_on_with_another(source: ProtocolName, target: ProtocolName):
     given = request(*context(source, 0), MORE)
     found, deviations = fit(given, protocol=target, target=f"{target}/model-1", takes_result_media=holds_media(target))
@@ -569,7 +568,7 @@ def test_20_one_providers_conversation_goes_on_with_another(source: ProtocolName
         assert "Both." not in body
 
 
-@pytest.mark.parametrize("target", NAMES)
+@for_each("target", NAMES)
 def test_20_a_conversation_with_all_providers_goes_on_with_each(target: ProtocolName):
     every = [message for number, source in enumerate(NAMES) for message in context(source, 10 * number)]
     found, _ = fit(
@@ -579,7 +578,7 @@ def test_20_a_conversation_with_all_providers_goes_on_with_each(target: Protocol
     sent(found, target)
 
 
-@pytest.mark.parametrize("target", NAMES)
+@for_each("target", NAMES)
 def test_broken_histories_are_accepted_too(target: ProtocolName):
     broken = [
         results(seen("nobody")),

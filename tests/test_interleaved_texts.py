@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import pytest
-
 import wires
 from dragoman import _json, decode
 from dragoman.pipe import Pipe, Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Tool
+from for_each import for_each
 
 TOOLS = (Tool("look", schema=_json.raw({"type": "object", "properties": {"shelf": {"type": "integer"}}})),)
 #: Turns of blocks: pieces of texts, some of which may begin a call for as long as they are alone.
@@ -36,9 +35,9 @@ def wire(turns: list[tuple[int, str]], *, call: bool) -> bytes:
     return wires.body_of("anthropic-messages", wires.messages_stream(*frames, reason=reason))
 
 
-@pytest.mark.parametrize("call", [False, True])
-@pytest.mark.parametrize("turns", TURNS)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("call", [False, True])
+@for_each("turns", TURNS)
+@for_each("protocol", PROTOCOLS)
 def test_texts_that_take_turns_leave_as_they_opened(protocol: Any, turns: list[tuple[int, str]], call: bool) -> None:
     body = wire(turns, call=call)
     texts = ["".join(text for one, text in turns if one == index) for index in sorted({index for index, _ in turns})]

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from dragoman.events import Reply
+from for_each import for_each
+from profiles import IS_SOAK, MORE_IN_SOAK
 from rescue_forms import FORMS, Calls, Form
 from test_written_calls import delivered, exact, is_subsequence, play
+
+pytestmark = MORE_IN_SOAK
 
 FIRST = ("write_file", {"path": "/etc/passwd", "content": "AAA"})
 SECOND = ("run_command", {"command": "BBB", "timeout": 5})
@@ -38,19 +40,17 @@ def assert_not_joined(first: Form, second: Form, step: int) -> int:
     return played
 
 
-@pytest.mark.parametrize("step", [pytest.param(11, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")])
-@pytest.mark.parametrize("form", FORMS, ids=IDS)
-def test_a_cut_call_and_another_of_its_form(form: Form, step: int):
-    assert assert_not_joined(form, form, step) > 4
+@for_each("form", FORMS, ids=IDS)
+def test_a_cut_call_and_another_of_its_form(form: Form):
+    assert assert_not_joined(form, form, 1 if IS_SOAK else 11) > 4
 
 
-@pytest.mark.parametrize("step", [pytest.param(11, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")])
-@pytest.mark.parametrize("form", FORMS, ids=IDS)
-def test_a_cut_call_and_one_in_bare_json(form: Form, step: int):
+@for_each("form", FORMS, ids=IDS)
+def test_a_cut_call_and_one_in_bare_json(form: Form):
     """It is not the arguments of the first one, wherever that was cut."""
     written = form.write([FIRST]).text()
     whole = json.dumps({"name": SECOND[0], "arguments": SECOND[1]})
-    for place in range(3, len(written) + 1, step):
+    for place in range(3, len(written) + 1, 1 if IS_SOAK else 11):
         for between in ("", "\n"):
             text = written[:place] + between + whole
             seen = exact(delivered(play(text, "stop", len(text))))
@@ -63,11 +63,10 @@ def assert_same_in_any_deltas(text: str, sizes: tuple[int, ...]) -> None:
         assert outcome(play(text, "stop", size)) == whole, f"in deltas of {size}: {text!r}"
 
 
-@pytest.mark.parametrize("step", [pytest.param(67, id="some"), pytest.param(2, marks=pytest.mark.soak, id="all")])
-@pytest.mark.parametrize("form", FORMS, ids=IDS)
-def test_a_cut_call_and_one_of_another_family_in_any_deltas(form: Form, step: int):
+@for_each("form", FORMS, ids=IDS)
+def test_a_cut_call_and_one_of_another_family_in_any_deltas(form: Form):
     """What stands between them brings each limit about."""
-    written = form.write([FIRST]).text()
+    written, step = form.write([FIRST]).text(), 2 if IS_SOAK else 67
     start = FORMS.index(form)
     for number, place in enumerate(range(3 + start % step, len(written), step)):
         other = FORMS[(start + 7 * number + 1) % len(FORMS)].write([SECOND]).text()

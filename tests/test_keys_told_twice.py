@@ -22,6 +22,7 @@ from dragoman.codec.framing import event_stream
 from dragoman.protocols import PROTOCOLS
 from dragoman.protocols.openai_chat.response import calls as chat_calls
 from dragoman.types import Text, ToolCall
+from for_each import for_each
 from plain_clients import run_by
 from two_calls import CALLS, LETTERS, TURNS, WIRES, Path, made, read, value_at, wire_body
 
@@ -95,7 +96,7 @@ def doubled(value: object, path: Path, other: object, *, is_last: bool, joint: s
     return f"{{{', '.join(told)}}}"
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@for_each("wire", WIRES)
 def test_a_key_told_twice_delivers_nothing_that_was_not_said(wire: str):
     frames, places = WIRES[wire]()
     lines = [json.dumps(frame) for frame in frames]
@@ -204,8 +205,8 @@ ODDITIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("wire", [wire for wire in WIRES if "pieces" not in wire])
-@pytest.mark.parametrize("oddity", ODDITIES)
+@for_each("wire", [wire for wire in WIRES if "pieces" not in wire])
+@for_each("oddity", ODDITIES)
 def test_a_call_whose_frame_is_refused_is_told_by_its_name(wire: str, oddity: str):
     frames, _ = WIRES[wire]()
     whole = [json.dumps(frame) for frame in frames]

@@ -19,9 +19,13 @@ import pytest
 
 from dragoman.protocols import PROTOCOLS
 from dragoman.stages.rescue import FAMILIES
+from for_each import for_each
 from growth import naming, steps_of
 from patterns import ROOT
 from places import BEGINNINGS, PLACES, Place
+from profiles import IS_SOAK, MORE_IN_SOAK
+
+pytestmark = MORE_IN_SOAK
 
 TOKENS = [
     "<", "<!--", "<think>", "</think>", "<|", "<a ", "<a>", "</", "&lt;", "&#", "[", "]", "{", "}", "(", ")", "{{",
@@ -39,11 +43,9 @@ SIZE = 300
 #: What four times the text may cost: an exponent of 1.2, and what is done once.
 MOST_GROWTH, ONCE = 4**1.2, 300
 
-each_place = pytest.mark.parametrize("place", PLACES)
+each_place = for_each("place", PLACES)
 #: `make test` tries one of so many tokens at each place, others at the next one; `make soak` tries all.
-each_step = pytest.mark.parametrize(
-    "step", [pytest.param(5, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")]
-)
+STEP = 1 if IS_SOAK else 8
 
 #: Classes with a method `feed` → the row in which they run.
 FEEDERS = {
@@ -133,13 +135,12 @@ def test_every_reader_has_a_row():
 
 
 @each_place
-@each_step
-def test_the_work_grows_with_the_text(place: str, step: int):
+def test_the_work_grows_with_the_text(place: str):
     run = PLACES[place]
     run(TOKENS[0])  # caches fill
     wrong = []
     for beginning in BEGINNINGS.get(place, ("",)):
-        for token in TOKENS[list(PLACES).index(place) % step :: step]:
+        for token in TOKENS[list(PLACES).index(place) % STEP :: STEP]:
             few, many = (work_of(run, beginning, token, size) for size in (SIZE, 4 * SIZE))
             # Where a bound is reached, or a call is first whole, the work leaps once: then the next step decides.
             if many > MOST_GROWTH * few + ONCE and work_of(run, beginning, token, 16 * SIZE) > MOST_GROWTH * many:
@@ -154,7 +155,7 @@ def work_of(run: Place, beginning: str, token: str, size: int) -> int:
 
 
 @each_place
-@pytest.mark.parametrize("size", [10_000, pytest.param(100_000, marks=pytest.mark.soak)])
+@for_each("size", [100_000] if IS_SOAK else [10_000])
 def test_depth_ends_in_an_error_of_ours(place: str, size: int):
     """Both sizes are deeper than Python may call itself."""
     for token in ("[", "{", '{"a":', '{"a":[', "(", "<a>", "f(a=", '{"tool":', "{'a':", "[{'a':("):

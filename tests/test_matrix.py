@@ -6,7 +6,6 @@ import tomllib
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from cases import counter
 from conversations import SHAPES, reply
@@ -16,6 +15,7 @@ from dragoman.protocol import PLAIN
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Text, Thinking, Tool, ToolCall, Usage
+from for_each import for_each
 from grammar import check
 
 LOSSES = tomllib.loads((Path(__file__).parent / "losses.toml").read_text())
@@ -77,16 +77,16 @@ def forgive(expected: list, seen: list, losses: set[str]) -> list:
     return [parts, reason, usage, error]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("target", PROTOCOLS)
+@for_each("shape", SHAPES)
+@for_each("target", PROTOCOLS)
 def test_a_stream_is_read_back(target: str, shape: str):
     original = reply(shape)
     seen = content(read(target, encoder(target).encode(unfold(original))))
     assert seen == forgive(content(original), seen, lost(shape, target))
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("target", PROTOCOLS)
+@for_each("shape", SHAPES)
+@for_each("target", PROTOCOLS)
 def test_a_whole_response_is_read_back(target: str, shape: str):
     original = reply(shape)
     body = PROTOCOLS[target].render_response(original, new_id=counter(), model="model-1", created=CREATED)
@@ -94,9 +94,9 @@ def test_a_whole_response_is_read_back(target: str, shape: str):
     assert seen == forgive(content(original), seen, lost(shape, f"{target}-whole"))
 
 
-@pytest.mark.parametrize("source", PROTOCOLS)
-@pytest.mark.parametrize("target", PROTOCOLS)
-@pytest.mark.parametrize("shape", SHAPES)
+@for_each("source", PROTOCOLS)
+@for_each("target", PROTOCOLS)
+@for_each("shape", SHAPES)
 def test_every_protocol_through_every_other(source: str, target: str, shape: str):
     original = reply(shape)
     wire = encoder(source).encode(unfold(original))
@@ -132,8 +132,8 @@ def test_usage_survives_where_the_protocol_has_it():
     assert kept["ollama-chat"] == Usage(input=120, output=34)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("target", PROTOCOLS)
+@for_each("shape", SHAPES)
+@for_each("target", PROTOCOLS)
 def test_a_healthy_stream_has_no_deviation(target: str, shape: str):
     """What is normal in a protocol is none there, so strict mode passes it."""
     tools = tuple(Tool(name) for name in ("get_weather", "write_file", "ping"))
@@ -145,7 +145,7 @@ def test_a_healthy_stream_has_no_deviation(target: str, shape: str):
     assert seen.error is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("protocol", "wire"),
     [
         (

@@ -14,7 +14,6 @@ import msgspec
 import ollama
 import openai.types.chat as of_chat
 import openai.types.responses as of_responses
-import pytest
 from pydantic import TypeAdapter
 
 import dragoman
@@ -24,6 +23,7 @@ from dragoman.events import Deviation, Reply, fold, unfold
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Media, ProtocolName, Text, media_kind
+from for_each import for_each
 from vendor_answers import LEAST
 
 DATA: Final = base64.b64encode(b"\x89PNG\r\n\x1a\n mark").decode()
@@ -81,11 +81,9 @@ def written(reply: Reply, client: ProtocolName, *, is_stream: bool) -> tuple[byt
     return encoder.encode(unfold(reply)), [*encoder.lost]
 
 
-@pytest.mark.parametrize("is_stream", [False, True], ids=["whole", "stream"])
-@pytest.mark.parametrize("client", list(WHOLE))
-@pytest.mark.parametrize(
-    "media", MEDIA, ids=lambda media: f"{media.kind}-{media.mime}-{'data' if media.data else 'url'}"
-)
+@for_each("is_stream", [False, True], ids=["whole", "stream"])
+@for_each("client", list(WHOLE))
+@for_each("media", MEDIA, ids=lambda media: f"{media.kind}-{media.mime}-{'data' if media.data else 'url'}")
 def test_a_client_is_given_what_its_sdk_takes(media: Media, client: ProtocolName, is_stream: bool) -> None:
     reply = msgspec.structs.replace(PLAIN, parts=(Text("here"), media, Text("there")))
     wire, lost = written(reply, client, is_stream=is_stream)

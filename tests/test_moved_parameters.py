@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 
-import pytest
-
-from profiles import IS_SOAK, MORE_IN_SOAK
+from for_each import for_each
+from profiles import IS_SOAK, MORE_IN_SOAK, some
 from rescue_forms import FORMS, Form
 from test_written_calls import delivered, exact, play
 
@@ -28,8 +27,8 @@ def parts_of(form: Form, name: str, arguments: dict[str, object]) -> list[str]:
     return [one.lead, body.removesuffix("".join(parameters)), *parameters, closing, one.tail]
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
-@pytest.mark.parametrize(("name", "arguments"), [("get_time", {"zone": "Rome"}), ("run_command", ARGUMENTS)])
+@for_each("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@for_each(("name", "arguments"), [("get_time", {"zone": "Rome"}), ("run_command", ARGUMENTS)])
 def test_parts_of_a_call_in_any_order(form: Form, name: str, arguments: dict[str, object]):
     parts = parts_of(form, name, arguments)
     orders = sorted(set(itertools.permutations(parts)))
@@ -38,12 +37,12 @@ def test_parts_of_a_call_in_any_order(form: Form, name: str, arguments: dict[str
     for order in random.Random(4).sample(orders, min(ORDERS, len(orders))):
         for between in ("", "\n"):
             text = between.join(order)
-            for size in (1, len(text)):
+            for size in (len(text), *some([1], text, 3)):
                 reply = play(text, "stop", size)
                 assert reply.error or exact(delivered(reply)) in ([], wanted), f"{text!r}: {delivered(reply)}"
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
 def test_parameters_that_are_shown_are_none_of_a_call(form: Form):
     """In code, or quoted, before a call and behind it."""
     parameter = parts_of(form, "get_time", {"zone": "Rome"})[2].strip()
@@ -51,12 +50,12 @@ def test_parameters_that_are_shown_are_none_of_a_call(form: Form):
     for before, behind in (("`", "`"), ("```\n", "\n```"), ('It is "', '", she said.')):
         shown = f"{before}{parameter}{behind}\n\n"
         for text in (shown + call, f"{call}\n\n{shown}"):
-            for size in (1, len(text)):
+            for size in (len(text), *some([1], text, 3)):
                 reply = play(text, "stop", size)
                 assert delivered(reply) == [("get_time", {"zone": "Oslo"})], text
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
 def test_parameters_of_a_tool_that_was_not_offered_are_of_no_other_call(form: Form):
     if form.name == "parameter for function":
         return  # the name of a tool that was not offered is a parameter's there
@@ -64,13 +63,13 @@ def test_parameters_of_a_tool_that_was_not_offered_are_of_no_other_call(form: Fo
     for name in ("nope", "lift_gate"):
         one = form.write([(name, {"zone": "Rome", "hour": "one"})]).text()
         text = one + form.write([call]).text()
-        for size in (1, 5, len(text)):
+        for size in (len(text), *some((1, 5), text, 3)):
             reply = play(text, "stop", size)
             assert delivered(reply) == [call], text
             assert reply.text.strip() == one.strip()
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
 def test_a_parameter_behind_a_tool_that_was_not_offered_is_not_its_own(form: Form):
     """That call has its end: what comes then is of the one that follows."""
     lead, begin, parameter, closing, tail = parts_of(form, "get_time", {"zone": "Rome"})
@@ -78,23 +77,23 @@ def test_a_parameter_behind_a_tool_that_was_not_offered_is_not_its_own(form: For
         foreign = form.write([(name, arguments)]).text()
         for between in ("", "\n", " "):
             text = between.join((foreign, parameter, lead, begin, closing, tail))
-            for size in (1, 5, len(text)):
+            for size in (len(text), *some((1, 5), text, 3)):
                 reply = play(text, "stop", size)
                 assert reply.error or delivered(reply) == [], f"{text!r}: {delivered(reply)}"
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
 def test_words_that_name_no_tool_do_not_take_a_parameter(form: Form):
     """Behind the marker of all calls, and however the text is cut."""
     lead, begin, parameter, closing, tail = parts_of(form, "get_time", {"zone": "Rome"})
     for words in ("so it is ", "ll>so it is ", "so\n\nit is\n"):
         text = "".join((lead, words, parameter, begin, closing, tail))
-        for size in (1, 3, 7, 20, len(text)):
+        for size in (len(text), *some((1, 3, 7, 20), text, 3)):
             reply = play(text, "stop", size)
             assert reply.error or delivered(reply) == [], f"{size}: {text!r}: {delivered(reply)}"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "<tool_call><parameter=zone>Rome</parameter><function=get_time></tool_call>",
@@ -153,7 +152,7 @@ UNCLOSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", UNCLOSED)
+@for_each("case", UNCLOSED)
 def test_a_parameter_that_is_not_closed_before_the_next(case: str):
     """Qwen3-Coder's slip: read where the next one begins its line, is one of the tool's, and was not given before."""
     lines, wanted = UNCLOSED[case]
@@ -168,7 +167,7 @@ def test_a_parameter_that_is_not_closed_before_the_next(case: str):
             assert delivered(play(text[:cut], end, 1000)) == [], text[:cut]
 
 
-@pytest.mark.parametrize("between", [' {"command": "ls"} get_time', " and then get_time", "[1] x"])
+@for_each("between", [' {"command": "ls"} get_time', " and then get_time", "[1] x"])
 def test_the_id_of_a_mistral_call_is_one_word(between: str):
     """What else stands before the arguments may be another call, or its arguments."""
     text = f'[TOOL_CALLS]run_command[CALL_ID]x{between}[ARGS]{{"command": "pwd"}}'

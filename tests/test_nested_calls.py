@@ -1,20 +1,24 @@
 """A file that tells how calls are written, written with a call: its calls are never run, and the file is never cut.
 
-Each form stands in each other one. `make test` reads one of thirty-two of these texts character by character as well,
-`make soak` all.
+Each form stands in a third of the others, and one of ten of these texts is read character by character as well; in
+`make soak` each stands in all, and all are.
 """
 
 from __future__ import annotations
 
 import json
 
-import pytest
-
+from for_each import for_each
+from profiles import IS_SOAK, MORE_IN_SOAK
 from rescue_cases import outcome, play_text
 from rescue_forms import FORMS, Form
 
+pytestmark = MORE_IN_SOAK
+
 OUTER = [form for form in FORMS if form.where == "anywhere"]
 IDS = [f"{form.family}/{form.name}" for form in OUTER]
+#: One of so many forms stands in another, others in the next one.
+SHARE = 1 if IS_SOAK else 3
 #: What nobody asked for.
 INNER = ("search", {"query": "everything"})
 
@@ -24,13 +28,12 @@ def examples(form: Form) -> str:
     return f"# Examples\n{one}\nand\n{one}\nThat is all.\n"
 
 
-@pytest.mark.parametrize("step", [pytest.param(32, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")])
-@pytest.mark.parametrize("outer", OUTER, ids=IDS)
-def test_calls_inside_a_value_are_part_of_it_or_the_call_is_refused(outer: Form, step: int):
-    for number, inner in enumerate(FORMS, OUTER.index(outer)):
+@for_each("outer", OUTER, ids=IDS)
+def test_calls_inside_a_value_are_part_of_it_or_the_call_is_refused(outer: Form):
+    for number, inner in list(enumerate(FORMS))[OUTER.index(outer) % SHARE :: SHARE]:
         arguments = {"path": "a.md", "content": examples(inner)}
         text = f"Writing.\n{outer.write([('write_file', arguments)]).text()}"
-        for pieces in ([text], list(text)) if number % step == 0 else ([text],):
+        for pieces in ([text], list(text)) if IS_SOAK or number % 10 == 0 else ([text],):
             calls, failed, _ = outcome(play_text(pieces))
             told = f"{outer.family} around {inner.family}/{inner.name}: {json.dumps(calls)}"
             assert not [name for name, _ in calls if name != "write_file"], told

@@ -17,6 +17,7 @@ from dragoman.events import Deviation, Failure
 from dragoman.protocols import PROTOCOLS
 from dragoman.routing.resolve import resolve, with_defaults
 from dragoman.types import ProtocolName
+from for_each import for_each
 
 TARGETS: Final = ("deepseek/m", "openai/m", "anthropic/m", "gemini/m", "ollama/m")
 WORD: Final = "wonder"
@@ -84,7 +85,7 @@ def is_told(client: ProtocolName, body: bytes, target: str, config: Config) -> b
     return is_named or WORD in exchange.outgoing.body.decode().lower()
 
 
-@pytest.mark.parametrize(("client", "path"), CASES, ids=lambda each: each)
+@for_each(("client", "path"), CASES, ids=lambda each: each)
 def test_a_new_word_is_seen_or_named(client: ProtocolName, path: str, config: Config) -> None:
     for body in bodies(client, path):
         assert [target for target in TARGETS if not is_told(client, body, target, config)] == [], body

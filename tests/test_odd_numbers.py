@@ -33,6 +33,7 @@ from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Tool
+from for_each import for_each
 from places import counter, said
 from rescue_cases import TOOLS, load_rescue_cases
 from test_deep_fields import answer, marked, request
@@ -81,19 +82,19 @@ def filled(bodies: Iterator[Any]) -> Iterator[bytes]:
             yield data.replace(b'"@deep@"', value)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("protocol", PROTOCOLS)
 def test_a_request_with_odd_numbers_is_read_or_refused(protocol: str) -> None:
     found = [request(protocol, data) for data in filled(marked(vendor_types.cases(protocol)))]
     assert found
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("protocol", PROTOCOLS)
 def test_an_answer_with_odd_numbers_is_read_or_fails(protocol: str) -> None:
     found = [answer(protocol, data) for data in filled(marked(vendor_answers.cases(protocol)))]
     assert found
 
 
-@pytest.mark.parametrize("protocol", ["openai-chat", "anthropic-messages"])
+@for_each("protocol", ["openai-chat", "anthropic-messages"])
 def test_a_stream_with_odd_numbers_is_read_or_fails(protocol: str) -> None:
     count = 0
     for events in marked(vendor_streams.cases(protocol)):
@@ -105,7 +106,7 @@ def test_a_stream_with_odd_numbers_is_read_or_fails(protocol: str) -> None:
     assert count
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("protocol", "body"),
     [
         ("ollama-chat", '{"model":"m","messages":[],"options":{"num_ctx":%s}}'),
@@ -119,7 +120,7 @@ def test_what_was_found_is_mended(protocol: str, body: str) -> None:
         request(protocol, body.encode().replace(b"%s", value))
 
 
-@pytest.mark.parametrize("word", [*WORDS, *NUMBERS])
+@for_each("word", [*WORDS, *NUMBERS])
 def test_a_wait_is_a_finite_time_that_each_protocol_can_say(word: str) -> None:
     """Google's details, words, headers: `99…9s` was infinite, and the gateway answered 500."""
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{word}s"}]
@@ -141,7 +142,7 @@ def test_a_wait_is_a_finite_time_that_each_protocol_can_say(word: str) -> None:
     assert math.isfinite(read_wait({"retry-after": word}) or 0)
 
 
-@pytest.mark.parametrize("word", WORDS)
+@for_each("word", WORDS)
 def test_figures_of_limits_are_plain_numbers_or_none(word: str) -> None:
     found = read_overflow(f"maximum context length is {word} tokens, {word} + {word} > {word}, but {word} max")
     assert all(figure is None or 0 <= figure < 10**40 for figure in (found.limit, found.asked))
@@ -150,7 +151,7 @@ def test_figures_of_limits_are_plain_numbers_or_none(word: str) -> None:
     assert all(len(value) <= 400 for value in told.values())
 
 
-@pytest.mark.parametrize("text", SMALL)
+@for_each("text", SMALL)
 def test_amounts_take_no_longer_for_their_exponent(text: str) -> None:
     amount = Decimal(text)
     assert nano_from_usd(amount) == 0
@@ -169,7 +170,7 @@ def test_an_amount_needs_no_context_of_its_user() -> None:
         assert read_amount("usd", Decimal("123456.789123"), "quota") == 123_456_789_123
 
 
-@pytest.mark.parametrize("text", ["1e-999999999", "1e999999999", "1e9", "-1", "NaN", "0." + "7" * 50, "x", ""])
+@for_each("text", ["1e-999999999", "1e999999999", "1e9", "-1", "NaN", "0." + "7" * 50, "x", ""])
 def test_a_cost_that_can_be_none_is_unknown(text: str) -> None:
     """In a string, too: whoever sums it up or writes it takes as long as its exponent says."""
     assert read_cost(text) is None
@@ -178,7 +179,7 @@ def test_a_cost_that_can_be_none_is_unknown(text: str) -> None:
     answer("openai-responses", json.dumps(body).encode())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "usd"),
     [(0, "0"), (0.25, "0.25"), ("0.000003", "0.000003"), ("0e-999999999", "0"), (5e-324, "5E-324"), (1, "1")],
 )  # fmt: skip
@@ -188,7 +189,7 @@ def test_a_cost_is_read_with_its_digits(value: _json.Json, usd: str) -> None:
     assert (str(cost.usd), cost.source) == (usd, "provider")
 
 
-@pytest.mark.parametrize("value", [True, None, [], {}, 10**400, -1, 1e300, float("nan")])
+@for_each("value", [True, None, [], {}, 10**400, -1, 1e300, float("nan")])
 def test_what_is_no_amount_is_no_cost(value: _json.Json) -> None:
     assert read_cost(value) is None
 
@@ -228,11 +229,9 @@ _WITH_CALL = {
 }
 
 
-@pytest.mark.parametrize("protocol", _WITH_CALL)
-@pytest.mark.parametrize("size", [1, 2_000])
-@pytest.mark.parametrize(
-    ("number", "is_fine"), [("7", True), ("1e308", True), ("-1e309", False), ("9" * 309 + ".5", False)]
-)
+@for_each("protocol", _WITH_CALL)
+@for_each("size", [1, 2_000])
+@for_each(("number", "is_fine"), [("7", True), ("1e308", True), ("-1e309", False), ("9" * 309 + ".5", False)])
 def test_no_call_runs_with_a_number_out_of_range_in_a_member_that_its_tool_does_not_name(
     protocol: str, size: int, number: str, is_fine: bool
 ) -> None:
@@ -258,9 +257,9 @@ _STREAMS: dict[str, Callable[[list[str]], list[Frame]]] = {
 }
 
 
-@pytest.mark.parametrize("protocol", _STREAMS)
-@pytest.mark.parametrize("size", [7, 10_000])
-@pytest.mark.parametrize(("number", "is_fine"), [("7", True), ("-1e309", False), ("9" * 309 + ".5", False)])
+@for_each("protocol", _STREAMS)
+@for_each("size", [7, 10_000])
+@for_each(("number", "is_fine"), [("7", True), ("-1e309", False), ("9" * 309 + ".5", False)])
 def test_no_arguments_leave_whole_that_fail_for_a_number(protocol: str, size: int, number: str, is_fine: bool) -> None:
     """What reads the deltas of such a call as JSON would have an infinite number, before it hears of the failure."""
     schema = b'{"type":"object","properties":{"path":{"type":"string"},"edits":{"type":"array"}}}'
@@ -287,8 +286,8 @@ def _is_json(text: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("number", ["1e999", "-1e400", "9" * 5_000])
-@pytest.mark.parametrize("wire", [wire for wire in WIRES if "in turns" not in wire])
+@for_each("number", ["1e999", "-1e400", "9" * 5_000])
+@for_each("wire", [wire for wire in WIRES if "in turns" not in wire])
 def test_a_number_that_nobody_can_hold_fails_its_call_without_its_tool_too(wire: str, number: str) -> None:
     frames = [json.dumps(frame) for frame in WIRES[wire]()[0]]
     damaged = [re.sub(r'((?:loud\\*"|"numberValue"): )2', rf"\g<1>{number}", frame) for frame in frames]

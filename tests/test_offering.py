@@ -16,6 +16,7 @@ from dragoman.offering.names import fit_names
 from dragoman.protocol import PLAIN, Dialect
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Message, Named, Opaque, ProtocolName, Request, Text, Tool, ToolCall, ToolResult
+from for_each import for_each
 from growth import MOST_EXPONENT, exponent
 
 LETTERS = "abcXYZ019_-. é:/漢"
@@ -30,8 +31,8 @@ _ALIKE = [
 ]
 
 
-@pytest.mark.parametrize("alike", _ALIKE)
-@pytest.mark.parametrize("target", PROTOCOLS)
+@for_each("alike", _ALIKE)
+@for_each("target", PROTOCOLS)
 def test_names_that_repeat_are_fitted_in_linear_time(target: str, alike):
     def run(count: int) -> object:
         return fit_names(alike(count), PROTOCOLS[target].tools)
@@ -121,20 +122,20 @@ def check_names(dice: random.Random, target: str) -> None:
 ACROSS = [name for name in PROTOCOLS if name != "openai-responses"]
 
 
-@pytest.mark.parametrize("target", ACROSS)
+@for_each("target", ACROSS)
 def test_no_two_tools_share_a_name_and_each_comes_back(target: str) -> None:
     for seed in range(500):
         check_names(random.Random(seed), target)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("target", ACROSS)
+@for_each("target", ACROSS)
 def test_no_two_tools_share_a_name_at_length(target: str) -> None:
     for seed in range(25_000):
         check_names(random.Random(seed + 1_000), target)
 
 
-@pytest.mark.parametrize("target", PROTOCOLS)
+@for_each("target", PROTOCOLS)
 def test_a_tool_that_is_offered_twice_gets_a_second_name(target: str) -> None:
     made = offered(Request("m", (), (Tool("f"), Tool("g"), Tool("f"))), target)
     sent = [tool.name for tool in made.request.tools]
@@ -188,8 +189,8 @@ SHELLS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("target", ACROSS)
-@pytest.mark.parametrize(("kind", "arguments", "item"), SHELLS, ids=[row[0] for row in SHELLS])
+@for_each("target", ACROSS)
+@for_each(("kind", "arguments", "item"), SHELLS, ids=[row[0] for row in SHELLS])
 def test_what_responses_clients_run_is_a_function_and_comes_back(
     target: str, kind: str, arguments: dict[str, Any], item: dict[str, Any]
 ) -> None:
@@ -210,8 +211,8 @@ def test_what_responses_clients_run_is_a_function_and_comes_back(
     assert answer.call_id == "call_1" and answer.text.startswith("a") and ("2" in answer.text) == (kind == "shell")
 
 
-@pytest.mark.parametrize("target", [name for name in PROTOCOLS if name != "anthropic-messages"])
-@pytest.mark.parametrize(
+@for_each("target", [name for name in PROTOCOLS if name != "anthropic-messages"])
+@for_each(
     ("type", "name"),
     [("bash_20250124", "bash"), ("text_editor_20250728", "str_replace_based_edit_tool"), ("memory_20250818", "memory"),
      ("computer_20251124", "computer")],
@@ -330,7 +331,7 @@ def test_nothing_of_a_request_is_lost_beside_a_tool_of_the_provider() -> None:
     assert "background" in [each.where for each in made.deviations]
 
 
-@pytest.mark.parametrize("target", PROTOCOLS)
+@for_each("target", PROTOCOLS)
 def test_what_is_offered_can_be_written(target: str) -> None:
     tools = [{"type": kind} for kind in ("shell", "apply_patch", "local_shell")]
     made = offered(parsed("openai-responses", {"tools": [*tools, {"type": "custom", "name": "p"}]}), target)

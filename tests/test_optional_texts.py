@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from dragoman import _json
 from dragoman.types import Tool
+from for_each import for_each
 from rescue_forms import FORMS, Form
 from test_written_calls import delivered, exact, play_with
 
@@ -39,7 +38,7 @@ def read(form: Form, content: dict[str, Any], value: Any, size: int = 0) -> list
     return exact(delivered(play_with((tool(content),), text, "stop", size or len(text))))
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=IDS)
+@for_each("form", TAGGED, ids=IDS)
 def test_an_optional_text_is_told_as_it_stands(form: Form):
     for how, content in OPTIONAL.items():
         for value in VALUES:
@@ -47,28 +46,28 @@ def test_an_optional_text_is_told_as_it_stands(form: Form):
                 assert read(form, content, value, size) == exact([("put", {"path": "a", "content": value})]), how
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=IDS)
-@pytest.mark.parametrize("value", [["a", "b"], 5, " x ", "a: b\n"])
+@for_each("form", TAGGED, ids=IDS)
+@for_each("value", [["a", "b"], 5, " x ", "a: b\n"])
 def test_a_value_of_another_type_is_read_where_the_schema_takes_it(form: Form, value: Any):
     content = {"anyOf": [TEXT, {"type": "array", "items": TEXT}, {"type": "integer"}]}
     assert read(form, content, value) == exact([("put", {"path": "a", "content": value})])
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=IDS)
+@for_each("form", TAGGED, ids=IDS)
 def test_one_of_the_values_that_are_written_down_has_no_blanks_around_it(form: Form):
     content = {"anyOf": [{"enum": ["fast", "5"], "type": "string"}, NULL]}
     for value in ("fast", "5"):
         assert read(form, content, value) == exact([("put", {"path": "a", "content": value})])
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=IDS)
+@for_each("form", TAGGED, ids=IDS)
 def test_a_list_that_does_not_fit_is_the_text_that_stands_there(form: Form):
     content = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
     for value in ("[1, 2]", '[{"a": 1}]', ["a", "b"]):
         assert read(form, content, value) == exact([("put", {"path": "a", "content": value})])
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=IDS)
+@for_each("form", TAGGED, ids=IDS)
 def test_nothing_between_the_tags_of_a_list_is_an_empty_one(form: Form):
     """Nothing else can be meant; where a text is taken too, it is the empty text."""
     for content, value in (

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from dragoman.codec.errors.error_body import read_problem
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.stages.argument_repair.string_text import _MENDINGS, _RUNS
+from for_each import for_each
 from growth import MOST_EXPONENT, exponent
 from patterns import faults, patterns
 
@@ -75,12 +74,12 @@ def test_each_pattern_takes_linear_time():
     assert not mended, "these patterns need no reason any more"
 
 
-@pytest.mark.parametrize("pattern", [*_RUNS.values(), *_MENDINGS.values()], ids=lambda pattern: pattern.pattern[:20])
+@for_each("pattern", [*_RUNS.values(), *_MENDINGS.values()], ids=lambda pattern: pattern.pattern[:20])
 def test_what_a_string_is_read_by_takes_linear_time(pattern: re.Pattern[str]):
     assert not faults(pattern.pattern, 0, is_searched=pattern in _MENDINGS.values())
 
 
-@pytest.mark.parametrize("pattern", [r"(-?)0+(\d+)", r"\s*\w*\d*", r"(?:a|b)*[ab]*"])
+@for_each("pattern", [r"(-?)0+(\d+)", r"\s*\w*\d*", r"(?:a|b)*[ab]*"])
 def test_what_must_take_all_of_a_text_may_fail_at_its_end(pattern: str):
     assert not faults(pattern, 0, is_searched=False)
     assert faults(pattern, 0, is_searched=False, is_whole=True)
@@ -95,7 +94,7 @@ def test_every_reason_has_its_pattern():
     assert set(BOUNDED) <= {found.place for found in patterns()}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("pattern", "is_searched"),
     [
         (r"(a+)+$", False),
@@ -115,7 +114,7 @@ def test_a_slow_pattern_is_found(pattern: str, is_searched: bool):
     assert faults(pattern, 0, is_searched=is_searched)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("pattern", "is_searched"),
     [
         (r"\s*:", False),
@@ -151,7 +150,7 @@ def test_escaped_quotes_in_an_open_string_are_read_once():
     assert "".join(text._pieces) == '{"a":"' + '\\"' * 3000 + '\\"}"}'
 
 
-@pytest.mark.parametrize("token", ["<", "<title ", "<h1>", "raw='", "</h1>", "<script>", "&#"])
+@for_each("token", ["<", "<title ", "<h1>", "raw='", "</h1>", "<script>", "&#"])
 def test_a_page_in_place_of_an_error_is_read_as_far_as_it_is_shown(token: str):
     page = "<" + token * 40_000
     for value in (page.encode(), {"error": {"message": page + ">"}}):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-
 from dragoman._json import Raw
 from dragoman.events import Event, Reply, Start, TextDelta, TextStart, ToolCallFailed, unfold
 from dragoman.pipe import Reader
 from dragoman.protocol import Stage
 from dragoman.response_stages import Policy, stages_for
 from dragoman.types import NO_USAGE, Part, Text, Thinking, Tool, ToolCall
+from for_each import for_each
 
 
 class Given:
@@ -61,9 +60,7 @@ TEXTS = [f"{number}" for number in range(40)]
 EVENTS: list[Event] = [Start(), *(TextDelta(0, text) for text in (*TEXTS[:20], "begin", *TEXTS[20:]))]
 
 
-@pytest.mark.parametrize(
-    "sizes", [[1], [2], [7], [9], [22, 1], [23, 1, 1], [30, 1], [3, 1], [21, 1], [1, 40, 1], [100]]
-)
+@for_each("sizes", [[1], [2], [7], [9], [22, 1], [23, 1, 1], [30, 1], [3, 1], [21, 1], [1, 40, 1], [100]])
 def test_batches_make_no_difference(sizes: list[int]) -> None:
     rest, batches = list(EVENTS), []
     for size in itertools.cycle(sizes):
@@ -91,8 +88,8 @@ SAID: list[Part] = [
 FAILED = ToolCallFailed(9, "e", "note", "unreadable", "unreadable", '{"n": 1,}')
 
 
-@pytest.mark.parametrize("parts", [*itertools.permutations(SAID, 1), *itertools.permutations(SAID, 2), ()])
-@pytest.mark.parametrize("failed", [False, True])
+@for_each("parts", [*itertools.permutations(SAID, 1), *itertools.permutations(SAID, 2), ()])
+@for_each("failed", [False, True])
 def test_what_passes_by_stages_that_do_not_act_is_what_they_would_give(parts: tuple[Part, ...], failed: bool) -> None:
     tool = Tool("note", "", Raw(b'{"type":"object","properties":{"n":{"type":"integer"}}}'))
     reason = "tool_use" if any(type(part) is ToolCall for part in parts) else "stop"

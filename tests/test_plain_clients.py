@@ -17,6 +17,7 @@ from dragoman.client.passthrough.frames import Frames
 from dragoman.deviations import HARMLESS_TO_CALLS
 from dragoman.events import Deviation
 from dragoman.protocols import PROTOCOLS
+from for_each import for_each
 from plain_clients import run_by
 from profiles import MORE_IN_SOAK
 from two_calls import CALLS, made, read, wire_body
@@ -68,7 +69,7 @@ def up_to_end(wire: str, body: bytes) -> bytes:
     return frames.up_to_end(body, protocol.decoder(new_id=str))
 
 
-@pytest.mark.parametrize("wire", BASES)
+@for_each("wire", BASES)
 def test_clients_read_what_keeps_to_the_specification(wire: str) -> None:
     """Else the other test would say nothing."""
     assert (run_by(wire, undamaged(wire)) == CALLS) is (wire not in NEVER_PLAIN)
@@ -88,9 +89,9 @@ def undamaged(wire: str) -> bytes:
     return wire_body(wire, [json.dumps(frame) for frame in BASES[wire]])
 
 
-@pytest.mark.parametrize("half", [r"\ud800", r"\uDC00", r"\ud83d\ud83d"])
-@pytest.mark.parametrize("more", ["", "x" * 300])
-@pytest.mark.parametrize("wire", BASES)
+@for_each("half", [r"\ud800", r"\uDC00", r"\ud83d\ud83d"])
+@for_each("more", ["", "x" * 300])
+@for_each("wire", BASES)
 def test_half_a_character_in_arguments_is_told(wire: str, more: str, half: str) -> None:
     """Clients hold it, refuse it or put U+FFFD in its place."""
     lines = []
@@ -124,7 +125,7 @@ CANDIDATES = [
 ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("wire", "frames", "code"),
     [
         ("openai-chat, whole", [{"choices": CHOICES}], "extra-choice"),
@@ -141,7 +142,7 @@ def test_what_clients_pass_over_is_told(wire: str, frames: list[Frame], code: st
     assert run_by(wire, body) != CALLS
 
 
-@pytest.mark.parametrize("protocol", ["openai-chat", "openai-responses"])
+@for_each("protocol", ["openai-chat", "openai-responses"])
 def test_empty_arguments_are_read_alike(protocol: str) -> None:
     """`missing-arguments` is harmless: who reads the specification alone takes them for `{}` too."""
     frames = BARE[protocol]()
@@ -152,7 +153,7 @@ def test_empty_arguments_are_read_alike(protocol: str) -> None:
     assert told.error is None and run_by(protocol, body) == made(told) == [("ring", {})]
 
 
-@pytest.mark.parametrize("text", ["stop", "ring", "0"])
+@for_each("text", ["stop", "ring", "0"])
 def test_text_in_place_of_a_function_is_no_call(text: str) -> None:
     piece = {"index": 0, "id": "a", "type": "function", "function": text}
     for kind in ("delta", "message"):

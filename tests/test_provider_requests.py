@@ -22,6 +22,7 @@ from dragoman.protocols import PROTOCOLS
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.endpoint import Outgoing, endpoint, filled
 from dragoman.types import Message, Params, ProtocolName, Reasoning, Request, Text, Tool, ToolCall, ToolResult, Usage
+from for_each import for_each
 
 FOLDER = Path(__file__).parent / "providers"
 ROWS: dict[str, dict[str, Any]] = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in FOLDER.glob("*.toml")}
@@ -74,7 +75,7 @@ def test_the_request_goes_where_the_vendor_says(name: str) -> None:
     assert (out.method, out.url) == ("POST", ROWS[name]["url"])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "protocol", "url"),
     [
         ("longcat", "anthropic-messages", "https://api.longcat.chat/anthropic/v1/messages"),

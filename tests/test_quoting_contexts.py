@@ -7,10 +7,9 @@ import itertools
 from collections.abc import Callable
 from zlib import crc32
 
-import pytest
-
 from dragoman.events import Deviation, Finish, Start, TextDelta, TextEnd, TextStart
 from dragoman.response_stages import Policy, stages_for
+from for_each import for_each
 from profiles import IS_SOAK, MORE_IN_SOAK
 from rescue_forms import FORMS, Form
 from test_written_calls import TOOLS, delivered, exact, play
@@ -209,13 +208,13 @@ def sizes(*keys: str) -> tuple[int, ...]:
 
 def forms_in(name: str) -> list[Form]:
     """Those that can stand in a context: what begins the assistant's turn ends everybody else's. `make test` takes a
-    third of them, others in the next context."""
-    step = 1 if IS_SOAK else 3
+    fifth of them, others in the next context."""
+    step = 1 if IS_SOAK else 5
     some = FORMS[crc32(name.encode()) % step :: step]
     return [form for form in some if name not in TOKENS or "<|start|>assistant" not in form.write([CALL]).text()]
 
 
-@pytest.mark.parametrize("name", [*CLOSED, *ON_SOME_LINES])
+@for_each("name", [*CLOSED, *ON_SOME_LINES])
 def test_what_is_shown_is_no_call(name: str):
     show = CLOSED.get(name) or ON_SOME_LINES[name]
     for form in forms_in(name):
@@ -224,7 +223,7 @@ def test_what_is_shown_is_no_call(name: str):
             assert_text(form, name, show(written).strip(), size)
 
 
-@pytest.mark.parametrize("name", OPEN)
+@for_each("name", OPEN)
 def test_what_is_shown_in_a_context_that_never_ends_is_no_call(name: str):
     for form in forms_in(name):
         text = f"I see.\n{OPEN[name]}{form.write([CALL]).text()}\n\nAnd again:\n{form.write([CALL]).text()}".strip()
@@ -232,7 +231,7 @@ def test_what_is_shown_in_a_context_that_never_ends_is_no_call(name: str):
             assert_text(form, name, text, size)
 
 
-@pytest.mark.parametrize("name", [*CLOSED, *NAMED])
+@for_each("name", [*CLOSED, *NAMED])
 def test_a_call_behind_what_is_shown_is_one(name: str):
     for form in forms_in(name):
         lead = CLOSED[name](form.write([CALL]).text().strip()) if name in CLOSED else name
@@ -259,7 +258,7 @@ def longest_held(text: str, size: int) -> int:
     return held
 
 
-@pytest.mark.parametrize("name", OPEN)
+@for_each("name", OPEN)
 def test_a_context_holds_nothing_back(name: str):
     text = f"I see.\n{OPEN[name]}" + "All of it stands in the log. <tool_call>\n" * 40
     for size in (1, 7):

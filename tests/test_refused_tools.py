@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from dragoman.codec.errors.unsupported_tools import refuses_tools
 from dragoman.events import Failure
+from for_each import for_each
 
 REFUSALS = """
 registry.ollama.ai/library/smollm2:135m does not support tools
@@ -70,17 +69,17 @@ The model `does-not-support-tools-7b` does not exist
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("message", REFUSALS)
+@for_each("message", REFUSALS)
 def test_the_server_knows_no_tools(message: str):
     assert refuses_tools(Failure("bad_request", message))
     assert refuses_tools(Failure("not_found", message, status=404))
 
 
-@pytest.mark.parametrize("message", OTHERS)
+@for_each("message", OTHERS)
 def test_something_else_is_wrong(message: str):
     assert not refuses_tools(Failure("bad_request", message))
 
 
-@pytest.mark.parametrize("kind", ["auth", "quota", "rate", "overloaded", "timeout", "connection", "context"])
+@for_each("kind", ["auth", "quota", "rate", "overloaded", "timeout", "connection", "context"])
 def test_a_fault_that_another_way_cannot_mend(kind):
     assert not refuses_tools(Failure(kind, "this model does not support tools"))

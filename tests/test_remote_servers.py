@@ -15,6 +15,7 @@ from dragoman.offering import offer
 from dragoman.protocol import Dialect, Rendered, ReplyStyle
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName
+from for_each import for_each
 
 CHAT, RESPONSES, MESSAGES, GEMINI = "openai-chat", "openai-responses", "anthropic-messages", "gemini-generate"
 URL = "https://mcp.example.test/sse"
@@ -55,8 +56,8 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize("source", SAME)
-@pytest.mark.parametrize("target", SAME)
+@for_each("source", SAME)
+@for_each("target", SAME)
 def test_a_server_is_named_in_each_protocol(source: ProtocolName, target: ProtocolName) -> None:
     body = seen(source, asking(source, SAME[source]), target)
     wanted = asking(target, SAME[target])
@@ -69,14 +70,14 @@ def test_messages_are_told_by_their_header_that_servers_follow() -> None:
     assert http.headers["anthropic-beta"] == "mcp-client-2025-11-20"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("approval", "reason"),
     [({}, "approve"), ({"require_approval": "always"}, "approve"),
      ({"require_approval": {"always": {"tool_names": ["f"]}}}, "approve"),
      ({"require_approval": "never", "allowed_tools": {"read_only": True}}, "read"),
      ({"require_approval": "never", "server_url": None, "connector_id": "connector_gmail"}, "address")],
 )  # fmt: skip
-@pytest.mark.parametrize("target", [MESSAGES, GEMINI])
+@for_each("target", [MESSAGES, GEMINI])
 def test_a_server_is_never_asked_more_freely_than_its_client_said(
     approval: dict[str, Any], reason: str, target: ProtocolName
 ) -> None:
@@ -90,7 +91,7 @@ def test_a_server_is_never_asked_more_freely_than_its_client_said(
     assert any(each.code == "dropped" and each.where == "tools.mcp" for each in rendered.deviations)
 
 
-@pytest.mark.parametrize("allowed", [["a", "b"], {"tool_names": ["a", "b"]}])
+@for_each("allowed", [["a", "b"], {"tool_names": ["a", "b"]}])
 def test_only_the_tools_that_are_allowed_are(allowed: Any) -> None:
     body = asking(RESPONSES, {**SAME[RESPONSES], "allowed_tools": allowed})
     [toolset] = seen(RESPONSES, body, MESSAGES)["tools"]
@@ -100,7 +101,7 @@ def test_only_the_tools_that_are_allowed_are(allowed: Any) -> None:
         sent(RESPONSES, body, GEMINI)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("toolset", "allowed"),
     [({"default_config": {"enabled": False}, "configs": {"a": {"enabled": True}, "b": {}}}, ["a"]),
      ({"configs": {"a": {"enabled": True}}}, None),
@@ -182,8 +183,8 @@ def written(
     return raws, [f"{each.where} {each.seen}" for each in lost if each.where != "parts[2].id"]  # of the text's item
 
 
-@pytest.mark.parametrize("is_stream", [False, True])
-@pytest.mark.parametrize("failed", [False, True])
+@for_each("is_stream", [False, True])
+@for_each("failed", [False, True])
 def test_a_call_and_its_result_cross_both_ways(is_stream: bool, failed: bool) -> None:
     result = {**RESULT, "is_error": failed}
     text = {"type": "text", "text": "It is there."}
@@ -205,14 +206,14 @@ def test_a_call_and_its_result_cross_both_ways(is_stream: bool, failed: bool) ->
     assert lost == ["parts[0].<mcp_list_tools>.id only openai-responses has it"]
 
 
-@pytest.mark.parametrize("is_stream", [False, True])
+@for_each("is_stream", [False, True])
 def test_a_client_of_messages_that_named_no_server_gets_no_blocks_of_the_beta(is_stream: bool) -> None:
     raws, lost = written(decode(response(LISTED, CALL)), MESSAGES, is_stream=is_stream, knows_servers=False)
     assert raws == []
     assert [where for where in lost if "mcp_list_tools" in where] and [where for where in lost if "mcp_call" in where]
 
 
-@pytest.mark.parametrize("named", [False, True])
+@for_each("named", [False, True])
 def test_whoever_names_a_server_knows_its_blocks(named: bool) -> None:
     body = asking(MESSAGES, SAME[MESSAGES])
     if not named:
@@ -220,15 +221,15 @@ def test_whoever_names_a_server_knows_its_blocks(named: bool) -> None:
     assert PROTOCOLS[MESSAGES].parse_request(_json.encode(body)).style.knows_servers is named
 
 
-@pytest.mark.parametrize("is_stream", [False, True])
+@for_each("is_stream", [False, True])
 def test_a_call_without_a_result_is_named_and_not_made_up(is_stream: bool) -> None:
     raws, lost = written(decode(message(USE)), RESPONSES, is_stream=is_stream)
     assert raws == []
     assert any("mcp_tool_use" in where for where in lost)
 
 
-@pytest.mark.parametrize("is_stream", [False, True])
-@pytest.mark.parametrize("target", [CHAT, GEMINI, "ollama-chat"])
+@for_each("is_stream", [False, True])
+@for_each("target", [CHAT, GEMINI, "ollama-chat"])
 def test_where_no_words_are_for_it_a_call_is_named(target: ProtocolName, is_stream: bool) -> None:
     _, lost = written(decode(response(CALL)), target, is_stream=is_stream)
     assert lost

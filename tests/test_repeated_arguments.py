@@ -22,6 +22,7 @@ from dragoman.codec.repeated_keys import has_plain_parts, repeats_key, without_v
 from dragoman.decoding import decode
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Tool, Usage
+from for_each import for_each
 from rescue_forms import FORMS, Form
 from test_failed_calls import PROVIDERS
 from test_written_calls import delivered, play_with
@@ -48,8 +49,8 @@ def written(form: Form, arguments: dict[str, Any], *, twice: bool) -> str:
     return text.replace("second", "first") if twice else text
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}, {form.name}")
-@pytest.mark.parametrize("pair", PAIRS, ids=IDS)
+@for_each("form", FORMS, ids=lambda form: f"{form.family}, {form.name}")
+@for_each("pair", PAIRS, ids=IDS)
 def test_a_call_in_text(form: Form, pair: tuple[Any, Any]):
     told = dict(zip(("first", "second"), pair, strict=True))
     for arguments in (told, {"inner": told}):
@@ -61,8 +62,8 @@ def test_a_call_in_text(form: Form, pair: tuple[Any, Any]):
             assert delivered(play_with(tools, written(form, arguments, twice=True), "stop", size)) == []
 
 
-@pytest.mark.parametrize("protocol", PROVIDERS)
-@pytest.mark.parametrize("end", ["stop", "length"])
+@for_each("protocol", PROVIDERS)
+@for_each("end", ["stop", "length"])
 def test_a_structured_call(protocol: str, end: str):
     """Valid JSON too: readers differ in which of the two counts. With one value twice, there is one reading."""
     for text in ('{"gate": 3, "gate": 4}', '{"a": {"b": [{"c": 1, "c": true}]}}', '{"n":1,"n":1.0}', '{"n":"1","n":1}'):
@@ -74,7 +75,7 @@ def test_a_structured_call(protocol: str, end: str):
         assert [call.values() for call in reply.tool_calls] == [json.loads(text)]
 
 
-@pytest.mark.parametrize("protocol", PROVIDERS)
+@for_each("protocol", PROVIDERS)
 def test_a_call_that_is_an_object_on_the_wire(protocol: str):
     """Ollama, Messages and Gemini send arguments as objects: in a whole answer, looked at or read."""
     good = [("lift_gate", '{"gate": 3}')]
@@ -90,7 +91,7 @@ def test_a_call_that_is_an_object_on_the_wire(protocol: str):
     assert decode(doubled, protocol).tool_calls == []
 
 
-@pytest.mark.parametrize("lead", ["", "{", "\ufeff", "// c\n"])
+@for_each("lead", ["", "{", "\ufeff", "// c\n"])
 def test_a_repair(lead: str):
     """A key twice before the first defect and behind it, or where a value is coerced."""
     schema = {"type": "object", "properties": {"n": {"type": "integer"}, "o": {"type": "object"}}}
@@ -207,10 +208,8 @@ def test_a_key_twice_behind_what_hides_it():
     assert repeats_key(b'{"text":"' + b"x" * 2_000 + b'","o":{"a":1,"a":2}}')
 
 
-@pytest.mark.parametrize(
-    "second", ['"name": "remove"', '"name": "no_tool"', '"tool": "remove"', '"function": "remove"']
-)
-@pytest.mark.parametrize("place", ["before", "behind"])
+@for_each("second", ['"name": "remove"', '"name": "no_tool"', '"tool": "remove"', '"function": "remove"'])
+@for_each("place", ["before", "behind"])
 def test_a_call_in_json_that_names_two_tools(second: str, place: str):
     """Under one key twice, or under another key the name of another tool; its own name again says nothing new."""
     tools = [Tool(name, "", _json.raw({"type": "object"})) for name in ("show", "remove")]
@@ -228,8 +227,8 @@ def test_a_call_in_json_that_names_two_tools(second: str, place: str):
     assert calls('"name": "show"') == calls('"tool": "something else"') == ["show"]
 
 
-@pytest.mark.parametrize("blank", ["", " "])
-@pytest.mark.parametrize(
+@for_each("blank", ["", " "])
+@for_each(
     "second", ['"name":"remove",', '"arguments":"{}",', '"arguments":%s,', '"id":"b",', '"function":{"name":"remove"},']
 )
 def test_a_whole_call_around_long_arguments(second: str, blank: str):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -53,7 +53,7 @@ def repeated(body: Any, path: tuple[str | int, ...], times: int) -> Any:
     return body
 
 
-def each_list(cases: Iterator[Any]) -> Iterator[tuple[Any, tuple[str | int, ...]]]:
+def each_list(cases: Iterable[Any]) -> Iterator[tuple[Any, tuple[str | int, ...]]]:
     """A body and the path of one of its lists, once for each path of field names."""
     seen: set[str] = set()
     for case in cases:
@@ -95,7 +95,7 @@ def answer(protocol: str, body: Any) -> Callable[[], None]:
     return run
 
 
-def steep(make: Callable[[str, Any], Callable[[], None]], protocol: str, cases: Iterator[Any]) -> list[object]:
+def steep(make: Callable[[str, Any], Callable[[], None]], protocol: str, cases: Iterable[Any]) -> list[object]:
     """The lists whose repetition costs more than its share."""
     found: list[object] = []
     count = 0

@@ -11,15 +11,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from for_each import for_each
 from rescue_cases import outcome, play_text
 
 FILE = Path(__file__).parent / "rescue" / "slips.toml"
 SLIPS: list[dict[str, Any]] = tomllib.loads(FILE.read_text(encoding="utf-8"))["slips"]
 
 
-@pytest.mark.parametrize("slip", SLIPS, ids=lambda slip: f"{slip['family']}/{slip['name']}")
+@for_each("slip", SLIPS, ids=lambda slip: f"{slip['family']}/{slip['name']}")
 def test_a_slip(slip: dict[str, Any]):
     text = slip["text"]
     for size in (len(text), 7, 1):

@@ -24,7 +24,9 @@ from dragoman.events import (
 )
 from dragoman.stages.rescue import FAMILIES, Rescue
 from dragoman.types import ToolCall
+from for_each import for_each
 from grammar import check
+from profiles import IS_SOAK, MORE_IN_SOAK
 from rescue_cases import TOOLS, RescueCase, load_rescue_cases, outcome, play_text
 
 CASES = load_rescue_cases()
@@ -32,7 +34,9 @@ IDS = [f"{case.family}/{case.name}" for case in CASES]
 BY_NAME = {family.name: family for family in FAMILIES}
 OPENERS = {opener for family in FAMILIES for opener in family.openers}
 #: Cuts of one case: about as many in `make test`, all in `make soak`.
-CUTS = [pytest.param(12, id="some"), pytest.param(10**6, marks=pytest.mark.soak, id="all")]
+MOST = 10**6 if IS_SOAK else 12
+
+pytestmark = MORE_IN_SOAK
 
 
 def expected(case: RescueCase) -> tuple[list[tuple[str, object]], list[str], str]:
@@ -49,7 +53,7 @@ def test_every_family_has_cases_and_a_source():
     assert {case.family for case in CASES} <= set(BY_NAME)
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
+@for_each("case", CASES, ids=IDS)
 def test_whole(case: RescueCase):
     events = play_text([case.text])
     assert outcome(events) == expected(case)
@@ -59,19 +63,18 @@ def test_whole(case: RescueCase):
     assert rescued == [case.family] * len(case.calls + case.failed)
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
+@for_each("case", CASES, ids=IDS)
 def test_character_by_character(case: RescueCase):
     assert outcome(play_text(list(case.text))) == expected(case)
 
 
-@pytest.mark.parametrize("most", CUTS)
-@pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_every_cut_in_two(case: RescueCase, most: int):
-    for cut in range(1, len(case.text), len(case.text) // most + 1):
+@for_each("case", CASES, ids=IDS)
+def test_every_cut_in_two(case: RescueCase):
+    for cut in range(1, len(case.text), len(case.text) // MOST + 1):
         assert outcome(play_text([case.text[:cut], case.text[cut:]])) == expected(case), f"cut at {cut}"
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.cut_at], ids=lambda case: f"{case.family}/{case.name}")
+@for_each("case", [case for case in CASES if case.cut_at], ids=lambda case: f"{case.family}/{case.name}")
 def test_a_call_cut_in_its_arguments_fails_and_leaves_no_markup(case: RescueCase):
     text = case.text[: case.text.index(case.cut_at) + len(case.cut_at)]
     calls, failed, left = outcome(play_text(list(text)))
@@ -80,25 +83,24 @@ def test_a_call_cut_in_its_arguments_fails_and_leaves_no_markup(case: RescueCase
     assert case.left.strip().startswith(left)
 
 
-@pytest.mark.parametrize("most", CUTS)
-@pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_a_text_that_ends_anywhere_gives_no_other_call(case: RescueCase, most: int):
+@for_each("case", CASES, ids=IDS)
+def test_a_text_that_ends_anywhere_gives_no_other_call(case: RescueCase):
     if BY_NAME[case.family].where == "message" and not case.calls:
         return  # what comes next is why it is no call
-    for end in range(1, len(case.text), len(case.text) // most + 1):
+    for end in range(1, len(case.text), len(case.text) // MOST + 1):
         calls, failed, _ = outcome(play_text([case.text[:end]]))
         assert calls == case.calls[: len(calls)], f"ends at {end}"
         assert len(failed) <= len(case.failed) + 1, f"ends at {end}"
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_in_thinking(case: RescueCase, monkeypatch: pytest.MonkeyPatch):
+@for_each("case", CASES, ids=IDS)
+def test_in_thinking(case: RescueCase):
     """A call in thinking is one when no answer follows, else it was thinking. One that only a whole message can be is
     none there; another family's call behind it is."""
     reply = fold(play_text(list(case.text), field="reasoning_content"))
     if BY_NAME[case.family].where == "message":
         others = tuple(family for family in FAMILIES if family.name != case.family)
-        with monkeypatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch:
             patch.setattr("dragoman.response_stages.FAMILIES", others)
             without = fold(play_text(list(case.text), field="reasoning_content"))
         assert (reply.tool_calls, reply.thinking) == (without.tool_calls, without.thinking)
@@ -187,7 +189,7 @@ def ended(text: str, end: Event) -> Reply:
     return fold(check([out for event in events for out in stage.feed([event])]))
 
 
-@pytest.mark.parametrize("body", BODIES)
+@for_each("body", BODIES)
 def test_a_body_without_its_marker_counts_only_where_the_answer_ended_by_itself(body: str):
     for reason in ("stop", "tool_use"):
         reply = ended(BODIES[body], Finish(reason))
@@ -201,7 +203,7 @@ def test_a_body_without_its_marker_counts_only_where_the_answer_ended_by_itself(
             assert [failed.kind for failed in reply.failed_calls] == ["lost"] and not reply.text
 
 
-@pytest.mark.parametrize("tags", TAGS)
+@for_each("tags", TAGS)
 def test_tags_without_their_closing_tag_are_no_call_whatever_the_end(tags: str):
     for end in (Finish("stop"), Finish("tool_use"), Finish("length"), Failure("connection", "reset")):
         reply = ended(TAGS[tags], end)
@@ -233,7 +235,7 @@ OTHER = ToolCall("call_2", "get_weather", '{"city": "Rome"}')
 IN_TEXT = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>'
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("parts", "cities", "written_twice"),
     [
         ([written(0, IN_TEXT), structured(1, SAME)], ["Oslo"], 1),

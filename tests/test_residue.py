@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dragoman.stages.rescue import FAMILIES
 from dragoman.stages.rescue.cursor import Family
+from for_each import for_each
 from profiles import IS_SOAK, MORE_IN_SOAK
 from rescue_forms import FORMS, Form
 from test_written_calls import HARD, WORDS, delivered, exact, play, some_calls
@@ -100,9 +101,7 @@ def test_only_residue_is_dropped(form: Form, dice: Random):
     judge(form, dice)
 
 
-@pytest.mark.parametrize(
-    "form", [form for form in FORMS if form.where == "anywhere"], ids=lambda form: f"{form.family}: {form.name}"
-)
+@for_each("form", [form for form in FORMS if form.where == "anywhere"], ids=lambda form: f"{form.family}: {form.name}")
 def test_what_is_left_of_a_call_that_cannot_be_read_leaves_with_it(form: Form):
     """Words stand where only the next argument or the end may: they are no words of the answer, nor are its tags."""
     written = form.write([("run_command", {"command": "ls", "timeout": 5})])
@@ -115,7 +114,7 @@ def test_what_is_left_of_a_call_that_cannot_be_read_leaves_with_it(form: Form):
             assert not reply.failed_calls or left in ("After.", text), (text, reply.text)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "form",
     # Not where a list of Python is open, or an object of MiniMax M3's tags.
     [form for form in FORMS if form.where == "anywhere" and form.name != "Python" and form.family != "minimax-m3"],

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from dragoman import _json
 from dragoman.types import Tool
+from for_each import for_each
+from profiles import some
 from rescue_forms import FORMS, Form
 from test_damaged_marks import TOOLS
 from test_written_calls import delivered, exact, play_with
@@ -31,13 +31,16 @@ SCHEMA: dict[str, Any] = {
 
 def ran(schema: dict[str, Any], form: Form, arguments: dict[str, Any]) -> list[str]:
     text = form.write([("put", arguments)]).text()
-    seen = [delivered(play_with((Tool("put", "", _json.raw(schema)),), text, "stop", size)) for size in (len(text), 5)]
-    assert seen[0] == seen[1], text
+    seen = [
+        delivered(play_with((Tool("put", "", _json.raw(schema)),), text, "stop", size))
+        for size in (len(text), *some([5], text, 3))
+    ]
+    assert seen[0] == seen[-1], text
     return exact(seen[0])
 
 
-@pytest.mark.parametrize("bullet", ["- ", "* ", "1. ", "2) ", "  - "])
-@pytest.mark.parametrize("form", LIVE, ids=IDS)
+@for_each("bullet", ["- ", "* ", "1. ", "2) ", "  - "])
+@for_each("form", LIVE, ids=IDS)
 def test_an_item_that_explains_a_tool_is_no_call(form: Form, bullet: str) -> None:
     for value in ("the zone, e.g. Rome", "zone", "IANA name (optional)", "string", "<zone>"):
         written = [
@@ -45,11 +48,11 @@ def test_an_item_that_explains_a_tool_is_no_call(form: Form, bullet: str) -> Non
             for name, key in (("get_time", "zone"), ("find_files", "pattern"))
         ]
         text = "My tools:\n" + "".join(f"{bullet}{item}\n" for item in written)
-        for size in (len(text), 5):
+        for size in (len(text), *some([5], text, 3)):
             assert delivered(play_with(TOOLS, text, "stop", size)) == [], text
 
 
-@pytest.mark.parametrize("form", LIVE, ids=IDS)
+@for_each("form", LIVE, ids=IDS)
 def test_an_item_with_a_value_is_a_call(form: Form) -> None:
     calls = [("get_time", {"zone": "Rome"}), ("find_files", {"pattern": "*.py", "limit": 5})]
     for call in calls:
@@ -57,7 +60,7 @@ def test_an_item_with_a_value_is_a_call(form: Form) -> None:
         assert exact(delivered(play_with(TOOLS, text, "stop", len(text)))) == exact([call]), text
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
 def test_an_item_that_names_a_tool_is_text(form: Form) -> None:
     items = [form.write([(name, {})]).text().replace("\n", "") for name in ("get_time", "ping")]
     text = "My tools:\n" + "".join(f"- {item}\n" for item in items)
@@ -70,7 +73,7 @@ def test_an_item_that_names_a_tool_is_text(form: Form) -> None:
     assert delivered(play_with(TOOLS, f"I look.\n{alone}", "stop", 5)) == [("ping", {})]
 
 
-@pytest.mark.parametrize("tag", ['<function name="get_time"/>', '<invoke name="get_time"/>'])
+@for_each("tag", ['<function name="get_time"/>', '<invoke name="get_time"/>'])
 def test_an_element_in_a_sentence_is_text(tag: str) -> None:
     for text in (f"Take {tag}, or {tag.replace('get_time', 'ping')}.", f"- {tag}: the time"):
         for size in (len(text), 3):
@@ -92,14 +95,14 @@ VALUES: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("form", LIVE, ids=IDS)
+@for_each("form", LIVE, ids=IDS)
 def test_a_place_behind_values_makes_no_call(form: Form) -> None:
     for arguments in SHOWN:
         if form.closes == "body" or not isinstance(arguments.get("text"), dict):  # between tags it is a text
             assert ran(SCHEMA, form, arguments) == [], arguments
 
 
-@pytest.mark.parametrize("form", LIVE, ids=IDS)
+@for_each("form", LIVE, ids=IDS)
 def test_a_value_where_the_tool_takes_it_makes_one(form: Form) -> None:
     for arguments in VALUES:
         assert ran(SCHEMA, form, arguments) == exact([("put", arguments)]), arguments
@@ -113,7 +116,7 @@ FREE: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("form", [form for form in LIVE if form.closes == "body"], ids=lambda form: form.family)
+@for_each("form", [form for form in LIVE if form.closes == "body"], ids=lambda form: form.family)
 def test_a_schema_is_what_free_arguments_may_be(form: Form) -> None:
     for schema, arguments in FREE:
         assert ran(schema, form, arguments) == exact([("put", arguments)]), (schema, arguments)

@@ -8,10 +8,9 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
 from dragoman import decode
 from dragoman.types import Opaque
+from for_each import for_each
 
 WORDS = ("Alpha", "Bravo", "Charlie")
 
@@ -126,13 +125,13 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("protocol", STREAMS)
+@for_each("protocol", STREAMS)
 def test_the_streams_say_their_words(protocol: Any) -> None:
     piece, around = STREAMS[protocol]
     assert decode(around([piece(word) for word in WORDS]), protocol).text == "".join(WORDS)
 
 
-@pytest.mark.parametrize(("protocol", "how", "damage"), CASES, ids=[f"{case[0]}-{case[1]}" for case in CASES])
+@for_each(("protocol", "how", "damage"), CASES, ids=[f"{case[0]}-{case[1]}" for case in CASES])
 def test_words_of_a_stream_are_read_or_it_fails(protocol: Any, how: str, damage: Callable[[Any], Any]) -> None:
     piece, around = STREAMS[protocol]
     reply = decode(around([damage(copy.deepcopy(piece(word))) for word in WORDS]), protocol)
@@ -141,7 +140,7 @@ def test_words_of_a_stream_are_read_or_it_fails(protocol: Any, how: str, damage:
     assert reply.error is not None or all(word in said for word in WORDS)
 
 
-@pytest.mark.parametrize("protocol", STREAMS)
+@for_each("protocol", STREAMS)
 def test_news_before_an_empty_answer_is_none(protocol: Any) -> None:
     piece, around = STREAMS[protocol]
     news: dict[str, Any] = {"type": "ping"} if protocol in ("anthropic-messages", "openai-responses") else piece("")
@@ -175,7 +174,7 @@ def entry(**told: Any) -> Any:
     return {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, **told}]}, "finish_reason": None}]}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "odd",
     [
         {"custom": [{"input": "in the middle "}]},
@@ -212,7 +211,7 @@ def done(number: int, arguments: str) -> Any:
     return {"type": "response.output_item.done", "output_index": number, "item": item}
 
 
-@pytest.mark.parametrize("odd", ["", None, 7, [], "item"])
+@for_each("odd", ["", None, 7, [], "item"])
 def test_arguments_without_a_place_are_no_other_call_s_than_that_of_an_odd_item(odd: Any) -> None:
     delta = {"type": "response.function_call_arguments.delta", "delta": '{"valve": "north"}'}
     body = sse(CREATED, added(0, odd), added(1, CALLS[1]), delta, done(0, delta["delta"]), done(1, ""), COMPLETED)

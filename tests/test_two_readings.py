@@ -7,12 +7,11 @@ import copy
 import json
 from typing import Any
 
-import pytest
-
 from dragoman import decode
 from dragoman.events import Reply
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName
+from for_each import for_each
 from test_answers_nobody_reads import ANSWERS, WORDS, path_of
 from two_calls import made, wire_body
 from wire_bases import value_at
@@ -50,13 +49,13 @@ def chat(kind: str, *messages: Any, **fields: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------- objects in place of text
 
 
-@pytest.mark.parametrize("is_stream", FORMS)
-@pytest.mark.parametrize(
+@for_each("is_stream", FORMS)
+@for_each(
     "text",
     [gemini_call(), [gemini_call()], {"name": "ring", "args": {"bell": "a"}}, {"bell": "a"}, {"partialArgs": [
         {"jsonPath": "$.bell", "stringValue": "a"}]}],
 )  # fmt: skip
-@pytest.mark.parametrize("beside", [{}, {"functionCall": {"name": "now"}}])
+@for_each("beside", [{}, {"functionCall": {"name": "now"}}])
 def test_an_object_in_place_of_a_text_of_gemini_is_an_error(text: Any, beside: Any, is_stream: bool):
     reply = told("gemini-generate", [{"candidates": [candidate({"text": text, **beside})]}], is_stream=is_stream)
     assert reply.error is not None and not reply.tool_calls
@@ -71,8 +70,8 @@ BLOCKS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("protocol", BLOCKS)
-@pytest.mark.parametrize("text", [{"name": "ring", "arguments": {"bell": "a"}}, {"a": 1}, [{"type": "tool_use"}]])
+@for_each("protocol", BLOCKS)
+@for_each("text", [{"name": "ring", "arguments": {"bell": "a"}}, {"a": 1}, [{"type": "tool_use"}]])
 def test_an_object_in_place_of_a_text_is_an_error(protocol: ProtocolName, text: Any):
     reply = told(protocol, [BLOCKS[protocol](text)], is_stream=False)
     assert reply.error is not None and not reply.tool_calls
@@ -104,8 +103,8 @@ def test_a_part_of_responses_without_a_type_is_told_and_does_not_pass():
 # ---------------------------------------------------------------- several answers
 
 
-@pytest.mark.parametrize("is_stream", FORMS)
-@pytest.mark.parametrize("indices", [(None, None), (None, 1), (0, 1)])
+@for_each("is_stream", FORMS)
+@for_each("indices", [(None, None), (None, 1), (0, 1)])
 def test_calls_of_a_second_answer_are_not_delivered(indices: tuple[int | None, int | None], is_stream: bool):
     both = [{} if index is None else {"index": index} for index in indices]
     pairs = list(zip(both, ("ring", "toll"), strict=True))
@@ -120,8 +119,8 @@ def test_calls_of_a_second_answer_are_not_delivered(indices: tuple[int | None, i
         assert "ignored-call" in [one.code for one in reply.deviations]
 
 
-@pytest.mark.parametrize("has_second", [False, True])
-@pytest.mark.parametrize("is_old", [False, True])
+@for_each("has_second", [False, True])
+@for_each("is_old", [False, True])
 def test_a_piece_of_a_call_in_another_choice_fails_the_call_unless_one_began_there(is_old: bool, has_second: bool):
     def piece(name: str | None, arguments: str, at: int) -> dict[str, Any]:
         said = {"name": name, "arguments": arguments} if name else {"arguments": arguments}
@@ -154,9 +153,9 @@ def test_who_asks_gemini_for_two_answers_gets_both():
 # ---------------------------------------------------------------- names
 
 
-@pytest.mark.parametrize("kind", ["delta", "message"])
-@pytest.mark.parametrize("is_inside", FORMS)
-@pytest.mark.parametrize(("name", "is_another"), [("ring", False), ("toll", True), ("bells/ring", False)])
+@for_each("kind", ["delta", "message"])
+@for_each("is_inside", FORMS)
+@for_each(("name", "is_another"), [("ring", False), ("toll", True), ("bells/ring", False)])
 def test_a_second_name_of_a_call_is_no_other_tool(kind: str, is_inside: bool, name: str, is_another: bool):
     call = chat_call()
     (call["function"] if is_inside else call)["tool_name"] = name
@@ -167,7 +166,7 @@ def test_a_second_name_of_a_call_is_no_other_tool(kind: str, is_inside: bool, na
 BLANKS = ["toll ", "\u00a0toll", "toll\u2028", "\u3000toll\n"]
 
 
-@pytest.mark.parametrize("name", BLANKS)
+@for_each("name", BLANKS)
 def test_white_space_around_a_name_makes_no_second_call(name: str):
     pieces = [{**chat_call(name), "function": {"name": name, "arguments": ""}},
               {"index": 0, "function": {"name": "toll", "arguments": '{"bell":"a"}'}}]  # fmt: skip
@@ -191,8 +190,8 @@ def test_a_name_that_grows_is_one():
     assert made(told("openai-chat", [*frames, last])) == [("toll", {"bell": "a"})]
 
 
-@pytest.mark.parametrize(("id", "is_lost"), [("", True), ("c_2", False)])
-@pytest.mark.parametrize("tools", [["now", "nowhere"], []])
+@for_each(("id", "is_lost"), [("", True), ("c_2", False)])
+@for_each("tools", [["now", "nowhere"], []])
 def test_a_name_that_grows_from_one_tool_to_another_makes_no_call_of_the_first(
     id: str, is_lost: bool, tools: list[str]
 ):
@@ -229,7 +228,7 @@ def hidden(protocol: str) -> list[tuple[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("protocol", ANSWERS)
+@for_each("protocol", ANSWERS)
 def test_an_answer_of_which_nothing_was_read_is_an_error(protocol: ProtocolName):
     for how, body in hidden(protocol):
         reply = decode(json.dumps(body).encode(), protocol)
@@ -241,8 +240,8 @@ EMPTY_PARTS: list[Any] = [[], [""], [None], [{"type": "text", "text": ""}], [{"t
     [{"type": "thinking", "thinking": [{"type": "text", "text": ""}]}]]  # fmt: skip
 
 
-@pytest.mark.parametrize("is_stream", FORMS)
-@pytest.mark.parametrize("content", EMPTY_PARTS)
+@for_each("is_stream", FORMS)
+@for_each("content", EMPTY_PARTS)
 def test_parts_without_words_are_an_empty_answer(content: Any, is_stream: bool):
     message = {"role": "assistant", "content": content}
     frames = [chat("delta" if is_stream else "message", message, index=0, finish_reason="stop")]
@@ -250,15 +249,15 @@ def test_parts_without_words_are_an_empty_answer(content: Any, is_stream: bool):
     assert (reply.text, reply.stop_reason, reply.error) == ("", "stop", None)
 
 
-@pytest.mark.parametrize("is_stream", FORMS)
-@pytest.mark.parametrize("content", [[{"type": "tool_use"}], [{"a": WORDS}], [1], [False], [{"type": "text", "a": 1}]])
+@for_each("is_stream", FORMS)
+@for_each("content", [[{"type": "tool_use"}], [{"a": WORDS}], [1], [False], [{"type": "text", "a": 1}]])
 def test_parts_that_may_say_something_are_no_empty_answer(content: Any, is_stream: bool):
     frames = [chat("delta" if is_stream else "message", {"content": content}, index=0, finish_reason="stop")]
     reply = told("openai-chat", frames, is_stream=is_stream)
     assert reply.error is not None or reply.parts
 
 
-@pytest.mark.parametrize("protocol", ANSWERS)
+@for_each("protocol", ANSWERS)
 def test_an_empty_answer_with_settings_ends_well(protocol: ProtocolName):
     body = json.loads(json.dumps(ANSWERS[protocol]).replace(json.dumps(WORDS), '""'))
     body |= {"provider": "A House of Models", "service_tier": "default", "metadata": {"text": "of the user's"},

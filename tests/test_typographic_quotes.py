@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 import re
 
-import pytest
-
+from for_each import for_each
 from rescue_forms import FORMS, Form
 from test_written_calls import arguments, delivered, exact, play
 
@@ -28,8 +27,8 @@ def written(form: Form, call: tuple[str, dict[str, object]], pair: str) -> str:
     return text.lead + body[:begin] + TEXT.sub(rf"{pair[0]}\1{pair[1]}", body[begin:]) + closing + text.tail
 
 
-@pytest.mark.parametrize("form", JSON, ids=lambda form: f"{form.family}: {form.name}")
-@pytest.mark.parametrize("pair", PAIRS)
+@for_each("form", JSON, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("pair", PAIRS)
 def test_plain_texts_in_them_are_read(form: Form, pair: str):
     if form.family == "apertus":
         return  # the name is a key of its object
@@ -38,7 +37,7 @@ def test_plain_texts_in_them_are_read(form: Form, pair: str):
         assert exact(delivered(play(text, "stop", size))) == exact([CALL]), text
 
 
-@pytest.mark.parametrize("form", JSON, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", JSON, ids=lambda form: f"{form.family}: {form.name}")
 def test_hard_texts_in_them_are_never_altered(form: Form):
     draw = random.Random(form.family + form.name)
     for _ in range(20):

@@ -10,12 +10,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 import wires
 from dragoman.codec.parts.unread_arguments import unread_arguments
 from dragoman.decoding import decode
 from dragoman.protocols import PROTOCOLS
+from for_each import for_each
 from wires import Frame
 
 TOOLS = [{"name": "ring", "parameters": {"type": "object", "properties": {"bell": {}}}}]
@@ -91,7 +90,7 @@ PLACES: dict[str, tuple[str, Callable[[Frame], bytes]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("place", PLACES)
+@for_each("place", PLACES)
 def test_no_call_runs_without_arguments_that_nobody_read(place: str):
     protocol, body = PLACES[place]
     for key in KEYS:
@@ -102,8 +101,8 @@ def test_no_call_runs_without_arguments_that_nobody_read(place: str):
             assert PROTOCOLS[protocol].check_whole(body({key: value})) is None  # a gateway does not pass it on unread
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("more", HARMLESS)
+@for_each("place", PLACES)
+@for_each("more", HARMLESS)
 def test_what_stands_beside_a_call_without_arguments_is_none(place: str, more: Frame):
     protocol, body = PLACES[place]
     reply = decode(body(more), protocol, tools=TOOLS)  # type: ignore[arg-type]
@@ -121,9 +120,9 @@ BROKEN: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("value", BROKEN)
-@pytest.mark.parametrize("is_whole", [True, False])
-@pytest.mark.parametrize("key", ["tool_calls", "function_call"])
+@for_each("value", BROKEN)
+@for_each("is_whole", [True, False])
+@for_each("key", ["tool_calls", "function_call"])
 def test_what_is_no_call_in_place_of_calls_is_told(value: Any, is_whole: bool, key: str):
     told = {"role": "assistant", key: value}
     frame = wires.chat_answer(**told) if is_whole else wires.chat_chunk(told, "tool_calls")
@@ -131,14 +130,14 @@ def test_what_is_no_call_in_place_of_calls_is_told(value: Any, is_whole: bool, k
     assert reply.tool_calls == [] and reply.error is not None and reply.failed_calls
 
 
-@pytest.mark.parametrize("value", BROKEN)
+@for_each("value", BROKEN)
 def test_what_is_no_call_in_place_of_ollama_calls_is_told(value: Any):
     body = wires.body_of("ollama-chat", [wires.ollama_line(tool_calls=value, reason="stop")])
     reply = decode(body, "ollama-chat", tools=TOOLS)
     assert reply.tool_calls == [] and reply.error is not None and reply.failed_calls
 
 
-@pytest.mark.parametrize("protocol", ["openai-chat", "ollama-chat"])
+@for_each("protocol", ["openai-chat", "ollama-chat"])
 def test_a_function_that_is_the_text_of_one_is_refused(protocol: str):
     inner = json.dumps({"name": "ring", "arguments": ARGUMENTS})
     entry = {"function": inner}
@@ -147,7 +146,7 @@ def test_a_function_that_is_the_text_of_one_is_refused(protocol: str):
     assert reply.tool_calls == [] and reply.error is not None
 
 
-@pytest.mark.parametrize("pieces", [{"jsonPath": "$.bell", "stringValue": "a"}, "$.bell=a", ["$.bell=a"], [["a"]]])
+@for_each("pieces", [{"jsonPath": "$.bell", "stringValue": "a"}, "$.bell=a", ["$.bell=a"], [["a"]]])
 def test_pieces_of_arguments_that_are_none_are_told(pieces: Any):
     reply = decode(gemini({"partialArgs": pieces}), "gemini-generate", tools=TOOLS)
     assert reply.tool_calls == [] and reply.error is not None
@@ -159,7 +158,7 @@ def test_text_for_the_block_of_a_call_may_be_its_arguments():
     assert reply.tool_calls == [] and reply.error is not None
 
 
-@pytest.mark.parametrize("key", ["call_id", "id", "item_id", "name", "object", "output_index", "status", "type"])
+@for_each("key", ["call_id", "id", "item_id", "name", "object", "output_index", "status", "type"])
 def test_what_stands_under_a_label_may_be_arguments(key: str):
     for value in (ARGUMENTS, *TEXTS, f" {TEXTS[0]}"):
         assert unread_arguments({key: value}) == key
@@ -210,9 +209,9 @@ IN_PIECES: dict[str, tuple[str, Callable[[list[Frame]], bytes], str]] = {
 }
 
 
-@pytest.mark.parametrize("place", IN_PIECES)
-@pytest.mark.parametrize("lost", range(len(PIECES)))
-@pytest.mark.parametrize("key", NAMED)
+@for_each("place", IN_PIECES)
+@for_each("lost", range(len(PIECES)))
+@for_each("key", NAMED)
 def test_a_call_that_lacks_a_piece_is_not_run(place: str, lost: int, key: str):
     protocol, body, known = IN_PIECES[place]
     told = [{key if number == lost else known: text} for number, text in enumerate(PIECES)]
@@ -222,8 +221,8 @@ def test_a_call_that_lacks_a_piece_is_not_run(place: str, lost: int, key: str):
 
 
 # A piece of the older form that says neither a name nor arguments may be of any call.
-@pytest.mark.parametrize("place", [place for place in IN_PIECES if place != "chat older"])
-@pytest.mark.parametrize("beside", [{"status": "done"}, {"extra": {"a": 1}}, {"trace": "{x}"}, {"args": None}], ids=str)
+@for_each("place", [place for place in IN_PIECES if place != "chat older"])
+@for_each("beside", [{"status": "done"}, {"extra": {"a": 1}}, {"trace": "{x}"}, {"args": None}], ids=str)
 def test_what_is_no_piece_of_arguments_changes_nothing(place: str, beside: Frame):
     protocol, body, known = IN_PIECES[place]
     reply = decode(body([{known: PIECES[0]}, beside, *({known: text} for text in PIECES[1:])]), protocol, tools=TOOLS)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 
-import pytest
-
 from dragoman import _json
 from dragoman.types import Tool
+from for_each import for_each
+from profiles import some
 from rescue_forms import FORMS, Form
 from test_moved_parameters import parts_of
 from test_written_calls import delivered, exact, play, play_with
@@ -36,14 +36,14 @@ STEP = 1 if SOAK else 5
 NEXT = ("get_time", {"zone": "Oslo"})
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
 def test_an_attribute_is_no_argument_that_is_lost(form: Form):
     """Wherever one stands, the call has it, or fails, or it is shown."""
     text = form.write([CALL]).text()
     for found in TAG_ENDS.finditer(text):
         for attribute in ATTRIBUTES:
             written = f"{text[: found.start()]}{attribute}{text[found.start() :]}"
-            for size in (3, len(written)):
+            for size in (len(written), *some([3], written, 3)):
                 reply = play(written, "stop", size)
                 said = reply.text + repr(delivered(reply)[:1])
                 assert reply.error or attribute.strip() in said, f"{written!r}: {delivered(reply)}"
@@ -59,13 +59,13 @@ LABELLED = [
 ]
 
 
-@pytest.mark.parametrize("form", LABELLED, ids=lambda form: f"{form.family}: {form.name}")
-@pytest.mark.parametrize("label", LABELS)
+@for_each("form", LABELLED, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("label", LABELS)
 def test_a_label_of_a_call_is_no_argument(form: Form, label: str):
     """Where the tool has an argument of its name, it may be one."""
     head = re.compile('run_command"?(?=>)')
     text = head.sub(lambda found: found[0] + label, form.write([CALL, NEXT]).text())
-    for size in (3, len(text)):
+    for size in (len(text), *some([3], text, 3)):
         assert delivered(play(text, "stop", size)) == [CALL, NEXT], text
     key = label.split("=")[0].strip()
     properties = {"command": {"type": "string"}, key: {"type": "string"}}
@@ -73,28 +73,28 @@ def test_a_label_of_a_call_is_no_argument(form: Form, label: str):
     assert delivered(play_with([tool], text, "stop", len(text))) == []
 
 
-@pytest.mark.parametrize("form", LABELLED, ids=lambda form: f"{form.family}: {form.name}")
-@pytest.mark.parametrize("twice", [' timeout="5" timeout="6"', ' id="1" id="2"'])
+@for_each("form", LABELLED, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("twice", [' timeout="5" timeout="6"', ' id="1" id="2"'])
 def test_an_attribute_that_comes_twice_is_none_that_is_read(form: Form, twice: str):
     text = re.sub('run_command"?(?=>)', lambda found: found[0] + twice, form.write([CALL]).text())
     assert delivered(play(text, "stop", len(text))) == [], text
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
-@pytest.mark.parametrize("words", ["So:\n", "\nI run it.\n\n", "<assistant>"])
+@for_each("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("words", ["So:\n", "\nI run it.\n\n", "<assistant>"])
 def test_words_before_a_parameter(form: Form, words: str):
     """The call is told as one that failed, and the next one runs or fails."""
     lead, begin, parameter, closing, tail = parts_of(form, "get_time", {"zone": "Rome"})
     one = "".join((begin, " " if begin[-1].isalnum() else "", words, parameter, closing))
     for behind in ("", form.write([NEXT]).calls[0][0] + closing):
         text = lead + one + behind + tail
-        for size in (3, len(text)):
+        for size in (len(text), *some([3], text, 3)):
             reply = play(text, "stop", size)
             assert [call.name for call in reply.failed_calls][:1] == ["get_time"], text
             assert delivered(reply) in ([], [NEXT] if behind else []), text
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
 def test_words_alone_are_no_call(form: Form):
     lead, begin, _, closing, tail = parts_of(form, "get_time", {"zone": "Rome"})
     text = f"{lead}{begin} begins such a call. {closing}{tail}"
@@ -103,47 +103,45 @@ def test_words_alone_are_no_call(form: Form):
         assert (delivered(reply), reply.failed_calls, reply.text.strip()) == ([], (), text.strip())
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
-@pytest.mark.parametrize("blank", BLANKS)
+@for_each("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("blank", BLANKS)
 def test_a_blank_in_a_name(form: Form, blank: str):
     """White space around a name is none of it; what is no white space makes another name."""
     for name in (f"get_time{blank}", f"{blank}get_time"):
         text = form.write([(name, {"zone": "Rome"})]).text()
-        for size in (3, len(text)):
+        for size in (len(text), *some([3], text, 3)):
             reply = play(text, "stop", size)
             meant = exact([("get_time", {"zone": "Rome"})]) if not blank.strip() else []
             assert reply.error or exact(delivered(reply)) in ([], meant), text
             assert reply.error or delivered(reply) or reply.text.strip() == text.strip()
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
-@pytest.mark.parametrize("name", ALMOST)
+@for_each("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("name", ALMOST)
 def test_a_name_that_is_almost_offered(form: Form, name: str):
     """It is the name of a tool that was not offered, so that it stays text; and the next call has what is its own."""
     one = form.write([(name, {"zone": "Rome"})]).text()
     text = one + form.write([NEXT]).text()
-    for size in (3, len(text)):
+    for size in (len(text), *some([3], text, 3)):
         alone = play(one, "stop", size)
         assert (delivered(alone), alone.failed_calls, alone.text.strip()) == ([], (), one.strip())
         reply = play(text, "stop", size)
         assert reply.error or delivered(reply) in ([], [NEXT]), text
 
 
-@pytest.mark.parametrize(
-    ("begin", "end"), [("<user>", "</tool_call>"), ("<user>", "</user>"), ("<tool_call>", "</tool_call>")]
-)
+@for_each(("begin", "end"), [("<user>", "</tool_call>"), ("<user>", "</user>"), ("<tool_call>", "</tool_call>")])
 def test_a_slip_ends_where_its_family_ends(begin: str, end: str):
     """A parameter behind a call whose tool was not offered is none of it, whichever tag ends that."""
     parameter = "<arg_key>dry_run</arg_key><arg_value>true</arg_value>"
     call = "<tool_call>run_command<arg_key>command</arg_key><arg_value>ls</arg_value></tool_call>"
     for text in (f"{begin}nope{end} {parameter}{call}", f"{begin}nope{end}{parameter}{begin}nope{end}{call}"):
-        for size in (1, 7, len(text)):
+        for size in (len(text), *some((1, 7), text, 3)):
             reply = play(text, "stop", size)
             assert [failed.name for failed in reply.failed_calls] == ["run_command"], text
             assert delivered(reply) == []
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
 def test_a_word_anywhere_is_not_lost(form: Form):
     """It is an argument's, or shown, or the call fails."""
     text = form.write([("run_command", {"command": "ls", "dry_run": True})]).text()
@@ -156,7 +154,7 @@ def test_a_word_anywhere_is_not_lost(form: Form):
                 assert reply.error or "zq9" in reply.text or "zq9" in repr(delivered(reply)), written
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         '<｜tool▁call▁begin｜>get_time<｜tool▁sep｜>run_command\n```json\n{"command": "ls"}\n```<｜tool▁call▁end｜>',

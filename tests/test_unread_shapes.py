@@ -28,6 +28,7 @@ from damage import objects_in
 from dragoman import decode
 from dragoman.errors import DragomanError
 from dragoman.protocols import PROTOCOLS
+from for_each import for_each
 from two_calls import made, read, value_at, wire_body
 
 # ---------------------------------------------------------------- whatever stands there, nothing raises
@@ -144,7 +145,7 @@ def call_places(frames: list[Frame], *, is_part: bool) -> Iterator[tuple[int, An
                 yield number, path
 
 
-@pytest.mark.parametrize("wire", BARE)
+@for_each("wire", BARE)
 def test_an_object_of_the_vendors_beside_a_call_is_no_arguments(wire: str) -> None:
     tried = 0
     fields = [*fields_beside(wire.split(",")[0]), *((False, *each) for each in OF_GATEWAYS)]
@@ -197,8 +198,8 @@ def tops(frames: list[Frame]) -> Iterator[tuple[int, tuple[str, ...]]]:
             yield number, ()
 
 
-@pytest.mark.parametrize("number", range(len(CLEAN)))
-@pytest.mark.parametrize("wire", BARE)
+@for_each("number", range(len(CLEAN)))
+@for_each("wire", BARE)
 def test_what_an_answer_tells_of_its_request_is_no_call(wire: str, number: int) -> None:
     key, value = CLEAN[number]
     for at, path in tops(BARE[wire]()):
@@ -210,7 +211,7 @@ def test_what_an_answer_tells_of_its_request_is_no_call(wire: str, number: int) 
             assert (made(reply), reply.error) == ([("ring", {})], None), frames[at]
 
 
-@pytest.mark.parametrize("wire", [wire for wire in BARE if wire.startswith("openai-responses")])
+@for_each("wire", [wire for wire in BARE if wire.startswith("openai-responses")])
 def test_variables_of_a_stored_prompt_are_no_arguments(wire: str) -> None:
     frames = BARE[wire]()
     for frame in frames:

@@ -16,6 +16,7 @@ import wires
 from dragoman.decoding import decode
 from dragoman.money import MOST_TOKENS
 from dragoman.types import Usage
+from for_each import for_each
 from wires import Frame
 
 Report = tuple[int | None, int | None]
@@ -152,8 +153,8 @@ ANSWERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "-1", "0.10", "1" * 400])
-@pytest.mark.parametrize("protocol", ANSWERS)
+@for_each("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "-1", "0.10", "1" * 400])
+@for_each("protocol", ANSWERS)
 def test_a_number_that_is_none_costs_nothing_beside_it(protocol: str, number: str):
     body = json.dumps(ANSWERS[protocol]).replace('"@"', number).encode()
     reply = decode(body, protocol=protocol)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from dragoman.events import Event, Failure, Finish, Start, TextDelta, TextEnd, TextStart, ToolCallDelta, ToolCallEnd
 from dragoman.response_stages import Policy, stages_for
-from profiles import IS_SOAK, MORE_IN_SOAK
+from for_each import for_each
+from profiles import IS_SOAK, MORE_IN_SOAK, some
 from rescue_forms import FORMS, Form
 from test_written_calls import TOOLS, delivered, exact, play
 
@@ -45,7 +46,7 @@ def test_a_value_with_its_closing_tags_is_refused(form: Form, data: st.DataObjec
         value += " … " + ends  # what begins in it ends in it: else it reads as another call, whole
     meant = ("write_file", {"path": "a.md", "content": value})
     text = form.write([meant]).text()
-    for size in (1, 7, len(text)):
+    for size in (len(text), *some((1, 7), text, 3)):
         reply = play(text, "stop", size)
         calls = delivered(reply)
         if any("markup of a call" in failed.message for failed in reply.failed_calls):
@@ -68,7 +69,7 @@ def test_no_call_of_another_family_is_taken_out_of_a_value_that_ends_early(form:
     value += other.write([("run_command", {"command": "rm -rf build"})]).text() + draw(st.sampled_from(("", *WORDS)))
     meant = ("write_file", {"path": "a.md", "content": value})
     text = form.write([meant]).text()
-    for size in (1, 7, len(text)):
+    for size in (len(text), *some((1, 7), text, 3)):
         calls = delivered(play(text, "stop", size))
         assert not [name for name, _ in calls if name != "write_file"], f"{text!r}: {calls}"
 
@@ -108,7 +109,7 @@ def events_of(text: str, size: int) -> list[tuple[int, Event]]:
     return out
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
 def test_nobody_waits_long_for_what_comes_behind_a_call(form: Form):
     """A client that knows one part at a time sees arguments and prose as they come, at most so much later."""
     long = "All of it stands in the log. " * 40
@@ -126,7 +127,7 @@ def test_nobody_waits_long_for_what_comes_behind_a_call(form: Form):
         assert [one.call.name for _, one in seen if isinstance(one, ToolCallEnd)] == [name for name, _ in calls]
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
 def test_an_answer_fails_whose_call_was_told_before_its_tags_came_again(form: Form):
     meant = ("write_file", {"path": "a.md", "content": f"x{markup(form)[1]}{'More of it. ' * 40}"})
     text = form.write([meant]).text()
@@ -138,7 +139,7 @@ def test_an_answer_fails_whose_call_was_told_before_its_tags_came_again(form: Fo
     assert isinstance(whole.error, Failure) or not calls or exact(calls) == exact([meant])
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
 def test_a_good_call_stands_beside_one_whose_value_holds_another(form: Form):
     inner = form.write([("get_time", {"zone": "a"})]).text()
     calls = [("run_command", {"command": "ls"}), ("write_file", {"path": "a.md", "content": f"See:\n{inner}\nThat."})]
@@ -150,7 +151,7 @@ def test_a_good_call_stands_beside_one_whose_value_holds_another(form: Form):
         assert seen == (exact(good), 2 - len(good), "tool_use" if good else "error")
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
 def test_words_behind_a_call_do_not_refuse_it(form: Form):
     calls = [("run_command", {"command": "ls"}), ("get_time", {"zone": "a"})]
     for behind in ("\nThat is all.", f"\nThe `{form.never[0]}` ends it.", ""):
@@ -158,19 +159,19 @@ def test_words_behind_a_call_do_not_refuse_it(form: Form):
             assert exact(delivered(play(form.write(calls).text() + behind, "stop", size))) == exact(calls)
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
 def test_a_closing_tag_of_thinking_in_a_value_runs_nothing(form: Form):
     inner = form.write([("run_command", {"command": "rm -rf build"})]).text()
     for value in ("a</think>b", "a\n</think>\nb", f"a\n</think>\n{inner}", f"</think>{inner}"):
         meant = ("write_file", {"path": "a.md", "content": value})
         text = form.write([meant]).text()
         for lead in ("", "Let me see.\n", "<think>Hm.</think>"):
-            for size in (1, 9, 100_000):
+            for size in (100_000, *some((1, 9), lead + text, 4)):
                 calls = delivered(play(lead + text, "stop", size))
                 assert not calls or exact(calls) == exact([meant]), f"{lead + text!r}: {calls}"
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form.where == "anywhere"], ids=lambda form: form.family)
+@for_each("form", [form for form in FORMS if form.where == "anywhere"], ids=lambda form: form.family)
 def test_a_whole_call_right_before_a_lone_closing_tag_of_thinking_counts_if_no_answer_follows(form: Form):
     call = ("run_command", {"command": "ls"})
     text = f"Let me see.\n{form.write([call]).text()}\n</think>\n"

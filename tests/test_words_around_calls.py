@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
-import pytest
-
+from for_each import for_each
 from profiles import MORE_IN_SOAK, some
 from rescue_forms import FORMS, Form
 from test_joined_calls import outcome
@@ -40,7 +39,7 @@ def assert_read(text: str, words: str) -> None:
         assert outcome(play(text, "stop", 5)) == outcome(reply), text
 
 
-@pytest.mark.parametrize("form", LIVE, ids=IDS)
+@for_each("form", LIVE, ids=IDS)
 def test_words_behind_a_call_are_none_of_it(form: Form):
     for text in texts(form):
         for words in some(BEHIND, text, 2):
@@ -48,7 +47,7 @@ def test_words_behind_a_call_are_none_of_it(form: Form):
                 assert_read(f"{text}\n{words}", words)
 
 
-@pytest.mark.parametrize("form", LIVE, ids=IDS)
+@for_each("form", LIVE, ids=IDS)
 def test_words_in_the_line_of_a_call_are_none_of_it(form: Form):
     for text in texts(form):
         for words in some(IN_LINE, text, 2):
@@ -56,7 +55,7 @@ def test_words_in_the_line_of_a_call_are_none_of_it(form: Form):
                 assert_read(f"{text}{words}", words)
 
 
-@pytest.mark.parametrize("form", [form for form in LIVE if form.closes == "body"], ids=lambda form: form.family)
+@for_each("form", [form for form in LIVE if form.closes == "body"], ids=lambda form: form.family)
 def test_what_may_be_the_rest_of_its_arguments_is_no_word(form: Form):
     written = form.write([CALL])
     body = written.lead + written.calls[0][0]
@@ -66,8 +65,8 @@ def test_what_may_be_the_rest_of_its_arguments_is_no_word(form: Form):
             assert not delivered(reply) or reply.error is not None, body + joint + words
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form.closes == "body"], ids=lambda form: form.family)
-@pytest.mark.parametrize("brace", ["}", "\n}"])
+@for_each("form", [form for form in FORMS if form.closes == "body"], ids=lambda form: form.family)
+@for_each("brace", ["}", "\n}"])
 def test_one_brace_too_many_takes_nothing_from_a_call(form: Form, brace: str):
     """It stands behind all that the call closes; an object that ends before the last argument does has two readings."""
     for calls in (
@@ -97,13 +96,13 @@ JSON = [form for form in LIVE if OBJECT in form.write([NEXT]).text()]
 
 
 def assert_text(text: str) -> None:
-    for size in (len(text), 1, 5):
+    for size in (len(text), *some((1, 5), text, 3)):
         reply = play(text, "stop", size)
         assert (delivered(reply), reply.failed_calls, reply.error) == ([], (), None), text
         assert reply.text == text
 
 
-@pytest.mark.parametrize("form", JSON, ids=lambda form: f"{form.family}: {form.name}")
+@for_each("form", JSON, ids=lambda form: f"{form.family}: {form.name}")
 def test_a_place_for_arguments_makes_no_call(form: Form):
     for place in PLACES:
         if form.family in ("kimi-k3", "mcp-tags") and place[0] == "<":
@@ -112,7 +111,7 @@ def test_a_place_for_arguments_makes_no_call(form: Form):
         assert_text(f"So:\n{text}")
 
 
-@pytest.mark.parametrize("text", ABOUT)
+@for_each("text", ABOUT)
 def test_a_text_about_a_call_is_none(text: str):
     assert_text(text.replace("NAME", NEXT[0]))
     assert_text(f"So:\n{text.replace('NAME', NEXT[0])}\nThat is it.")
@@ -125,7 +124,7 @@ BRACED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form.closes == "body"], ids=lambda form: form.family)
+@for_each("form", [form for form in FORMS if form.closes == "body"], ids=lambda form: form.family)
 def test_words_do_not_become_arguments_where_the_own_brace_is_missing(form: Form):
     for call in (
         CALL,

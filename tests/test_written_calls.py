@@ -24,6 +24,7 @@ from dragoman.events import Event, Failure, Finish, Reply, Start, TextDelta, Tex
 from dragoman.response_stages import Policy, stages_for
 from dragoman.stages.rescue import FAMILIES
 from dragoman.types import Tool
+from for_each import for_each
 from grammar import check
 from rescue_forms import FORMS, Calls, Form, Written
 
@@ -228,7 +229,7 @@ def test_calls_with_any_values(form: Form, draw: random.Random):
     play_form(form, draw, cuts=5)
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form.closes == "tag"], ids=lambda form: form.name)
+@for_each("form", [form for form in FORMS if form.closes == "tag"], ids=lambda form: form.name)
 def test_an_argument_that_comes_twice_is_two_readings(form: Form):
     text = form.write([("run_command", {"command": "ls", "timeOut": "rm"})]).text().replace("timeOut", "command")
     for size in (1, len(text)):

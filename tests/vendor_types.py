@@ -12,6 +12,7 @@ import inspect
 import re
 import types
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final, Literal, NamedTuple, NotRequired, Required, TypeAlias, Union, get_args, get_origin
 
 import anthropic.types.beta.message_create_params as anthropic_beta
@@ -338,8 +339,13 @@ def _of_wire(name: str, hint: Any) -> Any:
     }.get(name, hint)  # fmt: skip
 
 
-def cases(protocol: str) -> Iterator[Case]:
+@cache
+def cases(protocol: str) -> tuple[Case, ...]:
     """Every field of a protocol's requests."""
+    return tuple(_walk_all(protocol))
+
+
+def _walk_all(protocol: str) -> Iterator[Case]:
     walk = Walk()
     for root, hint in _roots(protocol, walk).items():
         outer, _, inner = root.rpartition(".")

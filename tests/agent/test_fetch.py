@@ -14,6 +14,7 @@ from dragoman.agent.tools.fetch import check_url, fetch_tool, text_of_page
 from dragoman.agent.tools.toolbox import Toolbox
 from dragoman.http.public_addresses import is_public
 from dragoman.types import ToolCall
+from for_each import for_each
 
 HOSTS = [
     "127.0.0.1", "127.1", "127.0.0.1.", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "017700000001", "0", "0.0.0.0",
@@ -93,7 +94,7 @@ def test_there_are_enough_addresses() -> None:
     assert len(URLS) >= 120
 
 
-@pytest.mark.parametrize("url", URLS)
+@for_each("url", URLS)
 def test_no_address_that_is_not_public_is_dialled(url: str) -> None:
     network = Network()
     with pytest.raises(ToolFailed):
@@ -124,7 +125,7 @@ def test_what_is_sent_is_a_bare_get_with_the_names_host() -> None:
     assert not any(line.lower().startswith(("cookie", "authorization", "referer")) for line in lines)
 
 
-@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See", "307 T", "308 P"])
+@for_each("status", ["301 Moved", "302 Found", "303 See", "307 T", "308 P"])
 def test_a_redirect_is_told_and_not_followed(status: str) -> None:
     network = Network([["93.184.216.34"]], page("", status=status, more="location: http://127.0.0.1/\r\n"))
     outcome = fetch("http://example.org/", network)
@@ -152,7 +153,7 @@ def test_a_host_that_breaks_off_is_an_answer_to_the_model() -> None:
         fetch("http://example.org/", Network([["93.184.216.34"]], b"not http"))
 
 
-@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "8.8.8.8"])
+@for_each("address", ["93.184.216.34", "2606:2800:220:1::1", "8.8.8.8"])
 def test_public_addresses_are_public(address: str) -> None:
     assert is_public(address)
 

@@ -7,7 +7,6 @@ import io
 import re
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -17,6 +16,7 @@ from dragoman.agent.safe_text import hidden_character, revealed_text, told_apart
 from dragoman.agent.tool_plan import Plan
 from dragoman.agent.ui.approval_view import LONGEST, _in_order, show_action
 from dragoman.agent.ui.drawing import Screen
+from for_each import for_each
 
 FACTS = "(in ., at most 120 s, without network)"
 REFUSED = [0x200B, 0x200D, 0x202E, 0x034F, 0x115F, 0x1160, 0x17B4, 0x180B, 0x180E, 0x2065, 0x206A, 0x2800, 0x3164, 0xFFA0,
@@ -51,13 +51,13 @@ def drawn(plan: Plan, *, width: int = 80) -> list[str]:
     return console.file.getvalue().splitlines()  # type: ignore[attr-defined, no-any-return]
 
 
-@pytest.mark.parametrize("code", REFUSED)
+@for_each("code", REFUSED)
 def test_what_has_no_shape_is_refused(code: int) -> None:
     assert hidden_character(f"a{chr(code)}") == f"U+{code:04X}"
     assert revealed_text(f"a{chr(code)}b") == f"a<U+{code:04X}>b"
 
 
-@pytest.mark.parametrize("code", MARKED)
+@for_each("code", MARKED)
 def test_what_looks_like_another_is_marked(code: int) -> None:
     assert told_apart(f"a {chr(code)} b") == [("a ", False), (f"<U+{code:04X}>", True), (" b", False)]
 
@@ -97,8 +97,8 @@ FILLERS = [
 ]
 
 
-@pytest.mark.parametrize("filler", FILLERS)
-@pytest.mark.parametrize("width", [40, 80, 133])
+@for_each("filler", FILLERS)
+@for_each("width", [40, 80, 133])
 def test_nothing_that_is_drawn_leaves_its_place_behind_the_bar(filler: str, width: int) -> None:
     """Drawn as the terminal gets it: tabs and characters of two widths must not push what follows to a row's beginning."""
     ours = ("│ ", "  ", "┆", "characters that are not", "look like are", "like are written")
@@ -163,7 +163,7 @@ def test_nothing_of_an_action_is_lost(text: str, width: int) -> None:
     assert shown.replace("\n", "").rstrip() == re.sub(r"\n?│ ", "", wanted).rstrip() or "│" in text or not text.strip()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "action",
     ["rm -rf x; :" + "\n" * 3_000 + "ls -l", "rm -rf x " + "a" * 100_000 + " last", "\n".join(map(str, range(5_000)))],
 )

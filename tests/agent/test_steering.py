@@ -17,6 +17,7 @@ from dragoman.agent.sandbox.guarded_paths import protect
 from dragoman.agent.sandbox.sandbox import Sandbox
 from dragoman.agent.sandbox.standing_files import folded, is_live, restore
 from dragoman.agent.sandbox.supervise_command import _descendants
+from for_each import for_each
 
 
 def named(folder: Path, settings: str, *, base: str = "", home: Path | None = None) -> set[tuple[str, bool]]:
@@ -202,9 +203,7 @@ def test_a_pipe_in_a_repository_keeps_nobody_waiting(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "name", [".GIT", ".g\u200cit", ".gi\u200dt\ufeff", "\uff0egit", ".git .", "GIT~1", ".Git::$DATA"]
-)
+@for_each("name", [".GIT", ".g\u200cit", ".gi\u200dt\ufeff", "\uff0egit", ".git .", "GIT~1", ".Git::$DATA"])
 def test_names_that_some_file_system_takes_for_gits(name: str) -> None:
     assert folded(name) == ".git"
     assert is_live(("a", name, "config"))

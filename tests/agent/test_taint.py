@@ -18,6 +18,7 @@ from dragoman.agent.tools.read import holds_secrets
 from dragoman.agent.tools.toolbox import Planner
 from dragoman.agent.ui.headless import Headless
 from dragoman.types import Text, Tool, ToolCall
+from for_each import for_each
 
 READERS = [
     call("read", path="notes.txt"),
@@ -93,13 +94,13 @@ def test_without_a_person_the_refusal_names_the_rule() -> None:
     assert verdict.kind == "no" and "'fetch'" in verdict.words
 
 
-@pytest.mark.parametrize("taint", ["folder", "outside"])
+@for_each("taint", ["folder", "outside"])
 def test_a_tool_that_is_named_speaks_with_whom_the_user_meant(taint: Taint) -> None:
     plan = Plan("tickets_search", "other", ("{}",), "", "id", None)  # type: ignore[arg-type]
     assert Approvals([parse_rule("tickets_search")]).covers(plan, taint=taint) is (taint == "folder")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "path",
     [".git", "sub/.git", ".GIT/hooks/x", "a/b/.Git/config", ".git./x", "GIT~1/config", ".envrc", "a/.envrc", ".mcp.json", ".claude/x",
      ".cursor/mcp.json", ".devcontainer/d.json", ".gitmodules", "x/.GitModules", ".gitlab-ci.yml", ".vscode/tasks.json", ".husky/x",
@@ -109,14 +110,12 @@ def test_what_programs_obey_is_live(path: str) -> None:
     assert is_live(path.split("/"))
 
 
-@pytest.mark.parametrize(
-    "path", ["a.py", "git/x", ".gitignore", "Makefile", "src/vscode.py", "package.json", "docs/.gitkeep"]
-)
+@for_each("path", ["a.py", "git/x", ".gitignore", "Makefile", "src/vscode.py", "package.json", "docs/.gitkeep"])
 def test_what_they_do_not_obey_is_not(path: str) -> None:
     assert not is_live(path.split("/"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "path",
     [".env", ".ENV", ".envrc", "a/terraform.tfstate", "x.tfstate.backup", ".pgpass", "kubeconfig", "kubeconfig.yaml", "prod.kubeconfig",
      "service-account.json", "my-service-account-key.json", "gcp-service_account.json", ".aws/config", ".ssh/config", ".docker/config.json",

@@ -3,12 +3,11 @@ played."""
 
 from __future__ import annotations
 
-import pytest
-
 from asked import cases_settings, cases_talk, cases_tools
 from asked.asking import VENDORS, Sent, asked
 from asked.vendor_rules import broken
 from asked.writing import EVERYWHERE, Case, Refused, faults
+from for_each import for_each
 
 CASES = [*cases_tools.CASES, *cases_talk.CASES, *cases_settings.CASES]
 
@@ -30,7 +29,7 @@ def wrong(case: Case) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.client}: {case.name}")
+@for_each("case", CASES, ids=lambda case: f"{case.client}: {case.name}")
 def test_a_reported_request_arrives(case: Case) -> None:
     assert wrong(case) == []
 

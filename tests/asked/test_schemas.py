@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
 
-import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from referencing.exceptions import Unresolvable
@@ -24,6 +23,7 @@ from dragoman.protocol.native_tools import SchemaRules
 from dragoman.protocols import PROTOCOLS
 from dragoman.protocols.anthropic.request.answer_schema import answer_schema
 from dragoman.types import ProtocolName, Raw
+from for_each import for_each
 from growth import MOST_EXPONENT, exponent
 from profiles import IS_SOAK
 
@@ -39,8 +39,8 @@ def asking(client: ProtocolName, schema: Any) -> dict[str, Any]:
     )
 
 
-@pytest.mark.parametrize("client", ["openai-chat", "anthropic-messages"])
-@pytest.mark.parametrize("target", EVERYWHERE)
+@for_each("client", ["openai-chat", "anthropic-messages"])
+@for_each("target", EVERYWHERE)
 def test_what_is_sent_is_taken(client: ProtocolName, target: ProtocolName) -> None:
     dice = Random(_SEED)
     if client == target:
@@ -84,7 +84,7 @@ def meant(schema: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-@pytest.mark.parametrize("target", [name for name in EVERYWHERE if name != "openai-chat"])
+@for_each("target", [name for name in EVERYWHERE if name != "openai-chat"])
 def test_what_is_sent_allows_what_the_client_allows(target: ProtocolName) -> None:
     """And no more, where nothing is said to be lost."""
     dice, judged = Random(_SEED), 0
@@ -207,7 +207,7 @@ def test_references_are_moved_in_linear_time() -> None:
     assert exponent(run, 200) <= MOST_EXPONENT
 
 
-@pytest.mark.parametrize("schema", [
+@for_each("schema", [
     {"type": ["object", "null"], "properties": {"a": {"type": "string"}}},
     {"type": "object", "required": [["a"]], "properties": {"a": {}}},
     {"type": "object", "required": "a", "properties": {"a": {}}},
@@ -232,7 +232,7 @@ def test_a_schema_that_grows_without_end_is_left_as_it_is() -> None:
         assert made is None or len(bytes(made.schema)) < 200 * len(text)
 
 
-@pytest.mark.parametrize("depth", [50, 200, 450])
+@for_each("depth", [50, 200, 450])
 def test_an_answer_s_schema_within_schemas_is_read_to_a_bounded_depth(depth: int) -> None:
     made, lost = answer_schema(Raw(b'{"type":"object","allOf":[' * depth + b"{}" + b"]}" * depth))
     assert ("allOf" in lost) == (depth > 100)
@@ -247,7 +247,7 @@ def test_a_reference_to_nothing_at_the_root_is_lost_and_said() -> None:
     assert "$ref" not in json.loads(bytes(made.schema))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "schema",
     [
         {"$ref": "#/x", "x": {"anyOf": 5}},
@@ -256,14 +256,14 @@ def test_a_reference_to_nothing_at_the_root_is_lost_and_said() -> None:
     ],
     ids=["a union that is a number", "a union that is true", "a place of many digits"],
 )
-@pytest.mark.parametrize("target", EVERYWHERE)
+@for_each("target", EVERYWHERE)
 def test_a_reference_to_what_is_no_schema_is_no_error_of_ours(target: ProtocolName, schema: Any) -> None:
     for client in ("openai-chat", "anthropic-messages"):
         assert asked(client, asking(client, schema), VENDORS[target]).body
 
 
-@pytest.mark.parametrize("target", EVERYWHERE)
-@pytest.mark.parametrize("key", ["properties", "items"])
+@for_each("target", EVERYWHERE)
+@for_each("key", ["properties", "items"])
 def test_a_deep_schema_is_no_error_of_ours(target: ProtocolName, key: str) -> None:
     open_, close = {"properties": ('{"properties":{"a":', "}}"), "items": ('{"items":', "}")}[key]
     depth = 330 if key == "properties" else 500
@@ -293,8 +293,8 @@ def run_root(count: int) -> Raw:
     return made.schema
 
 
-@pytest.mark.parametrize("words", [[f"word {number}" for number in range(8_000)], ["x" * 90_000], ["x" * 9_000] * 9])
-@pytest.mark.parametrize("target", ["ollama-chat", "gemini-generate"])
+@for_each("words", [[f"word {number}" for number in range(8_000)], ["x" * 90_000], ["x" * 9_000] * 9])
+@for_each("target", ["ollama-chat", "gemini-generate"])
 def test_references_to_one_long_list_do_not_multiply_it(target: ProtocolName, words: list[str]) -> None:
     beside = {"minLength": 1} if target == "gemini-generate" else {}
     places = {f"p{number}": {"$ref": "#/$defs/e", **beside} for number in range(300)}
@@ -303,7 +303,7 @@ def test_references_to_one_long_list_do_not_multiply_it(target: ProtocolName, wo
     assert len(json.dumps(sent.body)) < 8 * len(json.dumps(schema))
 
 
-@pytest.mark.parametrize("references", ["defs", "none"])
+@for_each("references", ["defs", "none"])
 def test_what_is_data_is_no_reference(references: str) -> None:
     data = [{"$ref": "#/properties/c"}, {"$ref": "#/nowhere"}]
     schema = {

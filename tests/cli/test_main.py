@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from dragoman import _json
 from dragoman.cli.main import COMMANDS, load_command, main
 from dragoman.cli.terminal import Paint, clip, harmless, harmless_json, is_colourful, render_table
+from for_each import for_each
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
@@ -50,7 +51,7 @@ def test_each_command_has_help_with_an_example(name: str, capsys: pytest.Capture
     assert load_command(name).__doc__ and load_command(name).__doc__.splitlines()[0] in out  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "words", [[], ["modles"], ["decode"], ["decode", "--protocol", "soap"], ["--loud"], ["config", "destroy"], ["call"]]
 )
 def test_wrong_usage_is_2(words: list[str]) -> None:
@@ -97,7 +98,7 @@ def test_decoding_loads_no_network_and_no_event_loop() -> None:
     assert (run.returncode, run.stderr.strip()) == (0, b"")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "modules", "extra"),
     [
         (["call", "ollama/granite4", "hi"], ["aiohttp", "httptools"], "proxy"),

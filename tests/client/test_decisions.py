@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import get_args
 
-import pytest
-
 from dragoman.codec.errors.error_body import read_problem
 from dragoman.events import Failure, FailureKind
 from dragoman.routing.circuit_breaker import COUNTED, IN_A_ROW, OPEN_SECONDS, CircuitBreaker
 from dragoman.routing.fallback import Candidate, Move, Stop, Wait, decide, pick_first
 from dragoman.routing.retry import LONGEST_WAIT, RETRY_FLOOR, Budget, pick_delay
+from for_each import for_each
 
 NO_TOOLS = Failure("bad_request", "this model does not support tools", 400)
 
@@ -22,7 +21,7 @@ def failed(kind: str, status: int | None = None, **more) -> Failure:
 # ---------------------------------------------------------------- retry
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("failure", "delay"),
     [
         (failed("rate", 429, retry_after=0.0), 0.0),
@@ -75,7 +74,7 @@ def test_a_server_of_this_machine_that_refuses_connections_does_not_run():
     assert isinstance(pick_delay(refused, tries=1, random=1.0, is_local=True), str)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("headers", "seconds"),
     [
         ({"retry-after": "0"}, 0.0),
@@ -90,14 +89,14 @@ def test_every_form_of_retry_after(headers, seconds):
     assert read_problem(b'{"error":{"message":"slow down"}}', status=429, headers=headers).retry_after == seconds
 
 
-@pytest.mark.parametrize("code", ["enforced_spend_limit_reached", "insufficient_quota", "billing_hard_limit_reached"])
+@for_each("code", ["enforced_spend_limit_reached", "insufficient_quota", "billing_hard_limit_reached"])
 def test_a_429_that_speaks_of_money_is_never_tried_again(code):
     body = b'{"error":{"message":"You have reached your limit.","code":"%b"}}' % code.encode()
     failure = read_problem(body, status=429, headers={"retry-after": "5"})
     assert isinstance(pick_delay(failure, tries=1, random=1.0), str)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("status", "words"),
     [
         (429, "You have reached your spending limit."),
@@ -143,14 +142,14 @@ def next_of(failure: Failure, chain=CHAIN, position: int = 0, **state) -> str | 
             return reason
 
 
-@pytest.mark.parametrize("kind", [*sorted(COUNTED), "rate", "auth", "permission", "quota", "not_found"])
+@for_each("kind", [*sorted(COUNTED), "rate", "auth", "permission", "quota", "not_found"])
 def test_a_failure_of_the_target_goes_to_the_next_one_at_once(kind):
     assert next_of(failed(kind)) == "b/two"
     assert next_of(failed(kind, retry_after=1.0)) == "b/two"
     assert next_of(failed(kind), OPEN) == "c/three"
 
 
-@pytest.mark.parametrize("kind", ["bad_request", "too_large"])
+@for_each("kind", ["bad_request", "too_large"])
 def test_a_failure_of_the_request_stands(kind):
     assert next_of(failed(kind)) == f"no other target mends {kind}; another try does not mend {kind}"
 
@@ -175,7 +174,7 @@ def test_only_the_last_target_is_tried_again():
     assert next_of(failed("rate", retry_after=LONGEST_WAIT + 1), CHAIN, 2).startswith("no target is left; the wait")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("message", "chain", "expected"),
     [
         ("prompt is too long", CHAIN, "b/two"),  # the one that failed is known to take 8,000
@@ -237,7 +236,7 @@ def test_it_opens_when_a_fifth_of_the_answers_fail():
     assert "opened" in changes
 
 
-@pytest.mark.parametrize("kind", sorted({*get_args(FailureKind)} - COUNTED))
+@for_each("kind", sorted({*get_args(FailureKind)} - COUNTED))
 def test_what_a_client_brought_upon_itself_never_counts(kind):
     breaker = CircuitBreaker()
     for number in range(1_000):

@@ -14,6 +14,7 @@ from dragoman.discovery.model_facts import ModelFacts, check_model, gather, is_o
 from dragoman.discovery.query_server import _read_row
 from dragoman.proofs import ProbeResult, Proof
 from dragoman.providers.catalog import Model
+from for_each import for_each
 
 PASSED = ProbeResult("passed", "")
 FAILED = ProbeResult("failed", "wrote its call as text")
@@ -35,7 +36,7 @@ def facts(
 # ---------------------------------------------------------------- claims
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "is_one"),
     [
         ("llama3.2", True),
@@ -73,7 +74,7 @@ def test_a_name_of_a_family(name: str, is_one: bool) -> None:
     assert is_of_a_family(name) is is_one
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("told", "listed", "claim"),
     [
         (True, False, (True, "server")),
@@ -107,7 +108,7 @@ def test_where_claim_and_evidence_differ() -> None:
     assert facts("a/b", True, works=True).disagreement == facts("a/b", True).disagreement == ""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("row", "expected"),
     [
         ({"id": "openai/gpt-x", "context_length": 400_000, "supported_parameters": ["tools", "seed"],
@@ -143,7 +144,7 @@ def test_extensions_of_model_lists(row: dict[str, Any], expected: tuple[Any, ...
 # ---------------------------------------------------------------- choosing
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("facts", "picked"),
     [
         ([facts("o/a", True), facts("o/b", True, works=True)], "o/b"),
@@ -171,7 +172,7 @@ HAVE = [
 ABLE = "with tools there are: ollama/best, ollama/granite4:latest"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("target", "said"),
     [
         ("ollama/granite4:latest", ""),

@@ -14,6 +14,7 @@ from dragoman.config import load_config
 from dragoman.events import Event, Failure, fold
 from dragoman.routing.resolve import resolve, with_defaults
 from dragoman.types import Message, Request, Text
+from for_each import for_each
 
 ANSWER = (
     b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":'
@@ -97,8 +98,8 @@ def test_a_text_that_begins_as_zlib_does_is_a_text(tmp_path: Path, size: int) ->
     assert "x^2 is no answer of ours" in failure.message
 
 
-@pytest.mark.parametrize("step", [1, 7, 1000])
-@pytest.mark.parametrize("beside", [-1, 0, 1])
+@for_each("step", [1, 7, 1000])
+@for_each("beside", [-1, 0, 1])
 def test_members_that_fill_a_step_are_read_once(step: int, beside: int) -> None:
     """A member that ends where a step does gives what stands behind it once, however the bytes come."""
     texts = [b"a" * (2 * step), b"b" * max(step + beside, 0), b"c" * step, b"", b"end"]

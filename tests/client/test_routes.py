@@ -13,6 +13,7 @@ from dragoman.events import Failure, Finish, Start, TextDelta, unfold
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Message, Origin, Text, Thinking, ToolCall, ToolResult
 from failing import BROKEN, PLACES, Broken, steps
+from for_each import for_each
 from grammar import check
 from scripted import streamed
 
@@ -45,7 +46,7 @@ def test_a_chain_of_broken_targets_ends_with_the_last_failure(bench: Bench) -> N
     assert [(one.outcome, one.kind) for one in attempts] == [("failed", "connection"), ("failed", "overloaded")]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("protocol", PROTOCOLS)
 def test_after_the_first_word_a_failure_stands(protocol: str, bench: Bench) -> None:
     """19 places of an answer at which its provider dies: an error is said, nothing is spliced."""
     config = bench.config(f'[routes.r]\ntargets = ["plain-{protocol}/m", "good-{protocol}/model-1"]')
@@ -91,8 +92,8 @@ ASKED = (
 )
 
 
-@pytest.mark.parametrize("first", PROTOCOLS)
-@pytest.mark.parametrize("second", PROTOCOLS)
+@for_each("first", PROTOCOLS)
+@for_each("second", PROTOCOLS)
 def test_each_target_is_asked_in_its_own_protocol(first: str, second: str, bench: Bench) -> None:
     config = bench.config(f'[routes.r]\ntargets = ["plain-{first}/one", "good-{second}/two"]')
     bench.answer("plain", steps(Broken("529", PLACES[0], first)))

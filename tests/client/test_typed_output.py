@@ -15,6 +15,7 @@ from dragoman.client import Client
 from dragoman.inputs.output_types import NotFitting, OutputType
 from dragoman.testing import FakeModel, call, error
 from dragoman.types import ProtocolName, Request
+from for_each import for_each
 
 PROTOCOLS: tuple[ProtocolName, ...] = (
     "ollama-chat", "openai-chat", "openai-responses", "anthropic-messages", "gemini-generate",
@@ -82,8 +83,8 @@ def words_of(request: Request) -> str:
     return "".join(message.text for message in request.messages if message.role == "system")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("kind", KINDS)
+@for_each("protocol", PROTOCOLS)
 def test_every_kind_in_every_protocol_natively(protocol: ProtocolName, kind: str) -> None:
     asked, said, expected = KINDS[kind]
     with client(protocol, native=True) as lab, FakeModel(json.dumps(said)) as fake:
@@ -94,8 +95,8 @@ def test_every_kind_in_every_protocol_natively(protocol: ProtocolName, kind: str
     assert words_of(fake.requests[0]) == ""
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("kind", KINDS)
+@for_each("protocol", PROTOCOLS)
 def test_every_kind_in_every_protocol_in_words(protocol: ProtocolName, kind: str) -> None:
     asked, said, expected = KINDS[kind]
     fenced = f"Here it is:\n```json\n{json.dumps(said)}\n```" if isinstance(said, dict) else json.dumps(said)
@@ -106,8 +107,8 @@ def test_every_kind_in_every_protocol_in_words(protocol: ProtocolName, kind: str
     assert reply.output == expected
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("kind", ["dataclass", "pydantic", "list of dataclasses", "union of pydantic models"])
+@for_each("protocol", PROTOCOLS)
+@for_each("kind", ["dataclass", "pydantic", "list of dataclasses", "union of pydantic models"])
 def test_an_answer_that_does_not_fit_is_asked_for_once_more(protocol: ProtocolName, kind: str) -> None:
     asked, said, expected = KINDS[kind]
     with client(protocol, native=True) as lab, FakeModel('{"name": "Lima"}', json.dumps(said)) as fake:
@@ -181,7 +182,7 @@ class Node(msgspec.Struct):
     next: Node | None = None
 
 
-@pytest.mark.parametrize("kind", [5, "City", type(None), City("a", 1), object, Node, complex, [City], {"a": int}])
+@for_each("kind", [5, "City", type(None), City("a", 1), object, Node, complex, [City], {"a": int}])
 def test_what_is_no_type_is_refused(kind: Any) -> None:
     with Client() as plain, FakeModel() as fake, pytest.raises(dragoman.UsageError):
         plain.reply("openai/m", "hi", output_type=kind)
@@ -198,7 +199,7 @@ def test_a_union_takes_the_member_that_knows_most() -> None:
     assert read('{"answer": {"name": "Lima"}}') == Named("Lima")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "is_strict"), [(City, True), (Village, True), (list[City], True), (Nothing, True), (dict[str, int], None)]
 )
 def test_strictness_is_asked_for_where_it_can_be(kind: Any, is_strict: bool | None) -> None:
@@ -219,7 +220,7 @@ class Three:
     c: int = 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "text", "value"),
     [
         (One | TwoDict, '{"a": 1}', One(1)),
@@ -236,7 +237,7 @@ def test_an_object_without_its_frame_is_taken_where_one_member_of_a_union_fits(
     assert OutputType(kind).value(text) == value
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "text"),
     [
         (One | Three, '{"a": 1}'),  # two readings

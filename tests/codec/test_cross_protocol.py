@@ -35,6 +35,7 @@ from dragoman.events import (
 from dragoman.protocol import Protocol
 from dragoman.protocols import PROTOCOLS, legacy
 from dragoman.types import Media, Native, Opaque, ProtocolName, ToolCall
+from for_each import for_each
 
 NAMES: list[ProtocolName] = list(PROTOCOLS)  # type: ignore[arg-type]
 PAIRS = [pair for pair in product(NAMES, NAMES) if pair[0] != pair[1]]
@@ -141,7 +142,7 @@ def test_what_another_protocol_cannot_say_is_named(
         assert any((each.where, each.seen) == ("parts[2]", "server_thing") for each in lost)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@for_each("name", NAMES)
 def test_nothing_of_its_own_is_named_as_lost(name: ProtocolName) -> None:
     native = Native(name, {"neverHeardOf": Raw(b'"mark1"')})
     events: list[Event] = [Start("x", native=native), TextStart(0, native), TextDelta(0, "Hi"), TextEnd(0)]
@@ -171,9 +172,9 @@ def citing(name: ProtocolName) -> list[Event]:
     return [Start("x"), TextStart(0), TextDelta(0, "Hello"), TextEnd(0, native=native), end]
 
 
-@pytest.mark.parametrize("form", ["stream", "whole"])
-@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "gemini-generate"])
-@pytest.mark.parametrize("source", [*ENTRIES, "gemini-generate"])
+@for_each("form", ["stream", "whole"])
+@for_each("target", ["openai-chat", "openai-responses", "gemini-generate"])
+@for_each("source", [*ENTRIES, "gemini-generate"])
 def test_a_cited_page_is_cited_in_the_other_protocols_words(
     source: ProtocolName, target: ProtocolName, form: str
 ) -> None:
@@ -216,7 +217,7 @@ def test_fields_are_named_by_their_path() -> None:
         assert sorted(each.where for each in lost) == sorted([*paths, *(f"parts[0].{path}" for path in paths)])
 
 
-@pytest.mark.parametrize("name", ["openai-chat", "ollama-chat"])
+@for_each("name", ["openai-chat", "ollama-chat"])
 def test_the_older_forms_have_no_native_fields(name: ProtocolName) -> None:
     native = Native(name, {"logprobs": Raw(b'{"a":1}')})
     events: list[Event] = [Start(native=native), TextStart(0), TextDelta(0, "Hi"), TextEnd(0), Finish("stop")]

@@ -19,6 +19,7 @@ from dragoman.client.streaming.apart import LONGEST, Apart
 from dragoman.events import Event, Finish, Reply, TextDelta, TextStart, fold, unfold
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import NO_USAGE, Text
+from for_each import for_each
 from gateway.running import gateway, stream_of, whole_of
 from scripted import chunk, head
 from test_bounds import asking
@@ -150,7 +151,7 @@ def test_only_usual_events_are_read_in_large_parts(first: bytes, event: bytes, i
     assert max(fed) == len(data) - 20 if is_usual else max(fed) < LONGEST
 
 
-@pytest.mark.parametrize("count", [0, 1, 40, 100, 101, 900])
+@for_each("count", [0, 1, 40, 100, 101, 900])
 def test_rare_bytes_are_counted(count: int) -> None:
     data = b"{".join([b"some text"] * (count + 1))
     assert data.count(b"{") == count
@@ -199,7 +200,7 @@ def test_a_client_that_goes_meanwhile_ends_it(tmp_path: Path, monkeypatch: pytes
     assert given
 
 
-@pytest.mark.parametrize("first", [1, 2, 100])
+@for_each("first", [1, 2, 100])
 def test_what_is_packed_is_read_in_a_thread(first: int) -> None:
     """A few bytes of it may be a thousand times as many."""
     threads: list[str] = []

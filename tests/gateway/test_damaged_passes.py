@@ -16,6 +16,7 @@ import pytest
 from damage import BASES, bodies, inserted
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Request
+from for_each import for_each
 from gateway.running import Running, gateway
 from gateway.test_matrix import QUESTION
 from gateway.test_passthrough import post
@@ -95,7 +96,7 @@ def test_a_frame_that_comes_again_changes_no_call(clean: Running, wire: str, tri
             assert told.error is None and ran == made(told), (how, ran)
 
 
-@pytest.mark.parametrize("wire", STREAMS)
+@for_each("wire", STREAMS)
 def test_what_comes_behind_the_end_does_not_leave(clean: Running, wire: str) -> None:
     """In a later read or with the end, and the answer stays good."""
     protocol = wire.partition(",")[0]
@@ -120,8 +121,8 @@ def test_what_comes_behind_the_end_does_not_leave(clean: Running, wire: str) -> 
                 assert pauses == (0.0,), line
 
 
-@pytest.mark.parametrize("protocol", ["gemini-generate", "openai-chat"])
-@pytest.mark.parametrize("is_stream", [False, True])
+@for_each("protocol", ["gemini-generate", "openai-chat"])
+@for_each("is_stream", [False, True])
 def test_who_asks_for_two_answers_gets_both(clean: Running, protocol: str, is_stream: bool) -> None:
     """As the target sent them, calls of both; it is no reason to withdraw anything."""
     path, question = asked(protocol, f"{protocol}/two-{is_stream}", stream=is_stream)

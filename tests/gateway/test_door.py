@@ -26,6 +26,7 @@ from dragoman.gateway.messages import Limits
 from dragoman.gateway.pages.health import HEALTH
 from dragoman.gateway.request_bodies import USUAL_BOUNDS, BodyBounds, check_shape, unpacked
 from dragoman.protocols import PROTOCOLS
+from for_each import for_each
 from gateway.running import Running, gateway, whole_of
 from gateway.server.test_connection import PATHS
 
@@ -96,8 +97,8 @@ def path_of(client: str) -> str:
     return PATHS[client].replace("/models/m:", "/models/via-openai-chat:")
 
 
-@pytest.mark.parametrize("kind", ["list", "object"])
-@pytest.mark.parametrize("client", PROTOCOLS)
+@for_each("kind", ["list", "object"])
+@for_each("client", PROTOCOLS)
 def test_json_that_is_too_deep_is_400_in_the_clients_form(running: Running, client: str, kind: str) -> None:
     running.answer(whole_of("openai-chat", reply("text")))
     for levels, expected in ((DEEPEST - 2, 200), (DEEPEST - 1, 200), (DEEPEST, 400), (700, 400), (50_000, 400)):
@@ -124,7 +125,7 @@ def tools_of(client: str, count: int) -> list[Any]:
             return [{"type": "function", "function": tool} for tool in named]
 
 
-@pytest.mark.parametrize("client", PROTOCOLS)
+@for_each("client", PROTOCOLS)
 def test_too_many_tools_are_400_in_the_clients_form(running: Running, client: str) -> None:
     running.answer(whole_of("openai-chat", reply("text")))
     for count, expected in ((MOST_TOOLS - 1, 200), (MOST_TOOLS, 200), (MOST_TOOLS + 1, 400)):
@@ -136,7 +137,7 @@ def test_too_many_tools_are_400_in_the_clients_form(running: Running, client: st
             assert f"at most {MOST_TOOLS} tools" in PROTOCOLS[client].parse_error(code, answer).message
 
 
-@pytest.mark.parametrize("more", [-3, 0, 3])
+@for_each("more", [-3, 0, 3])
 def test_files_are_bounded(more: int) -> None:
     data = b"A" * (LARGEST_MEDIA // 3 * 4 + more)
     body = b'{"a":"b","image":"%b","c":"d"}' % data
@@ -152,7 +153,7 @@ def test_brackets_in_text_do_not_count() -> None:
     check_shape(json.dumps({"messages": [{"content": "[{" * 5_000 + '\\"' * 40 + "]" * 300}] * 3}).encode())
 
 
-@pytest.mark.parametrize("body", [b"", b"[", b"nonsense", b'{"a":' * 90, b"\xff" * 300])
+@for_each("body", [b"", b"[", b"nonsense", b'{"a":' * 90, b"\xff" * 300])
 def test_what_is_no_json_is_left_to_the_parser(body: bytes) -> None:
     check_shape(body)
 
@@ -207,7 +208,7 @@ def test_bytes_are_counted_as_they_are(runs: list[tuple[bytes, int]], most: int)
     assert found == left if left >= 0 else found < 0
 
 
-@pytest.mark.parametrize("gathered", ["functionDeclarations", "function_declarations"])
+@for_each("gathered", ["functionDeclarations", "function_declarations"])
 def test_tools_are_counted_within_what_gathers_them(gathered: str) -> None:
     def body(*tools: object) -> bytes:
         return json.dumps({"tools": tools}).encode()
@@ -233,8 +234,8 @@ def test_too_many_values_are_413_in_the_clients_form(tmp_path: Path) -> None:
 ODD_NAMES = ["../../v1/evil", "..", ".", "a/../b", "a//b", "./a", "a/.", "a/", "%2e%2e/x", "models/../../x"]
 
 
-@pytest.mark.parametrize("provider", PROTOCOLS)
-@pytest.mark.parametrize("name", ODD_NAMES)
+@for_each("provider", PROTOCOLS)
+@for_each("name", ODD_NAMES)
 def test_a_name_never_changes_the_providers_path(running: Running, provider: str, name: str) -> None:
     """Clients choose a name, never a URL: with the operator's key any path of the provider would be theirs."""
     running.answer(whole_of(provider, reply("text")))

@@ -15,6 +15,7 @@ import pytest
 from conversations import reply
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import ToolCall, ToolResult
+from for_each import for_each
 from gateway.emulated import home_assistant, jetbrains, open_webui, vs_code, zed
 from gateway.emulated.talk import QUESTION, TOOL, Called, Talk, post, run
 from gateway.running import Running, gateway, stream_of, whole_of
@@ -54,15 +55,15 @@ def check(
         assert run(Called(call.id, call.name, call.values())) in results[call.id]
 
 
-@pytest.mark.parametrize("shape", ["single", "parallel"])
-@pytest.mark.parametrize("provider", PROTOCOLS)
-@pytest.mark.parametrize("client", CLIENTS)
+@for_each("shape", ["single", "parallel"])
+@for_each("provider", PROTOCOLS)
+@for_each("client", CLIENTS)
 def test_a_tool_round_trip_emulated(running: Running, client: str, provider: str, shape: str) -> None:
     check(running, CLIENTS[client], provider, stream=True, shape=shape)
 
 
-@pytest.mark.parametrize("shape", ["single", "parallel"])
-@pytest.mark.parametrize("provider", PROTOCOLS)
+@for_each("shape", ["single", "parallel"])
+@for_each("provider", PROTOCOLS)
 def test_open_webui_without_a_stream_emulated(running: Running, provider: str, shape: str) -> None:
     check(running, partial(open_webui.converse, stream=False), provider, stream=False, shape=shape)
 

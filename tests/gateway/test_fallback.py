@@ -21,6 +21,7 @@ from dragoman.gateway import relay
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Request
 from failing import BROKEN, PLACES, Broken, steps
+from for_each import for_each
 from gateway.running import Running, gateway
 from gateway.test_matrix import QUESTION, TOOLS
 from scripted import chunk, head
@@ -132,8 +133,8 @@ def without_name(body: bytes, name: str) -> bytes:
 # ---------------------------------------------------------------- when nothing is left
 
 
-@pytest.mark.parametrize("client", PROTOCOLS)
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@for_each("client", PROTOCOLS)
+@for_each("stream", [True, False], ids=["streamed", "whole"])
 def test_the_last_failure_reaches_the_client_in_its_form(
     client: str, stream: bool, running: Running, bench: Bench
 ) -> None:
@@ -178,7 +179,7 @@ def test_a_client_that_goes_while_the_next_try_is_waited_for(running: Running, b
     assert len(bench.plain.requests) == 1
 
 
-@pytest.mark.parametrize("client", PROTOCOLS)
+@for_each("client", PROTOCOLS)
 def test_after_the_first_word_an_error_and_no_splice(client: str, running: Running, bench: Bench) -> None:
     reset(running)
     bench.answer("plain", [*stream_of("openai-chat")[:-2], "close"])

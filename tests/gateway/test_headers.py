@@ -19,6 +19,7 @@ from dragoman.gateway.messages import Head
 from dragoman.protocols import PROTOCOLS
 from dragoman.routing.resolve import resolve
 from dragoman.types import ProtocolName
+from for_each import for_each
 from gateway.running import Running, gateway, stream_of, whole_of
 from gateway.test_matrix import read
 from gateway.test_relay import spoken
@@ -52,7 +53,7 @@ def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield found
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@for_each("stream", [True, False], ids=["streamed", "whole"])
 def test_a_providers_own_protocol_gets_the_clients_headers(either: Running, stream: bool) -> None:
     either.answer((stream_of if stream else whole_of)("anthropic-messages", reply("text")))
     path, body = spoken("anthropic-messages", "anthropic-messages", stream=stream)
@@ -94,7 +95,7 @@ def test_another_protocol_gets_none_and_what_they_switch_on_is_named(tmp_path: P
     assert b"untranslated" in text
 
 
-@pytest.mark.parametrize("name", [*SECRETS, *OF_THE_CONNECTION])
+@for_each("name", [*SECRETS, *OF_THE_CONNECTION])
 def test_a_secret_or_a_header_of_the_connection_goes_nowhere(name: str) -> None:
     assert not may_pass(name)
     assert not may_pass(name.replace("-", "_"))  # which many servers take for the same
@@ -179,9 +180,7 @@ def test_a_key_of_the_gateway_is_no_login(tmp_path: Path) -> None:
     assert guard.without_keys(head).headers == {"x-app": "cli"}
 
 
-@pytest.mark.parametrize(
-    "shown", ["Basic abc", "Bearer", "Bearer one, Bearer two", "Bearer a b", "bearer \x01", "Token abc"]
-)
+@for_each("shown", ["Basic abc", "Bearer", "Bearer one, Bearer two", "Bearer a b", "bearer \x01", "Token abc"])
 def test_what_is_no_bearer_is_no_login(shown: str) -> None:
     assert ClientHead("anthropic-messages", {"authorization": shown}).login is None
 
@@ -276,7 +275,7 @@ def test_of_a_renamed_model_the_name_alone_changes(reading: Running) -> None:
     assert list(json.loads(sent(reading, agents_body(model="lab")))) == list(json.loads(agents_body()))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [

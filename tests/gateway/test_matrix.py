@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 
 from cases import counter
 from conversations import SHAPES, reply
@@ -14,6 +13,7 @@ from dragoman.events import Reply, fold
 from dragoman.protocol import HttpRequest
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Message, Request, Text, Thinking, Tool, ToolCall, ToolResult
+from for_each import for_each
 from gateway.running import Running, stream_of, whole_of
 from grammar import check
 
@@ -48,9 +48,9 @@ def content(reply: Reply) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("provider", PROTOCOLS)
-@pytest.mark.parametrize("client", PROTOCOLS)
-@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+@for_each("provider", PROTOCOLS)
+@for_each("client", PROTOCOLS)
+@for_each("streamed", [True, False], ids=["streamed", "whole"])
 def test_what_the_provider_says_is_what_the_client_reads(
     running: Running, client: str, provider: str, streamed: bool
 ) -> None:
@@ -65,8 +65,8 @@ def test_what_the_provider_says_is_what_the_client_reads(
         assert PROTOCOLS[provider].parse_request(seen.body, path=path).request.stream == streamed
 
 
-@pytest.mark.parametrize("provider", PROTOCOLS)
-@pytest.mark.parametrize("client", PROTOCOLS)
+@for_each("provider", PROTOCOLS)
+@for_each("client", PROTOCOLS)
 def test_a_provider_that_answers_in_the_other_way(running: Running, client: str, provider: str) -> None:
     """Whole though a stream was asked for, and the other way round."""
     original = reply("parallel")
@@ -76,8 +76,8 @@ def test_a_provider_that_answers_in_the_other_way(running: Running, client: str,
         assert content(read(client, body)) == content(original)
 
 
-@pytest.mark.parametrize("provider", PROTOCOLS)
-@pytest.mark.parametrize("client", PROTOCOLS)
+@for_each("provider", PROTOCOLS)
+@for_each("client", PROTOCOLS)
 def test_results_of_tools_reach_the_provider(running: Running, client: str, provider: str) -> None:
     calls = tuple(ToolCall(f"call_{n:024d}", "get_weather", f'{{"city":"C{n}"}}') for n in range(2))
     results = tuple(ToolResult(call.id, call.name, (Text(f"rain {call.id[-1]}"),)) for call in calls)

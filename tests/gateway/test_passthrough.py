@@ -18,6 +18,7 @@ from conversations import SHAPES, reply
 from dragoman.events import Failure, Reply, fold
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Request
+from for_each import for_each
 from gateway.running import Running, gateway, stream_of, whole_of, wire
 from gateway.test_matrix import QUESTION, TOOLS, ask, content, read
 from gateway.test_relay import spoken
@@ -106,7 +107,7 @@ def test_a_whole_answer_passes_byte_for_byte(clean: Running, protocol: str) -> N
         assert post(clean, path, body) == (200, data, True), shape
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("protocol", PROTOCOLS)
 def test_nothing_passes_where_nobody_says_that_it_is_clean(running: Running, protocol: str) -> None:
     data = odd(protocol, wire(protocol, reply("text")))
     running.answer(streamed(data, content_type=PROTOCOLS[protocol].stream_type))

@@ -20,6 +20,7 @@ from dragoman.events import Failure, Start, TextDelta, TextStart, ToolCallDelta,
 from dragoman.gateway.messages import Limits
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Request, Text
+from for_each import for_each
 from gateway.running import Running, gateway, stream_of, whole_of, wire
 from gateway.test_matrix import QUESTION, TOOLS, ask, content, read
 from scripted import END, Step, chunk, head, whole
@@ -70,9 +71,9 @@ def spoken(client: str, provider: str, *, stream: bool = True) -> tuple[str, byt
 # ---------------------------------------------------------------- failures
 
 
-@pytest.mark.parametrize("client", PROTOCOLS)
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize(("status", "words"), [(400, "no such option"), (429, "slow down"), (503, "too busy")])
+@for_each("client", PROTOCOLS)
+@for_each("stream", [True, False], ids=["streamed", "whole"])
+@for_each(("status", "words"), [(400, "no such option"), (429, "slow down"), (503, "too busy")])
 def test_a_providers_status_reaches_the_client(
     running: Running, client: str, stream: bool, status: int, words: str
 ) -> None:
@@ -86,8 +87,8 @@ def test_a_providers_status_reaches_the_client(
     assert headers.get("retry-after") == "7"
 
 
-@pytest.mark.parametrize("client", PROTOCOLS)
-@pytest.mark.parametrize("provider", PROTOCOLS)
+@for_each("client", PROTOCOLS)
+@for_each("provider", PROTOCOLS)
 def test_a_failure_before_the_first_word_is_a_status(running: Running, client: str, provider: str) -> None:
     events = [Start(id="resp_1", model="model-1"), Failure("overloaded", "the provider is busy")]
     running.answer(stream_of(provider, events))
@@ -99,7 +100,7 @@ def test_a_failure_before_the_first_word_is_a_status(running: Running, client: s
     assert PROTOCOLS[client].parse_error(status, answer).kind == told.kind
 
 
-@pytest.mark.parametrize("client", PROTOCOLS)
+@for_each("client", PROTOCOLS)
 def test_a_failure_after_the_first_word_is_in_the_stream(running: Running, client: str) -> None:
     events = [
         Start(id="resp_1", model="model-1"), TextStart(0), TextDelta(0, "Hel"), Failure("overloaded", "it is busy"),
@@ -126,7 +127,7 @@ def test_no_provider_there_is_said_with_its_address(tmp_path: Path) -> None:
     assert f"no connection to http://127.0.0.1:{port}" in json.loads(answer)["error"]["message"]
 
 
-@pytest.mark.parametrize("client", PROTOCOLS)
+@for_each("client", PROTOCOLS)
 def test_a_body_that_is_not_the_protocol_is_400(running: Running, client: str) -> None:
     path, _ = spoken(client, "openai-chat")
     status, _, answer = running.request("POST", path, b'{"messages": 3')
@@ -144,7 +145,7 @@ def test_a_conversation_that_is_stored_elsewhere_is_refused(running: Running) ->
 # ---------------------------------------------------------------- cuts
 
 
-@pytest.mark.parametrize("client", ["openai-chat", "openai-responses", "anthropic-messages"])
+@for_each("client", ["openai-chat", "openai-responses", "anthropic-messages"])
 def test_a_call_that_is_cut_on_its_way_cuts_the_connection(running: Running, client: str) -> None:
     """Some of the call has left, so the stream must not end as if it were whole."""
     events = [Start(id="r", model="m"), ToolCallStart(0, "call_1", "write_file"), ToolCallDelta(0, '{"path":"a')]
@@ -173,7 +174,7 @@ def _unchunked(data: bytes) -> bytes:
 # ---------------------------------------------------------------- silence
 
 
-@pytest.mark.parametrize("client", PROTOCOLS)
+@for_each("client", PROTOCOLS)
 def test_a_silent_stream_is_kept_alive_and_read_all_the_same(impatient: Running, client: str) -> None:
     data = wire("openai-chat", reply("text-call"))
     half = len(data) // 2
@@ -227,8 +228,8 @@ PHASES = {
 }
 
 
-@pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@for_each("phase", PHASES)
+@for_each("stream", [True, False], ids=["streamed", "whole"])
 def test_the_provider_is_left_when_the_client_goes(running: Running, phase: str, stream: bool) -> None:
     running.answer(PHASES[phase])
     path, body = spoken("openai-chat", "openai-chat", stream=stream)
@@ -319,7 +320,7 @@ def _wait_for(condition: Any) -> None:
 # ---------------------------------------------------------------- styles
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("agent", "lines", "keys"),
     [
         ("ollama-python/0.6.3", 3, {"id", "function"}),

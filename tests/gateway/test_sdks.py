@@ -16,6 +16,7 @@ from google.genai import errors
 from conversations import SHAPES, reply
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Text, ToolCall, ToolResult
+from for_each import for_each
 from gateway.running import Running, stream_of, wire
 from gateway.sdks import SDKS, Sdk
 from profiles import IS_SOAK, MORE_IN_SOAK
@@ -49,9 +50,9 @@ def text(shape: str) -> str:
     return "".join(part.text for part in reply(shape).parts if isinstance(part, Text))
 
 
-@pytest.mark.parametrize("provider", PROTOCOLS)
-@pytest.mark.parametrize("client", SDKS)
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@for_each("provider", PROTOCOLS)
+@for_each("client", SDKS)
+@for_each("stream", [True, False], ids=["streamed", "whole"])
 def test_a_round_of_tools(running: Running, clients: dict[str, Sdk], client: str, provider: str, stream: bool) -> None:
     asking = clients[client]
     for shape in ("single", "parallel", "unicode", "text-call"):
@@ -71,8 +72,8 @@ def test_a_round_of_tools(running: Running, clients: dict[str, Sdk], client: str
         ]
 
 
-@pytest.mark.parametrize("provider", PROTOCOLS)
-@pytest.mark.parametrize("client", SDKS)
+@for_each("provider", PROTOCOLS)
+@for_each("client", SDKS)
 def test_a_cut_stream_never_gives_a_call_that_was_not_whole(
     running: Running, clients: dict[str, Sdk], client: str, provider: str
 ) -> None:
@@ -110,7 +111,7 @@ def test_the_shapes_have_calls() -> None:
     assert set(SHAPES) >= {"single", "parallel", "unicode", "text-call", "long", "text"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("client", "kind", "status"),
     [
         ("ollama-chat", ollama.ResponseError, 404),
@@ -120,7 +121,7 @@ def test_the_shapes_have_calls() -> None:
         ("gemini-generate", errors.ClientError, 404),
     ],
 )
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@for_each("stream", [True, False], ids=["streamed", "whole"])
 def test_an_unknown_model_is_said_in_the_clients_form(
     clients: dict[str, Sdk], client: str, kind: type[Exception], status: int, stream: bool
 ) -> None:
@@ -134,9 +135,9 @@ def test_an_unknown_model_is_said_in_the_clients_form(
 GOOD_CALL, BAD_CALL = ("get_weather", '{"city": "Oslo"}'), ("get_weather", '{"city": "Par')
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("client", SDKS)
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@for_each("provider", PROVIDERS)
+@for_each("client", SDKS)
+@for_each("stream", [True, False], ids=["streamed", "whole"])
 def test_a_failed_call_is_an_error_and_never_the_models_words(
     running: Running, clients: dict[str, Sdk], client: str, provider: str, stream: bool
 ) -> None:

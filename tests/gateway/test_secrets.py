@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from for_each import for_each
 from gateway.running import Running, gateway, provider_config
 from gateway.test_relay import spoken
 from scripted import END, Step, chunk, head, whole
@@ -31,9 +32,9 @@ def keyed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             yield found._replace(provider=plain.provider)
 
 
-@pytest.mark.parametrize("client", ["openai-chat", "anthropic-messages"])
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize(
+@for_each("client", ["openai-chat", "anthropic-messages"])
+@for_each("stream", [True, False], ids=["streamed", "whole"])
+@for_each(
     "steps",
     [
         whole(json.dumps({"error": {"message": SAID, "code": KEY}}).encode(), 401),

@@ -11,6 +11,7 @@ from conversations import SHAPES, reply
 from dragoman.events import Reply
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Message, Request, Text, Thinking, ToolCall, ToolResult
+from for_each import for_each
 from gateway.running import Running, gateway, stream_of
 from gateway.test_matrix import QUESTION, TOOLS, ask, content, read
 from scripted import whole
@@ -40,8 +41,8 @@ def written(original: Reply, way: str) -> Reply:
     return msgspec.structs.replace(original, parts=(*thinking, Text(text)), stop_reason="stop")
 
 
-@pytest.mark.parametrize("provider", PROTOCOLS)
-@pytest.mark.parametrize("client", PROTOCOLS)
+@for_each("provider", PROTOCOLS)
+@for_each("client", PROTOCOLS)
 def test_calls_in_another_way_are_calls_to_the_client(
     other_way: tuple[str, Running], client: str, provider: str
 ) -> None:

@@ -19,6 +19,7 @@ from dragoman.client.started_servers import STARTERS
 from dragoman.errors import ConfigError
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Native, Opaque, Part, Text, Tool, ToolCall
+from for_each import for_each
 from gateway.running import Running, gateway, stream_of, whole_of
 
 RESPONSES = "openai-responses"
@@ -78,10 +79,10 @@ def items(frames: Any) -> list[dict[str, Any]]:
     return [{key: value for key, value in item.items() if key != "id"} for item in response["output"]]
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize("provider", PROTOCOLS)
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize("model", ["gpt-5.5", "lab-model"])
+@for_each("stream", [True, False], ids=["streamed", "whole"])
+@for_each("provider", PROTOCOLS)
+@for_each("server", SERVERS)
+@for_each("model", ["gpt-5.5", "lab-model"])
 def test_two_servers_with_a_tool_of_one_name(
     agents: Running, model: str, server: str, provider: str, stream: bool
 ) -> None:
@@ -147,8 +148,8 @@ def found_by_a_search(running: Running, provider: str, body: dict[str, Any], *, 
     return [call, output]
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize("provider", [name for name in PROTOCOLS if name != RESPONSES])
+@for_each("stream", [True, False], ids=["streamed", "whole"])
+@for_each("provider", [name for name in PROTOCOLS if name != RESPONSES])
 def test_a_patch_comes_back_as_free_text(agents: Running, provider: str, stream: bool) -> None:
     patch = '*** Begin Patch\n*** Add File: "a.txt"\n+hi\n*** End Patch'
     answer(agents, provider, ToolCall("call_1", "apply_patch", json.dumps({"input": patch})), stream=stream)
@@ -165,8 +166,8 @@ SHELL_TOOL = {"type": "shell", "environment": {"type": "local"}}
 ODD_NAME = "a" * 80  # is shortened
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize(
+@for_each("stream", [True, False], ids=["streamed", "whole"])
+@for_each(
     ("tool", "name", "arguments"),
     [
         (SEARCH, "tool_search", {"query": "search"}),
@@ -210,9 +211,9 @@ USER_TURN = {"role": "user", "content": "Perform a web search for the query: new
 WEB_SEARCH = {"type": "web_search_20250305", "name": "web_search", "max_uses": 8}
 
 
-@pytest.mark.parametrize("is_forced", [True, False], ids=["forced", "alone"])
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize("provider", PROTOCOLS)
+@for_each("is_forced", [True, False], ids=["forced", "alone"])
+@for_each("stream", [True, False], ids=["streamed", "whole"])
+@for_each("provider", PROTOCOLS)
 def test_a_request_for_a_search_is_run_by_the_provider_or_refused(
     agents: Running, provider: str, stream: bool, is_forced: bool
 ) -> None:
@@ -252,7 +253,7 @@ def test_a_request_that_is_refused_starts_no_server(tmp_path: Path, monkeypatch:
         assert started == ["smollm2"]
 
 
-@pytest.mark.parametrize("provider", [name for name in PROTOCOLS if name != RESPONSES])
+@for_each("provider", [name for name in PROTOCOLS if name != RESPONSES])
 def test_a_search_beside_other_tools_is_left_out_and_said(agents: Running, provider: str) -> None:
     answer(agents, provider, Text("Hello."), stream=True)
     body = {"model": f"lab-model-{provider}", "stream": True, "input": [USER], "tools": [SHELL, WEB]}
@@ -372,8 +373,8 @@ def written(source: str, target: str, *, stream: bool) -> str:
     return "".join(encoder.encode([event]).decode() for event in events)
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize("source", [RESPONSES, "gemini-generate"])
+@for_each("stream", [True, False], ids=["streamed", "whole"])
+@for_each("source", [RESPONSES, "gemini-generate"])
 def test_pages_that_others_found_are_links_to_clients_of_messages(source: str, stream: bool) -> None:
     told = written(source, "anthropic-messages", stream=stream)
     again = dragoman.decode(told.encode(), "anthropic-messages")
@@ -385,7 +386,7 @@ def test_pages_that_others_found_are_links_to_clients_of_messages(source: str, s
     assert (again.text, again.deviations) == ("It is 7.", ())
 
 
-@pytest.mark.parametrize("provider", PROTOCOLS)
+@for_each("provider", PROTOCOLS)
 def test_links_that_were_made_up_for_a_client_go_to_no_provider(agents: Running, provider: str) -> None:
     content = json.loads(written(RESPONSES, "anthropic-messages", stream=False))["content"]
     assert len(content) == 3
@@ -398,7 +399,7 @@ def test_links_that_were_made_up_for_a_client_go_to_no_provider(agents: Running,
     assert "It is 7." in sent and PAGE not in sent and "srvtoolu" not in sent
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@for_each("stream", [True, False], ids=["streamed", "whole"])
 def test_a_search_of_messages_is_one_of_responses_and_grounds_gemini(stream: bool) -> None:
     again = dragoman.decode(written("anthropic-messages", RESPONSES, stream=stream).encode(), RESPONSES)
     [item] = [json.loads(bytes(part.raw)) for part in again.parts if isinstance(part, Opaque)]

@@ -54,6 +54,7 @@ from dragoman.types import (
     ToolResult,
     Usage,
 )
+from for_each import for_each
 from grammar import check
 
 SCHEMA = Raw(b'{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}')
@@ -106,7 +107,7 @@ def test_the_plain_request():
     }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("params", "most", "expected"),
     [
         (Params(), None, 8192),
@@ -126,7 +127,7 @@ def test_max_tokens_is_always_said_and_above_the_budget(params: Params, most: in
     assert body.get("thinking", {}).get("budget_tokens", 0) < expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reasoning", "thinking", "effort"),
     [
         (Reasoning(), {"type": "adaptive"}, None),
@@ -187,7 +188,7 @@ def test_what_cannot_be_said_is_told():
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("choice", "parallel", "expected"),
     [
         ("auto", None, None),
@@ -276,7 +277,7 @@ def test_what_the_api_refuses_is_not_sent():
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("media", "source"),
     [
         (Media("image", "image/gif", data="R0lG"), {"type": "base64", "media_type": "image/gif", "data": "R0lG"}),
@@ -301,9 +302,7 @@ def test_an_image_address_where_only_data_may_be_sent():
     assert losses(request, dialect=Dialect(supports_image_url=False)) == [("dropped", "messages[0].parts[1]")]
 
 
-@pytest.mark.parametrize(
-    ("cache", "marker"), [("short", {"type": "ephemeral"}), ("long", {"type": "ephemeral", "ttl": "1h"})]
-)
+@for_each(("cache", "marker"), [("short", {"type": "ephemeral"}), ("long", {"type": "ephemeral", "ttl": "1h"})])
 def test_cache_breakpoints(cache: Any, marker: dict[str, str]):
     messages = (
         Message("system", (Text("Be"), Text("brief"))),
@@ -451,7 +450,7 @@ def test_a_request_of_an_agent_survives_the_round_trip():
     assert same(PROTOCOL.parse_request(again.http.body).request, request)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "params",
     [
         Params(max_tokens=7, temperature=0.5, top_p=0.9, top_k=3, stop=("a", "b")),
@@ -475,7 +474,7 @@ def test_what_is_rendered_is_parsed_again(params: Params):
     assert same(PROTOCOL.parse_request(out.http.body).request, request)
 
 
-@pytest.mark.parametrize("thinking", ["on", 1.5, ["enabled"]])
+@for_each("thinking", ["on", 1.5, ["enabled"]])
 def test_thinking_that_is_no_object_is_not_sent_again(thinking: Any):
     body = rendered(parsed(thinking=thinking, output_config={"effort": "high"}))
     assert body["thinking"] == {"type": "adaptive"}
@@ -529,7 +528,7 @@ def test_odd_requests_are_read():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "path"),
     [
         (b"{", ""),
@@ -582,7 +581,7 @@ def read(wire: bytes) -> list[Event]:
     return check([*decoder.feed(wire), *decoder.close()])
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@for_each("shape", SHAPES)
 def test_blocks_are_strictly_one_after_the_other(shape: str):
     events = events_of(encoder().encode(unfold(reply(shape))))
     assert events[0]["type"] == "message_start"
@@ -601,7 +600,7 @@ def test_blocks_are_strictly_one_after_the_other(shape: str):
     assert index + 1 == len(SHAPES[shape][0])
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@for_each("shape", SHAPES)
 def test_event_by_event_is_the_same(shape: str):
     one, other = encoder(), encoder()
     events = unfold(reply(shape))
@@ -628,7 +627,7 @@ def test_usage_leaves_cached_tokens_out():
     assert fold(read(wire)).usage == usage
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("reason", "native", "word"),
     [
         ("stop", None, "end_turn"),
@@ -784,7 +783,7 @@ def test_a_whole_response_of_failed_calls():
 # ---------------------------------------------------------------- errors and bad bytes
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("failure", "status", "kind"),
     [
         (Failure("bad_request", "m"), 400, "invalid_request_error"),
@@ -907,7 +906,7 @@ def whole_and_streamed(reply: Reply, events: list[Event]) -> list[dict[str, Any]
     return [whole, summed]
 
 
-@pytest.mark.parametrize("is_stream", [False, True])
+@for_each("is_stream", [False, True])
 def test_what_a_message_says_beside_its_content_comes_back(is_stream: bool):
     if is_stream:
         delta = {"stop_reason": "refusal"} | {
@@ -946,7 +945,7 @@ def test_content_and_a_stop_reason_that_the_start_tells():
     assert ([one.name for one in both.tool_calls], both.text) == (["f"], "and")
 
 
-@pytest.mark.parametrize(("id", "is_same"), [("msg_1", True), ("", True), ("msg_2", False)])
+@for_each(("id", "is_same"), [("msg_1", True), ("", True), ("msg_2", False)])
 def test_a_second_message_within_a_stream(id: str, is_same: bool):
     text = [
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "mine"}},

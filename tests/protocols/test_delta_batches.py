@@ -10,6 +10,7 @@ from dragoman.bounds import AnswerBounds
 from dragoman.codec.delta_batch import LastFrame
 from dragoman.events import Event, Failure, fold
 from dragoman.protocols import PROTOCOLS
+from for_each import for_each
 
 CHAT, RESPONSES, MESSAGES = "openai-chat", "openai-responses", "anthropic-messages"
 Write = Callable[[str, int], tuple[str, dict[str, object]]]
@@ -112,7 +113,7 @@ def same_either_way(protocol: str, frames: list[bytes]) -> list[Event]:
     return together
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_each("case", CASES)
 def test_plain_deltas(case: str) -> None:
     protocol, opening, write = CASES[case]
     frames = [frame(*each) for each in opening] + [frame(*write(piece, 0)) for piece in PIECES]
@@ -123,8 +124,8 @@ def test_plain_deltas(case: str) -> None:
     assert said == "".join(PIECES)
 
 
-@pytest.mark.parametrize("place", [0, 5, 11])
-@pytest.mark.parametrize("case", CASES)
+@for_each("place", [0, 5, 11])
+@for_each("case", CASES)
 def test_an_odd_one_among_them(case: str, place: int) -> None:
     protocol, opening, write = CASES[case]
     odd_ones = [
@@ -143,7 +144,7 @@ def test_an_odd_one_among_them(case: str, place: int) -> None:
         same_either_way(protocol, [frame(*each) for each in opening] + frames)
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_each("case", CASES)
 def test_broken_frames_never_make_a_whole_one(case: str) -> None:
     protocol, opening, write = CASES[case]
     whole = [frame(*write(piece, 0)) for piece in PIECES[:4]]
@@ -197,7 +198,7 @@ def test_what_grew_before_a_frame_of_another_kind_is_not_taken_to_grow_on(
 BETWEEN = (b": ping\n\n", b"data: ", b"data: {", b"event: ping\n", b"\r", b"\n", b"x")
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_each("case", CASES)
 def test_an_event_is_not_taken_as_the_last_while_something_is_held(case: str) -> None:
     protocol, opening, write = CASES[case]
     begun, grown = [frame(*each) for each in opening], [frame(*write("x", 0)) for _ in range(3)]
@@ -207,7 +208,7 @@ def test_an_event_is_not_taken_as_the_last_while_something_is_held(case: str) ->
         assert decode(protocol, stream) == decode(protocol, [whole[at : at + 1] for at in range(len(whole))]), between
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_each("case", CASES)
 def test_events_that_are_taken_as_the_last_count_for_the_bound_of_the_answer(case: str) -> None:
     protocol, opening, write = CASES[case]
     begun, grown = [frame(*each) for each in opening], [frame(*write("x", 0)) for _ in range(6)]
@@ -284,8 +285,8 @@ def test_frames_of_every_kind_in_every_order(protocol: str, monkeypatch: pytest.
         assert events == decode(protocol, stream), stream
 
 
-@pytest.mark.parametrize("pieces", [["{}"], ["{", "}"], [" ", "{", " ", " ", " ", "}"], ['{"a', '":1', "}"]])
-@pytest.mark.parametrize("is_batch", [False, True])
+@for_each("pieces", [["{}"], ["{", "}"], [" ", "{", " ", " ", " ", "}"], ['{"a', '":1', "}"]])
+@for_each("is_batch", [False, True])
 def test_what_stands_beside_pieces_that_say_nothing_is_not_lost(pieces: list[str], is_batch: bool) -> None:
     """A call of Messages that begins with `{}` and has arguments under another key does not run without any."""
     block = {"type": "tool_use", "id": "toolu_1", "name": "note", "input": {}}
@@ -324,7 +325,7 @@ def test_a_text_opens_within_what_is_taken_at_once() -> None:
     assert taken_at_once("responses text", [f"{number} " for number in range(100)]) == 100
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.endswith("arguments")])
+@for_each("case", [case for case in CASES if case.endswith("arguments")])
 def test_what_stands_behind_the_end_of_arguments_is_not_taken_with_them(case: str) -> None:
     """It may be another call's."""
     for count in (0, 1, 5, 50):

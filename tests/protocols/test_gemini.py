@@ -51,6 +51,7 @@ from dragoman.types import (
     ToolResult,
     Usage,
 )
+from for_each import for_each
 from grammar import check
 
 PATH = "/v1beta/models/gemini-3-flash:streamGenerateContent?alt=sse"
@@ -94,7 +95,7 @@ def chunks(wire: bytes) -> list[Any]:
 # ---------------------------------------------------------------- requests in
 
 
-@pytest.mark.parametrize(("path", "model", "stream", "array"), [
+@for_each(("path", "model", "stream", "array"), [
     (PATH, "gemini-3-flash", True, False),
     ("/v1/models/gemini-3-flash:streamGenerateContent", "gemini-3-flash", True, True),
     ("/v1beta/models/a%2Fb%3Ac:generateContent?key=x", "a/b:c", False, False),
@@ -110,14 +111,14 @@ def test_the_path_names_model_and_verb(path: str, model: str, stream: bool, arra
     assert (parsed.request.model, parsed.request.stream, parsed.style.array) == (model, stream, array)
 
 
-@pytest.mark.parametrize("path", ["/v1beta/models/x:countTokens", "/v1beta/models/x", "/v1beta/:generateContent"])
+@for_each("path", ["/v1beta/models/x:countTokens", "/v1beta/models/x", "/v1beta/:generateContent"])
 def test_other_paths_are_not_found(path: str):
     with pytest.raises(WireError) as caught:
         parse(path)
     assert caught.value.status in (400, 404)
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"contents":3}', b'{"contents":[3]}', b"{"])
+@for_each("body", [b"", b"[]", b"{}", b'{"contents":3}', b'{"contents":[3]}', b"{"])
 def test_what_is_no_request(body: bytes):
     with pytest.raises(WireError):
         PROTOCOL.parse_request(body, path=PATH)
@@ -163,7 +164,7 @@ def test_both_spellings_give_the_same_request():
     assert (result.call_id, result.text) == (other.request.messages[2].tool_calls[0].id, "x")
 
 
-@pytest.mark.parametrize(("response", "text", "is_error"), [
+@for_each(("response", "text", "is_error"), [
     ({"result": "a"}, "a", False), ({"output": "a"}, "a", False), ({"content": "a"}, "a", False),
     ({"error": "bad"}, "bad", True), ({"output": {"n": 1.50}}, '{"n": 1.5}', False), ({}, "", False),
     ({"temperature": 3, "unit": "C"}, '{"temperature": 3, "unit": "C"}', False),
@@ -221,7 +222,7 @@ def test_schemas_become_json_schema():
     }
 
 
-@pytest.mark.parametrize(("config", "expected"), [
+@for_each(("config", "expected"), [
     ({"thinkingBudget": 0}, Reasoning("none")), ({"thinkingBudget": -1}, Reasoning()),
     ({"thinkingBudget": 99}, Reasoning(budget=99)), ({"thinkingLevel": "HIGH"}, Reasoning("high")),
     ({"includeThoughts": True}, Reasoning()), ({"includeThoughts": False}, None), ({}, None),
@@ -236,7 +237,7 @@ def test_thoughts_are_not_shown_to_who_did_not_ask():
     assert config["thinkingConfig"] == {"thinkingBudget": 99, "includeThoughts": False}
 
 
-@pytest.mark.parametrize(("calling", "expected"), [
+@for_each(("calling", "expected"), [
     ({"mode": "AUTO"}, "auto"), ({"mode": "any"}, "any"), ({"mode": "NONE"}, "none"), ({"mode": "VALIDATED"}, "auto"),
     ({"mode": "ANY", "allowedFunctionNames": ["f"]}, Named("f")),
     ({"mode": "ANY", "allowedFunctionNames": ["f", "g"]}, "any"),
@@ -320,7 +321,7 @@ def test_later_system_messages_move():
     assert deviations == [("moved", "messages[2]")]
 
 
-@pytest.mark.parametrize(("model", "signed"), [("gemini-3-flash", True), ("gemini-2.5-pro", False), ("other", True)])
+@for_each(("model", "signed"), [("gemini-3-flash", True), ("gemini-2.5-pro", False), ("other", True)])
 def test_the_first_call_of_a_step_has_a_signature(model: str, signed: bool):
     body, _ = render(
         Message("user", (Text("Hi"),)),
@@ -337,7 +338,7 @@ def test_the_first_call_of_a_step_has_a_signature(model: str, signed: bool):
     assert names == ["a", "write_file"]
 
 
-@pytest.mark.parametrize(("model", "reasoning", "config", "lost"), [
+@for_each(("model", "reasoning", "config", "lost"), [
     ("gemini-3-flash", Reasoning("low"), {"thinkingLevel": "low", "includeThoughts": True}, []),
     ("gemini-3-flash", Reasoning("none"), {"thinkingLevel": "minimal"}, ["changed"]),
     ("gemini-3.1-pro", Reasoning("minimal"), {"thinkingLevel": "low", "includeThoughts": True}, ["changed"]),
@@ -396,7 +397,7 @@ def test_signatures_leave_with_their_text_or_after_it():
     assert first == [{"text": "t", "thought": True, "thoughtSignature": "c2ln"}]
 
 
-@pytest.mark.parametrize("size", [1, 3, 100])
+@for_each("size", [1, 3, 100])
 def test_an_array(size: int):
     events = unfold(reply("text-call-text-call"))
     machine = encoder(array=True)
@@ -436,7 +437,7 @@ def test_a_call_leaves_only_when_it_is_whole():
     assert not machine.aborted
 
 
-@pytest.mark.parametrize(("reason", "native", "word"), [
+@for_each(("reason", "native", "word"), [
     ("stop", None, "STOP"), ("tool_use", "tool_calls", "STOP"), ("length", "length", "MAX_TOKENS"),
     ("content_filter", "refusal", "SAFETY"), ("content_filter", "RECITATION", "RECITATION"),
     ("other", "pause_turn", "OTHER"), ("other", "LANGUAGE", "LANGUAGE"), ("tool_use", "STOP", "STOP"),
@@ -509,7 +510,7 @@ def test_a_refused_turn_keeps_what_stood_before_it():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("pieces", [
+@for_each("pieces", [
     [{"jsonPath": "$", "stringValue": "x"}], [{"jsonPath": "a", "stringValue": "x"}],
     [{"jsonPath": "$.a[5]", "boolValue": True}],
     [{"jsonPath": "$.a", "boolValue": True}, {"jsonPath": "$.a.b", "boolValue": True}],
@@ -522,7 +523,7 @@ def test_streamed_arguments_that_make_no_object(pieces: list[Any]):
     assert seen.stop_reason == "error"
 
 
-@pytest.mark.parametrize("value", [
+@for_each("value", [
     {"stringValue": ["x"]}, {"stringValue": {"a": 1}}, {"numberValue": [1]}, {"numberValue": {"a": 1}},
     {"value": "x"}, {"stringValue": "x", "args": {"b": 1}},
 ])  # fmt: skip
@@ -554,7 +555,7 @@ def test_errors_say_when_to_try_again():
     assert (failure.kind, failure.message, failure.retry_after) == ("rate", "slow", 34.5)
 
 
-@pytest.mark.parametrize("piece", [{"jsonPath": "$.a", "numberValue": 2}, {"jsonPath": "$.c", "stringValue": "y"}])
+@for_each("piece", [{"jsonPath": "$.a", "numberValue": 2}, {"jsonPath": "$.c", "stringValue": "y"}])
 def test_pieces_beside_whole_arguments_that_tell_otherwise_fail_the_call(piece: Any):
     call = {"name": "f", "args": {"a": 1, "b": "x"}, "partialArgs": [piece]}
     events = decode(chunk({"functionCall": call}, finish="STOP"))

@@ -49,6 +49,7 @@ from dragoman.types import (
     ToolCall,
     ToolResult,
 )
+from for_each import for_each
 from grammar import check
 
 USER = {"role": "user", "content": "Hi"}
@@ -82,12 +83,12 @@ def lines(wire: bytes) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------- requests in
 
 
-@pytest.mark.parametrize(("stream", "expected"), [({}, True), ({"stream": None}, True), ({"stream": False}, False)])
+@for_each(("stream", "expected"), [({}, True), ({"stream": None}, True), ({"stream": False}, False)])
 def test_streams_unless_told_otherwise(stream: dict[str, Any], expected: bool):
     assert parse(**stream).request.stream is expected
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"messages":[]}', b'{"model":"m","messages":3}'])
+@for_each("body", [b"", b"[]", b"{", b'{"messages":[]}', b'{"model":"m","messages":3}'])
 def test_what_is_no_request(body: bytes):
     with pytest.raises(WireError) as caught:
         PROTOCOL.parse_request(body)
@@ -107,12 +108,12 @@ def test_roles_in_any_case():
     assert [message.role for message in request.messages] == ["system", "system", "user", "assistant", "tool"]
 
 
-@pytest.mark.parametrize("results", [
+@for_each("results", [
     [{"tool_name": "a"}, {"tool_name": "b"}, {"tool_name": "a"}],
     [{}, {}, {}],
     [{"tool_call_id": "id1"}, {"tool_call_id": "id2"}, {"tool_call_id": "id3"}],
 ])  # fmt: skip
-@pytest.mark.parametrize("with_ids", [True, False])
+@for_each("with_ids", [True, False])
 def test_results_find_their_calls(results: list[dict[str, str]], with_ids: bool):
     calls = [
         {"function": {"name": name, "arguments": {}}} | ({"id": f"id{number}"} if with_ids else {})
@@ -141,7 +142,7 @@ def test_arguments_keep_their_text_and_may_be_a_string():
     assert [deviation.code for deviation in parsed.deviations] == ["arguments-type"]
 
 
-@pytest.mark.parametrize(("think", "expected"), [
+@for_each(("think", "expected"), [
     (True, Reasoning()), (False, Reasoning("none")), ("low", Reasoning("low")), ("max", Reasoning("max")),
     ("true", Reasoning()), (None, None),
 ])  # fmt: skip
@@ -149,7 +150,7 @@ def test_think(think: Any, expected: Any):
     assert parse(think=think).request.params.reasoning == expected
 
 
-@pytest.mark.parametrize(("value", "expected"), [
+@for_each(("value", "expected"), [
     ("json", ResponseSchema()), ("", None), (None, None),
     ({"type": "object"}, ResponseSchema(_json.raw({"type": "object"}).copy())),
 ])  # fmt: skip
@@ -161,7 +162,7 @@ def test_format(value: Any, expected: Any):
         assert found.schema is None or json.loads(bytes(found.schema)) == json.loads(bytes(expected.schema))
 
 
-@pytest.mark.parametrize(("choice", "expected"), [
+@for_each(("choice", "expected"), [
     ("none", "none"), ("auto", "auto"), ("required", "any"), (None, "auto"), ({"type": "any"}, "any"),
     ({"type": "function", "function": {"name": "f"}}, Named("f")),
 ])  # fmt: skip
@@ -218,7 +219,7 @@ def test_no_tools_no_key():
     assert "tools" not in body
 
 
-@pytest.mark.parametrize(("choice", "offered", "lost"), [
+@for_each(("choice", "offered", "lost"), [
     ("none", None, [("dropped", "tools")]),
     ("any", ["get_weather", "ping"], [("dropped", "tool_choice")]),
     (Named("ping"), ["ping"], [("dropped", "tool_choice")]),
@@ -281,7 +282,7 @@ def test_nothing_is_lost_in_silence():
     ]
 
 
-@pytest.mark.parametrize(("words", "params", "limits", "expected"), [
+@for_each(("words", "params", "limits", "expected"), [
     (1, Params(), ModelLimits(), 4_096),
     (1, Params(max_tokens=5_000), ModelLimits(), 8_192),
     (8_000, Params(), ModelLimits(), 16_384),
@@ -372,7 +373,7 @@ def test_keepalive_says_nothing():
     assert machine.keepalive() == b""
 
 
-@pytest.mark.parametrize(("reason", "native", "word"), [
+@for_each(("reason", "native", "word"), [
     ("stop", None, "stop"), ("tool_use", "tool_calls", "stop"), ("length", "MAX_TOKENS", "length"),
     ("content_filter", None, "stop"), ("stop", "load", "load"), ("other", "pause_turn", "stop"),
 ])  # fmt: skip
@@ -392,7 +393,7 @@ def test_pictures_and_lone_surrogates():
     assert PartEvent(1, picture) in found
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@for_each("shape", SHAPES)
 def test_a_whole_response_is_one_object(shape: str):
     body = PROTOCOL.render_response(reply(shape), new_id=counter(), model="m", created=0)
     assert body.count(b"\n") == 0
@@ -438,8 +439,8 @@ def test_made_up_ids_are_ours():
     assert fold(decode(line)).tool_calls[0].id == f"call_{0:024d}"
 
 
-@pytest.mark.parametrize("told", ["in one line", "in a line each", "with text between"])
-@pytest.mark.parametrize("arguments", [*itertools.product(["{}", '{"bell": 1}', "null", '"{}"'], repeat=3)])
+@for_each("told", ["in one line", "in a line each", "with text between"])
+@for_each("arguments", [*itertools.product(["{}", '{"bell": 1}', "null", '"{}"'], repeat=3)])
 def test_calls_leave_in_the_order_in_which_the_model_made_them(arguments: tuple[str, ...], told: str):
     """One without arguments is held until the end; the calls behind it wait for it at who takes one at a time."""
     entries = [

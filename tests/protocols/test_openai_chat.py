@@ -50,6 +50,7 @@ from dragoman.types import (
     ToolResult,
     Usage,
 )
+from for_each import for_each
 from grammar import check
 
 VENDOR = Dialect(
@@ -241,7 +242,7 @@ def test_a_full_request_is_read() -> None:
     assert again.native == request.native
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "path"),
     [
         (b"[]", ""),
@@ -271,7 +272,7 @@ def test_what_is_no_request(body: bytes, path: str) -> None:
     assert raised.value.status == 400
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "reasoning"),
     [
         ({"reasoning_effort": "none"}, Reasoning("none")),
@@ -294,7 +295,7 @@ def test_how_much_to_think_in_any_words(fields: dict[str, Any], reasoning: Reaso
     assert parse(**fields).params.reasoning == reasoning
 
 
-@pytest.mark.parametrize(
+@for_each(
     "field",
     [{"reasoning_effort": "ultra"}, {"think": "ultra"}, {"thinking": True}, {"enable_thinking": "yes"}],
     ids=lambda field: next(iter(field)),
@@ -315,8 +316,8 @@ FURTHER = [
 ]
 
 
-@pytest.mark.parametrize("style", get_args(get_type_hints(Dialect)["reasoning_style"]))
-@pytest.mark.parametrize(("fields", "home"), FURTHER)
+@for_each("style", get_args(get_type_hints(Dialect)["reasoning_style"]))
+@for_each(("fields", "home"), FURTHER)
 def test_a_field_of_how_to_think_goes_to_the_vendor_that_has_it_and_is_named_elsewhere(
     fields: dict[str, Any], home: str, style: Any
 ) -> None:
@@ -338,7 +339,7 @@ def test_what_says_how_much_to_think_twice_alike_is_not_named() -> None:
     assert PROTOCOL.parse_request(body).deviations == ()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("choice", "expected"),
     [
         ("none", "none"),
@@ -492,7 +493,7 @@ def test_what_the_protocol_cannot_say() -> None:
     assert render(asked(params=Params(top_k=4)), Dialect(supports_top_k=True))[0]["top_k"] == 4
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("style", "reasoning", "fields", "codes"),
     [
         ("effort", Reasoning("low"), {"reasoning_effort": "low"}, []),
@@ -727,7 +728,7 @@ def test_refusals_annotations_images_and_sound() -> None:
     assert message["images"] == [{"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}]
 
 
-@pytest.mark.parametrize("many", [1, 40])
+@for_each("many", [1, 40])
 def test_what_stands_beside_a_text_is_kept(many: int) -> None:
     image = [{"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}]
     chunks = [chunk({"content": "See"}), *[chunk({"content": "it", "images": image})] * many]
@@ -770,7 +771,7 @@ def test_a_frame_over_the_limit_ends_the_answer() -> None:
     assert events[-1].kind == "too_large"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "words"),
     [
         (b"<html><title>Sign in</title></html>", "Sign in"),
@@ -919,7 +920,7 @@ def test_errors_in_the_clients_form() -> None:
 BARE_USAGE = {"object": "chat.completion.chunk", "choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("frame", "words"),
     [
         ({"object": "error", "message": "no such model", "code": 404}, "no such model"),
@@ -957,9 +958,7 @@ def test_entries_of_calls_that_say_nothing_are_no_calls() -> None:
     assert (answer.text, answer.error, answer.stop_reason) == ("Hi", None, "stop")
 
 
-@pytest.mark.parametrize(
-    "legacy", [{}, {"name": "", "arguments": ""}, {"name": None}, {"name": "look", "arguments": "{}"}]
-)
+@for_each("legacy", [{}, {"name": "", "arguments": ""}, {"name": None}, {"name": "look", "arguments": "{}"}])
 def test_an_older_call_beside_a_call_or_empty_is_none(legacy: dict[str, Any]) -> None:
     entry = {"index": 0, "id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     answer = fold(decode(chunk({"tool_calls": [entry], "function_call": legacy}), chunk({}, "tool_calls")))
@@ -972,8 +971,8 @@ def test_an_older_call_beside_a_call_or_empty_is_none(legacy: dict[str, Any]) ->
         assert (empty.text, empty.error) == ("Hi", None)
 
 
-@pytest.mark.parametrize("kind", ["message", "delta"])
-@pytest.mark.parametrize("is_numbered", [True, False])
+@for_each("kind", ["message", "delta"])
+@for_each("is_numbered", [True, False])
 def test_a_chunk_of_more_choices_than_can_be_asked_for_is_refused(kind: str, *, is_numbered: bool) -> None:
     """Each is judged by all of the chunk: 1,000 of them, with a key told twice, took 4.4 seconds."""
     for count in (128, 129, 2_000):
@@ -1017,17 +1016,17 @@ HEADS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("head", HEADS, ids=str)
-def test_a_head_read_at_once_is_the_head_read_field_by_field(head: dict[str, Any], monkeypatch: Any) -> None:
+@for_each("head", HEADS, ids=str)
+def test_a_head_read_at_once_is_the_head_read_field_by_field(head: dict[str, Any]) -> None:
     for data in (json.dumps(head).encode(), json.dumps(head, indent=1).encode(), _json.encode(head)):
         quick = wire.read_head(data)
-        with monkeypatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch:
             patch.setattr(wire, "_decode_head", lambda _: None)
             assert wire.read_head(data)[:4] == quick[:4]
 
 
-@pytest.mark.parametrize("text", ['{"a": 1}', "", '"', "\\", "\u2028 \u00e4", '{"arguments":"x"}', "x" * 2000])
-@pytest.mark.parametrize("indent", [None, 2])
+@for_each("text", ['{"a": 1}', "", '"', "\\", "\u2028 \u00e4", '{"arguments":"x"}', "x" * 2000])
+@for_each("indent", [None, 2])
 def test_arguments_that_are_seen_with_the_head_are_those_of_the_first_call(text: str, indent: int | None) -> None:
     calls = [{"function": {"name": "f", "arguments": each}} for each in (text, "other")]
     body = json.dumps({"id": "a", "choices": [{"message": {"tool_calls": calls}}]}, indent=indent).encode()

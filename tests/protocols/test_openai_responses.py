@@ -48,6 +48,7 @@ from dragoman.types import (
     ToolCall,
     ToolResult,
 )
+from for_each import for_each
 from grammar import check
 
 VENDOR = Dialect(supports_store=True, supports_prompt_cache_key=True, supports_prompt_cache_retention=True)
@@ -251,7 +252,7 @@ def test_a_schema_keeps_its_own_text():
     assert b"strict" not in rendered  # the client did not say it either
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("said", "choice"),
     [
         ("auto", "auto"),
@@ -326,7 +327,7 @@ def test_odd_requests_are_read():
     assert codes == {"wrong-type", "missing-id", "arguments-type", "missing-arguments", "unknown-part"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "path"),
     [
         (b"", ""),
@@ -352,7 +353,7 @@ SYSTEM = Message("system", (Text("Be brief."),))
 CALL = ToolCall("c1", "f", '{"a":1}')
 
 
-@pytest.mark.parametrize(
+@for_each(
     "request_",
     [
         ask(SYSTEM, user("Hi")),
@@ -445,7 +446,7 @@ def test_what_cannot_be_said_is_told():
     assert [item["role"] for item in body["input"]] == ["user", "assistant"]
 
 
-@pytest.mark.parametrize(("budget", "effort"), [(0, "none"), (1024, "low"), (8_000, "medium"), (40_000, "high")])
+@for_each(("budget", "effort"), [(0, "none"), (1024, "low"), (8_000, "medium"), (40_000, "high")])
 def test_budget_becomes_effort(budget: int, effort: str):
     body, deviations = render(ask(user("Hi"), params=Params(reasoning=Reasoning(budget=budget))))
     assert body["reasoning"] == {"effort": effort}
@@ -548,7 +549,7 @@ def test_reasoning_without_words_is_kept_for_the_next_request():
     assert (part.text, part.signature) == ("", "seal")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "name",
     [
         "response.reasoning_text",
@@ -563,7 +564,7 @@ def test_reasoning_without_words_is_kept_for_the_next_request():
         "reasoning_content",
     ],
 )
-@pytest.mark.parametrize("step", ["delta", "done"])
+@for_each("step", ["delta", "done"])
 def test_reasoning_under_every_name(name: str, step: str):
     text = {"delta": "Hm."} if step == "delta" else {"text": "Hm."}
     reply = read(stream(BEGUN, {"type": f"{name}.{step}", "item_id": "r", "output_index": 0, **text}, DONE))
@@ -627,7 +628,7 @@ def test_final_arguments_that_contradict_a_cut_call_fail_it():
     assert (reply.error.kind, reply.stop_reason) == ("contradicted", "error")
 
 
-@pytest.mark.parametrize(("id", "runs"), [("fc_0", ["f"]), ("fc_1", [])])
+@for_each(("id", "runs"), [("fc_0", ["f"]), ("fc_1", [])])
 def test_labels_that_name_two_calls_give_arguments_to_neither(id: str, runs: list[str]):
     started = [
         {
@@ -641,7 +642,7 @@ def test_labels_that_name_two_calls_give_arguments_to_neither(id: str, runs: lis
     assert [call.name for call in read(stream(BEGUN, *started, told, DONE)).tool_calls] == runs
 
 
-@pytest.mark.parametrize("kind", ["refusal", "output_text"])
+@for_each("kind", ["refusal", "output_text"])
 def test_a_final_message_with_another_id_counts_once(kind: str):
     part = {"type": kind, "refusal" if kind == "refusal" else "text": "No."}
     final = {"type": "message", "id": "msg_b", "role": "assistant", "content": [part]}
@@ -659,7 +660,7 @@ def test_a_final_message_with_another_id_counts_once(kind: str):
     assert reply.deviations == ()
 
 
-@pytest.mark.parametrize("status", ["queued", "in_progress"])
+@for_each("status", ["queued", "in_progress"])
 def test_a_response_in_the_background_is_told_by_its_status(status: str):
     body = _json.encode({"object": "response", "id": "resp_1", "status": status, "output": [], "background": True})
     reply = read(body)
@@ -757,7 +758,7 @@ def test_a_broken_connection():
     assert isinstance(check(events)[-1], Finish)
 
 
-@pytest.mark.parametrize("value", [None, 0, "", [], {}, True, "x", 1.5, [[]], {"type": 3}, {"a": {"type": "b"}}])
+@for_each("value", [None, 0, "", [], {}, True, "x", 1.5, [[]], {"type": 3}, {"a": {"type": "b"}}])
 def test_any_value_in_any_place(value: Any):
     """No shape raises, and every stream has one end."""
     whole: dict[str, Any] = {
@@ -909,7 +910,7 @@ def test_a_delta_of_a_server_tool_may_be_of_any_type():
     assert read(wire).deviations == ()
 
 
-@pytest.mark.parametrize("has_end", [True, False])
+@for_each("has_end", [True, False])
 def test_a_call_whose_start_lacks_the_id_of_its_deltas_comes_once(has_end: bool):
     item = {"type": "function_call", "id": "f", "name": "ring", "arguments": ""}
     done = {**item, "call_id": "c", "arguments": '{"bell": 1}', "status": "completed"}

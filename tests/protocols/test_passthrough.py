@@ -6,12 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from cases import load_cases
 from dragoman.events import Deviation, Event, Failure, Finish, ToolCallEnd, ToolCallFailed
 from dragoman.proofs import is_of_the_wire
 from dragoman.protocols import PROTOCOLS
+from for_each import for_each
 
 CASES = load_cases()
 
@@ -44,7 +43,7 @@ def check_told(protocol: str, body: bytes) -> bool:
     return True
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.protocol}/{case.name}")
+@for_each("case", CASES, ids=lambda case: f"{case.protocol}/{case.name}")
 def test_every_case_of_the_corpus(case):
     check_told(case.protocol, case.wire)
     assert PROTOCOLS[case.protocol].check_whole(case.wire[:-2]) is None
@@ -124,7 +123,7 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize(("protocol", "body"), PLAIN)
+@for_each(("protocol", "body"), PLAIN)
 def test_a_plain_answer_is_told_of(protocol, body):
     assert check_told(protocol, json.dumps(body).encode())
 
@@ -143,13 +142,13 @@ def spoilt(body: Any) -> Iterator[Any]:
         yield from (None, "", "{", "[]", "odd", 7, -1, 0.5, True, {}, [])
 
 
-@pytest.mark.parametrize(("protocol", "body"), PLAIN)
+@for_each(("protocol", "body"), PLAIN)
 def test_a_body_that_is_spoilt_is_told_of_as_it_is_read(protocol, body):
     told = [check_told(protocol, json.dumps(other).encode()) for other in spoilt(body)]
     assert not all(told)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("protocol", PROTOCOLS)
 def test_a_call_of_a_plain_answer_can_be_run(protocol):
     for name, body in PLAIN:
         if name == protocol:
@@ -157,7 +156,7 @@ def test_a_call_of_a_plain_answer_can_be_run(protocol):
             assert bool(calls) == ('"name"' in json.dumps(body))
 
 
-@pytest.mark.parametrize("more", [
+@for_each("more", [
     {"tool_calls": [{"id": "a", "function": {"name": "ring", "arguments": "{}"}}]}, {"delta": {"text": "x"}},
     {"content_block": {"type": "tool_use", "name": "ring", "input": {"bell": 1}}}, {"message": {"content": "x"}},
 ])  # fmt: skip
@@ -169,8 +168,8 @@ def test_a_whole_message_with_what_may_be_a_call_is_read(more: dict[str, Any]):
     assert check(json.dumps({**head, "usage": usage, **more}).encode()) is None
 
 
-@pytest.mark.parametrize("key", ["arguments", "args", "parameters"])
-@pytest.mark.parametrize("value", [None, {"bell": 2}])
+@for_each("key", ["arguments", "args", "parameters"])
+@for_each("value", [None, {"bell": 2}])
 def test_a_whole_message_whose_call_has_arguments_twice_is_read(key: str, value: Any):
     block = {"type": "tool_use", "id": "a", "name": "ring", "input": {"bell": 1}, "caller": {"type": "direct"}}
     head = {"id": "m", "type": "message", "role": "assistant", "stop_reason": "tool_use"}

@@ -6,11 +6,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from dragoman.events import Event, Failure, PartEvent, ToolCallEnd, ToolCallStart
 from dragoman.protocols.openai_responses.wire import Place
 from dragoman.types import Opaque
+from for_each import for_each
 from growth import json_bytes_of
 from places import reader_of
 
@@ -31,8 +30,8 @@ def answer(data: bytes) -> list[Event]:
     return [*reader.feed(data), *reader.close()]
 
 
-@pytest.mark.parametrize("item", ITEMS)
-@pytest.mark.parametrize("is_content", [False, True])
+@for_each("item", ITEMS)
+@for_each("is_content", [False, True])
 def test_a_list_is_read_once_for_all_that_stands_in_it(item: str, is_content: bool) -> None:
     def read(count: int) -> float:
         items = [json.loads(item.replace("%d", str(number))) for number in range(count)]
@@ -42,9 +41,9 @@ def test_a_list_is_read_once_for_all_that_stands_in_it(item: str, is_content: bo
     assert read(400) < 1.5 * read(50)
 
 
-@pytest.mark.parametrize("key", ["content", "reasoning_content", "text", "summary"])
-@pytest.mark.parametrize("kind", ["reasoning", "message", "function_call"])
-@pytest.mark.parametrize("value", [{"type": "odd", "x": 1}, [{"type": "odd", "x": 1}], [[]], [None, 1], "odd", 1])
+@for_each("key", ["content", "reasoning_content", "text", "summary"])
+@for_each("kind", ["reasoning", "message", "function_call"])
+@for_each("value", [{"type": "odd", "x": 1}, [{"type": "odd", "x": 1}], [[]], [None, 1], "odd", 1])
 def test_parts_under_any_key_end_in_an_answer(key: str, kind: str, value: object) -> None:
     events = answer(whole([{"type": kind, "id": "i", key: value}]))
     assert not any(isinstance(event, Failure) and event.kind == "internal" for event in events)

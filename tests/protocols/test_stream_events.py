@@ -7,12 +7,12 @@ import json
 from typing import Any, get_args
 
 import openai.types.responses as responses
-import pytest
 
 from answer_fates import passed
 from dragoman.codec.framing.body import write_event
 from dragoman.events import Deviation, Failure, NativeEvent, fold
 from dragoman.protocols import PROTOCOLS
+from for_each import for_each
 from vendor_answers import LEAST
 from vendor_streams import TEXT
 from vendor_streams import wire as events_of
@@ -75,7 +75,7 @@ def stream_of(kind: str, event: dict[str, Any]) -> bytes:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", hosted(), ids=type_of)
+@for_each("kind", hosted(), ids=type_of)
 def test_an_event_of_a_hosted_item_is_written_live(kind: Any) -> None:
     name, walk = type_of(kind), Walk()
     least = walk._least_of(kind, "")
@@ -99,7 +99,7 @@ def test_an_event_of_a_hosted_item_is_written_live(kind: Any) -> None:
         assert [each["type"] for each in out[-1]["response"]["output"]] == ["message", item_of(name)]
 
 
-@pytest.mark.parametrize("target", [name for name in PROTOCOLS if name != RESPONSES])
+@for_each("target", [name for name in PROTOCOLS if name != RESPONSES])
 def test_what_a_hosted_item_does_meanwhile_breaks_no_other_protocol(target: str) -> None:
     data = stream_of("response.web_search_call.searching", {"type": "response.web_search_call.searching"})
     _, text, lost = passed(data, RESPONSES, target)
@@ -143,7 +143,7 @@ def test_an_event_of_an_item_that_was_never_announced_is_not_written() -> None:
     assert not any(type(each) is NativeEvent for each in came)
 
 
-@pytest.mark.parametrize("name", ["response.audio.delta", "response.steer.accepted", "response.steer.failed"])
+@for_each("name", ["response.audio.delta", "response.steer.accepted", "response.steer.failed"])
 def test_an_event_of_no_item_is_written_or_named(name: str) -> None:
     data = wire(
         {"type": "response.created", "response": _HEAD},

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
+from for_each import for_each
 from rescue_cases import outcome, play_text
 
 SECOND = {"name": "get_time", "arguments": {"timezone": "UTC"}}
 TAGS = "<tool_call>%s</tool_call>"
 
 
-@pytest.mark.parametrize("key", ["function", "tool", "tool_name", "tool_calls", "next", "metadata", "id", "type"])
-@pytest.mark.parametrize("held", [SECOND, [SECOND], {"function": SECOND}], ids=["object", "list", "wrapped"])
-@pytest.mark.parametrize("place", range(1, 3))
+@for_each("key", ["function", "tool", "tool_name", "tool_calls", "next", "metadata", "id", "type"])
+@for_each("held", [SECOND, [SECOND], {"function": SECOND}], ids=["object", "list", "wrapped"])
+@for_each("place", range(1, 3))
 def test_a_call_that_holds_another_one_is_two_readings(key: str, held: object, place: int):
     members = [("name", "search"), ("arguments", {"query": "q"})]
     members.insert(place, (key, held))
@@ -29,7 +28,7 @@ def test_what_holds_no_call_is_passed_over():
     assert outcome(play_text([text]))[0] == [("search", {"query": "q"})]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         '{"name": "search", }',

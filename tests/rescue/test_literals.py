@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.stages.rescue import FAMILIES
 from dragoman.stages.rescue.quoted import first_of
+from for_each import for_each
 from growth import steps_of
 from places import PLACES
 
@@ -21,7 +21,7 @@ def test_the_longest_that_has_come_is_found_and_a_longer_one_waited_for(text: st
     assert is_sure == (not any(one != text and one.startswith(text) for one in literals))
 
 
-@pytest.mark.parametrize("family", [family.name for family in FAMILIES])
+@for_each("family", [family.name for family in FAMILIES])
 def test_no_family_costs_more_lines_a_call_for_all_that_may_stand_behind_it(family: str) -> None:
     """Hermes' calls may have some fifteen tags and tokens behind them: each was looked for thirty times."""
     run, call = PLACES[f"family {family}"], '<tool_call>{"name":"f","arguments":{}}</tool_call>'

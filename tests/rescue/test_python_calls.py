@@ -6,11 +6,11 @@ import ast
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.events import ToolCallDelta, fold
+from for_each import for_each
 from rescue_cases import outcome, play_text
 
 CHARACTERS = st.characters(exclude_categories=["Cs"])
@@ -58,7 +58,7 @@ QUOTED = [
 ]
 
 
-@pytest.mark.parametrize("quoted", QUOTED)
+@for_each("quoted", QUOTED)
 def test_forms_of_literals(quoted: str):
     text = f"<|python_start|>[search(query='q', filters={{'value': {quoted}}})]<|python_end|>"
     expected = json.loads(json.dumps({"query": "q", "filters": {"value": ast.literal_eval(quoted)}}))
@@ -68,7 +68,7 @@ def test_forms_of_literals(quoted: str):
         assert (failed, left) == ([], "")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     ["1 + 2", "now()", "os.environ['HOME']", "f'{x}'", "b'x'", "[x for x in y]", "float('inf')", "1e999", "nan", "-inf",
      "'a' + 'b'", "'a'.upper()", "(1)", "{1: 2}", "...", "'a' 'b'.x", "['a' 'b']", "{'a' 'b', 'c'}",
@@ -81,7 +81,7 @@ def test_what_is_no_literal_fails_alone(value: str):
         assert outcome(play_text(pieces)) == ([("get_time", {"timezone": "x"})], ["search"], "ok")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "expected"),
     [
         ("{'urgent', 'bug'}", ["urgent", "bug"]),
@@ -101,7 +101,7 @@ def test_sets_are_lists_and_padded_numbers_decimal(value: str, expected: object)
         assert outcome(play_text(pieces)) == ([("search", {"query": "q", "filters": {"value": expected}})], [], "")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("quoted", "expected"),
     [
         ("'sed -n '36,45p' /tmp/a.py'", "sed -n '36,45p' /tmp/a.py"),
@@ -110,13 +110,13 @@ def test_sets_are_lists_and_padded_numbers_decimal(value: str, expected: object)
         ("'it's 5 o'clock'", "it's 5 o'clock"),
     ],
 )
-@pytest.mark.parametrize("end", [")]<|tool_call_end|>", ")]"])
+@for_each("end", [")]<|tool_call_end|>", ")]"])
 def test_quotes_of_its_own_kind_in_the_last_text(quoted: str, expected: str, end: str):
     for pieces in ([text := f"<|tool_call_start|>[search(query={quoted}{end}"], list(text)):
         assert outcome(play_text(pieces)) == ([("search", {"query": expected})], [], "")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "arguments",
     [
         "query='say 'a', limit=3",
@@ -185,8 +185,8 @@ GOES_ON = [
 ]
 
 
-@pytest.mark.parametrize("goes_on", GOES_ON)
-@pytest.mark.parametrize(("written", "is_listed"), WRITTEN)
+@for_each("goes_on", GOES_ON)
+@for_each(("written", "is_listed"), WRITTEN)
 def test_a_call_that_is_part_of_an_expression_is_none(written: str, is_listed: bool, goes_on: str):
     call = "search(query='q')"
     texts = [written % (call + goes_on)]

@@ -10,13 +10,20 @@ import pytest
 
 from dragoman.events import Event, Finish, Start, TextDelta, TextEnd, TextStart, fold
 from dragoman.stages.rescue import FAMILIES, Rescue, scan
+from for_each import for_each
 from growth import MOST_EXPONENT, exponent, steps_of
 from places import TOOLS, counter, pieces
+from profiles import IS_SOAK, MORE_IN_SOAK
+
+pytestmark = MORE_IN_SOAK
 
 OPENERS = sorted({(family.name, opener) for family in FAMILIES for opener in family.openers})
 #: Characters of a text of which lines are counted, by the size of a delta: the first 2,048 of a whole text are passed
 #: at once, where openers follow each other.
 CHARACTERS = {48: 1500, 1 << 30: 6500}
+#: Each opener in deltas and whole; `make test` takes turns.
+WAYS = [(*opener, size) for size in CHARACTERS for opener in OPENERS]
+WAYS = WAYS if IS_SOAK else WAYS[: len(OPENERS) : 2] + WAYS[len(OPENERS) + 1 :: 2]
 #: Openers of a text of which `make soak` takes the time.
 MANY = 20_000
 #: Processor time of an opener, in seconds: more than ten times what one takes on a slow machine.
@@ -34,8 +41,7 @@ def read(text: str, size: int) -> list[Event]:
     return [out for event in events for out in stage.feed([event])]
 
 
-@pytest.mark.parametrize("size", CHARACTERS, ids=["deltas", "whole"])
-@pytest.mark.parametrize(("family", "opener"), OPENERS)
+@for_each(("family", "opener", "size"), WAYS)
 def test_the_work_grows_with_the_openers(family: str, opener: str, size: int):
     def run(count: int) -> None:
         read(opener * count, size)
@@ -51,18 +57,19 @@ def test_no_opener_costs_much_more_than_the_others():
     assert costs[most] <= MOST_TIMES * statistics.median(costs.values()), (most, costs[most])
 
 
-@pytest.mark.parametrize("size", [1, pytest.param(7, marks=pytest.mark.soak), 48, 1 << 30])
-@pytest.mark.parametrize("opener", sorted({opener for _, opener in OPENERS}))
-def test_what_was_no_call_before_is_read_as_if_it_were_new(opener: str, size: int, monkeypatch: pytest.MonkeyPatch):
+@for_each("size", [1, *([7] if IS_SOAK else []), 48, 1 << 30])
+@for_each("opener", sorted({opener for _, opener in OPENERS}))
+def test_what_was_no_call_before_is_read_as_if_it_were_new(opener: str, size: int):
     texts = [opener * 7 + _CALL + opener * 5, (opener + " a\n") * 5 + opener + _CALL, (_CALL + opener) * 3]
     seen = [fold(read(text, size)) for text in texts]
-    monkeypatch.setattr(scan, "_MOST_KNOWN", 0)  # nothing is known again
-    assert seen == [fold(read(text, size)) for text in texts]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan, "_MOST_KNOWN", 0)  # nothing is known again
+        assert seen == [fold(read(text, size)) for text in texts]
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("size", CHARACTERS, ids=["deltas", "whole"])
-@pytest.mark.parametrize(("family", "opener"), OPENERS)
+@for_each("size", CHARACTERS, ids=["deltas", "whole"])
+@for_each(("family", "opener"), OPENERS)
 def test_the_time_grows_with_the_openers(family: str, opener: str, size: int):
     def seconds(count: int) -> float:
         text = opener * count

@@ -16,6 +16,7 @@ from conversations import SHAPES, call, reply
 from dragoman.events import Failure, Finish, Reply, Start, ToolCallDelta, ToolCallFailed, ToolCallStart, fold, unfold
 from dragoman.protocols.anthropic.protocol import PROTOCOL
 from dragoman.types import Params, Reasoning, Text, Thinking, Tool, ToolCall, Usage
+from for_each import for_each
 from grammar import check
 from scripted import Scripted, Step, serving, streamed, whole
 
@@ -76,7 +77,7 @@ REPLIES = {**{shape: reply(shape) for shape in SHAPES}, "sealed": SEALED}
 WORDS = {"stop": "end_turn", "tool_use": "tool_use", "length": "max_tokens"}
 
 
-@pytest.mark.parametrize("name", REPLIES)
+@for_each("name", REPLIES)
 def test_the_stream_helper_reads_our_stream(name: str):
     original = REPLIES[name]
     with (
@@ -93,7 +94,7 @@ def test_the_stream_helper_reads_our_stream(name: str):
     assert counts == ((30, 60, 10, 20) if name == "sealed" else (120, None, None, 34))
 
 
-@pytest.mark.parametrize("name", REPLIES)
+@for_each("name", REPLIES)
 def test_raw_events_of_our_stream(name: str):
     original = REPLIES[name]
     with sdk(*streamed(encoder().encode(unfold(original)))) as (client, _):
@@ -107,7 +108,7 @@ def test_raw_events_of_our_stream(name: str):
     assert arguments == "".join(one.arguments for one in original.tool_calls)
 
 
-@pytest.mark.parametrize("name", REPLIES)
+@for_each("name", REPLIES)
 def test_our_whole_message(name: str):
     original = REPLIES[name]
     body = PROTOCOL.render_response(original, new_id=counter(), model="model-1", created=0)
@@ -118,7 +119,7 @@ def test_our_whole_message(name: str):
     assert message.model == "model-1"
 
 
-@pytest.mark.parametrize("name", REPLIES)
+@for_each("name", REPLIES)
 def test_we_read_what_the_sdk_writes(name: str):
     """The SDK's own models, serialized, are a server that we read."""
     original = REPLIES[name]
@@ -190,7 +191,7 @@ def test_a_failed_call_never_reaches_the_caller():
         assert [event for event in stream if event.type == "content_block_stop"] == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("failure", "error"),
     [
         (Failure("bad_request", "no such field"), anthropic.BadRequestError),

@@ -17,6 +17,7 @@ from dragoman.events import Failure, Finish, Reply, Start, ToolCallDelta, ToolCa
 from dragoman.protocol import ReplyStyle
 from dragoman.protocols.openai_chat.protocol import PROTOCOL
 from dragoman.types import Part, ToolCall
+from for_each import for_each
 from grammar import check
 from scripted import Scripted, Step, serving, streamed, whole
 
@@ -61,7 +62,7 @@ def our_calls(answer: Reply) -> list[tuple[str, str, str]]:
     return [(one.id, one.name, one.arguments) for one in answer.tool_calls]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@for_each("shape", SHAPES)
 def test_raw_stream(shape: str) -> None:
     original = reply(shape)
     with sdk(*streamed(encoder().encode(unfold(original)))) as (client, _):
@@ -93,7 +94,7 @@ def test_raw_stream(shape: str) -> None:
     assert (usage.usage.prompt_tokens, usage.usage.completion_tokens, usage.usage.total_tokens) == (120, 34, 154)
 
 
-@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "length"])
+@for_each("shape", [shape for shape in SHAPES if shape != "length"])
 def test_stream_helper(shape: str) -> None:
     original = reply(shape)
     wire = encoder().encode(unfold(original))
@@ -107,7 +108,7 @@ def test_stream_helper(shape: str) -> None:
     assert calls_in(message) == our_calls(original)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@for_each("shape", SHAPES)
 def test_whole_response(shape: str) -> None:
     original = reply(shape)
     body = PROTOCOL.render_response(original, new_id=counter(), model="model-1", created=1_750_000_000)
@@ -164,7 +165,7 @@ def test_a_cut_call_raises_and_is_never_finished() -> None:
     assert read(wire).tool_calls == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "error"),
     [
         ("auth", openai.AuthenticationError),

@@ -16,6 +16,7 @@ from conversations import SHAPES, call, reply
 from dragoman.events import Failure, Finish, Start, ToolCallDelta, ToolCallFailed, ToolCallStart, fold, unfold
 from dragoman.protocols.openai_responses.protocol import PROTOCOL
 from dragoman.types import Text, Thinking, Tool, ToolCall, Usage
+from for_each import for_each
 from grammar import check
 from scripted import Scripted, Step, serving, streamed, whole
 
@@ -69,7 +70,7 @@ def ours(parts: Any) -> list[tuple[str, ...]]:
     return rows
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@for_each("shape", SHAPES)
 def test_create_with_stream(shape: str):
     original = reply(shape)
     wire = encoder().encode(unfold(original))
@@ -88,7 +89,7 @@ def test_create_with_stream(shape: str):
     assert arguments == "".join(one.arguments for one in original.tool_calls)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@for_each("shape", SHAPES)
 def test_stream_helper(shape: str):
     original = reply(shape)
     wire = encoder().encode(unfold(original))
@@ -105,7 +106,7 @@ def test_stream_helper(shape: str):
     assert response.output_text == original.text
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@for_each("shape", SHAPES)
 def test_whole_response(shape: str):
     original = reply(shape)
     body = PROTOCOL.render_response(original, new_id=counter(), model="model-1", created=1_750_000_000)
@@ -119,7 +120,7 @@ def test_whole_response(shape: str):
     assert again.usage == Usage(120, 34, 0, 0, 0)  # what is required is 0 where it is unknown
 
 
-@pytest.mark.parametrize("usage", [Usage(1, 2), Usage(1), Usage(None, 2), Usage(9, 9, 3, 2, 1), Usage()])
+@for_each("usage", [Usage(1, 2), Usage(1), Usage(None, 2), Usage(9, 9, 3, 2, 1), Usage()])
 def test_usage_has_all_that_is_required(usage: Usage):
     body = PROTOCOL.render_response(
         msgspec.structs.replace(reply("text"), usage=usage), new_id=counter(), model="m", created=1
@@ -170,7 +171,7 @@ def test_a_cut_call_is_never_finished():
     assert read(wire).tool_calls == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "error"),
     [
         ("auth", openai.AuthenticationError),

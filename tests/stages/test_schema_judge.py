@@ -6,7 +6,6 @@ import json
 import random
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from dragoman.stages.json_schema import Judge, ToolSchema
 from dragoman.stages.known_schemas import KnownSchemas
 from dragoman.stages.schema_validator import reader_of
 from dragoman.types import Tool, ToolCall
+from for_each import for_each
 from growth import steps_of
 
 
@@ -78,7 +78,7 @@ def repaired(schema: Any, text: str) -> list[Any]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@for_each("name", HOSTILE)
 def test_no_schema_asks_for_more_looks_than_its_value_is_worth(name: str):
     schema, value = HOSTILE[name]
     text = f'{{"a":{value}}}'
@@ -93,7 +93,7 @@ def test_no_schema_asks_for_more_looks_than_its_value_is_worth(name: str):
     assert said.count("arguments-unjudged") == (name in UNJUDGED)
 
 
-@pytest.mark.parametrize("digits", ["9" * 4301, "-" + "9" * 5000])
+@for_each("digits", ["9" * 4301, "-" + "9" * 5000])
 def test_a_number_of_too_many_digits_is_told_as_one(digits: str):
     tool = bytes(_json.raw({"type": "object", "properties": {"a": {"type": "integer"}}}))
     given = list(repaired(_json.Raw(tool), f'{{"a":{digits}}}'))
@@ -163,8 +163,8 @@ def test_a_schema_with_anything_anywhere_raises_nothing(schema: dict[str, Any], 
     assert len([event for event in events if isinstance(event, ToolCallEnd)]) == 1
 
 
-@pytest.mark.parametrize("word", ["enum", "anyOf", "oneOf", "required", "properties", "additionalProperties"])
-@pytest.mark.parametrize("value", [5, "a", None, True, [[]], [{}], {"a": 5}])
+@for_each("word", ["enum", "anyOf", "oneOf", "required", "properties", "additionalProperties"])
+@for_each("value", [5, "a", None, True, [[]], [{}], {"a": 5}])
 def test_a_keyword_with_another_value_says_nothing(word: str, value: Any):
     for schema in ({word: value}, {"properties": {"a": {word: value, "type": "integer"}}}):
         schema = {"additionalProperties": False, **schema}

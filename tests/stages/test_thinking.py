@@ -6,8 +6,6 @@ import itertools
 import random
 import re
 
-import pytest
-
 from dragoman.events import (
     Event,
     Failure,
@@ -29,6 +27,7 @@ from dragoman.protocol import PLAIN, Dialect
 from dragoman.response_stages import Policy, ThinkingTags, stages_for
 from dragoman.stages.thinking.tags import WATCHED
 from dragoman.types import Native, Raw, Text, Thinking, Tool, ToolCall
+from for_each import for_each
 from grammar import check
 
 OPENED = Dialect(thinking_opened=True)
@@ -150,14 +149,14 @@ def read(events: list[Event], dialect: Dialect = PLAIN) -> Reply:
     return fold(out)
 
 
-@pytest.mark.parametrize(("dialect", "message", "thinking", "text"), TAGGED.values(), ids=TAGGED)
+@for_each(("dialect", "message", "thinking", "text"), TAGGED.values(), ids=TAGGED)
 def test_tags(dialect: Dialect, message: str, thinking: str, text: str):
     reply = read(say(message), dialect)
     assert (reply.thinking, reply.text) == (thinking, text)
     assert all(part.text for part in reply.parts)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(("dialect", "message"), [case[:2] for case in TAGGED.values()], ids=TAGGED)
+@for_each(("dialect", "message"), [case[:2] for case in TAGGED.values()], ids=TAGGED)
 def test_cuts_change_nothing(dialect: Dialect, message: str):
     whole = read(say(message), dialect)
     assert read(say(message, cuts=list(range(1, len(message)))), dialect) == whole
@@ -165,7 +164,7 @@ def test_cuts_change_nothing(dialect: Dialect, message: str):
         assert read(say(message, cuts=[cut]), dialect) == whole, f"cut at {cut}"
 
 
-@pytest.mark.parametrize("message", TEXTS.values(), ids=TEXTS)
+@for_each("message", TEXTS.values(), ids=TEXTS)
 def test_text_stays_text(message: str):
     for cuts in ([], list(range(1, len(message))), *([cut] for cut in range(1, len(message)))):
         reply = read(say(message, cuts=cuts))
@@ -186,7 +185,7 @@ MIXED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("dialect", [PLAIN, OPENED, NAMED], ids=["plain", "opened", "named"])
+@for_each("dialect", [PLAIN, OPENED, NAMED], ids=["plain", "opened", "named"])
 def test_any_mixture_is_read_the_same_however_it_is_cut(dialect: Dialect):
     chance = random.Random(11)
     for _ in range(150):
@@ -221,7 +220,7 @@ def test_a_deviation_says_it_once():
     assert [deviation.code for deviation in reply.deviations] == ["thinking-as-text"]
 
 
-@pytest.mark.parametrize("dialect", [OPENED, NAMED])
+@for_each("dialect", [OPENED, NAMED])
 def test_what_the_dialect_says_is_no_deviation(dialect: Dialect):
     assert read(say("<think>a</think>b"), dialect).deviations == ()
 
@@ -299,7 +298,7 @@ def test_calls_behind_thinking_are_found():
             assert [call.arguments for call in reply.tool_calls] == ['{"at": "sky"}']
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "thinking", "left"),
     [
         (
@@ -316,7 +315,7 @@ def test_calls_behind_thinking_are_found():
         ('He said "</think>', "", 'He said "</think>'),
     ],
 )
-@pytest.mark.parametrize("size", [1, 3, 100])
+@for_each("size", [1, 3, 100])
 def test_a_lone_closing_tag_inside_a_sentence_is_text(text: str, thinking: str, left: str, size: int):
     stage = ThinkingTags()
     pieces = [TextDelta(0, text[start : start + size]) for start in range(0, len(text), size)]
@@ -325,7 +324,7 @@ def test_a_lone_closing_tag_inside_a_sentence_is_text(text: str, thinking: str, 
     assert (reply.thinking.strip(), reply.text) == (thinking, left)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("begins", "rest"),
     [
         ("a", " cat sat on the mat"),

@@ -15,6 +15,7 @@ import dragoman
 from dragoman.testing import FakeModel, call, cut, delay, deviation, error, thinking
 from dragoman.testing.faults import FAULTS
 from dragoman.types import ProtocolName, Request
+from for_each import for_each
 
 PROTOCOLS: tuple[ProtocolName, ...] = (
     "ollama-chat", "openai-chat", "openai-responses", "anthropic-messages", "gemini-generate",
@@ -26,7 +27,7 @@ def find(city: str, days: int = 1) -> str:
     return f"{city} {days}"
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("protocol", PROTOCOLS)
 def test_texts_calls_and_thinking(protocol: ProtocolName) -> None:
     with FakeModel([thinking("Hm."), "Look:", call("find", city="Rome", days=3)], "done", protocol=protocol) as fake:
         reply = dragoman.reply("any/model", "Where?", tools=[find])
@@ -41,7 +42,7 @@ def test_texts_calls_and_thinking(protocol: ProtocolName) -> None:
     assert fake.requests[0].tools[0].name == "find" and fake.requests[1].messages[0].text == "And?"
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("protocol", PROTOCOLS)
 def test_the_text_of_the_last_message_is_the_result_of_a_tool(protocol: ProtocolName) -> None:
     with FakeModel(call("find", city="Rome", days=3), "done", protocol=protocol) as fake:
         dragoman.run("any/model", "Where?", tools=[find])
@@ -49,8 +50,8 @@ def test_the_text_of_the_last_message_is_the_result_of_a_tool(protocol: Protocol
     assert (last.role, last.text) == ("tool", "Rome 3")
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("what", [("half an answer that goes on",), (call("find", city="Rome"),), ()])
+@for_each("protocol", PROTOCOLS)
+@for_each("what", [("half an answer that goes on",), (call("find", city="Rome"),), ()])
 def test_a_cut_is_a_failure_and_runs_no_call(protocol: ProtocolName, what: Any) -> None:
     turns = [cut(*what)] * 3
     with FakeModel(*turns, protocol=protocol), dragoman.Client(retries=0) as client:
@@ -64,8 +65,8 @@ def test_a_cut_is_a_failure_and_runs_no_call(protocol: ProtocolName, what: Any) 
             list(stream.text_stream)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize(("status", "kind"), [(401, "auth"), (404, "not_found"), (429, "rate"), (500, "internal")])
+@for_each("protocol", PROTOCOLS)
+@for_each(("status", "kind"), [(401, "auth"), (404, "not_found"), (429, "rate"), (500, "internal")])
 def test_an_error_has_its_status(protocol: ProtocolName, status: int, kind: str) -> None:
     with FakeModel(error(status, "no luck"), protocol=protocol), dragoman.Client(retries=0) as client:
         with pytest.raises(dragoman.CallFailed, match="no luck") as raised:
@@ -80,8 +81,8 @@ def test_an_error_moves_on_to_the_next_target() -> None:
     assert [attempt.outcome for attempt in reply.attempts] == ["failed", "answered"]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("name", FAULTS)
+@for_each("protocol", PROTOCOLS)
+@for_each("name", FAULTS)
 def test_a_deviation_by_name_is_seen_and_mended_or_refused(protocol: ProtocolName, name: str) -> None:
     has_call = FAULTS[name].needs_call
     calls = [call("find", city="Rome"), call("find", city="Oslo")]
@@ -102,7 +103,7 @@ def test_a_deviation_by_name_is_seen_and_mended_or_refused(protocol: ProtocolNam
         assert reply.text == "Hello there."
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@for_each("name", FAULTS)
 def test_each_deviation_can_be_played_somewhere(name: str) -> None:
     played = []
     for protocol in PROTOCOLS:
@@ -265,7 +266,7 @@ def test_a_call_that_is_cut_has_a_kind_and_no_status() -> None:
     assert (refused.failure.kind, refused.status, refused.retry_after) == ("cut", None, None)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("protocol", PROTOCOLS)
 def test_a_served_model_is_listed(protocol: ProtocolName) -> None:
     with FakeModel().serve() as server:
         suffix = "/v1" if protocol.startswith("openai") else "/v1beta" if protocol.startswith("gemini") else ""

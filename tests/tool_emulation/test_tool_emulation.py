@@ -32,6 +32,7 @@ from dragoman.types import (
     ToolResult,
     Usage,
 )
+from for_each import for_each
 from grammar import check
 
 WAYS = ("schema", "prompted")
@@ -120,10 +121,10 @@ def content(events: list[Event]) -> list:
     return [parts, reply.stop_reason, reply.usage, reply.error, reply.failed_calls, reply.deviations]
 
 
-@pytest.mark.parametrize("size", [1, 13, 1_000_000])
-@pytest.mark.parametrize("shape", ANSWERS)
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("size", [1, 13, 1_000_000])
+@for_each("shape", ANSWERS)
+@for_each("way", WAYS)
+@for_each("protocol", PROTOCOLS)
 def test_an_answer_is_read_as_the_native_one(protocol: str, way: str, shape: str, size: int):
     parts, texts = ANSWERS[shape]
     written = (*(part for part in parts if isinstance(part, Thinking)), Text(texts[way]))
@@ -201,7 +202,7 @@ def outcome(text: str, **more) -> tuple:
     return calls, reply.text, [(part.name, part.kind) for part in reply.failed_calls], reply.stop_reason
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "calls", "text", "failed", "reason"),
     [
         ("words", [], 'a\nb 🌍 \\ud83c é "q" / \\q \ufffd.', [], "stop"),
@@ -224,9 +225,7 @@ def test_what_comes_of_it(name, calls, text, failed, reason):
     assert outcome(CUTS[name]) == (calls, text, failed, reason)
 
 
-@pytest.mark.parametrize(
-    "name", ["another object", "other words", "text behind", "a key that nobody asked for", "an unescaped quote"]
-)
+@for_each("name", ["another object", "other words", "text behind", "a key that nobody asked for", "an unescaped quote"])
 def test_what_is_not_of_the_form_is_a_deviation(name: str):
     codes = [event.code for event in play([CUTS[name]]) if isinstance(event, Deviation)]
     assert codes == ["structured-answer"]
@@ -259,7 +258,7 @@ def test_a_call_is_told_once(members: list[tuple[str, str]], size: int):
             assert len(reply.failed_calls) == 1
 
 
-@pytest.mark.parametrize("way", WAYS)
+@for_each("way", WAYS)
 def test_a_call_that_is_cut_fails(way: str):
     text = ANSWERS["call"][1][way]
     for end in range(text.index('"path"') + 1, text.index("420") + 3):
@@ -271,7 +270,7 @@ def test_a_call_that_is_cut_fails(way: str):
         assert (reply.tool_calls, reply.text, reply.stop_reason) == ([], "", "length"), text[:end]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@for_each("way", WAYS)
 def test_arguments_and_words_are_live(way: str):
     """What can be known has left when its piece came."""
     stages = stages_for(TOOLS, Policy(way=way), new_id=counter())
@@ -305,7 +304,7 @@ def test_a_model_that_keeps_to_its_own_form_is_rescued():
     assert (calls, text, reason) == ([("ping", "{}")], "", "tool_use")
 
 
-@pytest.mark.parametrize("way", WAYS)
+@for_each("way", WAYS)
 def test_a_call_without_arguments_has_none(way: str):
     text = {"schema": '{"tool_calls": [{"name": "ping"}]}', "prompted": '<tool_call>{"name": "ping"}</tool_call>'}[way]
     assert outcome(text, way=way) == ([("ping", "{}")], "", [], "tool_use")
@@ -320,7 +319,7 @@ OTHER_FORMS = (
 )
 
 
-@pytest.mark.parametrize("text", OTHER_FORMS)
+@for_each("text", OTHER_FORMS)
 def test_another_form_than_was_asked_for_is_read_too_and_said(text: str):
     assert outcome(text, way="prompted") == ([("ping", "{}")], "", [], "tool_use")
     assert [event.code for event in play([text], "prompted") if isinstance(event, Deviation)] == ["rescued-call"]
@@ -367,8 +366,8 @@ def test_native_and_plain_requests_stay_as_they_are():
         assert ask(plain, way) == (plain, ())
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("way", WAYS)
+@for_each("protocol", PROTOCOLS)
 def test_no_protocol_is_told_of_tools(protocol: str, way: str):
     request, lost = ask(Request("m", HISTORY, TOOLS, "any"), way)
     assert lost == ()
@@ -381,7 +380,7 @@ def test_no_protocol_is_told_of_tools(protocol: str, way: str):
         assert told in text
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@for_each("protocol", PROTOCOLS)
 def test_every_protocol_is_sent_the_schema(protocol: str):
     request, _ = ask(Request("m", ASKED, TOOLS), "schema")
     assert request.params.response_schema is not None
@@ -465,7 +464,7 @@ def test_a_choice_stands_in_the_schema():
     assert names_of(schema_of(*TOOLS, choice=Named("gone"))) == ["write_file", "ping"]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@for_each("way", WAYS)
 def test_a_choice_stands_in_words(way: str):
     def words(choice, **params) -> str:
         return ask(Request("m", ASKED, TOOLS, choice, Params(**params)), way)[0].messages[0].text
@@ -477,7 +476,7 @@ def test_a_choice_stands_in_words(way: str):
     assert "at most one tool" in words("auto", parallel_tools=False)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@for_each("way", WAYS)
 def test_no_tool_may_be_called(way: str):
     request, _ = ask(Request("m", ASKED, TOOLS, "none"), way)
     assert (request.messages, request.tools, request.params.response_schema) == (ASKED, (), None)

@@ -11,6 +11,7 @@ from dragoman.validate.compare_json import one_line
 from dragoman.validate.grade import Grade, Seen, gives_number, grade
 from dragoman.validate.probe import Expect, ExpectedCall, Probe, Turn
 from dragoman.validate.statistics import sum_up, wilson
+from for_each import for_each
 
 
 def answer(*parts: Part, reason: StopReason = "stop", usage: Usage | None = None, **more: Any) -> list[Event]:
@@ -35,7 +36,7 @@ def call(name: str, arguments: str) -> ToolCall:
 WEATHER = Expect(calls=(ExpectedCall("get_weather", {"city": "Paris", "days": 3}),))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "verdict", "reason"),
     [
         ('{"city": "Paris", "days": 3}', "passed", "1 call, as asked"),
@@ -91,7 +92,7 @@ def test_a_rescued_call_passes_and_is_said() -> None:
     assert graded(WEATHER, events) == Grade("passed", "1 call, as asked (written as text, rescued)")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "passes"),
     [
         ("4", True), (" 4.\n", True), ("**4**", True), ("The answer is 4.", True), ("2 + 2 = 4", True), ("4.0", True),
@@ -111,7 +112,7 @@ def test_numbers_may_have_their_thousands_marked() -> None:
     assert not gives_number("1,234", "234")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("expect", "text", "passes"),
     [
         (Expect(text_has=("K7",)), "It is k7.", True),
@@ -141,7 +142,7 @@ def test_thinking_counts_when_it_is_seen_or_reported() -> None:
     assert graded(wrong, answer(Thinking("4"), Text("5")), may={"no_thinking": "none"}).verdict == "failed"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("expect", "usage", "verdict"),
     [
         (Expect(usage=True), Usage(90, 2), "passed"),
@@ -168,7 +169,7 @@ def test_the_stop_reason_is_judged_and_a_cut_answer_said() -> None:
     assert (cut.verdict, "cut at its most tokens" in cut.reason) == ("failed", True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("failure", "expect", "fields", "verdict"),
     [
         (Failure("auth", "no", 401), Expect(failure=("auth",)), {}, "passed"),
@@ -224,7 +225,7 @@ def test_all_trials_must_pass_and_the_rate_is_told() -> None:
     assert (both.verdict, both.reason) == ("not-used", "each time: did not")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("passes", "trials", "low", "high"),
     [(0, 0, 0.0, 1.0), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (1, 3, 0.0615, 0.7923), (81, 263, 0.2553, 0.3662)],
 )

@@ -15,6 +15,7 @@ from dragoman.validate.limits import Budget, CapReached, Pace
 from dragoman.validate.probe import Probe, load_probes, plan_probe
 from dragoman.validate.probe_order import probes_of, reason_to_skip
 from dragoman.validate.probe_values import vary
+from for_each import for_each
 
 PROBES = {probe.name: probe for probe in load_probes()}
 #: What a server may be allowed, by the words that `grade` knows.
@@ -23,7 +24,7 @@ ALLOWANCES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("probe", PROBES.values(), ids=lambda probe: probe.name)
+@for_each("probe", PROBES.values(), ids=lambda probe: probe.name)
 def test_a_probe_can_be_planned_and_leaves_nothing_open(probe: Probe) -> None:
     plan = plan_probe(probe, seed="9", context=8_000, claimed=8_000)
     names = {*probe.vary, *(name for case in probe.cases for name in case.vary), "question"}
@@ -34,7 +35,7 @@ def test_a_probe_can_be_planned_and_leaves_nothing_open(probe: Probe) -> None:
     assert any(other.turns != plan.turns for other in others)
 
 
-@pytest.mark.parametrize("probe", PROBES.values(), ids=lambda probe: probe.name)
+@for_each("probe", PROBES.values(), ids=lambda probe: probe.name)
 def test_a_probe_says_what_it_needs(probe: Probe) -> None:
     assert {*probe.needs, *probe.unless_failed} <= PROBES.keys()
     assert all(PROBES[name].rank < probe.rank for name in (*probe.needs, *probe.unless_failed))
@@ -87,7 +88,7 @@ def test_the_quick_suite_asks_the_proving_probes_first() -> None:
     assert probes_of("full", load_probes()) == list(load_probes())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "suite", "results", "skipped", "reason"),
     [
         ("text", "quick", {"toolCall": "passed"}, {}, "not needed: toolCall passed"),

@@ -13,6 +13,7 @@ from dragoman.agent.sandbox.bubblewrap import Fence
 from dragoman.agent.sandbox.guarantees import describe_fence
 from dragoman.agent.ui import terminal
 from dragoman.cli import doctor_checks
+from for_each import for_each
 
 FENCES = [
     None,
@@ -32,9 +33,9 @@ def _name_of(fence: Fence | None) -> str:
     return "-".join([str(fence.has_user_namespace), "filter" if fence.filter else "", *sorted(fence.features)])
 
 
-@pytest.mark.parametrize("is_superuser", [False, True])
-@pytest.mark.parametrize("is_wanted", [False, True])
-@pytest.mark.parametrize("fence", FENCES, ids=_name_of)
+@for_each("is_superuser", [False, True])
+@for_each("is_wanted", [False, True])
+@for_each("fence", FENCES, ids=_name_of)
 def test_only_what_holds_is_called_a_sandbox(fence: Fence | None, is_wanted: bool, is_superuser: bool) -> None:
     holding = describe_fence(fence, is_wanted=is_wanted, is_superuser=is_superuser)
     assert holding.is_sandbox is (is_wanted and fence is not None and fence.has_user_namespace)

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import struct
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.agent.sandbox.syscall_filter import ALLOW, KILL, make_filter
+from for_each import for_each
 
 X86, ARM = 0xC000003E, 0xC00000B7
 EPERM, ENOSYS, EAFNOSUPPORT = 0x50001, 0x50026, 0x50061
@@ -37,7 +37,7 @@ def verdict(machine: str, architecture: int, number: int, *arguments: int) -> in
             at += yes if test else no
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("number", "arguments", "wanted"),
     [
         (41, (1, 1, 0), EAFNOSUPPORT), (41, ((1 << 32) | 1, 1, 0), EAFNOSUPPORT), (41, (40, 1, 0), EAFNOSUPPORT),
@@ -55,7 +55,7 @@ def test_what_is_refused_on_x86_64(number: int, arguments: tuple[int, ...], want
     assert verdict("x86_64", X86, number, *arguments) == wanted
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("number", "arguments", "wanted"),
     [
         (198, (1, 1), EAFNOSUPPORT), (198, (2, 1), ALLOW), (199, (1, 1), ALLOW), (199, (1, 2), EAFNOSUPPORT), (425, (8,), ENOSYS),

@@ -15,6 +15,7 @@ from dragoman.errors import WireError
 from dragoman.http.dns_lookups import DnsLookups
 from dragoman.http.public_addresses import is_public
 from dragoman.types import Media, Message, Request, Text, ToolResult
+from for_each import for_each
 from scripted import Scripted, serving, whole
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels" * 10
@@ -77,12 +78,12 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> Iterator[
 # ---------------------------------------------------------------- what is never asked
 
 
-@pytest.mark.parametrize("address", PRIVATE)
+@for_each("address", PRIVATE)
 def test_addresses_that_are_not_public(address: str) -> None:
     assert not is_public(address)
 
 
-@pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "::ffff:8.8.8.8"])
+@for_each("address", ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "::ffff:8.8.8.8"])
 def test_public_addresses(address: str) -> None:
     assert is_public(address)
 

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from dragoman.codec.errors.context_overflow import Overflow, read_overflow
 from dragoman.codec.errors.error_body import read_problem
 from dragoman.routing.circuit_breaker import COUNTED
 from dragoman.routing.retry import pick_delay
+from for_each import for_each
 
 #: (words, the limit in them, the tokens of the request in them). The comment says whose words they are.
 WORDINGS: list[tuple[str, int | None, int | None]] = [
@@ -270,7 +269,7 @@ def body_of(words: str) -> bytes:
     return json.dumps({"error": {"message": words, "type": "invalid_request_error"}}).encode()
 
 
-@pytest.mark.parametrize(("words", "limit", "asked"), WORDINGS, ids=[words[:50] for words, _, _ in WORDINGS])
+@for_each(("words", "limit", "asked"), WORDINGS, ids=[words[:50] for words, _, _ in WORDINGS])
 def test_an_overflow_is_one_whatever_its_words_and_status(words, limit, asked):
     for status in (400, 413, 422, 500, 503):
         failure = read_problem(body_of(words), status=status)
@@ -281,7 +280,7 @@ def test_an_overflow_is_one_whatever_its_words_and_status(words, limit, asked):
     assert read_overflow(failure.message) == Overflow(limit, asked)
 
 
-@pytest.mark.parametrize(("words", "status"), LOOK_ALIKES, ids=[words[:50] for words, _ in LOOK_ALIKES])
+@for_each(("words", "status"), LOOK_ALIKES, ids=[words[:50] for words, _ in LOOK_ALIKES])
 def test_what_only_sounds_like_it_is_none(words, status):
     assert read_problem(body_of(words), status=status).kind != "context"
     assert read_problem(body_of(words), status=None).kind != "context"

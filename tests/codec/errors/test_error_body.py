@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from dragoman.codec.errors.error_body import MESSAGE_LIMIT, holds_error, read_problem
+from for_each import for_each
 
 FORMS: dict[str, tuple[Any, int | None, str, str]] = {
     # form: (value, status, kind, message)
@@ -102,7 +101,7 @@ FORMS: dict[str, tuple[Any, int | None, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@for_each("form", FORMS)
 def test_form(form: str) -> None:
     value, status, kind, message = FORMS[form]
     failure = read_problem(value, status=status)
@@ -116,7 +115,7 @@ def test_a_status_in_the_body_counts_when_http_said_well() -> None:
     assert (failure.status, failure.kind) == (502, "overloaded")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("headers", "value", "seconds"),
     [
         ({"Retry-After": "7"}, b"", 7.0),
@@ -143,7 +142,7 @@ def test_a_spent_quota_with_a_time_to_wait_is_a_rate_limit() -> None:
     assert read_problem(value, status=429, headers={"retry-after": "3"}).kind == "rate"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "secret",
     ["sk-abcdefgh12345", "AIzaSyA1234567890abcdef", "eyJhbGciOiJIUzI1NiJ9.abc.def", "gsk_abcdefgh123456"],
 )
@@ -173,11 +172,11 @@ def test_messages_are_clipped_and_depth_is_bounded() -> None:
     assert read_problem(hostile, status=500).kind == "internal"
 
 
-@pytest.mark.parametrize("value", [None, False, 0, "", "  ", {}, [], {"message": "", "code": None}])
+@for_each("value", [None, False, 0, "", "  ", {}, [], {"message": "", "code": None}])
 def test_an_error_that_holds_nothing(value: Any) -> None:
     assert not holds_error(value)
 
 
-@pytest.mark.parametrize("value", [True, "x", {"message": "x"}, ["x"], {"error": {"code": 5}}])
+@for_each("value", [True, "x", {"message": "x"}, ["x"], {"error": {"code": 5}}])
 def test_an_error_that_holds_something(value: Any) -> None:
     assert holds_error(value)

@@ -15,6 +15,7 @@ from dragoman.bounds import AnswerBounds
 from dragoman.codec.framing import event_stream
 from dragoman.codec.framing.body import BodyReader, TooLarge, write_event
 from dragoman.codec.framing.plain_keys import has_escaped_letters, may_have_escapes
+from for_each import for_each
 from growth import calls_made
 
 
@@ -78,13 +79,13 @@ BODIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "frames", "codes", "kind"), BODIES, ids=[repr(row[0][:40]) for row in BODIES])
+@for_each(("body", "frames", "codes", "kind"), BODIES, ids=[repr(row[0][:40]) for row in BODIES])
 def test_what_a_body_holds(body, frames, codes, kind):
     found, reported, reader = read([body])
     assert (found, reported, reader.kind) == (frames, codes, kind)
 
 
-@pytest.mark.parametrize("body", [row[0] for row in BODIES], ids=repr)
+@for_each("body", [row[0] for row in BODIES], ids=repr)
 def test_the_cut_does_not_matter(body):
     whole, codes, reader = read([body])
     assert read([bytes([byte]) for byte in body])[:2] == (whole, codes)
@@ -109,7 +110,7 @@ def test_no_bytes_make_it_fail_and_no_cut_changes_it(parts, data):
     assert read(pieces)[:2] == whole
 
 
-@pytest.mark.parametrize(
+@for_each(
     "pieces",
     [
         [b"data: " + b"x" * 2000],
@@ -126,7 +127,7 @@ def test_a_frame_over_the_limit_is_refused(pieces):
         read(pieces, bounds=AnswerBounds(frame=1000))
 
 
-@pytest.mark.parametrize("start", [b"data: {", b'{"a":"', b'[{"a":"'])
+@for_each("start", [b"data: {", b'{"a":"', b'[{"a":"'])
 def test_a_long_frame_in_small_pieces_is_read_once(start):
     def pieces(number: int) -> list[bytes]:
         return [start, *[b"x" * 100] * number]
@@ -231,7 +232,7 @@ WRITES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", WRITES)
+@for_each("kind", WRITES)
 def test_what_was_written_at_once_does_not_matter(kind: str) -> None:
     for writes in itertools.product(WRITES[kind], repeat=3):
         pieces = [WRITES[kind][0], *writes, WRITES[kind][0]]
@@ -240,7 +241,7 @@ def test_what_was_written_at_once_does_not_matter(kind: str) -> None:
         assert (frames, codes) == read([body[at : at + 1] for at in range(len(body))])[:2], pieces
 
 
-@pytest.mark.parametrize("kind", WRITES)
+@for_each("kind", WRITES)
 def test_an_answer_over_its_limit_is_refused_however_it_is_written(kind: str) -> None:
     write = WRITES[kind][0]
     bounds = AnswerBounds(answer=len(write) * 4)
@@ -250,9 +251,9 @@ def test_an_answer_over_its_limit_is_refused_however_it_is_written(kind: str) ->
             read(pieces, bounds=bounds)
 
 
-@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 2000])
-@pytest.mark.parametrize("escape", ["", "\\u006f", "\\u003c"])
-@pytest.mark.parametrize("filling", ["a", "a" * 300])
+@for_each("count", [0, 1, 15, 16, 17, 2000])
+@for_each("escape", ["", "\\u006f", "\\u003c"])
+@for_each("filling", ["a", "a" * 300])
 def test_escapes_of_letters_are_found_behind_few_and_many_others(count: int, escape: str, filling: str) -> None:
     """Those of a long text are looked for one by one at first."""
     data = "".join([*[f"{filling}\\n"] * count, escape, "z" * 5000]).encode()
@@ -260,8 +261,8 @@ def test_escapes_of_letters_are_found_behind_few_and_many_others(count: int, esc
     assert may_have_escapes(data) == bool(escape)
 
 
-@pytest.mark.parametrize("space", [b" ", b"\n", b"\r", b"\r\n", b"\t"])
-@pytest.mark.parametrize("is_packed", [False, True], ids=["plain", "gzip"])
+@for_each("space", [b" ", b"\n", b"\r", b"\r\n", b"\t"])
+@for_each("is_packed", [False, True], ids=["plain", "gzip"])
 def test_white_space_before_a_body_takes_nothing(space: bytes, is_packed: bool) -> None:
     reader = BodyReader(lambda code, where, seen: None)
     lead = space * (2_000_000 // len(space))
@@ -280,7 +281,7 @@ def test_white_space_before_a_body_takes_nothing(space: bytes, is_packed: bool) 
     assert peak < (2_500_000 if is_packed else 100_000)  # what 500 bytes of gzip become is there at once
 
 
-@pytest.mark.parametrize("size", [1, 7, 1_000_000])
+@for_each("size", [1, 7, 1_000_000])
 def test_each_of_many_members_is_read_and_what_is_none_is_named(size: int) -> None:
     """A server that flushes each word writes hundreds into one read. Nothing behind the last one is lost silently."""
     members = b"".join(gzip.compress(b'data: {"a":%d}\n\n' % number, mtime=0) for number in range(600))

@@ -10,7 +10,6 @@ import time
 import tracemalloc
 from collections.abc import Callable
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from dragoman.client.passthrough.frames import Frames
 from dragoman.codec.framing.body import BodyReader
 from dragoman.codec.framing.json_array import ArrayItems
 from dragoman.gathered import Gathered
+from for_each import for_each
 from patterns import ROOT
 
 SIZE = 12_000
@@ -60,8 +60,8 @@ def reader() -> Callable[[bytes], object]:
     return lambda data: list(body.feed(data))
 
 
-@pytest.mark.parametrize("fill", FILLS)
-@pytest.mark.parametrize("kind", BODIES)
+@for_each("fill", FILLS)
+@for_each("kind", BODIES)
 def test_a_body_in_small_packets_takes_at_most_twice_its_bytes(kind: str, fill: str) -> None:
     data = BODIES[kind] + FILLS[fill] * (SIZE // 3)
     for size in (1, 3, 64):
@@ -106,8 +106,8 @@ def test_frames_that_pass_are_cut_where_their_bytes_say(pieces: list[bytes], cha
         assert left + passed.close() == data
 
 
-@pytest.mark.parametrize("fill", FILLS)
-@pytest.mark.parametrize("kind", ["a document", "a list", "an event", "a line", "a mark of the byte order"])
+@for_each("fill", FILLS)
+@for_each("kind", ["a document", "a list", "an event", "a line", "a mark of the byte order"])
 def test_small_packets_take_linear_time(kind: str, fill: str) -> None:
     """Four times as many packets: a bound between four and sixteen times the time, the best of three."""
     few, many = (BODIES[kind] + FILLS[fill] * (64 * count) for count in (1_500, 6_000))

@@ -7,8 +7,6 @@ import json
 import re
 from collections.abc import Callable
 
-import pytest
-
 from cases import counter
 from codec.framing.test_held_bytes import held
 from dragoman._json import raw
@@ -17,6 +15,7 @@ from dragoman.pipe import Pipe, Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Tool
+from for_each import for_each
 from patterns import ROOT
 
 SIZE = 50_000
@@ -145,17 +144,17 @@ def times(kind: str, text: str, encoded: bool, beginning: str = "") -> tuple[int
     return held(feed, data, 2_000), len(data)
 
 
-@pytest.mark.parametrize("encoded", [False, True], ids=["folded", "written"])
-@pytest.mark.parametrize("text", ["x", "中", "\n", "}"])
-@pytest.mark.parametrize("kind", GROWS)
+@for_each("encoded", [False, True], ids=["folded", "written"])
+@for_each("text", ["x", "中", "\n", "}"])
+@for_each("kind", GROWS)
 def test_text_in_deltas_of_a_character_takes_at_most_twice_the_body(kind: str, text: str, encoded: bool) -> None:
     most, size = times(kind, text, encoded)
     assert most <= 2 * size + FIXED
 
 
-@pytest.mark.parametrize("text", ["x", "中", " "])
-@pytest.mark.parametrize("kind", ["ollama text", "gemini text"])
-@pytest.mark.parametrize("beginning", BEGINNINGS)
+@for_each("text", ["x", "中", " "])
+@for_each("kind", ["ollama text", "gemini text"])
+@for_each("beginning", BEGINNINGS)
 def test_text_that_stages_hold_does_too(beginning: str, kind: str, text: str) -> None:
     most, size = times(kind, text, False, BEGINNINGS[beginning])
     assert most <= 2 * size + FIXED

@@ -19,6 +19,7 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.framing.large_frames import LARGE, has_large_line
 from dragoman.events import Failure
 from dragoman.protocols import PROTOCOLS
+from for_each import for_each
 from many_items import Many, answers, stream_of, streams
 
 SIZE = LARGE + 20_000
@@ -99,10 +100,10 @@ def test_commas_in_a_text_are_no_values(protocol: str) -> None:
         assert "frame_values" not in message_of(protocol, body, USUAL_BOUNDS.frame_values, size)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("protocol", "field"), [("openai-chat", "choices"), ("gemini-generate", "candidates")]
 )  # fmt: skip
-@pytest.mark.parametrize("unit", ["{}", '{"a":1}', '{"index":%d}'])
+@for_each("unit", ["{}", '{"a":1}', '{"index":%d}'])
 def test_answers_beside_each_other_are_counted_before_they_are_read(protocol: str, field: str, unit: str) -> None:
     body = Many("", {"id": "a", field: "@many@"}, unit, False).text(4 * SIZE // 3).encode()
     tracemalloc.start()
@@ -159,9 +160,9 @@ def frames_of(body: bytes, most: int, size: int) -> list[Frame]:
     return [*frames, *reader.close()]
 
 
-@pytest.mark.parametrize("is_packed", [False, True], ids=["plain", "packed"])
-@pytest.mark.parametrize("size", [1_000, READ, 1 << 30])
-@pytest.mark.parametrize("way", WAYS)
+@for_each("is_packed", [False, True], ids=["plain", "packed"])
+@for_each("size", [1_000, READ, 1 << 30])
+@for_each("way", WAYS)
 def test_however_a_frame_comes_its_values_are_counted(way: str, size: int, is_packed: bool) -> None:
     body = WAYS[way] % _MANY
     body = gzip.compress(body) if is_packed else body
@@ -172,7 +173,7 @@ def test_however_a_frame_comes_its_values_are_counted(way: str, size: int, is_pa
     assert frames == frames_of(body, 1 << 30, size)
 
 
-@pytest.mark.parametrize("before", [0, LARGE - 1, LARGE, LARGE + 1])
+@for_each("before", [0, LARGE - 1, LARGE, LARGE + 1])
 def test_a_read_that_is_one_large_event_is_counted_wherever_it_comes(before: int) -> None:
     """The quick ways of a reader are left in time."""
     small, large = b"data: " + _SMALL + b"\n\n", b"data: %s\n\n" % _MANY

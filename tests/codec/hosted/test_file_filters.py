@@ -6,11 +6,11 @@ import operator
 import re
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.codec.hosted.file_filters import filter_text, read_filter
+from for_each import for_each
 
 EQ = {"type": "eq", "key": "a", "value": "x"}
 GT = {"type": "gt", "key": "year", "value": 1990}
@@ -92,7 +92,7 @@ def test_the_same_files_pass_a_filter_there_and_back(wanted: dict[str, Any], fil
     assert filter_text(back) == text
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "wanted"),
     [
         ('a = "x"', EQ),
@@ -112,7 +112,7 @@ def test_a_text_is_read(text: str, wanted: dict[str, Any]) -> None:
     assert read_filter(text) == wanted
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ["", "a", "a =", "= 1", "a = x", "a = true", 'a != "x"', 'a : "x"', 'NOT a = "x"', '-a = "x"', 'a = "x" b = "y"',
      'a = "x*"', 'a = "x\\""', "a.b = 1", "a = -1", "a = 1e3", 'a > "x"', "a = 01", "(a = 1", "a = 1)", "()",
@@ -123,7 +123,7 @@ def test_a_text_of_another_meaning_is_not_read(text: Any) -> None:
     assert read_filter(text) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     "wanted",
     [
         {**EQ, "type": "ne"}, {"type": "nin", "key": "a", "value": ["x"]}, {**EQ, "value": True}, {**EQ, "value": None},

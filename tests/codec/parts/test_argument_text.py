@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_same
 from dragoman.gathered import GatheredText
+from for_each import for_each
 
 ROWS = [
     # text, arguments, what left live, deviation codes
@@ -41,7 +41,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "arguments", "live", "codes"), ROWS)
+@for_each(("text", "arguments", "live", "codes"), ROWS)
 def test_arguments_that_are_delivered(text, arguments, live, codes):
     for pieces in ([text], list(text)):
         call = ArgumentText()
@@ -54,7 +54,7 @@ def test_arguments_that_are_delivered(text, arguments, live, codes):
             assert left == live
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "kind"),
     [
         ('{"a":1', "cut"),
@@ -93,7 +93,7 @@ def test_arguments_that_are_not(text, kind):
         assert settled.problem
 
 
-@pytest.mark.parametrize("text", ["", "{}", "null", " "])
+@for_each("text", ["", "{}", "null", " "])
 def test_empty_arguments_need_an_end_that_was_seen(text):
     call = ArgumentText()
     call.add(text)
@@ -117,7 +117,7 @@ def test_true_is_not_one():
     assert not is_same("{a}", "{b}")
 
 
-@pytest.mark.parametrize("cut", ["{", '{"', '{"a\\', '{ "a" ', '{"a":', '{"a":{"b":1}'])
+@for_each("cut", ["{", '{"', '{"a\\', '{ "a" ', '{"a":', '{"a":{"b":1}'])
 def test_a_cut_object_in_the_row_is_told(cut):
     call = ArgumentText()
     call.add('{"a":1}' + cut)
@@ -197,7 +197,7 @@ def test_a_flood_of_repeated_objects_is_refused() -> None:
     assert settled.problem == "more than 64 objects stand in one call"
 
 
-@pytest.mark.parametrize("text", ['{"a":1]', '{"a":[1}}, 2', "{x]", '{"a":1] and more'])
+@for_each("text", ['{"a":1]', '{"a":[1}}, 2', "{x]", '{"a":1] and more'])
 def test_a_bracket_of_another_kind_is_unreadable_however_it_is_cut(text: str) -> None:
     settled = []
     for pieces in ([text], list(text), [text[:3], text[3:]]):
@@ -209,7 +209,7 @@ def test_a_bracket_of_another_kind_is_unreadable_however_it_is_cut(text: str) ->
     assert settled[1:] == settled[:1] * 2
 
 
-@pytest.mark.parametrize("unit", ["{}", "{} ", "{}```", '{"a":1}```', "{}<|call|>"])
+@for_each("unit", ["{}", "{} ", "{}```", '{"a":1}```', "{}<|call|>"])
 def test_a_flood_of_placeholders_is_read_in_linear_time(unit: str) -> None:
     for beginning in ("", '{"a":1}'):
         begun = time.process_time()

@@ -7,10 +7,9 @@ import json
 import random
 from typing import Any, NamedTuple
 
-import pytest
-
 from dragoman.events import Event, Reply, fold
 from dragoman.protocols.openai_chat.response.decode import Decoder
+from for_each import for_each
 from grammar import check
 
 PARIS, OSLO = '{"city":"Paris"}', '{"city":"Oslo"}'
@@ -396,7 +395,7 @@ DIALECTS: dict[str, Dialect] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@for_each("name", DIALECTS)
 def test_dialect(name: str) -> None:
     dialect = DIALECTS[name]
     reply = fold(decode([stream(*dialect.chunks)]))
@@ -411,7 +410,7 @@ def test_dialect(name: str) -> None:
         assert codes <= {"missing-arguments"}
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@for_each("name", DIALECTS)
 def test_dialect_however_it_is_cut(name: str) -> None:
     wire = stream(*DIALECTS[name].chunks)
     whole = decode([wire])
@@ -422,7 +421,7 @@ def test_dialect_however_it_is_cut(name: str) -> None:
         assert decode([wire[a:b] for a, b in zip([0, *cuts], [*cuts, len(wire)], strict=True)]) == whole
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+@for_each("name", DIALECTS)
 def test_a_cut_stream_delivers_no_part_of_a_call(name: str) -> None:
     dialect = DIALECTS[name]
     wire = stream(*dialect.chunks)
@@ -462,7 +461,7 @@ def test_an_unreadable_frame_fails_every_open_call() -> None:
     assert {failed.kind for failed in reply.failed_calls} == {"lost"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "kind"),
     [
         ('{"city":"Par', "cut"),

@@ -11,6 +11,7 @@ import openai
 import pytest
 
 from conversations import reply
+from for_each import for_each
 from gateway.running import Running, gateway, stream_of, whole_of
 
 PROVIDERS = ("openai-responses", "openai-chat")
@@ -34,9 +35,9 @@ def sent(running: Running, method: str, path: str, body: Any = None) -> tuple[in
     return status, json.loads(answer)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("store", [True, False, None])
-@pytest.mark.parametrize("stream", [True, False])
+@for_each("provider", PROVIDERS)
+@for_each("store", [True, False, None])
+@for_each("stream", [True, False])
 def test_a_conversation_is_refused_by_its_name(
     gateways: Running, provider: str, store: bool | None, stream: bool
 ) -> None:
@@ -65,12 +66,12 @@ def test_tokens_of_a_conversation_are_not_counted_as_if_there_were_none(gateways
             assert status == 400 and message.endswith("at conversation"), refused
 
 
-@pytest.mark.parametrize(
+@for_each(
     "path",
     ["/v1/conversations", "/v1/conversations/conv_1", "/v1/conversations/conv_1/items",
      "/v1/conversations/conv_1/items/msg_1", "/v1/conversations/../responses"],
 )  # fmt: skip
-@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@for_each("method", ["GET", "POST", "DELETE"])
 def test_their_own_paths_are_not_there(gateways: Running, method: str, path: str) -> None:
     gateways.answer(whole_of("openai-responses", reply("text")))
     status, refused = sent(gateways, method, path, {"items": []} if method == "POST" else None)

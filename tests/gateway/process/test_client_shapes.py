@@ -22,6 +22,7 @@ from dragoman import _json
 from dragoman.events import Reply
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Native, Opaque, Part, ToolCall, ToolResult
+from for_each import for_each
 from gateway.client_shapes import CALLS, GEMINI, MESSAGES, OLLAMA, RESPONSES, SHAPES, Shape, second
 from gateway.process.test_gateway import serve
 from gateway.running import stream_of, whole_of, write_providers
@@ -105,9 +106,9 @@ def check(program: Program, protocol: str) -> None:
     CHECKS[protocol](seen.headers, seen.json)
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize("provider", PROTOCOLS)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@for_each("stream", [True, False], ids=["streamed", "whole"])
+@for_each("provider", PROTOCOLS)
+@for_each("shape", SHAPES, ids=str)
 def test_a_call_and_its_result(program: Program, shape: Shape, provider: str, stream: bool) -> None:
     model = f"via-{provider}"
     program.answer(provider, calling(shape, provider), stream=stream)
@@ -156,9 +157,9 @@ TOLD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize("provider", PROTOCOLS)
-@pytest.mark.parametrize("client", FOR_A_SEARCH)
+@for_each("stream", [True, False], ids=["streamed", "whole"])
+@for_each("provider", PROTOCOLS)
+@for_each("client", FOR_A_SEARCH)
 def test_a_request_for_what_a_provider_lacks_is_refused_in_the_clients_form(
     program: Program, client: str, provider: str, stream: bool
 ) -> None:

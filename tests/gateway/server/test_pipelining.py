@@ -11,6 +11,7 @@ from contextlib import closing
 import pytest
 
 from conversations import reply
+from for_each import for_each
 from gateway.running import Running, gateway, stream_of
 from gateway.server.test_connection import BODY, LIMITS, payload, post, talk
 
@@ -34,8 +35,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield found
 
 
-@pytest.mark.parametrize("broken", BROKEN)
-@pytest.mark.parametrize("good", [1, 2, 4])
+@for_each("broken", BROKEN)
+@for_each("good", [1, 2, 4])
 def test_what_came_before_a_broken_request_is_answered(small: Running, broken: bytes, good: int) -> None:
     small.answer(stream_of("openai-chat", reply("text")))
     answer = talk(small, GOOD + VERSION * (good - 1) + broken + VERSION)
@@ -56,9 +57,7 @@ def test_a_broken_request_does_not_end_the_answer_before_it(small: Running) -> N
     assert int(re.findall(rb"content-length: (\d+)", answer)[0]) == len(payload(answer)) > 0
 
 
-@pytest.mark.parametrize(
-    "behind", [*BROKEN, VERSION * 40, b"POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\nx"]
-)
+@for_each("behind", [*BROKEN, VERSION * 40, b"POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\nx"])
 def test_who_sends_on_behind_a_broken_request_is_not_reset(small: Running, behind: bytes) -> None:
     """The reset could take the answers before it from the client."""
     small.answer(stream_of("openai-chat", reply("text")))
@@ -77,7 +76,7 @@ def test_more_than_may_wait_are_not_taken(small: Running) -> None:
     assert 5 <= answer.count(b"HTTP/1.1 200 OK") == answer.count(b"HTTP/1.1 ") <= 6
 
 
-@pytest.mark.parametrize("cut", [1, 6, 20, len(VERSION) - 1, len(VERSION)])
+@for_each("cut", [1, 6, 20, len(VERSION) - 1, len(VERSION)])
 def test_the_end_of_a_body_is_not_counted_as_the_next_head(small: Running, cut: int) -> None:
     """They came at once, and the beginning of a head was refused as one of so many bytes."""
     small.answer(stream_of("openai-chat", reply("text")))
@@ -94,14 +93,14 @@ def test_the_end_of_a_body_is_not_counted_as_the_next_head(small: Running, cut: 
     assert answer.count(b'{"version":"') == 1
 
 
-@pytest.mark.parametrize("broken", [b"/\x01", b"\x80", b"*\x80", b""])
+@for_each("broken", [b"/\x01", b"\x80", b"*\x80", b""])
 def test_a_head_request_that_broke_at_its_target_gets_no_body(small: Running, broken: bytes) -> None:
     head, _, body = talk(small, b"HEAD " + broken + b" HTTP/1.1\r\nhost: localhost\r\n\r\n").partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert body == b""
 
 
-@pytest.mark.parametrize("broken", ["x\xe9: 1", ": v", "a: b\r\n c", "content-length: -1", "x: a\x00b"])
+@for_each("broken", ["x\xe9: 1", ": v", "a: b\r\n c", "content-length: -1", "x: a\x00b"])
 def test_a_refused_head_request_gets_no_body(small: Running, broken: str) -> None:
     """It would be read as the beginning of the next answer."""
     head, _, body = talk(

@@ -16,6 +16,7 @@ from dragoman.ledger.interfaces import Claim, CountersAway, Lease, Seed
 from dragoman.ledger.limits.accounts import Accounts, Charge, Scopes, charge_of
 from dragoman.ledger.limits.budgets import Budgets, Need, Refusal
 from dragoman.ledger.limits.leases import SILENT_SECONDS
+from for_each import for_each
 
 NOW = 1_795_305_600.0
 LIMIT = 50_000  # micro-dollars
@@ -359,7 +360,7 @@ def test_what_is_remembered_of_a_request_is_what_holds(asked: list[tuple[Scopes,
         assert found.parts == {part for _, part in found.costly}
 
 
-@pytest.mark.parametrize("per", ["minute", "hour", "day", "week", "month"])
+@for_each("per", ["minute", "hour", "day", "week", "month"])
 def test_a_clock_that_was_ahead_leaves_nobody_in_a_period_to_come(per: Period) -> None:
     """A worker whose clock went back goes by the account of its neighbours, not by one that nobody else uses."""
     accounts = Accounts([Quota("all", "", "usd", 10, per)])

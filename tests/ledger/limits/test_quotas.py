@@ -21,6 +21,7 @@ from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.limits.accounts import charge_of
 from dragoman.ledger.limits.quotas import QuotaBook, QuotaWatch, merged, read_stored
 from dragoman.types import Usage
+from for_each import for_each
 
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kolkata", "America/St_Johns", "Australia/Lord_Howe", "America/Santiago")
 PERIODS: tuple[Period, ...] = ("minute", "hour", "day", "week", "month")
@@ -94,7 +95,7 @@ def test_what_is_no_quota_is_told(tmp_path: Path, text: str, words: str) -> None
         read(tmp_path, f"[[quotas]]\n{text}\n")
 
 
-@pytest.mark.parametrize("number", ["NaN", "sNaN", "-NaN", "Infinity", "1e999999", "1e-999999", "-0.000001", "1e30"])
+@for_each("number", ["NaN", "sNaN", "-NaN", "Infinity", "1e999999", "1e-999999", "-0.000001", "1e30"])
 def test_odd_numbers_are_no_amounts(number: str) -> None:
     with pytest.raises(ConfigError, match="expected an amount"):
         read_amount("usd", Decimal(number), "here")
@@ -137,7 +138,7 @@ def test_quotas_of_the_store_are_seen_when_they_change(tmp_path: Path) -> None:
 CHAT = (("max_tokens",), ("max_completion_tokens",))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "output"),
     [
         ({"max_tokens": 7}, 7),
@@ -191,7 +192,7 @@ SCHEMA = {"type": "string", "description": "a document"}
 NAMES = ("prompt", "file", "document", "video", "file_id", "conversation", "previous_response_id", "type")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "fields",
     [
         {"previous_response_id": "resp_1", "input": "go on"},

@@ -10,6 +10,7 @@ from dragoman import _json
 from dragoman.events import Event, Finish, Start, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
 from dragoman.stages.argument_repair.stage import ArgumentRepair
 from dragoman.types import Tool
+from for_each import for_each
 from growth import calls_made
 
 SCHEMA = {
@@ -47,7 +48,7 @@ def work(text: str, step: int) -> int:
     return calls_made(lambda: read(text, step))
 
 
-@pytest.mark.parametrize("unit", UNITS)
+@for_each("unit", UNITS)
 def test_the_work_grows_with_what_repeats(unit: str):
     for beginning in BEGINNINGS:
         for step in (0, 9):
@@ -55,8 +56,8 @@ def test_the_work_grows_with_what_repeats(unit: str):
             assert large <= 4.6 * small + 60, (beginning, step)
 
 
-@pytest.mark.parametrize("unit", ["{", '{"a":', "{'a':", '{"any":[', '"['])
-@pytest.mark.parametrize("beginning", ["", '{"any":', '{"x":', '{"tags":"[\\"a\\",]'])
+@for_each("unit", ["{", '{"a":', "{'a':", '{"any":[', '"['])
+@for_each("beginning", ["", '{"any":', '{"x":', '{"tags":"[\\"a\\",]'])
 def test_depth_ends_in_an_error_of_ours(beginning: str, unit: str):
     out = read(beginning + unit * 100_000 + "]" * 100_000 + '"}', 0)
     assert isinstance(out[-2], ToolCallEnd if beginning.startswith('{"tags":"') and '"' not in unit else ToolCallFailed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.argument_repair.stage import ArgumentRepair
 from dragoman.stages.json_schema import ToolSchema
 from dragoman.types import Tool, ToolCall
+from for_each import for_each
 from grammar import check
 from growth import calls_made
 from profiles import IS_SOAK, MORE_IN_SOAK
@@ -92,8 +92,8 @@ REPAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "mended", "how"), REPAIRS)
-@pytest.mark.parametrize("step", [None, 1, 2, 3])
+@for_each(("text", "mended", "how"), REPAIRS)
+@for_each("step", [None, 1, 2, 3])
 def test_what_is_repaired(text, mended, how, step):
     final, done = repaired(text, step=step)
     assert final == mended
@@ -128,15 +128,15 @@ COERCIONS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "coerced"), COERCIONS)
-@pytest.mark.parametrize("step", [None, 1])
+@for_each(("text", "coerced"), COERCIONS)
+@for_each("step", [None, 1])
 def test_what_is_coerced(text, coerced, step):
     final, done = repaired(text, step=step)
     assert final == coerced
     assert any(" to " in how for how in done)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         '{"city":"5","either":"5"}',
@@ -153,7 +153,7 @@ def test_what_fits_is_not_touched(text):
     assert repaired(text, step=1) == (text, [])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         '{"count":"many"}',
@@ -172,13 +172,13 @@ def test_what_does_not_fit_is_delivered_and_told(text):
     assert any("is wanted" in how for how in done)
 
 
-@pytest.mark.parametrize("written", ['["a", "b"]', "['a', 'b']", "[1, [2, 3]]", '[ {"a": [1]}]', "[a, b]"])
+@for_each("written", ['["a", "b"]', "['a', 'b']", "[1, [2, 3]]", '[ {"a": [1]}]', "[a, b]"])
 def test_a_cut_list_in_a_string_is_no_item_of_one(written):
     for cut in range(1, len(written)):
         assert repaired(json.dumps({"tags": written[:cut]}))[0] == json.dumps({"tags": written[:cut]})
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     ['{"city":"x"', '{"city":"x', '{"city":', "{", '{"a":[1}', '{"a":}', '{"a":NaN}', '{"a":-Infinity}', '{"a":Paris}',
      '{"city":"ls" -la,"count":1}', '{"city":"ls" -la,"new":1}', '{"city":"x"; "count":1}', '{"city":"x"; count: "y"}',
@@ -243,7 +243,7 @@ def test_no_prefix_of_an_object_is_delivered(value):
         assert repaired(text[:cut], step=3)[0] is None
 
 
-@pytest.mark.parametrize("unit", ["line of code \\n", '"quoted" ', "'", "\\d", "\n", '{"a":[1]} '])
+@for_each("unit", ["line of code \\n", '"quoted" ', "'", "\\d", "\n", '{"a":[1]} '])
 def test_the_work_grows_with_the_text(unit):
     def read(number: int) -> None:
         repaired('{"city":"' + unit * number + '"}', step=10)
@@ -318,7 +318,7 @@ def failed(kind: str, arguments: str) -> list:
     return [ToolCallStart(0, "call_1", "f"), ToolCallFailed(0, "call_1", "f", kind, "no", arguments), Finish("other")]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "arguments",
     [
         '```json\n{"city": "Rome"}\n```',
@@ -333,7 +333,7 @@ def test_an_unreadable_call_with_one_sure_reading_is_delivered(arguments):
     assert (reply.stop_reason, reply.error) == ("tool_use", None)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "arguments",
     [
         "[1, 2]",
@@ -353,7 +353,7 @@ def test_an_unreadable_call_without_one_stays_failed(arguments):
     assert reply.stop_reason == "error"
 
 
-@pytest.mark.parametrize("arguments", ["", "{}", "{", '{"city": "x', "{'city': 'x'"])
+@for_each("arguments", ["", "{}", "{", '{"city": "x', "{'city': 'x'"])
 def test_a_cut_call_stays_cut(arguments):
     reply = fold(staged(*failed("cut", arguments)))
     assert reply.tool_calls == []

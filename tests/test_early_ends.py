@@ -10,9 +10,12 @@ import json
 from collections.abc import Iterator
 
 from for_each import for_each
+from profiles import MORE_IN_SOAK, some
 from rescue_forms import FORMS, Calls, Form, Written
 from test_joined_calls import outcome
 from test_written_calls import exact, play
+
+pytestmark = MORE_IN_SOAK
 
 CALL = ("run_command", {"command": "ls", "timeout": 5})
 CLOSED = [form for form in FORMS if form.closes == "body"]
@@ -36,7 +39,7 @@ def early_ends(written: Written) -> Iterator[str]:
 def assert_one_outcome(text: str, allowed: tuple[Calls, ...]) -> None:
     whole = outcome(play(text, "stop", len(text)))
     assert exact(whole[0]) in [exact(calls) for calls in allowed], f"{text!r}: {whole}"
-    for size in (1, 7):
+    for size in some((1, 7), text, 4):
         assert outcome(play(text, "stop", size)) == whole, f"in deltas of {size}: {text!r}"
 
 

@@ -15,7 +15,9 @@ from found_streams import CHAT, Stream
 from found_streams_elsewhere import ELSEWHERE
 from found_streams_of_gateways import GATEWAYS
 from grammar import check
-from profiles import some
+from profiles import MORE_IN_SOAK, some
+
+pytestmark = MORE_IN_SOAK
 
 STREAMS = (*CHAT, *ELSEWHERE, *GATEWAYS)
 

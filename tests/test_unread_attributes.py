@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from dragoman import _json
 from dragoman.types import Tool
 from for_each import for_each
-from profiles import some
+from profiles import IS_SOAK, MORE_IN_SOAK, some
 from rescue_forms import FORMS, Form
 from test_moved_parameters import parts_of
 from test_written_calls import delivered, exact, play, play_with
 
-SOAK = bool(os.environ.get("DRAGOMAN_SOAK"))
+pytestmark = MORE_IN_SOAK
+
 ATTRIBUTES = (' timeout="5"', " dry_run", " timeout=5", " timeout='5'", ' timeout="5" dry_run="true"')[
-    : 5 if SOAK else 2
+    : 5 if IS_SOAK else 2
 ]
-BLANKS = (" ", "\u2028", "\u200b", "\u00a0", "\u3000", "\ufeff")[: 6 if SOAK else 3]
-ALMOST = ("ｇet_time", "“get_time”", "get_time\u200b", "Get_Time", "get-time", "«get_time»")[: 6 if SOAK else 2]
+BLANKS = (" ", "\u2028", "\u200b", "\u00a0", "\u3000", "\ufeff")[: 6 if IS_SOAK else 3]
+ALMOST = ("ｇet_time", "“get_time”", "get_time\u200b", "Get_Time", "get-time", "«get_time»")[: 6 if IS_SOAK else 2]
 TAGGED = [form for form in FORMS if form.closes == "tag"]
 #: Ends of opening tags, as far as attributes may stand before them.
 TAG_ENDS = re.compile(r"(?<=[\w\"'])(?:>|<\|sep\|>)|(?<=\w)\|>")
@@ -32,7 +32,7 @@ OWN_WORDS = {
     "mcp-tags": r"(?<=server_name>)\w+",
     "muse-glimmer": r"(?<= to=)\w+",
 }
-STEP = 1 if SOAK else 5
+STEP = 1 if IS_SOAK else 5
 NEXT = ("get_time", {"zone": "Oslo"})
 
 

@@ -27,7 +27,7 @@ from for_each import for_each
 from growth import MOST_EXPONENT, exponent
 from profiles import IS_SOAK
 
-SCHEMAS: Final = 4_000 if IS_SOAK else 120
+SCHEMAS: Final = 4_000 if IS_SOAK else 70
 #: Draws in a row.
 _SEED: Final = 26
 _ODD: Final = "filter[id]"

@@ -132,7 +132,7 @@ def test_a_long_frame_in_small_pieces_is_read_once(start):
     def pieces(number: int) -> list[bytes]:
         return [start, *[b"x" * 100] * number]
 
-    assert calls_made(lambda: read(pieces(4000))) <= 4.1 * calls_made(lambda: read(pieces(1000)))
+    assert calls_made(lambda: read(pieces(1200))) <= 4.1 * calls_made(lambda: read(pieces(300)))
 
 
 def test_what_is_written_is_read_back():
@@ -294,7 +294,7 @@ def test_each_of_many_members_is_read_and_what_is_none_is_named(size: int) -> No
 def test_gzip_within_gzip_is_text() -> None:
     """There could be thousands of layers, each a level of the stack."""
     data = b'data: {"a":1}\n\n'
-    for _ in range(3_000):
+    for _ in range(1_200):
         data = gzip.compress(data, 1, mtime=0)
     for size in (len(data), 1_000):
         frames, codes, _ = read([data[start : start + size] for start in range(0, len(data), size)])[:3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import re
 from collections.abc import Callable
@@ -17,6 +18,9 @@ from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Tool
 from for_each import for_each
 from patterns import ROOT
+from profiles import MORE_IN_SOAK, some
+
+pytestmark = MORE_IN_SOAK
 
 SIZE = 50_000
 #: What does not grow with the body: what an assembly, its stages and one read of it take.
@@ -144,17 +148,18 @@ def times(kind: str, text: str, encoded: bool, beginning: str = "") -> tuple[int
     return held(feed, data, 2_000), len(data)
 
 
-@for_each("encoded", [False, True], ids=["folded", "written"])
-@for_each("text", ["x", "中", "\n", "}"])
-@for_each("kind", GROWS)
+@for_each(
+    ("kind", "text", "encoded"), some(itertools.product(GROWS, ["x", "中", "\n", "}"], [False, True]), "one of two", 2)
+)
 def test_text_in_deltas_of_a_character_takes_at_most_twice_the_body(kind: str, text: str, encoded: bool) -> None:
     most, size = times(kind, text, encoded)
     assert most <= 2 * size + FIXED
 
 
-@for_each("text", ["x", "中", " "])
-@for_each("kind", ["ollama text", "gemini text"])
-@for_each("beginning", BEGINNINGS)
+@for_each(
+    ("beginning", "kind", "text"),
+    some(itertools.product(BEGINNINGS, ["ollama text", "gemini text"], ["x", "中", " "]), "one of two", 2),
+)
 def test_text_that_stages_hold_does_too(beginning: str, kind: str, text: str) -> None:
     most, size = times(kind, text, False, BEGINNINGS[beginning])
     assert most <= 2 * size + FIXED

@@ -36,18 +36,24 @@ def values_in(value: Any) -> int:
     return 1 + sum(map(values_in, inner)) + (isinstance(value, dict | list) and not value)
 
 
+def values_of(many: Many, count: int) -> int:
+    """The values of a body with so many members: each one brings as many as the second."""
+    one, two = (values_in(json.loads(many.text(number))) for number in (1, 2))
+    return one + (count - 1) * (two - one)
+
+
 def large_bodies(protocol: str, size: int = SIZE) -> Iterator[tuple[str, bytes, int]]:
     """Name, body, and the values of its largest frame."""
     place = list(PROTOCOLS).index(protocol) * 5
     for number, many in enumerate(answers(protocol)):
         if number % _STEP == place:
-            body = many.text(size // len(many.unit) + 1)
-            yield many.name, body.encode(), values_in(json.loads(body))
+            count = size // len(many.unit) + 1
+            yield many.name, many.text(count).encode(), values_of(many, count)
     for number, many in enumerate(streams(protocol)):
         if number % _STEP_OF_STREAMS == place:
             count = size // len(many.unit) + 1
-            events = [json.loads(many._replace(body=event).text(count)) for event in many.body]
-            yield many.name, stream_of(many, protocol, count), max(map(values_in, events))
+            values = max(values_of(many._replace(body=event), count) for event in many.body)
+            yield many.name, stream_of(many, protocol, count), values
 
 
 def message_of(protocol: str, body: bytes, most: int, size: int) -> str:

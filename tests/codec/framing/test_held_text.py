@@ -171,7 +171,6 @@ WAYS = ("client", "codec", "events", "history", "protocols", "stages", "tool_emu
 LISTS = {
     "client/passthrough/exchange.py _said": "of the request",
     "client/streaming/reply_so_far.py unread": "paths of a schema",
-    "client/streaming/response_stream.py _batch": "events of one read",
     "client/streaming/response_stream.py _held": "until the answer's first text, call or end",
     "codec/errors/error_body.py messages": "of one short body",
     "codec/errors/error_body.py words": "of one short body",

@@ -300,20 +300,20 @@ def short_cuts_around() -> Iterator[Mutant]:
     requests and their bounds, and what a ledger counts.
     """
     behind = tuple(
-        f"tests/test_{name}.py" for name in ("texts_behind_calls", "words_around_calls", "rescue", "look_alikes")
+        f"tests/{name}.py" for name in ("rescue/test_texts_behind_tags", "test_texts_behind_calls", "test_rescue")
     )
     places = {
         "codec/repeated_keys.py": (*TOLD_TWICE, "tests/test_repeated_arguments.py"),
         "client/streaming/apart.py": ("tests/gateway/test_apart.py",),
         "stages/rescue/behind/sealed.py": behind,
         "gateway/attempt_bounds.py": ("tests/gateway/test_attempt_bounds.py",),
-        "gateway/request_bodies.py": ("tests/gateway/test_door.py", "tests/gateway/test_large_bodies.py"),
+        "gateway/request_bodies.py": ("tests/gateway/test_door.py", "tests/gateway/test_bad_requests.py"),
         "gateway/relay.py": ("tests/gateway/test_passthrough.py", "tests/gateway/test_whole.py"),
         "client/requester.py": ("tests/gateway/test_passthrough.py", "tests/gateway/test_whole.py"),
         "client/target_state.py": ("tests/gateway/test_passthrough.py", "tests/gateway/test_whole.py"),
         "routing/metering.py": ("tests/client/test_metered_text.py", "tests/gateway/test_ledger_chunks.py"),
         "client/streaming/pouring.py": (
-            "tests/client/test_metered_text.py", "tests/gateway/test_ledger_chunks.py", "tests/gateway/test_apart.py",
+            "tests/gateway/test_apart.py", "tests/client/test_metered_text.py", "tests/gateway/test_ledger_chunks.py",
         ),
     }  # fmt: skip
     looks = (

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
 import json
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +19,9 @@ from dragoman.client.exchange import Exchange
 from dragoman.client.passthrough.exchange import PassthroughExchange
 from dragoman.client.streaming import apart as apart_module
 from dragoman.client.streaming.apart import LONGEST, Apart
+from dragoman.client.streaming.pouring import pour
 from dragoman.events import Event, Finish, Reply, TextDelta, TextStart, fold, unfold
+from dragoman.http.timeouts import Timeouts
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import NO_USAGE, Text
 from for_each import for_each
@@ -198,6 +203,52 @@ def test_a_client_that_goes_meanwhile_ends_it(tmp_path: Path, monkeypatch: pytes
         code, _, answer = running.request(method, path, body)
         assert code == 200 and said("openai-chat", answer) == "".join(_SAID)
     assert given
+
+
+def test_what_takes_long_is_left_to_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the processor's clock, and by what came without an event."""
+    data, fed = _EVENT * 1_500, list[int]()
+    ticks = itertools.count()
+    for seconds, most, parts in ((1.0, 1_000_000, 1), (0.0, 1_000_000, 0), (0.0, 60_000, 0)):
+        monkeypatch.setattr(apart_module.time, "thread_time", lambda step=seconds: next(ticks) * step)
+        fed.clear()
+        apart = Apart(lambda data: fed.append(len(data)) or [], most=most)  # type: ignore[func-returns-value]
+        assert apart.some(data[:20]) == ([], b"")
+        _, rest = apart.some(data[20:])
+        assert sum(fed) + len(rest) == len(data) and bool(rest) == (parts == 1 or most < len(data)), (seconds, most)
+        assert not parts or len(fed) == 2, "more was read than one part"
+
+
+def test_the_end_of_much_is_read_in_a_thread() -> None:
+    async def end(size: int) -> str:
+        apart = Apart(lambda data: [TextDelta(0, "a")])
+        await apart.run(b"data: " + b"a" * size)
+        threads: list[str] = []
+        await apart.end(lambda: threads.append(threading.current_thread().name) or [])  # type: ignore[func-returns-value]
+        return threads[0]
+
+    here = threading.current_thread().name
+    assert asyncio.run(end(100)) == here != asyncio.run(end(200_000))
+
+
+@for_each("fed", [[[TextDelta(0, "ab")]], [[TextDelta(0, "ab"), TextDelta(0, "c")]], [[]]])
+def test_what_is_poured_is_counted(fed: list[list[Event]]) -> None:
+    """Text for the meter, all bytes for the end, and those without an event for the next ones."""
+    read, given = 400, list[Event]()
+    exchange = SimpleNamespace(feed=lambda data: list(fed[0]), ended=False)
+    apart, meter, watch = Apart(exchange.feed, most=5_000), SimpleNamespace(grown=0, usage=None), SimpleNamespace()
+    watch.last_byte = watch.last_event = 0.0
+
+    async def body(take: Callable[[bytes], None]) -> None:
+        for _ in range(10):
+            take(b"x" * read)
+
+    response = SimpleNamespace(pour=body)
+    timeouts = Timeouts()
+    work = pour(response, exchange, None, apart, watch, give=given.extend, send=bytes, timeouts=timeouts, meter=meter)
+    assert asyncio.run(work) is None
+    assert given == fed[0] * 10 and meter.grown == sum(len(event.text) for event in given)
+    assert apart.size == 10 * read and apart.unread == (0 if fed[0] else 10 * read)
 
 
 @for_each("first", [1, 2, 100])

@@ -80,3 +80,14 @@ def test_what_is_said_once_bounds() -> None:
         b'{"generationConfig":{"maxOutputTokens":50,"candidateCount":2},"contents":[{"text":"\\"maxOutputTokens\\""}]}'
     )
     assert bound_of(body, limits, max_output=LONGEST).output == 100
+
+
+def test_a_hidden_name_bounds_nothing() -> None:
+    """A letter of a key may be written as an escape: it may name an earlier answer, or how many there shall be."""
+    limits = PROTOCOLS["openai-chat"].output_limits
+    usual = bound_of(b'{"max_tokens":5}', limits, max_output=LONGEST, context=1_000_000)
+    for key in ("previ\\u006fus_response_id", "\\u006e", "max\\u005ftokens"):
+        body = b'{"max_tokens":5,"%b":"3"}' % key.encode()
+        bound = bound_of(body, limits, max_output=LONGEST, context=1_000_000)
+        assert (bound.input or 0) - len(body) >= 1_000_000 > (usual.input or 0), key
+        assert (bound.output or 0) >= 1_024 * LONGEST, key

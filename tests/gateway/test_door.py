@@ -220,6 +220,20 @@ def test_tools_are_counted_within_what_gathers_them(gathered: str) -> None:
             check_shape(body(inner, *others), BodyBounds(tools=7))
 
 
+def test_each_bound_counts_alone() -> None:
+    """The quick look at the brackets goes by the lowest of them."""
+    messages = json.dumps({"messages": [{"content": "a"}] * 3}).encode()
+    deep = json.dumps({"a": [[[0]]]}).encode()
+    for bounds, body, wanted in (
+        (BodyBounds(messages=2), messages, "at most 2 messages"),
+        (BodyBounds(tools=2), json.dumps({"tools": [{"name": "a"}] * 3}).encode(), "at most 2 tools"),
+        (BodyBounds(depth=3), deep, "at most 3 levels"),
+    ):
+        check_shape(body)
+        with pytest.raises(WireError, match=wanted):
+            check_shape(body, bounds)
+
+
 def test_too_many_values_are_413_in_the_clients_form(tmp_path: Path) -> None:
     with gateway(tmp_path, limits=Limits(shape=BodyBounds(values=1_000))) as running:
         for client in PROTOCOLS:

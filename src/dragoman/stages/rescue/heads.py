@@ -21,8 +21,7 @@ _MOST_WORDS: Final = 400
 _MARKUP: Final = re.compile(r"[<>\r\n]")
 _ATTRIBUTE: Final = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'“”‘’«»=/]++))")
 _REST: Final = re.compile(r"[^<>\r\n]+")
-#: A name that stands bare between tags, tokens and brackets.
-NAME: Final = re.compile(r"[^\s<>{}]+")
+_NAME: Final = re.compile(r"[^\s<>{}]+")
 TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null", "any"})
 #: Attributes that give no argument, in whichever family a model writes them: DeepSeek's `string`
 #: (DeepSeek-V4-Pro/encoding/README.md), Kimi K3's `type` (Kimi-K3.jinja; both read 2026-11-22).
@@ -47,7 +46,12 @@ def begun(tools: Tools, written: str) -> Generator[Action, None, str]:
     return name
 
 
-def named(cursor: Cursor, tools: Tools, name: re.Pattern[str] = NAME) -> Generator[Action, None, str]:
+def bare_name(cursor: Cursor) -> Generator[Action, None, str]:
+    """Read a name that stands bare between tags, tokens and brackets."""
+    return cursor.word(_NAME)
+
+
+def named(cursor: Cursor, tools: Tools, name: re.Pattern[str] = _NAME) -> Generator[Action, None, str]:
     """Return the offered tool whose bare name comes next; without one it is no call."""
     return (yield from begun(tools, (yield from cursor.word(name))))
 

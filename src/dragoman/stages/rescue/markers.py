@@ -103,6 +103,11 @@ class Markers:
         begun = (found.start() for found in self.openers.finditer(text) if found.group() not in self.tags)
         return next(begun, len(text))
 
+    def held(self, text: str) -> int:
+        """Return where, at the end of a text, a marker may have begun; its length if none may."""
+        start = max(0, len(text) - self.longest)
+        return next((place for place in range(start, len(text)) if text[place:] in self.partial), len(text))
+
     def begun(self, opener: str, *, is_line_start: Callable[[], bool]) -> list[tuple[Family, str]]:
         """Return the families that a whole marker begins, each with its longest one that counts at this place."""
         found = []

@@ -231,7 +231,10 @@ class Runner:
         """
         text = self.cursor.rest()[:AHEAD]
         stop = others_begin(text[: self._markers.call_begins(text)])
-        return goes_on(text[:stop], keys, is_whole=self.cursor.ended or stop < len(text))
+        is_whole = self.cursor.ended or stop < len(text)
+        if not is_whole and len(text) < AHEAD:
+            stop = self._markers.held(text)  # what begins another call is none of this one
+        return goes_on(text[:stop], keys, is_whole=is_whole)
 
     def _kind_behind(self) -> Kind | None:
         """Return the kind of text behind the last call's brackets; None while it is unknown. Words may go on behind

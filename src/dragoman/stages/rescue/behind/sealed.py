@@ -32,6 +32,8 @@ _BARE_BEGINS: Final = re.compile(r"(?:\{\s{0,8})?([\w.-]{1,64}+)\s{0,8}\Z")
 _VALUE: Final = re.compile(VALUE)
 #: Characters behind a colon in which a value begins.
 _VALUE_AHEAD: Final = 8
+#: Those in which it is told that a sign behind a bare key is a comparison, or of an address.
+_SIGN_AHEAD: Final = 2
 #: A tag that names a key.
 _NAMED: Final = re.compile(r"<([^<>=]{1,60})=\s?[\"']?([\w.-]{1,64}+)[\"']?[^<>]{0,40}>")
 #: Elements of HTML: words hold such.
@@ -44,6 +46,8 @@ _HTML: Final = re.compile(
 _SHOWN: Final = re.compile(r"`[^`\n]++`|(?:\A|(?<=\s))(?:\d{1,3}|[a-z])\)(?=\s|\Z)")
 #: Inline code that may go on.
 _CODE_BEGUN: Final = re.compile(r"(?<!`)`[^`\n]*+\Z")
+#: A closing tag or a token that may go on, or whose speaker follows.
+_MARK_BEGUN: Final = re.compile(r"<(?:/\w*|[|｜][^<>\s]{0,40}(?:>[\w ]{0,20})?)?\Z")
 #: How a value ends that is no word.
 _VALUE_ENDS: Final = ('"', "'", "]", "}")
 #: What opens or closes something, behind a member apart from the call. No token at which models stop closes a call.
@@ -73,9 +77,11 @@ def goes_on(text: str, keys: Collection[str], *, is_whole: bool) -> bool | None:
                 return None
             value = _VALUE.match(words, found.end())
             return value is not None and value["value"] is not None  # else words: `"zone": that is the key I left out`
+        if not is_sure and len(words) - found.end() < _SIGN_AHEAD:
+            return None
         is_apart = "\n" in lead.group() or lead.group().isspace()
         rest = _SHOWN.sub(" ", words[found.end() :])
-        rest = rest if is_sure else _CODE_BEGUN.sub("", rest)
+        rest = rest if is_sure else _MARK_BEGUN.sub("", _CODE_BEGUN.sub("", rest))
         if found[1] or not is_apart or _is_closed(rest, by_bracket=found.group()[-1] == "="):
             return True
         return False if is_sure else None

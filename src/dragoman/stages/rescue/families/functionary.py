@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import NAME
+from dragoman.stages.rescue.heads import bare_name
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.quoted import Begun
 
@@ -22,7 +22,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """Parse calls from behind the marker of the first on."""
     more = _MARKER
     while more:
-        name = tools.offered((yield from cursor.word(NAME)))
+        name = tools.offered((yield from bare_name(cursor)))
         if name is None:
             raise NotACall
         yield from cursor.expect("\n")

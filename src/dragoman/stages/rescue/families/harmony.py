@@ -10,7 +10,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import NAME, begun
+from dragoman.stages.rescue.heads import bare_name, begun
 from dragoman.stages.rescue.json_calls import named_call
 
 _KIND: Final = re.compile(r"[A-Za-z]+")
@@ -25,13 +25,13 @@ _BARE: Final = tuple(
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     is_stripped = opener in _BARE
-    written = (yield from cursor.word(NAME)) if is_stripped else (yield from _recipient(cursor))
+    written = (yield from bare_name(cursor)) if is_stripped else (yield from _recipient(cursor))
     yield from _call(cursor, tools, written, is_stripped=is_stripped)
 
 
 def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """As the usual parser, but the prompt has the first token."""
-    written = yield from cursor.word(NAME)
+    written = yield from bare_name(cursor)
     if not (yield from cursor.sees("<|channel|>")):
         raise NotACall
     yield from _call(cursor, tools, written)
@@ -73,7 +73,7 @@ def _recipient(cursor: Cursor) -> Generator[Action, None, str]:
     if (yield from cursor.take(*_CHANNELS)):
         yield from cursor.space()
     yield from cursor.expect("to=")
-    return (yield from cursor.word(NAME))
+    return (yield from bare_name(cursor))
 
 
 FAMILY = Family(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Open, Parser, Tools
-from dragoman.stages.rescue.heads import NAME
+from dragoman.stages.rescue.heads import bare_name
 from dragoman.stages.rescue.json_calls import call_object
 from dragoman.stages.rescue.quoted import Begun
 
@@ -21,7 +21,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     header = ""
     if opener == _MESSAGE:
         yield from cursor.space()
-        header = yield from cursor.word(NAME)
+        header = yield from bare_name(cursor)
         if name := tools.offered(header):
             yield Begun(name)
         yield from cursor.expect(_INVOKE)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.stages.rescue.cursor import BODY, Close, Cursor, Family, Open, Parser, Tools
-from dragoman.stages.rescue.heads import NAME, begun
+from dragoman.stages.rescue.heads import bare_name, begun
 from dragoman.stages.rescue.json_calls import named_call
 
 _CALL: Final = "<|tool_call_begin|>"
@@ -21,7 +21,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.space()
         yield from cursor.expect(_CALL)
     yield from cursor.space()
-    written = yield from cursor.word(NAME)
+    written = yield from bare_name(cursor)
     name = yield from begun(tools, written)
     yield from cursor.space()
     yield from cursor.expect("<|tool_call_argument_begin|>")

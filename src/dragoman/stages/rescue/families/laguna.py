@@ -8,7 +8,7 @@ from typing import Final
 
 from dragoman.stages.rescue.argument_tags import argument_pairs
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import NAME, words_before
+from dragoman.stages.rescue.heads import bare_name, words_before
 from dragoman.stages.rescue.json_calls import call_objects, named_call
 from dragoman.stages.rescue.quoted import Begun
 
@@ -24,9 +24,9 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from call_objects(cursor, tools)
         yield from cursor.closing(*ends)
         return
-    name = tools.offered(written := (yield from cursor.word(NAME)))
+    name = tools.offered(written := (yield from bare_name(cursor)))
     if name is None and written == "function" and (yield from cursor.take("\n")):
-        name = tools.offered((yield from cursor.word(NAME)))
+        name = tools.offered((yield from bare_name(cursor)))
     if name is None:
         raise NotACall
     yield Begun(name)

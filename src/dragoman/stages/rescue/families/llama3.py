@@ -4,7 +4,7 @@ A `;` separates several objects. The custom format is `<function=NAME>{…}</fun
 from __future__ import annotations
 
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import NAME, begun
+from dragoman.stages.rescue.heads import bare_name, begun
 from dragoman.stages.rescue.json_calls import call_objects, named_call
 from dragoman.stages.rescue.python_calls import python_calls
 
@@ -23,7 +23,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 def _custom(cursor: Cursor, tools: Tools) -> Parser:
     cursor.stops = ("</function>",)
-    written = yield from cursor.word(NAME)
+    written = yield from bare_name(cursor)
     name = yield from begun(tools, written.strip("\"'"))
     yield from cursor.take(">")  # now and then it is missing
     yield from cursor.space()

@@ -371,11 +371,12 @@ def _asked(connection: Any, beginning: str, key: str, given: str) -> Any:
         ConnectionError, TimeoutError, ResponseError: as the driver does; after the first two the connection is closed.
     """
     text = f"{beginning}${len(key)}\r\n{key}\r\n${len(given)}\r\n{given}\r\n"
-    line, answer = connection._sock, b""
+    line = connection._sock
     if line is None:
         raise valkey.ConnectionError("the connection has ended")
     try:
         line.sendall(text.encode("ascii"))
+        answer = line.recv(_READ_SIZE)
         while (size := _size_of(answer)) < 0:
             if not (piece := line.recv(_READ_SIZE)):
                 raise ConnectionResetError

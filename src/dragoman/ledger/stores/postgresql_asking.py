@@ -20,6 +20,11 @@ _IDLE: Final = b"I"
 #: Execute without a name and of all rows; Sync.
 _EXECUTE: Final = b"E\x00\x00\x00\x09\x00\x00\x00\x00\x00S\x00\x00\x00\x04"
 _NULL: Final = b"\xff\xff\xff\xff"
+#: What stands before and behind the size and the row of an answer of one row, as nearly all are: BindComplete and the
+#: beginning of DataRow; CommandComplete and ReadyForQuery.
+_BEFORE: Final = b"2\x00\x00\x00\x04D"
+_BEHIND: Final = b"C\x00\x00\x00\x0dSELECT 1\x00Z\x00\x00\x00\x05I"
+_ROW_AT: Final = len(_BEFORE) + 4
 
 
 def render_question(name: str, values: Sequence[object]) -> bytes:
@@ -58,6 +63,11 @@ class Answer:
         Raises:
             ValueError: this is not PostgreSQL's protocol.
         """
+        if not self._data and piece.startswith(_BEFORE) and piece.endswith(_BEHIND):
+            end = len(piece) - len(_BEHIND)
+            if int.from_bytes(piece[len(_BEFORE) : _ROW_AT], "big") == end - len(_BEFORE):
+                self._take_row(piece[_ROW_AT:end])
+                return True
         data = self._data = self._data + piece if self._data else piece
         while len(data) - self._at >= _TYPE_AND_SIZE:
             at = self._at

@@ -34,8 +34,8 @@ STRICT = {
 }
 PIECE = 61
 SEVERAL = 400  # of several changes at a time, for each base
-#: `make test` takes one of each twenty changes in a row, by chance; `make soak` takes all, with more values.
-STEPS = [pytest.param(20, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")]
+#: `make test` takes one of each thirty changes in a row, by chance; `make soak` takes all, with more values.
+STEPS = [pytest.param(30, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")]
 
 
 @pytest.fixture(autouse=True)

@@ -10,12 +10,15 @@ from dragoman.response_stages import Policy, stages_for
 from dragoman.stages.rescue import FAMILIES
 from for_each import for_each
 from grammar import check
+from profiles import MORE_IN_SOAK, some
 from rescue_forms import FORMS, Form
 from test_written_calls import TOOLS, delivered, exact, play, some_calls
 
+pytestmark = MORE_IN_SOAK
+
 #: Characters behind the point where a message can be no call any more.
 MOST = 200
-LONG = "All of it stands in the log, and nobody has read it so far. " * 180
+LONG = "All of it stands in the log, and nobody has read it so far. " * 60
 KEYS = ("summary", "title", "description", "results", "score", "arguments_text", "url")
 
 
@@ -89,7 +92,7 @@ def test_residue_behind_a_call_leaves_with_it(form: Form):
     residue = next(family for _, family in RESIDUE if family.name == form.family).residue
     calls = some_calls(random.Random(form.name), form, is_plain=True)[-1:]
     for mark in (*residue, "\n".join(residue)):
-        for size in (1, 1000):
+        for size in (1000, *some([1], form.name + mark, 2)):
             reply = play(form.write(calls).text() + mark, "stop", size)
             assert exact(delivered(reply)) == exact(calls), mark
             assert reply.text.strip() == "", mark

@@ -23,7 +23,7 @@ from for_each import for_each
 from growth import naming, steps_of
 from patterns import ROOT
 from places import BEGINNINGS, PLACES, Place
-from profiles import IS_SOAK, MORE_IN_SOAK
+from profiles import IS_SOAK, MORE_IN_SOAK, some
 
 pytestmark = MORE_IN_SOAK
 
@@ -38,6 +38,8 @@ TOKENS = [
     "[TOOL_CALLS]", "functions.f:0", '<invoke name="f">', "<|tool", "<|python_tag|>", "Action: f\nAction Input: ",
     "\x1b]", "\x1b[", "\x9d", "é", "\ud83d", "\ufeff", "\u00a0", "“", "<script ", "<title>", "raw='", "> ",
 ]  # fmt: skip
+#: What opens something again and again; one of two of them at each place in `make test`.
+DEEP = ("[", "{", '{"a":', '{"a":[', "(", "<a>", "f(a=", '{"tool":', "{'a':", "[{'a':(")
 #: Characters of the smaller text; the larger one is four times as long.
 SIZE = 300
 #: What four times the text may cost: an exponent of 1.2, and what is done once.
@@ -158,7 +160,7 @@ def work_of(run: Place, beginning: str, token: str, size: int) -> int:
 @for_each("size", [100_000] if IS_SOAK else [10_000])
 def test_depth_ends_in_an_error_of_ours(place: str, size: int):
     """Both sizes are deeper than Python may call itself."""
-    for token in ("[", "{", '{"a":', '{"a":[', "(", "<a>", "f(a=", '{"tool":', "{'a':", "[{'a':("):
+    for token in some(DEEP, place, 2):
         for beginning in BEGINNINGS.get(place, ("",)):
             with naming(beginning + token):
                 PLACES[place](beginning + token * (size // len(token)))

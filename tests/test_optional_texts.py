@@ -8,8 +8,11 @@ from typing import Any
 from dragoman import _json
 from dragoman.types import Tool
 from for_each import for_each
+from profiles import MORE_IN_SOAK, some
 from rescue_forms import FORMS, Form
 from test_written_calls import delivered, exact, play_with
+
+pytestmark = MORE_IN_SOAK
 
 TEXT: dict[str, Any] = {"type": "string"}
 NULL: dict[str, Any] = {"type": "null"}
@@ -42,7 +45,7 @@ def read(form: Form, content: dict[str, Any], value: Any, size: int = 0) -> list
 def test_an_optional_text_is_told_as_it_stands(form: Form):
     for how, content in OPTIONAL.items():
         for value in VALUES:
-            for size in (0, 7):
+            for size in (0, *some([7], f"{form.name} {how} {value}", 3)):
                 assert read(form, content, value, size) == exact([("put", {"path": "a", "content": value})]), how
 
 

@@ -23,9 +23,12 @@ from dragoman.decoding import decode
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Tool, Usage
 from for_each import for_each
+from profiles import MORE_IN_SOAK, some
 from rescue_forms import FORMS, Form
 from test_failed_calls import PROVIDERS
 from test_written_calls import delivered, play_with
+
+pytestmark = MORE_IN_SOAK
 
 PAIRS: list[tuple[Any, Any]] = [
     ("ls", "rm -rf build"), ("", "x"), (1, 2), (True, False), ({"a": 1}, {"a": 2}), (["a"], ["b"]),
@@ -55,11 +58,10 @@ def test_a_call_in_text(form: Form, pair: tuple[Any, Any]):
     told = dict(zip(("first", "second"), pair, strict=True))
     for arguments in (told, {"inner": told}):
         tools = [tool_of(*pair)]
-        for size in (1, 1 << 20):
-            assert delivered(play_with(tools, written(form, arguments, twice=False), "stop", size)) == [
-                ("write_file", arguments)
-            ]
-            assert delivered(play_with(tools, written(form, arguments, twice=True), "stop", size)) == []
+        once, twice = (written(form, arguments, twice=twice) for twice in (False, True))
+        for size in (1 << 20, *some([1], once, 3)):
+            assert delivered(play_with(tools, once, "stop", size)) == [("write_file", arguments)]
+            assert delivered(play_with(tools, twice, "stop", size)) == []
 
 
 @for_each("protocol", PROVIDERS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import pytest
@@ -22,16 +23,21 @@ _Names: TypeAlias = Callable[[Any], Any] | Sequence[Any] | None
 
 
 def for_each(keys: str | Sequence[str], cases: Iterable[Any], *, ids: _Names = None) -> Callable[[_Test], _Test]:
-    """Call a test for each case, in one test. The arguments are those of `pytest.mark.parametrize`."""
+    """Call a test for each case, in one test. The arguments are those of `pytest.mark.parametrize`. What a generator
+    gives is made when the test runs."""
     keys = [key.strip() for key in keys.split(",")] if isinstance(keys, str) else list(keys)
-    rows = [(case,) if len(keys) == 1 else tuple(case) for case in cases]
-    assert rows and {len(row) for row in rows} == {len(keys)}, "there are cases, with a value for each key"
+
+    @cache
+    def made() -> list[tuple[Any, ...]]:
+        rows = [(case,) if len(keys) == 1 else tuple(case) for case in cases]
+        assert rows and {len(row) for row in rows} == {len(keys)}, "there are cases, with a value for each key"
+        return rows
 
     def decorate(test: _Test) -> _Test:
         def run_all(**fixtures: Any) -> None:
             failed: list[BaseException] = []
             names: list[str] = []
-            for place, row in enumerate(rows):
+            for place, row in enumerate(made()):
                 try:
                     test(**fixtures, **dict(zip(keys, row, strict=True)))
                 except _FAILURES as problem:
@@ -39,7 +45,7 @@ def for_each(keys: str | Sequence[str], cases: Iterable[Any], *, ids: _Names = N
                     problem.add_note(f"{test.__name__}: case {names[-1]}")
                     failed.append(problem)
             if failed:
-                message = f"{len(failed)} of {len(rows)} cases of {test.__name__} fail: {', '.join(names)}"
+                message = f"{len(failed)} of {len(made())} cases of {test.__name__} fail: {', '.join(names)}"
                 raise BaseExceptionGroup(message, failed[:_MOST_SHOWN])
 
         signature = inspect.signature(test)

@@ -116,7 +116,7 @@ EVERY = bool(os.environ.get("DRAGOMAN_EVERY_CUT"))
 def test_no_cut_makes_a_call(group: int):
     count, wrong = 0, []
     for stream in [*own_streams(), *written_streams(), *shared_streams()[::3]][group::GROUPS]:
-        played, found = play(stream, 251)
+        played, found = play(stream, 401)
         count += played
         wrong += found
     assert wrong == []
@@ -125,10 +125,10 @@ def test_no_cut_makes_a_call(group: int):
 
 @pytest.mark.parametrize("name", ["openai-responses/responses-custom-tool-call", "gemini-generate/streamed-arguments"])
 def test_what_announces_more_is_not_whole(name: str):
-    """Free text and values with paths close nothing themselves: every cut of them fails, a good end behind it too."""
-    count, wrong = play(streams()[name], 1)
+    """Free text and values with paths close nothing themselves: each cut of them fails, a good end behind it too."""
+    count, wrong = play(streams()[name], 3)
     assert wrong == []
-    assert count > 500
+    assert count > 200
 
 
 def test_the_check_sees_a_half_call():

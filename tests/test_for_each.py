@@ -34,9 +34,9 @@ def test_every_case_is_tried_and_each_that_fails_is_named():
 
 def test_a_table_is_not_empty_and_has_the_tests_own_keys():
     with pytest.raises(AssertionError):
-        for_each("word", [])
+        for_each("word", [])(lambda word: None)()
     with pytest.raises(AssertionError):
-        for_each(("one", "other"), [(1, 2), (1,)])
+        for_each(("one", "other"), [(1, 2), (1,)])(lambda one, other: None)()
     with pytest.raises(AssertionError):
         for_each("word", ["a"])(lambda name: None)
 

@@ -311,9 +311,9 @@ def short_cuts_around() -> Iterator[Mutant]:
         "stages/rescue/runner.py": behind,
         "gateway/attempt_bounds.py": ("tests/gateway/test_attempt_bounds.py",),
         "gateway/request_bodies.py": ("tests/gateway/test_door.py", "tests/gateway/test_bad_requests.py"),
-        "gateway/relay.py": ("tests/gateway/test_passthrough.py", "tests/gateway/test_whole.py"),
-        "client/requester.py": ("tests/gateway/test_passthrough.py", "tests/gateway/test_whole.py"),
-        "client/target_state.py": ("tests/gateway/test_passthrough.py", "tests/gateway/test_whole.py"),
+        "gateway/relay.py": ("tests/gateway/test_whole.py", "tests/gateway/test_passthrough.py"),
+        "client/requester.py": ("tests/gateway/test_whole.py", "tests/gateway/test_passthrough.py"),
+        "client/target_state.py": ("tests/gateway/test_whole.py", "tests/gateway/test_passthrough.py"),
         "routing/metering.py": ("tests/client/test_metered_text.py", "tests/gateway/test_ledger_chunks.py"),
         "client/streaming/pouring.py": (
             "tests/gateway/test_apart.py", "tests/client/test_metered_text.py", "tests/gateway/test_ledger_chunks.py",

@@ -24,7 +24,7 @@ from dragoman.errors import WireError
 from dragoman.gateway.auth import Guard
 from dragoman.gateway.messages import Limits
 from dragoman.gateway.pages.health import HEALTH
-from dragoman.gateway.request_bodies import USUAL_BOUNDS, BodyBounds, check_shape, unpacked
+from dragoman.gateway.request_bodies import USUAL_BOUNDS, BodyBounds, check_shape, unpacked, whole_characters
 from dragoman.protocols import PROTOCOLS
 from for_each import for_each
 from gateway.running import Running, gateway, whole_of
@@ -232,6 +232,16 @@ def test_each_bound_counts_alone() -> None:
         check_shape(body)
         with pytest.raises(WireError, match=wanted):
             check_shape(body, bounds)
+
+
+def test_half_characters_are_replaced_and_nothing_else() -> None:
+    for text, wanted in (
+        (r"a\ud83d", r"a\ufffd"), (r"\ude00\ud83d\ude00", r"\ufffd\ud83d\ude00"), (r"\\ud83d", None),
+        (r"\ud83d\ude00", None), (r"\n", None), ("ud83d", None),
+    ):  # fmt: skip
+        body = b'{"a":"%b"}' % text.encode()
+        found = whole_characters(body)
+        assert found is body if wanted is None else found == body.replace(text.encode(), wanted.encode()), text
 
 
 def test_too_many_values_are_413_in_the_clients_form(tmp_path: Path) -> None:

@@ -72,6 +72,41 @@ def test_the_second_target_is_asked_when_the_first_fails(straight: Running, firs
     assert failed == 1
 
 
+def test_another_target_first_passes_nothing_by_its_neighbours_leave(tmp_path: Path) -> None:
+    """The one that is declared first is clean; the cheaper one, which is asked first, is not."""
+    clean = '[models."openai-chat/model-1"]\nclean = true\n'
+    prices = "".join(
+        f'[prices."openai-chat/model-{number}"]\ninput = {price}\noutput = {price}\n'
+        for number, price in ((1, 2.0), (2, 1.0))
+    )
+    with gateway(tmp_path, clean + prices + TWO + 'order = "price"\n') as running:
+        running.answer(whole(body_of(), 200, "application/json"))
+        status, _, body = ask(running, "two")
+        assert running.provider.requests[0].json["model"] == "model-2"
+    assert status == 200 and body != body_of()
+    assert json.loads(body)["choices"][0]["message"]["content"] == "Hello"
+
+
+def test_a_target_that_is_asked_in_another_way_passes_nothing(straight: Running) -> None:
+    straight.gateway._client.target_states.refused_tools("openai-chat/model-1")
+    straight.answer(whole(body_of(), 200, "application/json"))
+    status, _, body = ask(straight)
+    assert status == 200 and body != body_of()
+
+
+def test_a_request_that_was_mended_is_not_sent_as_it_came(tmp_path: Path) -> None:
+    """Messages are sent as they came where nothing of them changes; a number in quotes is mended."""
+    with gateway(tmp_path) as running:
+        for temperature, is_kept in (("0.5", True), ('"0.5"', False)):
+            part = '{"type":  "text", "text": "hi", "cache_control": {"type": "ephemeral"}}'
+            message = f'{{"role": "user", "content": [{part}]}}'
+            settings = f'"max_tokens": 9, "temperature": {temperature}'
+            body = f'{{"model": "anthropic-messages/model-1", {settings}, "messages": [{message}]}}'
+            running.answer(whole(b'{"type": "error"}', 400))
+            running.request("POST", "/v1/messages", body.encode(), {"content-type": "application/json"})
+            assert (part.encode() in running.provider.requests[0].body) == is_kept
+
+
 def test_one_target_is_asked_again_within_its_tries(tmp_path: Path) -> None:
     with gateway(tmp_path, TABLES + "[http]\nretries = 1\n") as running:
         running.answer(BUSY, whole(body_of()))

@@ -139,9 +139,9 @@ class Ledger:
         elif has_keys:
             record.key_name = f"#{record.key}"
         if self.admission is None:
-            return RequestMeter(self, record, None)
+            return RequestMeter(self, record, None, False)
         scopes = Scopes(record.key_name) if key is None else Scopes(key.name, key.owner, key.team, key.labels)
-        return RequestMeter(self, record, RequestLimits(self.admission, scopes))
+        return RequestMeter(self, record, RequestLimits(self.admission, scopes), True)
 
     def limit(self, of_file: Sequence[Quota], *, written: int = 0) -> None:
         """Apply these quotas of the configuration file, and those of the store, from now on. `written`: when the file

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, Protocol, final
 
+import msgspec
+
 from dragoman.events import Event, Failure, Finish
 from dragoman.gateway.admission import NOTHING_APART, RequestLimits
 from dragoman.gateway.telemetry.pricing import Pricing
@@ -27,6 +29,7 @@ from dragoman.money import NANO, bounded_usage, nano_from_usd
 from dragoman.providers.endpoint import Outgoing
 from dragoman.routing.metering import count_text
 from dragoman.routing.target import Target
+from dragoman.secret import name_alone
 from dragoman.types import NO_USAGE, Cost, Outcome, Usage
 
 #: Refusals that nobody bills.
@@ -36,7 +39,6 @@ _PER_TOKEN: Final = 4
 #: How many times the most that an attempt may use or cost a provider may say. What is beyond cannot be true: the bound
 #: counts each byte as a token, and no bill of one attempt may end a budget for all.
 _BELIEVED: Final = 100
-_NO_HEADERS: Final[Mapping[str, str]] = {}
 #: Nano-dollars that a provider may say of any attempt, since searches are billed beside tokens; and where no price is
 #: known.
 _SMALL, _LARGE = NANO, 1_000 * NANO
@@ -74,27 +76,24 @@ class AttemptLog(Protocol):
 
 
 @final
-class RequestMeter:
+class RequestMeter(msgspec.Struct, eq=False):
     """The meter of one client's request; see `Meter`."""
 
-    __slots__ = (
-        "_attempt", "_ledger", "_limits", "_ordinal", "_record", "_size", "_target", "grown", "has_refused", "headers",
-        "is_limited", "uncounted", "usage",
-    )  # fmt: skip
+    __repr__ = name_alone
 
-    def __init__(self, ledger: AttemptLog, record: Record, limits: RequestLimits | None) -> None:
-        self._ledger = ledger
-        self._record = record
-        self._ordinal = 0
-        self._target: Target | None = None
-        self._attempt: bytes | None = None  # the one that is under way
-        self._limits = limits
-        self.is_limited = limits is not None
-        self.has_refused = False
-        self.grown = 0
-        self.usage: Usage | None = None
-        self.uncounted: Sequence[Event] = ()
-        self.headers: Mapping[str, str] = _NO_HEADERS
+    _ledger: AttemptLog
+    _record: Record
+    _limits: RequestLimits | None
+    is_limited: bool
+    _ordinal: int = 0
+    _target: Target | None = None
+    _attempt: bytes | None = None  # the one that is under way
+    _size: int = 0
+    has_refused: bool = False
+    grown: int = 0
+    usage: Usage | None = None
+    uncounted: Sequence[Event] = ()
+    headers: Mapping[str, str] = {}
 
     def begin(self, target: Target) -> None:
         self._target = target
@@ -149,7 +148,7 @@ class RequestMeter:
         )
         self._ordinal = ordinal + 1
         if ordinal:  # what the attempt before saw is not of this one
-            self.grown, self.usage, self.uncounted, self.headers = 0, None, (), _NO_HEADERS
+            self.grown, self.usage, self.uncounted, self.headers = 0, None, (), {}
         try:
             if ledger.intend(intent):
                 self._attempt = id

@@ -23,7 +23,7 @@ _NAMES: Final = {
 }
 _UNIONS: Final = ("oneOf", "anyOf", "allOf")
 _IN_FORMATS: Final = frozenset({
-    "type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "allOf", "$ref",
+    "type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref",
     "$defs", "description", "title", "default", "format", "minItems",
 })  # fmt: skip
 
@@ -304,6 +304,8 @@ def broken_format(schema: Any) -> Iterator[str]:
             yield "format: additionalProperties must be false"
         if node.get("minItems", 0) not in (0, 1):
             yield "format: minItems"
+        if not node.keys() & {"type", "anyOf", "$ref", "enum", "const"}:
+            yield "format: a schema must have a type"
 
 
 def _gemini(body: dict[str, Any]) -> Iterator[str]:

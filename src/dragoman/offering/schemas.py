@@ -12,18 +12,17 @@ import hashlib
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
 import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.offering.schema_drafts import modern
-from dragoman.offering.schema_references import within_defs, written_out
+from dragoman.codec.schemas.drafts import modern
+from dragoman.codec.schemas.places import Schema, each_schema
+from dragoman.codec.schemas.references import within_defs, written_out
 from dragoman.protocol import Dialect, Protocol
 from dragoman.protocol.native_tools import SchemaRules
-
-Schema: TypeAlias = dict[str, Any]
 
 _UNIONS: Final = ("allOf", "anyOf", "oneOf")
 #: What OpenAI has not at the root, besides unions.
@@ -192,21 +191,6 @@ def _texts(value: Json) -> list[str]:
 
 
 # ---------------------------------------------------------------- every place
-
-
-def each_schema(node: Schema, change: Any) -> Schema:
-    """Return the node with `change` applied to each schema directly within it."""
-    made: Schema = {}
-    for key, value in node.items():
-        if key in ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas"):
-            made[key] = {name: change(inner) for name, inner in value.items()} if isinstance(value, dict) else value
-        elif key in ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"):
-            made[key] = change(value)
-        elif key in (*_UNIONS, "prefixItems") and isinstance(value, list):
-            made[key] = [change(inner) for inner in value]
-        else:
-            made[key] = value
-    return made
 
 
 def _with_members(schema: Any) -> Any:

@@ -1,164 +1,203 @@
 """Convert the schema of an answer to the subset of JSON Schema that the API accepts.
 
 Spec: https://platform.claude.com/docs/en/build-with-claude/structured-outputs (read 2026-11-26), and `transform_schema`
-of Anthropic's own SDK: objects are closed, and bounds move into the description.
+of Anthropic's own SDK: objects are closed, and bounds move into the description. Where a closed object would refuse
+members that the client's schema declares, as those of a map, the whole schema goes as words of the prompt: in the
+subset, the answer would be `{}` whatever the user asks.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.codec.schemas.drafts import modern
+from dragoman.codec.schemas.joining import NotJoined, flat, joined
+from dragoman.codec.schemas.places import NOTES, Schema, size
+from dragoman.codec.schemas.references import Targets, leads_in_circles, within_defs
 
-_TAKEN: Final = frozenset({
-    "type", "properties", "required", "items", "enum", "const", "anyOf", "$ref", "$defs", "description",
-    "title", "default", "format", "minItems", "additionalProperties",
-})  # fmt: skip
+_TAKEN: Final = frozenset({"type", "anyOf", "$ref", "description", "title", "default"})
 _FORMATS: Final = frozenset({
     "date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid",
 })  # fmt: skip
-_NOTES: Final = frozenset({"$schema", "$id", "$comment", "examples", "deprecated", "readOnly", "writeOnly"})
-_SAME: Final[dict[str, str]] = {"oneOf": "anyOf", "definitions": "$defs"}
-#: Keywords from which the type of a value follows.
-_SAYS_TYPE: Final = frozenset({"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"})
-#: Keywords that stand beside no others, and those that may stand beside them.
-_ALONE: Final = frozenset({"$ref", "anyOf", "oneOf"})
-_SAID_OF_IT: Final = frozenset({*_NOTES, "title", "description", "default", "$defs", "definitions"})
-#: Keywords whose values grow as schemas are joined.
-_GATHERED: Final = frozenset({"properties", "required"})
-_DEFINITIONS: Final = "#/definitions/"
+#: Notes that the API has no place for, and that say nothing to a model.
+_UNSAID: Final = (NOTES - _TAKEN) | {"definitions"}
+#: What stands beside alternatives.
+_BESIDE: Final = frozenset({*NOTES, "$defs"})
+#: Keywords of objects, which are closed.
+_OBJECTS: Final = frozenset({"properties", "required", "additionalProperties", "patternProperties"})
+#: A keyword from which a type follows → the type.
+_TYPES: Final[dict[str, str]] = {
+    "properties": "object", "required": "object", "additionalProperties": "object", "patternProperties": "object",
+    "items": "array", "prefixItems": "array", "minItems": "array", "maxItems": "array", "pattern": "string",
+    "format": "string", "minLength": "string", "maxLength": "string", "minimum": "number", "maximum": "number",
+    "exclusiveMinimum": "number", "exclusiveMaximum": "number", "multipleOf": "number",
+}  # fmt: skip
+#: Alternatives of one place, once those of several keywords are written out.
+_MOST_ALTERNATIVES: Final = 64
+#: Values by which a schema may grow.
+_MOST_VALUES: Final = 20_000
 _DEEPEST: Final = 100
+_WORDS: Final = "Answer with one JSON value only, and nothing around it. It must fit this JSON schema:\n"
 
 
-def answer_schema(schema: Raw) -> tuple[Raw, list[str]]:
-    """Return the schema in the API's form, and the keywords that are no rules any more; unchanged if the API accepts
-    it.
+class _NotInSubset(Exception):
+    """The keyword that the subset cannot say."""
+
+
+def answer_schema(schema: Raw) -> tuple[Raw | None, list[str]]:
+    """Return the schema in the API's form, unchanged if the API accepts it, and the keywords that are no rules any
+    more. None: the subset cannot say it, for the keyword in the list.
     """
     given = _json.decode(bytes(schema))
     if not isinstance(given, dict):
         return schema, []
     lost: list[str] = []
-    made = _fit(given, lost, 0)
-    return (schema, []) if made == given else (_json.raw(made), list(dict.fromkeys(lost)))
+    try:
+        plain = within_defs(modern(given, lost), lost)
+        if leads_in_circles(plain):
+            raise _NotInSubset("a reference to what it stands in")
+        made = _Fitting(plain, lost).fit(plain, 0)
+    except (_NotInSubset, RecursionError) as problem:
+        return None, [str(problem) if isinstance(problem, _NotInSubset) else "schemas within schemas"]
+    return (schema, lost) if made == given else (_json.raw(made), list(dict.fromkeys(lost)))
 
 
-def _fit(given: Any, lost: list[str], depth: int) -> Any:
-    if not isinstance(given, dict) or depth > _DEEPEST:
-        return given
-    node, unsaid = _without_joints(given, depth)
-    made: dict[str, Any] = {}
-    said = [f"{key}: {_json.to_text(value)}" for key, value in unsaid.items()]
-    lost += unsaid
-    for key, value in node.items():
-        name = str(_SAME.get(key, key))
-        if name in ("properties", "$defs") and isinstance(value, dict):
-            made[name] = {**made.get(name, {}), **{each: _fit(inner, lost, depth + 1) for each, inner in value.items()}}
-        elif name == "anyOf" and isinstance(value, list):
-            made[name] = [_fit(inner, lost, depth + 1) for inner in value]
-        elif name == "items" and isinstance(value, dict):
-            made[name] = _fit(value, lost, depth + 1)
-        elif name == "$ref" and isinstance(value, str):
-            made[name] = value.replace(_DEFINITIONS, "#/$defs/", 1)
-        elif _is_taken(name, value):
-            made[name] = value
-        elif name not in _NOTES:
-            said.append(f"{key}: {_json.to_text(value)}")
-            lost.append(key)
-    kind = made.get("type")
-    if kind == "object" or (isinstance(kind, list) and "object" in kind):
-        _close(made, node, lost)
-    if said:
-        words = f"{{{', '.join(said)}}}"
-        made["description"] = f"{made['description']}\n\n{words}" if "description" in made else words
-    return made
+def answer_words(schema: Raw) -> str:
+    """Return the words of a prompt that ask for an answer of a schema."""
+    return _WORDS + _json.raw_text(schema)
 
 
-def _close(made: dict[str, Any], node: dict[str, Any], lost: list[str]) -> None:
-    """Close an object: it has the members that it declares, and requires none of the others."""
-    if made.get("additionalProperties") is not False:
-        if "additionalProperties" in node or "properties" not in node:
-            lost.append("additionalProperties")
+class _Fitting:
+    """Fits one schema, whose references lead into its `$defs`."""
+
+    def __init__(self, root: Schema, lost: list[str]) -> None:
+        self._find = Targets(root, []).find
+        self._lost = lost
+        self._room = _MOST_VALUES
+
+    def fit(self, given: Json, depth: int) -> Schema:
+        """Return a schema in the API's form."""
+        if depth > _DEEPEST:
+            raise _NotInSubset("schemas within schemas")
+        if not isinstance(given, dict):
+            raise _NotInSubset("a place for any value" if given is True else "a place for no value")
+        node = self._alternatives(self._flat(given))
+        made: Schema = {}
+        said = [self._fit_member(made, key, value, depth) for key, value in node.items() if key not in _OBJECTS]
+        if "$ref" not in made and "anyOf" not in made and "enum" not in made and "const" not in made:
+            kind = made["type"] if "type" in made else _type_of(node)
+            made["type"] = kind
+            if kind == "object" or (isinstance(kind, list) and "object" in kind):
+                self._close(made, node, depth)
+        if words := [word for word in said if word]:
+            text = f"{{{', '.join(words)}}}"
+            made["description"] = f"{made['description']}\n\n{text}" if "description" in made else text
+        return made
+
+    def _fit_member(self, made: Schema, key: str, value: Json, depth: int) -> str:
+        """Add a keyword to a schema; what the API has no place for is returned in words."""
+        if key == "$defs" and isinstance(value, dict):
+            made[key] = {name: self.fit(inner, depth + 1) for name, inner in value.items()}
+        elif key == "anyOf" and isinstance(value, list):
+            made[key] = [self.fit(inner, depth + 1) for inner in value]
+        elif key == "items" and isinstance(value, dict) and value:
+            made.setdefault(key, self.fit(value, depth + 1))
+        elif key == "prefixItems" and isinstance(value, list):
+            made["items"] = self._one_of(value, depth)
+            return self._words(key, value)
+        elif key in _TAKEN or _is_taken(key, value):
+            made[key] = value
+        elif key not in _UNSAID and (key, value) != ("items", {}):
+            return self._words(key, value)
+        return ""
+
+    def _words(self, key: str, value: Json) -> str:
+        self._lost.append(key)
+        return f"{key}: {_json.to_text(value)}"
+
+    def _one_of(self, places: Sequence[Json], depth: int) -> Schema:
+        """Return a schema of the values that one of the places allows."""
+        each = {_json.encode(made): made for made in (self.fit(place, depth + 1) for place in places)}
+        return {"anyOf": [*each.values()]} if len(each) > 1 else next(iter(each.values()))
+
+    def _close(self, made: Schema, node: Schema, depth: int) -> None:
+        """Close an object: it has the members that it declares."""
+        members, rest = node.get("properties"), node.get("additionalProperties")
+        if node.get("patternProperties"):
+            raise _NotInSubset("patternProperties")
+        if isinstance(rest, dict) or (rest is True and not members) or (rest is None and members is None):
+            raise _NotInSubset("additionalProperties")
+        if rest is True:
+            self._lost.append("additionalProperties")
+        members = members if isinstance(members, dict) else {}
+        required = node.get("required", [])
+        if not all(members.get(name) is not False and name in members for name in required):
+            raise _NotInSubset("required")
+        made["properties"] = {name: self.fit(inner, depth + 1) for name, inner in members.items() if inner is not False}
         made["additionalProperties"] = False
-    members, required = made.setdefault("properties", {}), made.get("required")
-    if isinstance(required, list) and isinstance(members, dict):
-        told = dict.fromkeys(key for key in required if isinstance(key, str))
-        kept = [key for key in told if key in members]
-        lost += ["required"] if len(kept) < len(told) else []
-        made["required"] = kept
+        if "required" in node:
+            made["required"] = required
+
+    # ------------------------------------------------------------ what stands alone
+
+    def _flat(self, node: Schema) -> Schema:
+        """Return a schema without `allOf`."""
+        if not isinstance(node.get("allOf"), list):
+            return node
+        self._pay(node, 1)
+        try:
+            made = flat(node, self._find)
+        except NotJoined:
+            raise _NotInSubset("allOf") from None
+        if not isinstance(made, dict):
+            raise _NotInSubset("allOf")
+        return made
+
+    def _alternatives(self, node: Schema) -> Schema:
+        """Return a schema whose alternatives stand alone: each says what was said beside them."""
+        unions = [key for key in ("anyOf", "oneOf") if isinstance(node.get(key), list)]
+        if not unions:
+            return node
+        beside: list[Json] = [{key: value for key, value in node.items() if key not in (*unions, *_BESIDE)}]
+        for key in unions:
+            self._pay(beside, len(node[key]))
+            try:
+                each = [joined(one, other, self._find) for one in beside for other in node[key]]
+            except NotJoined:
+                raise _NotInSubset(key) from None
+            beside = [made for made in each if made is not False]
+        if not 0 < len(beside) <= _MOST_ALTERNATIVES and len(unions) > 1:
+            raise _NotInSubset(unions[-1])
+        return {**{key: value for key, value in node.items() if key in _BESIDE}, "anyOf": beside}
+
+    def _pay(self, value: Json, times: int) -> None:
+        """Count what a schema grows by."""
+        self._room -= size(value, self._room) * times
+        if self._room < 0:
+            raise _NotInSubset("references, written out")
 
 
-def _without_joints(node: dict[str, Any], depth: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a schema whose alternatives stand alone, and the keywords that it has no place for.
-
-    An object is closed. Closed, it refuses what its alternatives declare, and they refuse what it declares.
-    """
-    unsaid: dict[str, Any] = {}
-    if isinstance(node.get("$ref"), str):  # its target is closed, too
-        unsaid = {key: value for key, value in node.items() if key != "$ref" and key not in _SAID_OF_IT}
-        return {key: value for key, value in node.items() if key not in unsaid}, unsaid
-    parts = node.get("allOf")
-    if isinstance(parts, list):
-        node = {key: value for key, value in node.items() if key != "allOf"}
-        joined = {key: value.copy() if key in _GATHERED and isinstance(value, dict | list) else value
-                  for key, value in node.items()}  # fmt: skip
-        if all(_join(joined, part, depth + 1) for part in parts):
-            node = joined
-        else:
-            unsaid = {"allOf": parts}
-    unions = [key for key in ("anyOf", "oneOf") if isinstance(node.get(key), list)]
-    if not unions:
-        return node, unsaid
-    is_lone = "properties" not in node and "required" not in node
-    for key in unions[1:] if is_lone else unions:
-        unsaid[key] = node[key]
-    if is_lone:
-        kinds = {} if node.get("type") is None else {"type": node["type"]}
-        alternatives = [{**kinds, **each} if isinstance(each, dict) and not each.keys() & _SAYS_TYPE else each
-                        for each in node[unions[0]]]  # fmt: skip
-        node = {**node, unions[0]: alternatives}
-    gone = {*unsaid, *(("type", "additionalProperties") if is_lone else ())}
-    return {key: value for key, value in node.items() if key not in gone}, unsaid
+def _type_of(node: Schema) -> str:
+    """Return the type of a schema that does not say it."""
+    kinds = dict.fromkeys(_TYPES[key] for key in node if key in _TYPES)
+    if len(kinds) != 1:
+        raise _NotInSubset("a place for any value")
+    return next(iter(kinds))
 
 
-def _join(one: dict[str, Any], other: Any, depth: int) -> bool:
-    """Add what another schema says to a schema. False if the words of one cannot stand beside those of the other."""
-    if not isinstance(other, dict) or depth > _DEEPEST:
-        return other is True
-    other, unsaid = _without_joints(other, depth)
-    if unsaid or (other.keys() & _ALONE and one.keys() - _SAID_OF_IT) or (one.keys() & _ALONE and other):
-        return False
-    for key, theirs in other.items():
-        mine = one.get(key, theirs)
-        if key == "properties" and isinstance(mine, dict) and isinstance(theirs, dict):
-            if any(mine[name] != theirs[name] for name in mine.keys() & theirs.keys()):
-                return False
-            one[key] = mine if mine is not theirs else theirs.copy()
-            one[key].update(theirs)
-        elif key == "required" and isinstance(mine, list) and isinstance(theirs, list):
-            one[key] = mine if mine is not theirs else []
-            one[key] += theirs
-        elif key not in one:
-            one[key] = theirs
-        elif mine != theirs and key not in _SAID_OF_IT:
-            return False
-    return True
-
-
-def _is_taken(name: str, value: Json) -> bool:
+def _is_taken(key: str, value: Json) -> bool:
     """Return whether the API accepts a keyword with this value."""
-    match name:
-        case "additionalProperties":
-            return value is False
+    match key:
         case "format":
             return isinstance(value, str) and value in _FORMATS
         case "minItems":
             return value in (0, 1)
-        case "description":
-            return isinstance(value, str)
-        case "required":
-            return isinstance(value, list)
-        case "properties" | "$defs":  # they are read apart, if they are schemas by name
-            return False
+        case "enum":
+            return isinstance(value, list) and not any(isinstance(each, list | dict) for each in value)
+        case "const":
+            return not isinstance(value, list | dict)
         case _:
-            return name in _TAKEN
+            return False

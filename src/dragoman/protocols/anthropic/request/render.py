@@ -11,7 +11,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
-from dragoman.protocols.anthropic.request.answer_schema import answer_schema
+from dragoman.protocols.anthropic.request.answer_schema import answer_schema, answer_words
 from dragoman.protocols.anthropic.request.claude_models import (
     refused_samplers,
     takes_budget,
@@ -97,6 +97,7 @@ class _Renderer:
             # "a final assistant message must start with a thinking block" (…/extended-thinking, read 2026-11-26)
             self._say("dropped", "params.reasoning", "the call that was answered last came without its thinking")
             thinking = None
+        config = self._output_config(effort, system)
         body: Block = {"model": request.model, "max_tokens": self._max_tokens(thinking)}
         self._mark_cache(system, tools, messages)
         if system:
@@ -112,7 +113,7 @@ class _Renderer:
         self._sampling(body, is_thinking=thinking is not None and thinking.get("type") != "disabled")
         if thinking is not None:
             body["thinking"] = thinking
-        if config := self._output_config(effort):
+        if config:
             body["output_config"] = config
         self._drop_unsayable(body)
         for key, value in kept(request.native, request).items():
@@ -259,7 +260,8 @@ class _Renderer:
             if value is not None and name not in refused:
                 body[name] = value
 
-    def _output_config(self, effort: Effort | None) -> Block:
+    def _output_config(self, effort: Effort | None, system: list[Block]) -> Block:
+        """Render `output_config`. A schema that it cannot say becomes words at the end of the system prompt."""
         config: Block = dict(read_fields(self.native.get("output_config")) or {})
         if effort is not None:
             config["effort"] = effort
@@ -267,13 +269,18 @@ class _Renderer:
         if schema is None:
             return config
         where = "params.response_schema"
-        if schema.schema is None or not self.dialect.supports_response_schema:
-            self._say("dropped", where, "no plain JSON mode" if schema.schema is None else "not known to the provider")
+        if schema.schema is None:
+            self._say("dropped", where, "no plain JSON mode")
             return config
-        fitted, lost = answer_schema(schema.schema)
-        if lost:
-            self._say("changed", f"{where}.schema", f"words of the description: {', '.join(lost)}")
-        config["format"] = {"type": "json_schema", "schema": fitted}
+        is_known = self.dialect.supports_response_schema
+        fitted, lost = answer_schema(schema.schema) if is_known else (None, ["structured output"])
+        if fitted is None:
+            system.append({"type": "text", "text": answer_words(schema.schema)})
+            self._say("changed", where, f"words of the prompt: not known to the provider: {', '.join(lost)}")
+        else:
+            if lost:
+                self._say("changed", f"{where}.schema", f"words of the description: {', '.join(lost)}")
+            config["format"] = {"type": "json_schema", "schema": fitted}
         if schema.name != "response":
             self._say("dropped", f"{where}.name")
         if schema.description is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dragoman._json import Json
+from dragoman.codec.schemas.places import BY_NAME, NOTES, ONE, SEVERAL
 
 _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 #: Words of programs for JSON's types.
@@ -18,11 +19,8 @@ _SAME: Final = {
 }  # fmt: skip
 _ANY: Final = "any"
 _BOUNDS: Final = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
-_BY_NAME: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-_ONE: Final = ("additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems",
-               "unevaluatedProperties", "additionalItems")  # fmt: skip
-_SEVERAL: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _COUNTS: Final = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
+_DEFINITIONS: Final = ("$defs", "definitions")
 _DEEPEST: Final = 100
 
 
@@ -34,16 +32,18 @@ def modern(schema: dict[str, Any], lost: list[str], depth: int = 0) -> dict[str,
         return schema
     made: dict[str, Any] = {}
     wanted: list[str] = []
-    for key, value in schema.items():
-        if key in _BY_NAME and isinstance(value, dict):
+    for key, value in _without_dependencies(schema).items():
+        if key in BY_NAME and isinstance(value, dict):
             made[key] = {name: _inner(inner, lost, depth) for name, inner in value.items()}
             if key == "properties":
                 wanted = [name for name, inner in value.items() if _is_wanted(inner)]
+        elif key in BY_NAME:
+            lost.append(key)
         elif key == "items":
             made["prefixItems" if isinstance(value, list) else key] = _each(value, lost, depth)
-        elif key in _ONE:
+        elif key in ONE:
             made[key] = _inner(value, lost, depth)
-        elif key in _SEVERAL:
+        elif key in SEVERAL:
             made[key] = _each(value, lost, depth)
             if not isinstance(value, list) or not value:
                 del made[key]
@@ -62,6 +62,20 @@ def modern(schema: dict[str, Any], lost: list[str], depth: int = 0) -> dict[str,
     _words(made, lost)
     if wanted:
         made["required"] = list(dict.fromkeys([*made.get("required", ()), *wanted]))
+    if made.pop("nullable", None) is True:
+        _allow_null(made)
+    return made
+
+
+def _without_dependencies(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema with the two keywords that `dependencies` of older drafts became."""
+    found = schema.get("dependencies")
+    if not isinstance(found, dict):
+        return schema
+    made = {key: value for key, value in schema.items() if key != "dependencies"}
+    for key, kind in (("dependentRequired", list), ("dependentSchemas", dict | bool)):
+        if those := {name: each for name, each in found.items() if isinstance(each, kind)}:
+            made.setdefault(key, those)
     return made
 
 
@@ -117,8 +131,8 @@ def _bounds(made: dict[str, Any]) -> None:
 
 
 def _words(made: dict[str, Any], lost: list[str]) -> None:
-    """Check keywords whose values must be of a kind; `nullable` is OpenAPI's."""
-    for key in ("description", "title", "pattern", "format", "$comment"):
+    """Check keywords whose values must be of a kind."""
+    for key in ("description", "title", "pattern", "format", "$comment", "$ref"):
         if key in made and not isinstance(made[key], str):
             lost.append(key)
             del made[key]
@@ -131,7 +145,21 @@ def _words(made: dict[str, Any], lost: list[str]) -> None:
         del made["enum"]
     if "examples" in made and not isinstance(made["examples"], list):
         made["examples"] = [made["examples"]]
-    if made.pop("nullable", None) is True and isinstance(made.get("type"), str) and made["type"] != "null":
-        made["type"] = [made["type"], "null"]
-        if isinstance(made.get("enum"), list) and None not in made["enum"]:
-            made["enum"] = [*made["enum"], None]
+
+
+def _allow_null(made: dict[str, Any]) -> None:
+    """Allow null, too, which OpenAPI says with `nullable`."""
+    if "$ref" in made or "allOf" in made:
+        inner = {key: made.pop(key) for key in [*made] if key not in NOTES and key not in _DEFINITIONS}
+        made["anyOf"] = [inner, {"type": "null"}]
+        return
+    kinds = made.get("type")
+    if kinds is not None and kinds != "null":
+        made["type"] = list(dict.fromkeys([*(kinds if isinstance(kinds, list) else [kinds]), "null"]))
+    if "const" in made:
+        made["enum"] = [made.pop("const")]
+    if isinstance(made.get("enum"), list) and None not in made["enum"]:
+        made["enum"] = [*made["enum"], None]
+    for key in ("anyOf", "oneOf"):
+        if key in made and {"type": "null"} not in made[key]:
+            made[key] = [*made[key], {"type": "null"}]

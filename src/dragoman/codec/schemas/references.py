@@ -1,0 +1,276 @@
+"""Rewrite references within a schema for vendors that support one form only, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import unquote
+
+from dragoman._json import Json
+from dragoman.codec.schemas.drafts import modern
+from dragoman.codec.schemas.joining import NotJoined, joined
+from dragoman.codec.schemas.places import BY_NAME, NOTES, ONE, SEVERAL, Schema, each_schema, nodes, size
+
+_DEFS: Final = "#/$defs/"
+#: The name of `$defs` in older drafts. What is referenced there moves; the rest is used nowhere.
+_OLDER_DEFS: Final = "definitions"
+#: What may stand beside a reference.
+_BESIDE: Final = frozenset({"description", "default"})
+#: Objects that a schema may grow to, written out.
+_MOST_OBJECTS: Final = 2_000
+_DEEPEST: Final = 100
+#: Values by which a schema may grow, references written out or joined.
+_MOST_VALUES: Final = 20_000
+_WHOLE: Final = 1 << 62
+_DIGITS: Final = 10  # of a place in a list
+#: References that are joined with what stands beside them.
+_MOST_JOINED: Final = 200
+
+
+class _TooLarge(Exception):
+    """Written out, a schema would have too many objects."""
+
+
+class Targets:
+    """The targets of the references within a schema.
+
+    Attributes:
+        strange: keys of the root that no draft knows, through which references lead.
+    """
+
+    def __init__(self, root: Schema, lost: list[str]) -> None:
+        self._root = root
+        self._lost = lost
+        self._known: dict[str, Schema | None] = {}
+        self._names: dict[str, Schema] | None = None
+        self.strange: set[str] = set()
+
+    def find(self, pointer: str) -> Schema | None:
+        """Return a reference's target within the same schema: a pointer (RFC 6901), an anchor or an id."""
+        if pointer not in self._known:
+            self._known[pointer] = self._found(pointer)
+        return self._known[pointer]
+
+    def _found(self, pointer: str) -> Schema | None:
+        base = self._root.get("$id")
+        if isinstance(base, str) and pointer.startswith(f"{base.rstrip('#')}#"):
+            pointer = pointer[len(base.rstrip("#")) :]
+        if pointer == "#":
+            return self._root
+        if not pointer.startswith("#/"):
+            return self._named().get(pointer)
+        target = _at(self._root, pointer) or _at(self._root, unquote(pointer))
+        first = pointer[2:].partition("/")[0]
+        if target is None or first in BY_NAME or first in ONE or first in SEVERAL:
+            return target
+        self.strange.add(first)
+        return modern(target, self._lost)
+
+    def _named(self) -> dict[str, Schema]:
+        """Return the schemas that have a name of their own, by the reference to it."""
+        if self._names is None:
+            self._names = {}
+            for node in nodes(self._root):
+                for key, before in (("$id", ""), ("$anchor", "#"), ("$dynamicAnchor", "#")):
+                    if isinstance(name := node.get(key), str):
+                        self._names.setdefault(before + name, node)
+        return self._names
+
+
+def within_defs(schema: Schema, lost: list[str]) -> Schema:
+    """Rewrite references to point into the root's `$defs` only, with nothing beside them but a description and a
+    default.
+    """
+    if not any("$ref" in node for node in nodes(schema)):
+        return schema
+    mover = _Mover(schema, lost)
+    made: Schema = {}
+    for key, value in schema.items():
+        made |= mover.moved(key, value) if key != _OLDER_DEFS else {}
+    mover.move_waiting()
+    made = {key: value for key, value in made.items() if key not in mover.targets.strange}
+    return made | {"$defs": mover.defs} if mover.defs else made
+
+
+class _Mover:
+    """Moves referenced schemas into `$defs`. `_names`: by pointer, the name there."""
+
+    def __init__(self, root: Schema, lost: list[str]) -> None:
+        self.targets = Targets(root, lost)
+        self._lost = lost
+        self._names: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}  # by name in `$defs`, the last number that was appended to it
+        self._waiting: list[tuple[str, Schema]] = []  # named targets that are still to be moved
+        self._joined = 0
+        self._room = _MOST_VALUES
+        self.defs: Schema = {}
+        found = root.get("$defs")
+        known = found if isinstance(found, dict) else {}
+        self._homes = {id(inner): name for name, inner in known.items()}
+        for name in known:
+            self._names[_DEFS + name] = name
+            self._numbers[name] = 1
+
+    def move_waiting(self) -> None:
+        """Move the named targets, and those that they name."""
+        while self._waiting:
+            name, target = self._waiting.pop()
+            self.defs[name] = self._schema(target, 0)
+
+    def moved(self, key: str, value: Json) -> Schema:
+        """Return a member of the root with rewritten references; nothing of a reference to nothing."""
+        if key == "$defs" and isinstance(value, dict):
+            for name, inner in value.items():
+                self.defs[name] = self._schema(inner, 0)
+            return {key: self.defs}
+        made: Schema = self._schema({key: value}, 0)
+        return made
+
+    def _schema(self, node: Json, depth: int) -> Any:
+        if not isinstance(node, dict) or depth > _DEEPEST:
+            return node
+        pointer = node.get("$ref")
+        if not isinstance(pointer, str):
+            return each_schema(node, lambda inner: self._schema(inner, depth + 1))
+        target = self.targets.find(pointer)
+        rest = {key: value for key, value in node.items() if key != "$ref"}
+        if target is None:
+            self._lost.append("$ref")
+            return self._schema(rest, depth + 1)
+        others = {key: value for key, value in rest.items() if key not in _BESIDE and not key.startswith("$")}
+        said = {key: value for key, value in rest.items() if key not in others}
+        if not others.keys() <= NOTES:
+            both = self._with(rest, target)
+            if both is not None:
+                return self._schema(both, depth + 1)
+            self._lost += [key for key in others if key not in NOTES]
+        return {**said, "$ref": pointer if pointer == "#" else _DEFS + self._name(pointer, target)}
+
+    def _with(self, rest: Schema, target: Schema) -> Json:
+        """Return a schema of a reference's target and what stands beside it; None if that cannot be said."""
+        self._joined += 1
+        self._room -= size(target, self._room) if self._joined <= _MOST_JOINED else 0
+        if self._joined > _MOST_JOINED or self._room <= 0 or _leads_back(self.targets, target):
+            return None
+        try:
+            return joined(rest, target, self.targets.find)
+        except NotJoined:
+            return None
+
+    def _name(self, pointer: str, target: Schema) -> str:
+        """Return the name in `$defs` of a pointer's target, which is moved there if it stands elsewhere."""
+        name = self._names.get(pointer, self._homes.get(id(target)))
+        if name is None:
+            plain = name = pointer.rpartition("/")[2].strip("#").replace("~", "_").replace("%", "_") or "root"
+            while name in self._numbers:
+                self._numbers[plain] += 1
+                name = f"{plain}_{self._numbers[plain]}"
+            self._names[pointer] = name
+            self._numbers[name] = 1
+            self._waiting.append((name, target))
+        return name
+
+
+def written_out(schema: Schema) -> Schema:
+    """Replace references with their targets; recursive ones stay."""
+    if not any("$ref" in node for node in nodes(schema)):
+        return schema
+    try:
+        return _Writer(schema).written(schema, ())  # type: ignore[no-any-return]
+    except _TooLarge:
+        return schema
+
+
+class _Writer:
+    def __init__(self, root: Schema) -> None:
+        self._targets = Targets(root, [])
+        self._objects = 0
+        self._room = _MOST_VALUES + size(root, _WHOLE)
+
+    def written(self, node: Json, within: tuple[str, ...]) -> Any:
+        """Return a schema written out. `within`: the pointers being written out."""
+        if not isinstance(node, dict):
+            return node
+        self._objects += 1
+        self._room -= sum(1 + (0 if key in _SCHEMAS else size(value, self._room)) for key, value in node.items())
+        if self._objects > _MOST_OBJECTS or self._room < 0 or len(within) > _DEEPEST:
+            raise _TooLarge
+        pointer = node.get("$ref")
+        if isinstance(pointer, str) and pointer not in within:
+            target = self._targets.find(pointer)
+            if target is not None:
+                rest = {key: value for key, value in node.items() if key != "$ref"}
+                whole = self.written(target, (*within, pointer))
+                beside = self.written(rest, within)
+                try:
+                    return joined(beside, whole, self._targets.find)
+                except NotJoined:
+                    return {**whole, **beside}
+        defs = {key: node[key] for key in ("$defs",) if key in node}
+        return each_schema({key: value for key, value in node.items() if key not in defs},
+                           lambda inner: self.written(inner, within)) | defs  # fmt: skip
+
+
+_SCHEMAS: Final = BY_NAME | ONE | SEVERAL
+
+
+def _at(root: Schema, pointer: str) -> Schema | None:
+    """Return the target of a pointer."""
+    place: Json = root
+    for key in pointer[2:].split("/"):
+        plain = key.replace("~1", "/").replace("~0", "~")
+        if (
+            isinstance(place, list)
+            and plain.isascii()
+            and plain.isdigit()
+            and len(plain) < _DIGITS
+            and int(plain) < len(place)
+        ):
+            place = place[int(plain)]
+        else:
+            place = place.get(plain) if isinstance(place, dict) else None
+    return place if isinstance(place, dict) else None
+
+
+def _leads_back(targets: Targets, target: Schema) -> bool:
+    """Return whether a target contains a reference to itself."""
+    seen: set[str] = set()
+    waiting = [target]
+    while waiting:
+        for node in nodes(waiting.pop()):
+            pointer = node.get("$ref")
+            if isinstance(pointer, str) and pointer not in seen:
+                seen.add(pointer)
+                found = targets.find(pointer)
+                if found is target:
+                    return True
+                waiting += [] if found is None else [found]
+    return False
+
+
+def leads_in_circles(schema: Schema) -> bool:
+    """Return whether some reference's target contains that reference."""
+    targets = Targets(schema, [])
+    state: dict[str, bool] = {}  # by reference: whether it is being followed
+    waiting: list[tuple[str, Iterator[str]]] = [("", _references(schema))]
+    while waiting:
+        name, inner = waiting[-1]
+        pointer = next(inner, None)
+        if pointer is None:
+            state[name] = False
+            waiting.pop()
+        elif state.get(pointer):
+            return True
+        elif pointer not in state:
+            state[pointer] = True
+            waiting.append((pointer, _references(targets.find(pointer))))
+    return False
+
+
+def _references(schema: Json) -> Iterator[str]:
+    """Yield the references within a schema, but for those of its definitions."""
+    if isinstance(schema, dict):
+        schema = {key: value for key, value in schema.items() if key not in ("$defs", _OLDER_DEFS)}
+    for node in nodes(schema):
+        if isinstance(pointer := node.get("$ref"), str):
+            yield pointer

@@ -68,11 +68,12 @@ quick: $(STAMP)  ## lint and the core of the tests, in a minute
 	$(PYTEST) $(QUICK)
 
 test: $(STAMP)  ## lint, types, import contracts, tests, the corpora and recordings beside the checkout
-# The recordings take one of the two cores, what else runs in one process the other.
-	@.venv/bin/python tests/play_shared_recordings.py & recordings=$$!; failed=0; \
-	{ .venv/bin/ruff check && .venv/bin/ruff format --check && .venv/bin/mypy && .venv/bin/lint-imports --no-cache \
-	  && .venv/bin/python tests/play_shared_corpus.py; } || failed=1; \
-	wait $$recordings || failed=1; exit $$failed
+# The recordings and the corpora take one of the two cores, what reads the sources the other.
+	@{ .venv/bin/python tests/play_shared_recordings.py && .venv/bin/python tests/play_shared_corpus.py; } & \
+	players=$$!; failed=0; \
+	{ .venv/bin/ruff check && .venv/bin/ruff format --check && .venv/bin/mypy && .venv/bin/lint-imports --no-cache; } \
+	  || failed=1; \
+	wait $$players || failed=1; exit $$failed
 	$(PYTEST)
 
 bench: $(STAMP)  ## speed and memory beside other libraries, in one run

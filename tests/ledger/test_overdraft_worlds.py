@@ -86,7 +86,7 @@ class _RealWorld(OverdraftWorld):
 def test_so_it_is_with_real_counters(
     tmp_path_factory: pytest.TempPathFactory, counting: CountingEngines, kind: str
 ) -> None:
-    for number in range(1_000 if os.environ.get("DRAGOMAN_SOAK") else 25):
+    for number in range(1_000 if os.environ.get("DRAGOMAN_SOAK") else 15):
         world = _RealWorld(counting, kind, tmp_path_factory.mktemp("world"))
         try:
             world.play(made_up(number))

@@ -102,17 +102,17 @@ def test_connections_and_breakers_are_shown(tmp_path: Path) -> None:
         wait_for((1, 0))
 
 
-def test_ten_thousand_made_up_names_are_few_series(tmp_path: Path) -> None:
+def test_thousands_of_made_up_names_are_few_series(tmp_path: Path) -> None:
     with watched(tmp_path) as (running, lines):
         before = len(numbers(running))
         connection = http.client.HTTPConnection("127.0.0.1", running.gateway.port, timeout=20)
-        for number in range(10_000):
+        for number in range(3_000):
             connection.request("POST", "/v1/chat/completions", json.dumps({"model": f"m-{number}", "messages": []}))
             connection.getresponse().read()
         connection.close()
         after = numbers(running)
     assert len(after) - before <= 50
-    assert sum(value for name, value in after.items() if name.startswith("dragoman_requests_total")) == 10_000
+    assert sum(value for name, value in after.items() if name.startswith("dragoman_requests_total")) == 3_000
     assert sum(line["kind"] == "request" for line in lines) < 1_000
 
 

@@ -187,7 +187,6 @@ class Items:
         if key[0] in _MARKS:
             fields["type"] = _MARKS[key[0]]
         kind = ThinkingStart if key[0] in THINKING_GROUPS else TextStart
-        self._assembly.begin_text()
         item.part = self._assembly.open_part(kind, native=make_native(fields))
         item.key = key
         item.text_index = -1 if key[0] != "text" or key in item.ends or self._assembly.calls.may_lack() else key[1]
@@ -210,18 +209,18 @@ class Items:
 
     def final_text(self, item: Item, key: Key, text: str) -> None:
         """Take the whole text of a part, after its deltas or in their place."""
-        item.end(key)
         pieces = item.said.get(key)
         said = pieces.text() if pieces is not None else item.echo.said(key) if item.echo is not None else ""
-        if pieces is None and not said and any(other.text() == text for other in item.said.values()):
+        item.end(key)
+        if text == said or (pieces is None and not said and any(other.text() == text for other in item.said.values())):
             return
-        if text != said and (parts := item.in_parts(key[0], text, self._assembly.deviate)) is not None:
+        if (parts := item.in_parts(key[0], text, self._assembly.deviate)) is not None:
             return self._say(item, *parts)
+        if text and said:
+            self._assembly.deviate("final-differs", f"output[{item.index}]")
         if text.startswith(said):
             self._say(item, key, text[len(said) :])
-            item.late |= {key: Late(text, len(said))} if len(text) > len(said) else {}
-        elif text:
-            self._assembly.deviate("final-differs", f"output[{item.index}]")
+            item.late |= {key: Late(text, len(said))}
 
     def end_echo(self, item: Item) -> None:
         """End the thinking of an item: pass on what was held as a possible repetition, and was none."""
@@ -317,11 +316,13 @@ class Items:
             tell_whole(call, text, f"output[{item.index}].arguments", self._assembly)
 
     def again(self, item: Item, fields: dict[str, Json], place: Place) -> None:
-        if (call := item.call) is not None:  # an item that ended is told once more: a call must be the same
-            if not item.is_told_by(fields):
-                self._whole_call(item, call, fields, place)
-            if fields.get("status") in _UNUSABLE:
-                self._assembly.contradict(call, f"output[{item.index}].status")
+        """Take an item that ended once more: a call must be the same, and what a text lacks is added."""
+        if (call := item.call) is None:
+            return self.complete(item, fields, place)
+        if not item.is_told_by(fields):
+            self._whole_call(item, call, fields, place)
+        if fields.get("status") in _UNUSABLE:
+            self._assembly.contradict(call, f"output[{item.index}].status")
 
     def _whole_call(self, item: Item, call: OpenCall, fields: dict[str, Json], place: Place) -> None:
         """Take a whole item's call: clients may read no other event of it."""

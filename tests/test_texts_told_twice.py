@@ -12,11 +12,12 @@ import pytest
 
 import wires
 from dragoman.decoding import decode
+from for_each import for_each
 from test_keys_told_twice import doubled, members
 from two_calls import Path, read, value_at, wire_body
 from wires import Frame
 
-WORDS = ("The tests", " take", " four", " minutes", " each", ".")
+WORDS = ("The tests", " take", " four\n", "minutes", " eäch", ' "one"', ".")
 ITEM = {"id": "m", "type": "message", "role": "assistant", "content": []}
 
 
@@ -128,15 +129,20 @@ def test_frames_of_all_sizes_tell_no_key_twice(wire: str):
 
 @pytest.mark.parametrize("wire", STREAMS)
 def test_a_key_told_twice_among_many_frames_is_told_however_they_come(wire: str):
-    """At once, where many frames are read as one, and one by one."""
+    """At once, where many frames are read as one, and one by one; also in a frame that lacks another key."""
     frames = STREAMS[wire]
     protocol = wire.split(",")[0]
     numbers = [at for at, frame in enumerate(frames) if any(json.dumps(word) in json.dumps(frame) for word in WORDS)]
     many = [json.dumps(frames[at]) for at in numbers] * 12
     begin, end = ([json.dumps(frame) for frame in part] for part in (frames[: numbers[0]], frames[numbers[-1] + 1 :]))
     frame, tried = frames[numbers[2]], 0
-    for path, at in itertools.product(members(frame, ()), (0, 3, 9, 60)):
-        odd = doubled(frame, path, value_at(frame, path) if at == 3 else 0, is_last=at != 9, joint=": ")
+    for path, at, lacks in itertools.product(members(frame, ()), (0, 3, 9, 60), ("", *frame)):
+        if lacks and (lacks == path[0] or any(json.dumps(word) in json.dumps(frame[lacks]) for word in WORDS)):
+            continue
+        odd_frame = {key: value for key, value in frame.items() if key != lacks}
+        own = value_at(frame, path)
+        other = own if at == 3 else f"not {own}" if own in WORDS else 0
+        odd = doubled(odd_frame, path, other, is_last=at != 9, joint=": ")
         told = [*begin, *many[:at], odd, *many[at:], *end]
         whole, apart = (read(protocol, [wire_body(wire, told)]), read(protocol, pieces_of(wire_body(wire, told))))
         codes = [sorted((each.code, each.where) for each in reply.deviations) for reply in (whole, apart)]
@@ -148,3 +154,38 @@ def test_a_key_told_twice_among_many_frames_is_told_however_they_come(wire: str)
 def pieces_of(body: bytes) -> list[bytes]:
     end = b"\n\n" if b"\n\n" in body else b"\n"
     return [piece + end for piece in body.split(end) if piece]
+
+
+def responses_ends(texts: list[str], group: str) -> list[Frame]:
+    """A text in deltas, and then as each event behind them tells it; "" if it says nothing of it."""
+    is_text = group == "output_text"
+    part = {"type": group} if is_text else {"type": "summary_text"}
+    place = {"item_id": "m", "output_index": 0, ("content_index" if is_text else "summary_index"): 0}
+    name, key = ("content_part", "content") if is_text else ("reasoning_summary_part", "summary")
+    item = ITEM if is_text else {"id": "m", "type": "reasoning"}
+    items = [{**item, key: [{**part, "text": text}] if text else []} for text in ("", *texts[2:])]
+    return [
+        wires.item_added(items[0]),
+        *({"type": f"response.{group}.delta", **place, "delta": word} for word in WORDS),
+        {"type": f"response.{group}.done", **place, "text": texts[0]},
+        {"type": f"response.{name}.done", **place, "part": {**part, "text": texts[1]}},
+        wires.item_done(items[1]),
+        {"type": "response.completed", "response": {"status": "completed", "output": items[2:]}},
+    ]
+
+
+@for_each("group", ["output_text", "reasoning_summary_text"])
+def test_an_end_that_differs_is_said_and_nothing_is_lost(group: str):
+    """Each event behind the deltas of a text, alone or with all behind it, says more than they, less, or another."""
+    meant = "".join(WORDS)
+    for other, at, stop in itertools.product((f"{meant} More.", meant[:-2], "Else."), range(4), (1, 4)):
+        texts = [other if at <= number < at + stop else meant for number in range(4)]
+        reply = decode(wire_body("openai-responses", list(map(json.dumps, responses_ends(texts, group)))))
+        assert "final-differs" in {deviation.code for deviation in reply.deviations}, texts
+        wanted = other if other.startswith(meant) else meant
+        assert (reply.text or reply.thinking) == wanted and reply.error is None, texts
+    for first in range(1, 4):  # what only a later event tells is not lost
+        texts = [meant if number >= first else "" for number in range(4)]
+        frames = [frame for frame in responses_ends(texts, group) if not frame["type"].endswith("delta")]
+        reply = decode(wire_body("openai-responses", list(map(json.dumps, frames))))
+        assert (reply.text or reply.thinking) == meant, texts

@@ -88,6 +88,15 @@ def repeats_text(frame: bytes, key: bytes) -> bool:
     return bare.count(key + b':"') > bare.count(key + b':""') and repeats_key(frame)
 
 
+def _written_size(text: str, frame: bytes) -> int:
+    """Return the bytes of a string's inside in a frame, as the usual writers write it: those that write each character
+    as it is, and those that write it in ASCII alone."""
+    if _BACKSLASH not in frame:
+        return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    written = _json.ascii_text(text) if rb"\u" in frame else _json.encode_text(text)
+    return len(written) - 2
+
+
 @final
 class FrameSizes:
     """How much frames have beside the text that they tell. One in which its key, or a key around it, stands twice has
@@ -119,15 +128,13 @@ class FrameSizes:
 
     def is_usual(self, frame: bytes, text: str, key: bytes) -> bool:
         """Return whether a frame of another size tells no key twice, and take its size if so."""
-        beside = len(frame) - (len(text) if text.isascii() else len(text.encode("utf-8", "replace")))
+        beside = len(frame) - _written_size(text, frame)
         if self.least <= beside <= self.most:
             return True
-        is_escaped = _BACKSLASH in frame  # so it is longer than it says
-        if (not is_escaped or frame.count(key) > 1) and repeats_key(frame):
+        if (_BACKSLASH not in frame or frame.count(key) > 1 or self._looks < _MOST_LOOKS) and repeats_key(frame):
             return False
-        if not is_escaped:
-            self._looks += 1
-            self.least, self.most = (beside, beside + SLACK) if self._looks < _MOST_LOOKS else (0, len(frame))
+        self._looks += 1
+        self.least, self.most = (beside, beside + SLACK) if self._looks < _MOST_LOOKS else (0, len(frame))
         return True
 
     def are_usual(self, frames: list[bytes], texts: list[str], key: bytes) -> bool:
@@ -135,6 +142,4 @@ class FrameSizes:
         beside = list(map(sub, map(len, frames), map(len, texts)))
         if self.least <= min(beside) and max(beside) <= self.most:
             return True
-        if len(set(map(bytes.count, frames, repeat(b'":')))) == 1:  # all have as many keys as the first
-            return self.is_usual(frames[0], texts[0], key)
         return all(map(self.is_usual, frames, texts, repeat(key)))

@@ -136,6 +136,26 @@ def test_a_piece_of_a_call_in_another_choice_fails_the_call_unless_one_began_the
     assert "ignored-call" in [one.code for one in reply.deviations]
 
 
+@for_each("has_second", [False, True])
+@for_each("joined", [False, True])
+def test_a_piece_of_a_call_in_another_candidate_fails_the_call_unless_one_began_there(joined: bool, has_second: bool):
+    def piece(at: int, **call: Any) -> dict[str, Any]:
+        own = {"index": at, "content": {"role": "model", "parts": [{"functionCall": call}]}}
+        other = {"index": 0, "content": {"role": "model", "parts": []}}
+        return {"candidates": [other, own] if joined and at else [own]}
+
+    def value(at: int, key: str, text: str) -> dict[str, Any]:
+        return piece(at, partialArgs=[{"jsonPath": f"$.{key}", "stringValue": text}], willContinue=True)
+
+    opening = [piece(1, name="ring", willContinue=True)] if has_second else []
+    pieces = [value(0, "bell", "a"), value(1, "loud", "b"), piece(0)]
+    end = {"candidates": [{"index": 0, "content": {"parts": []}, "finishReason": "STOP"}]}
+    reply = told("gemini-generate", [piece(0, name="ring", willContinue=True), *opening, *pieces, end])
+    assert made(reply) == ([("ring", {"bell": "a"})] if has_second else [])
+    assert (reply.error is None) is has_second
+    assert "ignored-call" in [one.code for one in reply.deviations]
+
+
 def test_who_asks_gemini_for_two_answers_gets_both():
     body = {"contents": [{"role": "user", "parts": [{"text": "x"}]}], "generationConfig": {"candidateCount": 2}}
     gemini, path = PROTOCOLS["gemini-generate"], "/v1beta/models/m:generateContent"

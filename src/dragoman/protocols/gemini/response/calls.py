@@ -12,6 +12,7 @@ from dragoman.codec.json_fields import read
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, told_once
+from dragoman.codec.parts.torn_frames import lose_open_calls
 from dragoman.codec.parts.unread_arguments import fields_at, noted, refuse_unread
 from dragoman.codec.repeated_keys import has_plain_parts
 from dragoman.deviations import clip
@@ -79,12 +80,13 @@ def numbered(candidates: list[Candidate]) -> list[Candidate]:
 class CallReader:
     """Reads the calls of one response; remembers the one whose arguments are coming."""
 
-    __slots__ = ("_assembly", "_bare", "_before", "_is_torn", "_last", "_partial", "_pieced")
+    __slots__ = ("_assembly", "_bare", "_before", "_elsewhere", "_is_torn", "_last", "_partial", "_pieced")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
         self._bare: OpenCall | None = None  # the last one without arguments: they may come behind it, without its name
         self._before: _PartialCall | None = None  # one of the same name, which had no end of its own
+        self._elsewhere: set[int | None] = set()  # candidates that are not read, in which a call began
         self._is_torn = False  # pieces came that name no call
         self._last: OpenCall | None = None  # the call that was read last
         self._partial: _PartialCall | None = None
@@ -154,6 +156,18 @@ class CallReader:
         if not call.name and self._ends_known(call):
             return
         self._last = self._read_whole(call, signature, native)
+
+    def pass_over(self, candidate: int | None, calls: list[FunctionCall]) -> None:
+        """Take the calls of a candidate that is not read. Pieces of a call that did not begin there may be those of
+        ours, under a wrong index: then ours lacks them.
+        """
+        if any(call.name for call in calls):
+            self._elsewhere.add(candidate)
+        elif candidate not in self._elsewhere and any(
+            call.partialArgs or call.partial_args is not NOTHING or not is_placeholder(_json.raw_text(call.args))
+            for call in calls
+        ):
+            lose_open_calls(self._assembly, "candidates", "a piece of a call stands in another candidate")
 
     def _read_siblings(self, call: FunctionCall) -> None:
         """Return pieces of arguments, and whether more come, from under the keys in snake case."""

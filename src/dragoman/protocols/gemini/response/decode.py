@@ -72,8 +72,8 @@ class Decoder:
     """Decodes one response."""
 
     __slots__ = (
-        "_assembly", "_begun", "_calls", "_choice", "_counted", "_failed_reason", "_is_plain", "_kept", "_reader",
-        "_sizes", "_usage",
+        "_assembly", "_begun", "_calls", "_choice", "_counted", "_failed_reason", "_is_plain", "_is_stream", "_kept",
+        "_reader", "_sizes", "_usage",
     )  # fmt: skip
 
     def __init__(
@@ -90,7 +90,7 @@ class Decoder:
         )
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds, look=few_candidates)
         self._calls = CallReader(self._assembly)
-        self._begun = False
+        self._begun = self._is_stream = False  # a chunk came, and another one
         self._is_plain = False  # the next chunk may say text and nothing else
         self._choice: int | None = None  # the index of the candidate that is read
         self._usage: UsageMetadata | None = None  # as it came last
@@ -128,7 +128,7 @@ class Decoder:
             for frame, _ in self._reader.close():
                 self._read_frame(frame)
         except TooLarge as problem:
-            self._assembly.fail("too_large", str(problem))
+            assembly.fail("too_large", str(problem))
         if self._begun and assembly.ending.reason is None and not self._failed_reason and self._is_whole():
             assembly.deviate("missing-stop-reason", "finishReason")
             assembly.finish(None, "stop")
@@ -138,8 +138,7 @@ class Decoder:
         if self._failed_reason:
             message = f"the model's turn was not usable: {self._failed_reason}"
             assembly.fail("wire", message, code=self._failed_reason)
-        stray = self._reader.stray
-        empty = read_problem(stray, status=None).message if stray else self._reader.seen
+        empty = read_problem(stray, status=None).message if (stray := self._reader.stray) else self._reader.seen
         assembly.close(empty=empty, body=self._reader.document)
         return assembly.take()
 
@@ -150,13 +149,14 @@ class Decoder:
 
     def _is_whole(self) -> bool:
         """Return whether the body was one JSON document with content: no stream has this form, so nothing was cut."""
-        is_one = self._reader.kind in ("document", "lines")
-        return is_one and not self._assembly.is_empty and self._assembly.phase == "open"
+        is_whole = self._reader.kind in ("document", "lines") and not self._is_stream
+        return is_whole and not (self._assembly.is_empty or self.ended)
 
     # ------------------------------------------------------------ chunks
 
     def _read_plain(self, chunk: Any, frame: bytes) -> None:
-        """Take a `PlainChunk` of the candidate that is read."""
+        """Take a `PlainChunk` of the candidate that is read. It is not the first chunk."""
+        self._is_stream = True
         (part,) = chunk.candidates[0].content.parts
         if not self._sizes.least <= len(frame) - len(part.text) <= self._sizes.most:
             self._sizes.see(frame, part.text, b'"text"', "part")
@@ -215,7 +215,8 @@ class Decoder:
 
     def _read_chunk(self, chunk: Chunk, frame: bytes, found: Split | None = None) -> None:
         """Read a chunk. `found`: its unmodelled fields; `frame` contains the rest."""
-        if not (had_begun := self._begun):
+        self._is_stream = self._begun
+        if not self._begun:
             self._begin(chunk, frame)
         candidates = chunk.candidates
         told: _Told = "once"
@@ -233,7 +234,7 @@ class Decoder:
         usage = chunk.usageMetadata
         if usage is not None:
             if usage != self._usage:
-                self._kept.last = without_arguments(chunk, frame) if had_begun else self._kept.first
+                self._kept.last = without_arguments(chunk, frame) if self._is_stream else self._kept.first
                 self._read_usage(usage)
         elif candidates is None or chunk.usage_metadata is not NOTHING:
             self._read_rare(chunk, frame)
@@ -363,9 +364,9 @@ class Decoder:
             self._read_reason(reason)
 
     def _pass_over(self, candidate: Candidate, place: int, *, is_odd: bool) -> None:
-        parts = (candidate.content and candidate.content.parts) or ()
-        if is_odd or any(part.functionCall is not None for part in parts):
+        if (calls := calls_of(Chunk(candidates=[candidate]))) or is_odd:
             self._assembly.deviate("ignored-call", f"candidates[{place}]", f"index {candidate.index}")
+            self._calls.pass_over(candidate.index, calls)
 
     def _read_reason(self, word: str | int) -> None:
         native = str(word)

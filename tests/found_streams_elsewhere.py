@@ -162,8 +162,7 @@ TEXTS = (
         *said(0, *PIECES),
         *said(0, LONG),
         closed(0),
-        text=LONG,
-        told=("cumulative-text",),
+        text=LONG * 2,
     ),
     messages(
         "a seal in pieces",
@@ -552,7 +551,13 @@ SAID = (
         told=("cumulative-text",),
     ),
     responses(
-        "all again as a delta", *MESSAGE, *deltas(*PIECES, LONG), *text_done(LONG), output=(item(LONG),), text=LONG
+        "all again as a delta",
+        *MESSAGE,
+        *deltas(*PIECES, LONG),
+        *text_done(LONG),
+        output=(item(LONG),),
+        text=LONG * 2,
+        told=("final-differs",),
     ),
     responses(
         "thinking with an index for each delta",
@@ -786,8 +791,7 @@ GEMINI = (
         "all again at the end",
         *(candidate(t(piece)) for piece in PIECES),
         candidate(t(LONG)),
-        text=LONG,
-        told=("cumulative-text",),
+        text=LONG * 2,
     ),
     gemini(
         "snapshots",
@@ -1010,8 +1014,7 @@ OLLAMA = (
         "all again in the last line",
         *(line(piece) for piece in PIECES),
         last=line(LONG, done=True, done_reason="stop"),
-        text=LONG,
-        told=("cumulative-text",),
+        text=LONG * 2,
     ),
     ollama(
         "null arguments",

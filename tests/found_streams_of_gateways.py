@@ -1114,7 +1114,7 @@ GEMINI = (
         *(candidate(t(text)) for text in PIECES),
         candidate(f(id="c1")),
         last=candidate(t(LONG), f(id="c1"), finish="STOP"),
-        **SPOKEN,
+        text=LONG * 2,
         **CALLED,
     ),
     gemini(

@@ -39,7 +39,7 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "duplicate-start": ("The stream has a second opening event.", "It is ignored."),
     "part-not-opened": ("A delta belongs to a part that was never opened.", "The part is opened."),
     "part-not-closed": ("A part was not closed before the end.", "It is closed."),
-    "cumulative-text": ("Each piece of a text says all that came before it again.", "Only what is new is told. Three pieces in a row prove it, the first ones of the text, where what they say again has six different characters and two words (or 16 characters); until then they wait. At the end of a text two are enough. Of a text that came in three pieces or more, one longer than 24 characters that says all of it again is enough."),
+    "cumulative-text": ("Each piece of a text says all that came before it again.", "Only what is new is told. Three pieces in a row prove it, the first ones of the text, where what they say again has six different characters and two words (or 16 characters); until then they wait. At the end of a text two are enough. One piece that says a whole text again is text: it may be a refrain."),
     "duplicate-final": ("A final event repeats what its deltas said.", "Only what is new is added."),
     "final-differs": ("A final event contradicts what its deltas said.", "Text: the deltas count. Call: it fails, or the whole answer does if the call was already delivered."),
     "empty-error": ("An `error` field is present but empty.", "It is ignored."),

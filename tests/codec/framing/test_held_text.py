@@ -180,7 +180,6 @@ LISTS = {
     "codec/hosted/told_parts.py file_queries": "of entries, each in a frame of its own",
     "codec/hosted/told_parts.py queries": "of entries, each in a frame of its own",
     "codec/parts/argument_text.py _pieces": "made one by `gather`",
-    "codec/parts/assembly.py _beginning": "128 characters",
     "codec/parts/assembly.py events": "of one read",
     "codec/parts/call_ids.py _ids": "of a request's calls, whose number is bounded",
     "codec/parts/open_calls.py events": "of one read",

@@ -20,7 +20,7 @@ from dragoman.codec.parts.argument_growth import grow
 from dragoman.codec.parts.half_characters import cut_half, join_halves
 from dragoman.codec.parts.hidden_words import hidden_words
 from dragoman.codec.parts.open_calls import OpenCalls
-from dragoman.codec.parts.open_parts import SHORT, OpenCall, OpenPart, keep_beginning, unsaid
+from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.response_end import ResponseEnd
 from dragoman.codec.parts.settled_arguments import is_plain_object
 from dragoman.deviations import clip
@@ -55,8 +55,8 @@ class Assembly:
     """Assembles one response. Methods append to `events`; `take` returns them."""
 
     __slots__ = (
-        "_before_surrogate", "_beginning", "_high_surrogate", "_names_tool_use", "_next_index", "_parts", "_reported",
-        "_run", "_semantic", "_usual", "bounds", "calls", "ending", "events", "has_said", "longest_arguments",
+        "_before_surrogate", "_high_surrogate", "_names_tool_use", "_next_index", "_parts", "_reported",
+        "_run", "_semantic", "bounds", "calls", "ending", "events", "has_said", "longest_arguments",
         "opened_calls", "phase", "said", "started",
     )  # fmt: skip
 
@@ -79,8 +79,7 @@ class Assembly:
         self._next_index = self.opened_calls = 0
         self._run: OpenPart | None = None  # the text or thinking that goes on until something else comes
         self._parts: dict[int, OpenPart] = {}
-        self.said = self._usual = 0  # characters of text, and of a piece that needs no look
-        self._beginning: list[str] = []  # the first pieces
+        self.said = 0  # characters of text
         self._high_surrogate = self._before_surrogate = ""  # half a character, and the text that it was cut from
         self.calls = OpenCalls(new_id, offered_names, takes_nothing, needs_ids)
         self.ending = ResponseEnd()
@@ -119,8 +118,6 @@ class Assembly:
         """Take text that belongs to no named part: it joins the running text."""
         run = self._run
         if run is not None and run.kind is TextStart and not self._high_surrogate:
-            if len(text) > self._usual and not (text := self._unsaid(text)):
-                return
             self.said += len(text)
             self.events.append(TextDelta(run.index, text))
         else:
@@ -176,36 +173,20 @@ class Assembly:
         if text and part.index in self._parts:
             self.has_said = True
             if part.kind is TextStart:
-                if len(text) > self._usual and not (text := self._unsaid(text)):
-                    return
                 self.said += len(text)
                 self.events.append(TextDelta(part.index, text))
             else:
                 self.events.append(ThinkingDelta(part.index, text))
 
-    def _unsaid(self, text: str) -> str:
-        """Return the part of a text behind everything before it, which some servers repeat."""
-        if len(text) > SHORT and text != (text := unsaid(text, self.said, self._beginning)):
-            self.deviate("cumulative-text", "text", "all of it in one piece")  # quirk: all-again-in-one-piece
-        self._usual = self._usual or keep_beginning(self._beginning, [text], self.said)
-        return text
-
-    def begin_text(self) -> None:
-        """Begin a text that a protocol delimits, which repeats no other one."""
-        self.said = self._usual = 0
-        self._beginning = []
-
     def add_many(self, part: OpenPart, texts: list[str]) -> None:
         """Append non-empty texts that came together to a part."""
-        is_text, size = part.kind is TextStart, len("".join(texts))
-        is_odd = self._high_surrogate or part.index not in self._parts
-        if is_odd or (is_text and size >= self.said and max(map(len, texts)) > SHORT):
+        is_text = part.kind is TextStart
+        if self._high_surrogate or part.index not in self._parts:
             for text in texts:
                 self.add(part, text)
             return
         if is_text:
-            self._usual = self._usual or keep_beginning(self._beginning, texts, self.said)
-            self.said += size
+            self.said += len("".join(texts))
         grown = TextDelta if is_text else ThinkingDelta
         self.has_said = True
         self.events += map(grown, repeat(part.index), texts)

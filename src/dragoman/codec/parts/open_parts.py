@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -10,41 +10,6 @@ from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.gathered import GatheredText
 from dragoman.types import Native
-
-#: A piece that may say all of a text again is longer than this, and at least so many came before it.
-SHORT: Final = 24
-_PIECES: Final = 3
-#: So many characters of a text are kept to be compared, or a few more.
-_BEGINNING: Final = 128
-
-
-def keep_beginning(kept: list[str], texts: list[str], said: int) -> int:
-    """Keep the next pieces of the beginning of a text. Gives the characters of a piece that needs no look from then on:
-    it cannot be all of the text before it. `said`: the characters that came."""
-    for text in texts:
-        kept.append(text)
-        said += len(text)
-        if said >= _BEGINNING:
-            return _BEGINNING
-    return 0
-
-
-def unsaid(text: str, said: int, beginning: list[str]) -> str:
-    """Return a piece of text without all the text before it, if it begins with that.
-
-    That is many small pieces, then one that is as long as they together. Of a long text only the beginning is compared,
-    so that there it must be exactly as long: a longer piece may begin alike and go on differently.
-
-    Args:
-        said: the characters of the text before it.
-        beginning: the pieces of it, up to `_BEGINNING` characters.
-    """
-    if len(text) < said or said <= SHORT or len(beginning) < _PIECES:
-        return text
-    compared = "".join(beginning)
-    if not text.startswith(compared) or (len(compared) < said != len(text)):
-        return text
-    return text[said:] if len(set(text)) > _PIECES else text
 
 
 class OpenPart:

@@ -6,11 +6,12 @@ from typing import Final, Literal
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.parts.open_parts import SHORT, OpenCall, OpenPart
+from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.protocols.anthropic.wire import read
 
 #: Kind of a block → type of the deltas that grow it.
 TAKES: Final = {"text": "text_delta", "thinking": "thinking_delta"}
+_SHORT: Final = 24  # characters of a start that its deltas may say again by chance
 
 
 class Block:
@@ -59,7 +60,7 @@ class Block:
         """
         opening, at = self.opening, self.again
         self.again = min(at + len(text), len(opening))
-        if len(opening) <= SHORT or not opening.startswith(text[: self.again - at], at):
+        if len(opening) <= _SHORT or not opening.startswith(text[: self.again - at], at):
             self.opening = ""
             return opening[:at] + text, False
         if self.again < len(opening):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 
+from cases import counter
 from dragoman.events import Reply, fold
-from dragoman.pipe import Reader
+from dragoman.pipe import Pipe, Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, nothing_fits, stages_for
 from for_each import for_each
 from found_answers import TOOLS
 from found_streams import CHAT, Stream
+from found_streams_combined import COMBINED
 from found_streams_elsewhere import ELSEWHERE
 from found_streams_of_gateways import GATEWAYS
 from grammar import check
@@ -19,18 +21,23 @@ from profiles import MORE_IN_SOAK, some
 
 pytestmark = MORE_IN_SOAK
 
-STREAMS = (*CHAT, *ELSEWHERE, *GATEWAYS)
+WRITTEN = Policy(sequential=True)
+STREAMS = (*CHAT, *ELSEWHERE, *GATEWAYS, *COMBINED)
 
 
-def read(stream: Stream, size: int) -> Reply:
+def reader_of(protocol: str, policy: Policy) -> Reader:
     numbers = itertools.count()
 
     def new_id() -> str:
         return f"{next(numbers):024d}"
 
     names = frozenset(tool.name for tool in TOOLS)
-    decoder = PROTOCOLS[stream.protocol].decoder(new_id=new_id, offered_names=names, takes_nothing=nothing_fits(TOOLS))
-    reader = Reader(decoder, stages_for(TOOLS, Policy(), new_id=new_id))
+    decoder = PROTOCOLS[protocol].decoder(new_id=new_id, offered_names=names, takes_nothing=nothing_fits(TOOLS))  # type: ignore[index]
+    return Reader(decoder, stages_for(TOOLS, policy, new_id=new_id))
+
+
+def read(stream: Stream, size: int) -> Reply:
+    reader = reader_of(stream.protocol, Policy())
     events = [
         event for start in range(0, len(stream.body), size) for event in reader.feed(stream.body[start : start + size])
     ]
@@ -57,12 +64,23 @@ def differences(stream: Stream, reply: Reply) -> list[str]:
     return found + (["two calls of one id"] if len(set(ids)) < len(ids) else [])
 
 
-def test_there_are_four_hundred():
-    assert len(STREAMS) >= 400
+def test_there_are_many():
+    assert len(STREAMS) >= 570
     assert len({stream.name for stream in STREAMS}) == len(STREAMS)
 
 
 @for_each("stream", STREAMS, ids=lambda stream: stream.name)
 def test_each_stream_is_read_as_it_is_meant(stream: Stream):
-    for size in (len(stream.body), *some((1, 7, 100), stream.name, 2)):
+    for size in (len(stream.body) or 1, *some((1, 7, 100), stream.name, 2)):
         assert differences(stream, read(stream, size)) == [], size
+
+
+@for_each("number, stream", list(enumerate(COMBINED)), ids=lambda value: getattr(value, "name", ""))
+def test_each_is_written_in_another_protocol_as_it_is_meant(number: int, stream: Stream):
+    """Calls, text, and whether it failed; a limit says of itself that what it cut did."""
+    target = list(PROTOCOLS)[number % len(PROTOCOLS)]
+    pipe = Pipe(reader_of(stream.protocol, WRITTEN), PROTOCOLS[target].encoder(new_id=counter(), model="m", created=7))
+    reader = reader_of(target, Policy())
+    reply = fold([*reader.feed(pipe.feed(stream.body) + pipe.close()), *reader.close()])
+    found = [text.partition(":")[0] for text in differences(stream, reply)]
+    assert {"calls", "text"}.isdisjoint(found) and ("error" not in found or stream.stop == "length"), target

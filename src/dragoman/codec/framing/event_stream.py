@@ -216,6 +216,11 @@ class EventLines:
             if self._lines and self._stands_alone():
                 self._deviate("single-newline", "body", "")
                 yield from self._dispatch()
+            if value[-6:] == b"[DONE]" and _json.is_json(last := value[:-6].rstrip().removesuffix(b"data:").rstrip()):
+                self._deviate("single-newline", "body", "the marker behind the last event, without a line end")
+                self._append(last)
+                yield from self._dispatch()
+                value = b"[DONE]"
             self._append(value)
         elif line[:6] == b"event:" and (glued := line.find(b"data:")) > 0 and line[glued + 5 :].lstrip()[:1] == b"{":
             # quirk: name-line-glued-to-its-data: nobody knows whether more was lost between them

@@ -66,12 +66,12 @@ class Blocks:
         self.open_calls: dict[int, Block] = {}  # by the identity of the block
         self.by_index: dict[int, Block] = {}
 
-    def start(self, event: StreamEvent, frame: bytes, *, is_usual: bool = False) -> None:
-        """Take `content_block_start`. `is_usual`: nothing stands beside the block."""
+    def start(self, event: StreamEvent, frame: bytes, *, is_usual: bool = False) -> Block | None:
+        """Take `content_block_start`, and return its block. `is_usual`: nothing stands beside the block."""
         fields = read_object(event.content_block, BLOCK, "content_block", self._assembly.deviate)
         if fields is None:
             self._assembly.deviate("missing-field", "content_block_start.content_block")
-            return
+            return None
         index = event.index
         if index < 0:
             self._assembly.deviate("missing-index", "content_block_start")
@@ -80,7 +80,7 @@ class Blocks:
         if earlier is not None and earlier.call is not None and self._is_same_call(earlier, earlier.call, fields):
             self._assembly.deviate("duplicate-start", f"content_block {index}")
             self._say_again(earlier, earlier.call, fields)
-            return
+            return earlier
         if earlier is not None:
             self._assembly.deviate("reused-index", f"content_block {index}")
             rivals, rival = [*earlier.rivals], earlier.told
@@ -95,8 +95,10 @@ class Blocks:
                 self._drop_lost(call)
         else:
             self.open(index, fields)
-        if not is_usual and (call := self.by_index[index].call) is not None and not self.by_index[index].told:
-            note_unread(call, unread_beside(frame))
+        block = self.by_index[index]
+        if not is_usual and block.call is not None and not block.told:
+            note_unread(block.call, unread_beside(frame))
+        return block
 
     def _crowd(self, block: Block, rivals: list[Block], rival: str) -> None:
         """Record that a block has the index of others without an end, and without arguments beyond their starts."""
@@ -179,7 +181,6 @@ class Blocks:
 
     def _open_text(self, fields: dict[str, Raw]) -> Block:
         block = Block("text")
-        self._assembly.begin_text()
         block.part = self._assembly.open_part(TextStart, native=rest_of(fields, "type", "text", "citations"))
         if bytes(memoryview(fields.get("text", UNSET))[:1]) != b'"' and len(fields) > 1:
             is_said = read(fields.get("text")) is not None

@@ -301,9 +301,8 @@ class Decoder:
             else:
                 self._assembly.deviate("duplicate-final", "message_start.message.content")
                 self._told_at_start = calls_in_start(held, self._assembly)
-        self._blocks.start(event, frame, is_usual=is_usual)
+        block = self._blocks.start(event, frame, is_usual=is_usual)
         if not is_usual or self._told_at_start:
-            block = self._blocks.by_index.get(event.index)
             note_start(block, event, frame, self._told_at_start, assembly=self._assembly)
 
     def _message_delta(self, event: StreamEvent, frame: bytes) -> None:

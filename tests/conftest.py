@@ -33,8 +33,9 @@ LONG = (
     "test_escapes.py", "test_workers.py", "test_live.py", "test_nested_calls.py", "test_recipes.py",
     "test_equal_ways.py", "test_cut_calls.py", "test_fields.py", "test_embedded.py", "test_kills.py",
     "test_endings.py", "test_docs.py", "test_shared_counters.py", "test_pyright.py", "test_many_labels.py",
-    "test_postgresql.py", "test_mending.py", "test_rescue.py", "test_quoting_contexts.py", "test_joined_calls.py",
-    "test_value_ends.py", "test_written_calls.py", "test_wire_safety.py",
+    "test_postgresql.py", "test_mending.py", "test_rescue.py", "test_quoting_contexts.py", "test_overdraft_worlds.py",
+    "test_stores.py", "test_library_runs.py", "test_broken_bodies.py", "test_unread_attributes.py",
+    "test_damaged_marks.py", "test_words_around_calls.py", "test_value_ends.py", "test_wire_safety.py",
 )  # fmt: skip
 
 
@@ -56,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """To collect 13,000 tests leaves no garbage, and what was collected stays: nobody looks for any in it."""
+    """To collect thousands of tests leaves no garbage, and what was collected stays: nobody looks for any in it."""
     gc.disable()
     try:
         return (yield)

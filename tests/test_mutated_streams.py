@@ -23,6 +23,9 @@ from found_streams import CHAT
 from found_streams_elsewhere import ELSEWHERE
 from found_streams_of_gateways import GATEWAYS
 from grammar import check
+from profiles import MORE_IN_SOAK, some
+
+pytestmark = MORE_IN_SOAK
 
 Row = tuple[str, str, bytes, tuple[Tool, ...], Dialect]
 #: Streams that say nothing by which a frame of a call could be missed: pieces of one value, in no form of their own.
@@ -93,12 +96,12 @@ def test_no_call_comes_of_a_frame_that_is_lost_or_moved_unless_that_is_told(prot
         if row[1] != protocol or row[0] in UNPROVEN | REFUSED:
             continue
         base = read(row, row[2])
-        for what, body in mutated(row[2]):
+        for what, body in some(mutated(row[2]), row[0], 2):
             reply = read(row, body)
             is_told = reply.error is not None or bool(oddities(reply) - oddities(base))
             assert is_told or all(call in calls_of(base) for call in calls_of(reply)), (row[0], what, calls_of(reply))
             tried += 1
-    assert tried > 200
+    assert tried > 100
 
 
 def test_a_tool_that_the_provider_runs_names_no_call_of_the_client() -> None:

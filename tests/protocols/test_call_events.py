@@ -89,7 +89,8 @@ def test_a_usual_event_is_read_as_any_other(
         if event["type"].endswith("delta"):
             continue
         for number, (key, odd) in enumerate([("", written(event)), *changed(event)]):
-            if number % step and key not in ("type", "item_id", "content"):
+            telling = key in ("type", "item_id", "content") and (number + place) % min(step, 3) == 0
+            if number % step and not telling:
                 continue
             usual += type(call_events.read_call_event(odd.encode())) is not Malformed
             told = [*frames[:place], odd, *frames[place + 1 :]]

@@ -51,6 +51,7 @@ FORMS: dict[str, tuple[Any, int | None, str, str]] = {
         "overloaded",
         "Provider returned error; too busy",
     ),
+    "byte order mark": (b"\xef\xbb\xbf" + b'{"error":{"message":"busy"}}', 503, "overloaded", "busy"),
     "html": (b"<!doctype html><title>Bad Gateway</title><h1>x</h1>", 502, "overloaded", "Bad Gateway"),
     "html heading": (
         b"<html><body><h2>Access  denied &amp; logged</h2></body></html>",

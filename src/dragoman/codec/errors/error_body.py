@@ -151,7 +151,7 @@ def _say_nothing(found: _Finding, status: int | None) -> str:
 
 
 def _read_body(body: bytes, found: _Finding) -> None:
-    body = unpacked_start(body, _MOST_UNPACKED)
+    body = unpacked_start(body, _MOST_UNPACKED).removeprefix(b"\xef\xbb\xbf")  # a byte order mark
     value = _json.decode(body)
     if isinstance(value, Malformed):
         value = _json.decode_lenient(body)

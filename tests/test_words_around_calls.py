@@ -42,7 +42,7 @@ def assert_read(text: str, words: str) -> None:
 @for_each("form", LIVE, ids=IDS)
 def test_words_behind_a_call_are_none_of_it(form: Form):
     for text in texts(form):
-        for words in some(BEHIND, text, 2):
+        for words in some(BEHIND, text, 4):
             if text[-1] != ")" or "});" not in words:  # a bracket of Python's that nothing opened
                 assert_read(f"{text}\n{words}", words)
 
@@ -50,7 +50,7 @@ def test_words_behind_a_call_are_none_of_it(form: Form):
 @for_each("form", LIVE, ids=IDS)
 def test_words_in_the_line_of_a_call_are_none_of_it(form: Form):
     for text in texts(form):
-        for words in some(IN_LINE, text, 2):
+        for words in some(IN_LINE, text, 4):
             if words not in EXPRESSIONS or form.family != "olmo":
                 assert_read(f"{text}{words}", words)
 

@@ -60,7 +60,7 @@ def used(request: dict[str, Any], limits: tuple[tuple[str, ...], ...]) -> int:
 
 
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(outer=members, inner=tables, seed=st.randoms(use_true_random=False))
 def test_no_server_reads_more_than_the_bound(
     protocol: str, outer: list[tuple[str, str]], inner: list[tuple[str, str]], seed: Any

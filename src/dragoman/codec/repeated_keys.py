@@ -134,7 +134,10 @@ class FrameSizes:
         if (_BACKSLASH not in frame or frame.count(key) > 1 or self._looks < _MOST_LOOKS) and repeats_key(frame):
             return False
         self._looks += 1
-        self.least, self.most = (beside, beside + SLACK) if self._looks < _MOST_LOOKS else (0, len(frame))
+        if self._looks >= _MOST_LOOKS:
+            self.least, self.most = 0, len(frame)
+        elif frame.count(key) < 2:  # one that tells a text twice, the same, is no measure of others
+            self.least, self.most = beside, beside + SLACK
         return True
 
     def are_usual(self, frames: list[bytes], texts: list[str], key: bytes) -> bool:

@@ -120,8 +120,8 @@ class ResponseWriter(Protocol):
         """Send the next piece of the body. Never waits; see `drained`."""
         ...
 
-    def end(self) -> None:
-        """End the body."""
+    def end(self, last: bytes = b"") -> None:
+        """End the body, in one packet with its last piece if there is one."""
         ...
 
     def cut(self) -> None:

@@ -29,7 +29,7 @@ class StreamWriter:
 
     __slots__ = (
         "_content_type", "_encoder", "_handle", "_interval", "_is_begun", "_is_cut", "_last", "_last_write", "_loop",
-        "_make_encoder", "_outlet", "_passes", "_record", "_start", "_stream", "refused",
+        "_make_encoder", "_outlet", "_passes", "_record", "_rest", "_start", "_stream", "refused",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +57,7 @@ class StreamWriter:
         self._is_begun = False
         self._passes = False  # the bytes are the provider's; known from the first event on
         self._last: Event | None = None
+        self._rest = b""  # leaves with the body's end
         self.refused: Failure | None = None
 
     async def run(self) -> None:
@@ -65,6 +66,7 @@ class StreamWriter:
             await self._stream.pour(self._take, self._send)
         except asyncio.CancelledError:
             if type(self._last) is Finish:  # the client went when it had all
+                self._outlet.write(self._rest)
                 self._record.end(self._last)
             raise
         finally:
@@ -77,10 +79,11 @@ class StreamWriter:
         if self._last is not None:
             self._record.end(self._last)
         if self._is_cut or (self._encoder is not None and self._encoder.aborted):
+            self._outlet.write(self._rest)
             self._outlet.cut()
             self._record.outcome = "cut"
         else:
-            self._outlet.end()
+            self._outlet.end(self._rest)
 
     def _take(self, events: list[Event]) -> None:
         """Take events, called from inside the reading of the provider's socket: one read, one write, and no wait."""
@@ -93,7 +96,9 @@ class StreamWriter:
             self._passes = self._stream.passes
         self._last = last if type(last) is Finish or type(last) is Failure else _MORE
         data = self._told(events) if self._passes else (self._encoder or self._write()).encode(events)
-        if data or not self._is_begun:
+        if self._is_begun and type(last) is Finish and self._stream.is_over:
+            self._rest = data
+        elif data or not self._is_begun:
             self._send(data)
 
     def _told(self, events: list[Event]) -> bytes:

@@ -232,8 +232,8 @@ class HttpConnection(asyncio.BufferedProtocol):
         return response
 
     def pause(self) -> None:
-        """Stop reading from the socket."""
-        if not self._is_paused and self.is_open and self._transport is not None:
+        """Stop reading from the socket, unless all that was asked for has come."""
+        if not self._is_paused and not self._is_complete and self.is_open and self._transport is not None:
             self._is_paused = True
             self._transport.pause_reading()  # nothing, while others have their turn
 

@@ -119,6 +119,11 @@ class ResponseStream:
         return batch
 
     @property
+    def is_over(self) -> bool:
+        """Whether everything was read: what is given from now on is the last."""
+        return self._done
+
+    @property
     def passes(self) -> bool:
         """Whether the answer's bytes are the provider's, for `pour` to pass on."""
         return self._passing() is not None

@@ -291,8 +291,7 @@ class HeldResponseWriter:
         if self._whole is not None:
             self._outlet.send(msgspec.structs.replace(self._whole, body=self._whole.body.replace(response, told, 1)))
             return
-        self._outlet.write(b"".join(self._held).replace(response, told, 1))
-        self._outlet.end()
+        self._outlet.end(b"".join(self._held).replace(response, told, 1))
 
     def send(self, answer: Answer) -> None:
         """Send a whole response; refusals leave at once."""
@@ -317,8 +316,9 @@ class HeldResponseWriter:
         else:
             self._outlet.write(data)
 
-    def end(self) -> None:
+    def end(self, last: bytes = b"") -> None:
         """End the body once the answer is stored."""
+        self.write(last)
         self._ends = True
 
     def cut(self) -> None:

@@ -37,6 +37,7 @@ class HttpResponseWriter(msgspec.Struct, eq=False):
     keeps: bool
     on_begin: Callable[[], None] | None = None
     headers: dict[str, str] = {}
+    _held: bytes = b""  # its begin, until the end of the event loop's turn
     is_begun: bool = False
     is_whole: bool = False
 
@@ -58,24 +59,36 @@ class HttpResponseWriter(msgspec.Struct, eq=False):
             fields["transfer-encoding"] = "chunked"
         else:
             self.keeps = False  # HTTP/1.0: the end of the connection is the end of the body
-        self.write(first, before=self._render_head(status, fields))
+        # A short answer's end comes in the same turn. A write to a socket costs as much as a hundred events.
+        self._held = self._framed(first, before=self._render_head(status, fields))
+        asyncio.get_running_loop().call_soon(self._flush)
 
-    def write(self, data: bytes, before: bytes = b"") -> None:
+    def write(self, data: bytes) -> None:
         if data and self.has_body:
-            self._put(b"%b%x\r\n%b\r\n" % (before, len(data), data) if self.is_chunked else before + data)
-        elif before:
-            self._put(before)
+            self._put(b"%x\r\n%b\r\n" % (len(data), data) if self.is_chunked else data)
 
-    def end(self) -> None:
-        if self.is_chunked and self.has_body:
-            self._put(b"0\r\n\r\n")
+    def end(self, last: bytes = b"") -> None:
+        if self.has_body:
+            self._put(self._framed(last) + b"0\r\n\r\n" if self.is_chunked else last)
         self.is_whole = True
 
     def cut(self) -> None:
+        self._flush()
         self.keeps = False
         self._transport.close()
 
+    def _framed(self, data: bytes, before: bytes = b"") -> bytes:
+        if not data or not self.has_body:
+            return before
+        return b"%b%x\r\n%b\r\n" % (before, len(data), data) if self.is_chunked else before + data
+
+    def _flush(self) -> None:
+        if self._held:
+            self._put(b"")
+
     def _put(self, data: bytes) -> None:
+        if self._held:
+            data, self._held = self._held + data, b""
         try:
             self._transport.write(data)
         except RuntimeError:  # uvloop's word for a client that is gone; asyncio's transport says nothing
@@ -87,6 +100,7 @@ class HttpResponseWriter(msgspec.Struct, eq=False):
         return self._gate.is_shut
 
     async def drained(self) -> None:
+        self._flush()
         await self._gate.opened()
         if self._transport.is_closing():
             raise ConnectionAbortedError("the client does not read, or is gone")

@@ -130,9 +130,7 @@ def typed_decoder(kind: type[T]) -> Callable[[bytes | str | Raw], T | Malformed]
 
 
 def fields_decoder(kind: type[S]) -> Callable[[bytes], tuple[S, dict[str, Raw]] | Malformed]:
-    """Return a decoder of some fields of an object, as a Struct, and of all as their JSON texts. A short object is read
-    twice.
-    """
+    """Return a decoder of some fields of an object, as a Struct, and of all as their JSON texts."""
     names = frozenset([field.encode_name for field in msgspec.structs.fields(kind)])
     run = msgspec.json.Decoder(kind).decode
 
@@ -192,21 +190,14 @@ def decode_object(text: str) -> dict[str, Json] | Malformed:
 
 
 def indented(value: Json, *, is_sorted: bool = True) -> str:
-    """Return the value over several lines, its keys sorted: equal for equal values. Raises as msgspec for what is no
-    JSON.
-    """
+    """Return the value over several lines, its keys sorted. Raises as msgspec for what is no JSON."""
     return msgspec.json.format(msgspec.json.encode(value, order="sorted" if is_sorted else None), indent=1).decode()
 
 
 def is_object(text: str) -> bool:
     """Return whether `decode_object` reads a text. A short one costs a fraction of it."""
-    if len(text) < _LONGEST_NUMBER:
-        try:
-            _decode_fields(text)
-        except _UNREADABLE:
-            pass
-        else:
-            return True
+    if len(text) < _LONGEST_NUMBER and text.lstrip()[:1] == "{" and is_json(text):
+        return True
     return not isinstance(decode_object(text), Malformed)
 
 
@@ -233,11 +224,21 @@ def holds_all(value: Json, text: bytes) -> bool:
         written = _encode(value)
     except (RecursionError, UnicodeEncodeError):
         return False
-    return written == text or (_count_quotes(written) == _count_quotes(text) and text.rfind(rb"\u0022") < 0)
+    return written == text or _has_as_many_quotes(written, text)
 
 
-def _count_quotes(text: bytes) -> int:
-    return len(text) - len(text.replace(b'"', b""))  # few are found as memory is searched
+def is_told_once(text: bytes) -> bool:
+    """Return whether a JSON text has no object with a key twice, by what `holds_all` sees. False says nothing."""
+    try:
+        written = _encode(_decode_any(text))
+    except _UNREADABLE:
+        return False
+    return written == text or _has_as_many_quotes(written, text)
+
+
+def _has_as_many_quotes(written: bytes, text: bytes) -> bool:
+    counts = [len(one) - len(one.replace(b'"', b"")) for one in (written, text)]  # few are found as memory is searched
+    return counts[0] == counts[1] and text.rfind(rb"\u0022") < 0
 
 
 class Number(str):
@@ -298,8 +299,7 @@ def split_values(text: str, problem: str) -> list[str] | Malformed:
     """Split concatenated JSON values (`{..}{..}`, white space between) into their texts, none lost.
 
     Args:
-        problem: why `decode_lenient` refused the text. If it is not that more follows, the first value is no JSON and
-            is not read again.
+        problem: why `decode_lenient` refused the text. Unless it is that more follows, the first value is no JSON.
     """
     if not problem.startswith(_MORE_FOLLOWS):
         return Malformed(problem)
@@ -398,8 +398,8 @@ def embed(text: str) -> Raw:
 def compact(value: bytes | Raw) -> Raw:
     """Copy JSON text out of its frame, without white space between its values; numbers keep their form."""
     data = bytes(value)
-    if data.isalnum():  # a whole number, or a word
-        return Raw(data)
+    if data.isalnum() or (data[:1] == data[-1:] == b'"' and data.isascii() and _LF not in data and _CR not in data):
+        return Raw(data)  # a whole number, a word or a text
     return embed(without_spaces(data).decode("utf-8", "replace"))
 
 
@@ -428,7 +428,7 @@ def has_whole_characters(text: str) -> bool:
 
 def whole_characters(text: str) -> str:
     """Return the text with U+FFFD in place of every lone surrogate, which could not be encoded."""
-    return text if has_whole_characters(text) else _joined_halves(text)
+    return text if text.isascii() or has_whole_characters(text) else _joined_halves(text)
 
 
 def _joined_halves(text: str) -> str:

@@ -15,29 +15,18 @@ _LENGTH: Final = 24
 _MANY: Final = 64
 
 
-class _Drawn:
-    """Identifiers in stock, so that one call for random bytes serves many. A forked process draws its own."""
-
-    __slots__ = ("_kept",)
-
-    def __init__(self) -> None:
-        self._kept: list[str] = []
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._kept.clear)
-
-    def next(self) -> str:
-        try:
-            return self._kept.pop()
-        except IndexError:
-            letters = os.urandom(_LENGTH * _MANY).translate(_LETTERS).decode()
-            first, *rest = [letters[place : place + _LENGTH] for place in range(0, len(letters), _LENGTH)]
-            self._kept += rest
-            return first
-
-
-_DRAWN: Final = _Drawn()
+#: Identifiers in stock, so that one call for random bytes serves many. A forked process draws its own.
+_DRAWN: Final[list[str]] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_DRAWN.clear)
 
 
 def new_id() -> str:
     """Return 24 letters and digits that are unique (142 random bits)."""
-    return _DRAWN.next()
+    try:
+        return _DRAWN.pop()
+    except IndexError:
+        letters = os.urandom(_LENGTH * _MANY).translate(_LETTERS).decode()
+        first, *rest = [letters[place : place + _LENGTH] for place in range(0, len(letters), _LENGTH)]
+        _DRAWN.extend(rest)
+        return first

@@ -8,7 +8,7 @@ from operator import sub
 from typing import Final, final
 
 from dragoman import _json
-from dragoman._json import Json, Malformed, Raw
+from dragoman._json import Json, Raw
 
 SHORT: Final = 1024  # bytes of a value that are read at once sooner than apart
 _NEAR: Final = 256  # bytes from the beginning within which objects of a long list begin
@@ -38,8 +38,8 @@ def has_plain_parts(text: bytes, read: object, parts: Iterable[Raw]) -> bool:
     """
     if not _json.holds_all(read, text):
         return False
-    for part in parts:  # noqa: SIM110 -- most are one
-        if not has_plain_keys(bytes(part)):
+    for part in map(bytes, parts):
+        if not (has_plain_keys(part) if len(part) > SHORT else part[:1] == b"{" and _json.is_told_once(part)):
             return False
     return True
 
@@ -66,19 +66,10 @@ def has_plain_keys(text: bytes) -> bool:
         members = _decode_members(text)
         if type(members) is dict and _json.holds_all(members, text):
             for member in members.values():
-                if (value := bytes(member))[:1] != b'"' and not _is_plain(value):
+                if (value := bytes(member))[:1] != b'"' and not _json.is_told_once(value):
                     return False
             return True
-    if text[:1] != b"{":
-        return False
-    read = _json.decode(text)  # as `_is_plain`, for a call less
-    return type(read) is not Malformed and _json.holds_all(read, text)
-
-
-def _is_plain(text: bytes) -> bool:
-    """Return whether no object in a value repeats a key. It may be False by mistake."""
-    value = _json.decode(text)
-    return type(value) is not Malformed and _json.holds_all(value, text)
+    return text[:1] == b"{" and _json.is_told_once(text)
 
 
 def repeats_text(frame: bytes, key: bytes) -> bool:
@@ -118,7 +109,7 @@ class FrameSizes:
         if text:
             if not self.least <= len(frame) - len(text) <= self.most:
                 self.look(frame, text, key, where)
-        elif frame.find(key) >= 0 and repeats_text(frame, key):  # what was told first is lost
+        elif frame.count(key) > frame.count(key + b':""') and repeats_text(frame, key):  # what was told first is lost
             self._deviate("repeated-key", where)
 
     def look(self, frame: bytes, text: str, key: bytes, where: str) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from dragoman import _json
 from dragoman.events import EVERY_KIND, Deviation, Event, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
 from dragoman.gathered import GatheredRuns
-from dragoman.stages.part_indices import OPENING, PartIndices, index_of, of_kinds
+from dragoman.stages.part_indices import FEW, OPENING, PartIndices, index_of, of_kinds
 from dragoman.stages.tool_names import clean_name
 from dragoman.types import ToolCall
 
@@ -66,10 +66,11 @@ class ParallelWrapper:
 
     def _passing(self, events: list[Event]) -> int:
         """Return how many events come before the first wrapper."""
-        for event in of_kinds(events, OPENING):
-            if type(event) is ToolCallStart and self._is_wrapper(event.name):
+        for event in events if len(events) <= FEW else of_kinds(events, OPENING):
+            if type(event) is ToolCallStart and event.name not in self._offered and self._is_wrapper(event.name):
                 return events.index(event)
-            self._indices.of(index_of(event))
+            if type(event) in OPENING:
+                self._indices.of(index_of(event))
         return len(events)
 
     def _take(self, event: Event) -> None:

@@ -85,16 +85,13 @@ class PartIndices:
         return self._taken
 
 
+#: Events that are looked at one by one sooner than sorted.
+FEW: Final = 8
+
+
 def of_kinds(events: Sequence[Event], kinds: frozenset[type]) -> Iterator[Event]:
     """Yield those events that are of these kinds."""
     return compress(events, map(kinds.__contains__, map(type, events)))
-
-
-def before(events: list[Event], kinds: frozenset[type]) -> list[Event]:
-    """Return the events before the first of these kinds; all of them, the same list, if there is none."""
-    if kinds.isdisjoint(map(type, events)):
-        return events
-    return events[: events.index(next(of_kinds(events, kinds)))]
 
 
 def text_of(events: Sequence[Event], kind: type[TextDelta] | type[ThinkingDelta] | type[ToolCallDelta]) -> str | None:

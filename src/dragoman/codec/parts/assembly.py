@@ -48,6 +48,7 @@ from dragoman.types import Cost, Media, Native, Opaque, StopReason, Usage
 
 #: Distinct deviations reported for one response; a wire that breaks more rules is reported as far as this.
 _MOST_DEVIATIONS: Final = 200
+CallKind: TypeAlias = Literal["function", "custom"]
 Phase: TypeAlias = Literal["open", "ended", "closed"]
 
 
@@ -95,7 +96,7 @@ class Assembly:
         if self.phase == "closed" or (code, where) in self._reported or len(self._reported) >= _MOST_DEVIATIONS:
             return
         self._reported.add((code, where))
-        self.events.append(Deviation(code, where, clip(seen), severity))
+        self.events.append(Deviation(code, where, clip(seen) if seen != "" else "", severity))
 
     def start(
         self, id: str | None = None, model: str | None = None, created: int | None = None, *,
@@ -104,8 +105,8 @@ class Assembly:
         """Begin the response; later calls do nothing."""
         if not self.started and self.phase != "closed":
             self.started = True
-            id, model = whole_characters(id or ""), whole_characters(model or "")
-            self.events.append(Start(id or None, model or None, created, native))
+            id, model = whole_characters(id) if id else None, whole_characters(model) if model else None
+            self.events.append(Start(id, model, created, native))
 
     @property
     def is_empty(self) -> bool:
@@ -241,8 +242,8 @@ class Assembly:
     # ------------------------------------------------------------ calls
 
     def open_call(
-        self, id: str | None, name: str | None, *, kind: Literal["function", "custom"] = "function",
-        native: Native | None = None, wait: bool = False,
+        self, id: str | None, name: str | None, *, kind: CallKind = "function", native: Native | None = None,
+        wait: bool = False,
     ) -> OpenCall:  # fmt: skip
         """Begin a call. After the response's end it gives no event.
 
@@ -251,17 +252,21 @@ class Assembly:
             name: "" or None while unknown; the call opens when it is known.
             wait: hold the start event until `announce`.
         """
+        call = self._begin_call(id, name, kind, native)
+        if call.state == "waiting":
+            self.calls.add(call, self)
+            if not wait:
+                self.calls.announce(call, self)
+        return call
+
+    def _begin_call(self, id: str | None, name: str | None, kind: CallKind, native: Native | None) -> OpenCall:
         self.opened_calls += 1
         if not self._has_room():
             return OpenCall(-1, id or "", name or "", kind, state="failed")
         self._open()
         self.has_said = True
-        call = OpenCall(self._next_index, id or "", name or "", kind, native)
         self._next_index += 1
-        self.calls.add(call, self)
-        if name and not wait:
-            self.calls.announce(call, self)
-        return call
+        return OpenCall(self._next_index - 1, id or "", name or "", kind, native)
 
     def add_arguments(self, call: OpenCall, text: str) -> None:
         """Append to a call's arguments."""
@@ -280,17 +285,16 @@ class Assembly:
             grow(call, text, self)
 
     def whole_call(
-        self, id: str | None, name: str | None, arguments: str, *, kind: Literal["function", "custom"] = "function",
+        self, id: str | None, name: str | None, arguments: str, *, kind: CallKind = "function",
         native: Native | None = None, signature: str | None = None, is_plain: bool = False,
     ) -> OpenCall:  # fmt: skip
         """Add a call that comes whole: start, one delta, end. `is_plain`: its arguments are a non-empty JSON object."""
-        call = self.open_call(id, name, kind=kind, native=native)
+        call = self._begin_call(id, name, kind, native)
         call.signature = signature
-        is_usual = len(arguments) <= self.bounds.arguments and call.state == "announced" and kind == "function"
-        if is_usual and (is_plain or is_plain_object(arguments)):
-            self.events.append(ToolCallDelta(call.index, arguments))
-            self.calls.deliver(call, self, arguments)
-        else:
+        if call.state == "waiting":
+            fits = kind == "function" and len(arguments) <= self.longest_arguments
+            self.calls.add_whole(call, self, arguments, is_plain=fits and (is_plain or is_plain_object(arguments)))
+        if call.state != "whole":
             self.add_arguments(call, arguments)
             self.end_call(call)
         return call
@@ -330,9 +334,7 @@ class Assembly:
 
     def finish(self, native_reason: str | None, reason: StopReason, *, native: Native | None = None) -> None:
         """Take a stop reason. `native`: fields beside it that only this protocol knows."""
-        if self.is_late():
-            return
-        if self.ending.take(native_reason, reason, native):
+        if not self.is_late() and self.ending.take(native_reason, reason, native):
             self.deviate("late-stop-reason", "stop reason", native_reason)
 
     def end(self) -> None:
@@ -359,9 +361,8 @@ class Assembly:
     def break_off(self, failure: Failure) -> None:
         """Take a broken connection. A response whose own end was seen is complete all the same."""
         if self.phase == "ended":
-            self.close()
-        else:
-            self.fail(failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after)
+            return self.close()
+        self.fail(failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after)
 
     def close(self, *, marker: str = "", empty: str = "", body: bytes = b"", is_running: bool = False) -> None:
         """End the body.

@@ -65,8 +65,8 @@ class OpenCalls:
     """
 
     __slots__ = (
-        "_has_strays", "_nameless", "_needs_ids", "_new_id", "by_id", "by_index", "failed", "has_astray", "has_bare",
-        "offered_names", "ripe", "takes_nothing", "usable",
+        "_has_strays", "_nameless", "_needs_ids", "_new_id", "_without_id", "by_id", "by_index", "failed", "has_astray",
+        "has_bare", "offered_names", "ripe", "takes_nothing", "usable",
     )  # fmt: skip
 
     def __init__(
@@ -79,6 +79,7 @@ class OpenCalls:
         self.ripe: dict[int, OpenCall] = {}
         self.by_id: dict[str, OpenCall] = {}
         self.usable = self.failed = 0
+        self._without_id: set[str] = set()  # names of calls without one, each of which is reported once
         self._has_strays = self.has_astray = self.has_bare = False
         self._nameless: list[OpenCall] = []  # calls that began without a name
 
@@ -152,12 +153,7 @@ class OpenCalls:
         if not call.id or self.by_id.setdefault(call.id, call) is not call:  # none, or a late one that another call has
             if call.id:
                 answer.deviate("duplicate-id", f"call {call.name}")
-            elif self._needs_ids:
-                answer.deviate("missing-id", f"call {call.name}", severity=self._needs_ids)
-            made = f"call_{self._new_id()}"
-            while made in self.by_id:  # by the wire, which made it up likewise
-                made += f"_{call.index}"  # whatever makes ids, this ends
-            self.by_id[made], call.id = call, made
+            call.id = self._make_id(call, answer)
         if not (call.id.isascii() and call.name.isascii()):
             call.id, call.name = whole_characters(call.id), whole_characters(call.name)
         if self.offered_names and call.name not in self.offered_names:
@@ -167,6 +163,42 @@ class OpenCalls:
         if call.pending is not None:
             answer.events.append(ToolCallDelta(call.index, call.pending.text()))
             call.pending = None
+
+    def _make_id(self, call: OpenCall, answer: Answer) -> str:
+        """Record a call under an id of our own."""
+        if self._needs_ids and not call.id and call.name not in self._without_id:
+            self._without_id.add(call.name)
+            answer.deviate("missing-id", f"call {call.name}", severity=self._needs_ids)
+        made = f"call_{self._new_id()}"
+        while made in self.by_id:  # by the wire, which made it up likewise
+            made += f"_{call.index}"  # whatever makes ids, this ends
+        self.by_id[made] = call
+        return made
+
+    def add_whole(self, call: OpenCall, answer: Answer, text: str, *, is_plain: bool) -> None:
+        """Begin a call that came whole. It is delivered if its arguments are plain, unless its id or name say that it
+        may be another, or several.
+        """
+        id, name = call.id, call.name
+        is_usual = is_plain and name in self.offered_names and (not id or (id not in self.by_id and id.isascii()))
+        if not (is_usual and name.isascii()):
+            self.add(call, answer)
+            self.announce(call, answer)
+            if is_plain and call.state == "announced":
+                answer.events.append(ToolCallDelta(call.index, text))
+                self.deliver(call, answer, text)
+            return
+        if id:
+            self.by_id[id] = call
+        else:
+            id = call.id = self._make_id(call, answer)
+        self.usable += 1
+        call.state, call.arguments = "whole", text
+        answer.events += (
+            ToolCallStart(call.index, id, name, call.kind, call.native),
+            ToolCallDelta(call.index, text),
+            ToolCallEnd(call.index, ToolCall(id, name, text, call.kind, call.signature, call.native)),
+        )
 
     def _glued(self, name: str) -> int:
         """Return how often a name repeats an offered one (`ff`: `f`, twice); 0 if it does not, or was offered

@@ -214,26 +214,18 @@ class Chunk(msgspec.Struct, gc=False, omit_defaults=True):
     response_id: Any = None
 
 
-def calls_of(chunk: Chunk) -> list[FunctionCall]:
-    """Return the calls of a chunk."""
+def told_by(chunk: Chunk) -> tuple[list[str], list[FunctionCall]]:
+    """Return the texts and the calls of a chunk."""
+    texts: list[str] = []
     calls: list[FunctionCall] = []
     for candidate in chunk.candidates or ():
         if candidate.content is not None:
             for part in candidate.content.parts or ():
+                if part.text:
+                    texts.append(part.text)
                 if part.functionCall is not None:
                     calls.append(part.functionCall)
-    return calls
-
-
-def texts_of(chunk: Chunk) -> str:
-    """Yield all texts of a chunk."""
-    return "".join(
-        part.text
-        for candidate in chunk.candidates or ()
-        if candidate.content is not None
-        for part in candidate.content.parts or ()
-        if part.text
-    )
+    return texts, calls
 
 
 def is_answer(chunk: Chunk) -> bool:

@@ -29,12 +29,11 @@ from dragoman.stages.argument_repair.near_json import NOT_CLOSED
 from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.json_schema import ToolSchema
 from dragoman.stages.known_schemas import schema_of
-from dragoman.stages.part_indices import index_of, of_kinds, text_of
+from dragoman.stages.part_indices import FEW, index_of, of_kinds, text_of
 from dragoman.types import Tool, ToolCall
 
 _DEEPEST_ENCODING: Final = 3
 _MOST_REPEATS: Final = 3
-_FEW: Final = 8  # events that are looked at one by one sooner than sorted
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
@@ -109,7 +108,7 @@ class ArgumentRepair:
         begun: dict[int, ToolSchema] = {}
         fine: set[int] = set()
         is_all = not self._calls
-        for event in events if len(events) <= _FEW else of_kinds(events, _JUDGED):
+        for event in events if len(events) <= FEW else of_kinds(events, _JUDGED):
             if type(event) is ToolCallStart:
                 schema = self._schema_of(event)
                 if schema is not None:

@@ -31,7 +31,7 @@ from dragoman.events import (
 )
 from dragoman.gathered import GatheredText
 from dragoman.protocol import NewId
-from dragoman.stages.part_indices import OPENING, before, index_of, of_kinds, text_of
+from dragoman.stages.part_indices import FEW, OPENING, index_of, of_kinds, text_of
 from dragoman.stages.rescue.behind.ended import IS_THOUGHT, Ended, failed, failed_call, finish
 from dragoman.stages.rescue.cursor import Close, Family, Open, Piece, Tools
 from dragoman.stages.rescue.doubts import doubt_of
@@ -85,8 +85,7 @@ class Rescue:
         """Take the next events."""
         text = text_of(events, TextDelta) or text_of(events, ThinkingDelta)
         if text is not None:
-            index = index_of(events[0])
-            part = self._parts.get(index)
+            part = self._parts.get(index := index_of(events[0]))
             if part is not None and part.index == index:
                 is_read = part.space or part.held.items or self._ended.again or self._ended.behind
                 if not is_read and part.scanner.passes(text):
@@ -103,14 +102,15 @@ class Rescue:
 
     def _passing(self, events: list[Event]) -> int:
         """Return how many events pass as they are, before the first text, if none is being read."""
-        passing = before(events, _TEXT_STARTS)
-        for event in of_kinds(passing, _UNREAD):
+        for event in events if len(events) <= FEW else of_kinds(events, _UNREAD):
             if type(event) is ToolCallEnd:
                 self._structured.append((event.call.name, event.call.arguments))
-            else:
+            elif type(event) in _TEXT_STARTS:
+                return events.index(event)
+            elif type(event) in _UNREAD:
                 self._has_answer = self._has_answer or type(event) is not ToolCallFailed
                 self._places.of(index_of(event))
-        return len(passing)
+        return len(events)
 
     def _take_all(self, events: list[Event]) -> None:
         for event in events:

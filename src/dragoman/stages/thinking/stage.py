@@ -22,7 +22,7 @@ from dragoman.events import (
     ToolCallFailed,
 )
 from dragoman.protocol import PLAIN, Dialect
-from dragoman.stages.part_indices import OPENING, PartIndices, before, index_of, of_kinds, text_of
+from dragoman.stages.part_indices import FEW, OPENING, PartIndices, index_of, of_kinds, text_of
 from dragoman.stages.thinking.scanner import Found, ThinkingScanner
 from dragoman.types import Native
 
@@ -91,11 +91,13 @@ class ThinkingTags:
 
     def _before_text(self, events: list[Event]) -> int:
         """As `_passing`, if no text is read."""
-        passing = before(events, _TEXT_START)
-        for event in of_kinds(passing, OPENING):
-            self._opens(event)
-            self._indices.of(index_of(event))
-        return len(passing)
+        for event in events if len(events) <= FEW else of_kinds(events, OPENING):
+            if type(event) is TextStart:
+                return events.index(event)
+            if type(event) in OPENING:
+                self._opens(event)
+                self._indices.of(index_of(event))
+        return len(events)
 
     def _opens(self, event: Event) -> None:
         """Take the start of a part that is not read: it decides whether tags may count in the text that follows."""
@@ -188,6 +190,5 @@ def _ended(text: _Text, signature: str | None, native: Native | None) -> Event:
     return TextEnd(text.index, False, signature, native)
 
 
-_TEXT_START: Final = frozenset[type]({TextStart})
 #: What is seen while a text is read.
 _READ: Final = OPENING | {TextDelta, TextEnd, Failure}

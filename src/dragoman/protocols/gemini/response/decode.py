@@ -49,17 +49,17 @@ from dragoman.protocols.gemini.wire import (
     UNSPECIFIED,
     Candidate,
     Chunk,
+    FunctionCall,
     Part,
     PlainChunk,
     UsageMetadata,
-    calls_of,
     decode_chunk,
     decode_plain_chunk,
     is_answer,
     is_known,
     read_media,
     says_nothing,
-    texts_of,
+    told_by,
 )
 from dragoman.types import Opaque
 
@@ -169,8 +169,9 @@ class Decoder:
     def _read_frame(self, frame: bytes) -> None:
         chunk = decode_chunk(frame)
         if type(chunk) is Chunk:
-            self._sizes.see(frame, texts_of(chunk), b'"text"', "part")
-            self._read_chunk(chunk, frame)
+            texts, calls = told_by(chunk)
+            self._sizes.see(frame, "".join(texts), b'"text"', "part")
+            self._read_chunk(chunk, frame, calls)
         else:
             self._read_odd_frame(frame)
 
@@ -182,7 +183,7 @@ class Decoder:
         found = split(frame, self._assembly.bounds)
         chunk = decode_chunk(found.frame) if found is not None else None
         if type(chunk) is Chunk and found is not None:
-            return self._read_chunk(chunk, found.frame, found)
+            return self._read_chunk(chunk, found.frame, told_by(chunk)[1], found)
         value = _json.decode_lenient(frame)
         if rb"\ud" in frame.lower() and not _json.is_json(frame):
             self._assembly.deviate("lone-surrogate", "chunk")
@@ -211,16 +212,16 @@ class Decoder:
         elif not is_known(chunk):
             self._read_bare(value)
         else:
-            self._read_chunk(chunk, frame, found)
+            self._read_chunk(chunk, frame, told_by(chunk)[1], found)
 
-    def _read_chunk(self, chunk: Chunk, frame: bytes, found: Split | None = None) -> None:
-        """Read a chunk. `found`: its unmodelled fields; `frame` contains the rest."""
+    def _read_chunk(self, chunk: Chunk, frame: bytes, calls: list[FunctionCall], found: Split | None = None) -> None:
+        """Read a chunk with these calls. `found`: its unmodelled fields; `frame` contains the rest."""
         self._is_stream = self._begun
         if not self._begun:
             self._begin(chunk, frame)
         candidates = chunk.candidates
         told: _Told = "once"
-        if calls := calls_of(chunk):
+        if calls:
             told = "plainly" if are_plain(calls, chunk, frame) else "twice" if repeats_key(frame) else "once"
         elif frame.rfind(b"unction") >= 0:  # found sooner than by `find`
             if found is not None and any("functionCall" in part for part in found.parts.values()):
@@ -275,7 +276,7 @@ class Decoder:
         if isinstance(chunk, Malformed):
             self._read_odd_frame(frame)
         elif is_known(chunk):
-            self._read_chunk(chunk, frame)
+            self._read_chunk(chunk, frame, told_by(chunk)[1])
 
     def _begin(self, chunk: Chunk, frame: bytes) -> None:
         """Begin the response with the first chunk that is more than an error or an envelope."""
@@ -364,7 +365,7 @@ class Decoder:
             self._read_reason(reason)
 
     def _pass_over(self, candidate: Candidate, place: int, *, is_odd: bool) -> None:
-        if (calls := calls_of(Chunk(candidates=[candidate]))) or is_odd:
+        if (calls := told_by(Chunk(candidates=[candidate]))[1]) or is_odd:
             self._assembly.deviate("ignored-call", f"candidates[{place}]", f"index {candidate.index}")
             self._calls.pass_over(candidate.index, calls)
 

@@ -30,11 +30,11 @@ from dragoman.protocols.gemini.wire import (
     FunctionCall,
     Part,
     UsageMetadata,
-    calls_of,
     camel_key,
     note_unread,
     note_unread_name,
     says_nothing,
+    told_by,
 )
 from dragoman.types import Native
 
@@ -164,7 +164,7 @@ def without_arguments(chunk: Chunk, frame: bytes) -> bytes:
     """Return a frame that is kept for its other fields, without the long arguments of its first call."""
     if len(frame) < _LONG:
         return frame
-    calls = calls_of(chunk)
+    _, calls = told_by(chunk)
     return without_value(frame, b'"args":', calls[0].args) if calls else frame
 
 

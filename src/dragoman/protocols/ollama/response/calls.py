@@ -16,9 +16,15 @@ from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, is_same, told_once
+from dragoman.codec.parts.settled_arguments import (
+    is_placeholder,
+    is_plain_object,
+    is_same,
+    says_something,
+    told_once,
+)
 from dragoman.codec.parts.unread_arguments import noted, refuse_unread
-from dragoman.protocols.ollama.wire import NOTHING, Call
+from dragoman.protocols.ollama.wire import NOTHING, Call, Function
 
 
 class Entry(NamedTuple):
@@ -47,6 +53,19 @@ class _Held(NamedTuple):
         return self.call.is_open() and not self.call.text.is_closed()
 
 
+def whole_calls(calls: list[Call]) -> list[Function]:
+    """Return the functions of calls, if each has a name, and its arguments in their place alone. Else return none."""
+    functions: list[Function] = []
+    for call in calls:
+        function = call.function
+        if function is None or not function.name or (call.name and call.name != function.name):
+            return []
+        if function.parameters is not NOTHING or call.arguments is not NOTHING:
+            return []
+        functions.append(function)
+    return functions
+
+
 class CallReader:
     """Reads the calls of one response."""
 
@@ -58,30 +77,36 @@ class CallReader:
         self._last: _Held | None = None  # the last call that an entry named, when it was not whole
         self._noted: set[int] = set()  # places of whole calls that have no type
 
-    def takes(self, call: Call, number: int, *, is_plain: bool) -> bool:
-        """Take the next entry if it is a usual one: a whole call.
+    def take_all(self, calls: list[Call], functions: list[Function]) -> bool:
+        """Take the calls of a line if each has arguments. Else return False, with nothing done.
 
         Args:
-            number: its place among the entries of its line.
-            is_plain: its arguments stand in their place alone, an object without repeated keys.
+            functions: theirs (see `whole_calls`); no key of the frame is repeated.
         """
-        function = call.function
-        if not (
-            function is not None
-            and function.name
-            and (is_plain or (call.arguments is NOTHING and function.parameters is NOTHING))
-            and (not call.name or call.name == function.name)
-            and self._last is None
-        ):
+        texts = [_json.raw_text(function.arguments) for function in functions]
+        if self._last is not None or not all(map(says_something, texts)):
             return False
+        for number, (call, function, text) in enumerate(zip(calls, functions, texts, strict=True)):
+            self._note_type(call, number)
+            self._assembly.whole_call(call.id, function.name, text, is_plain=True)
+        return True
+
+    def takes(self, call: Call, number: int) -> bool:
+        """Take the next entry if it is a usual one: a whole call. `number`: its place among the entries of its line."""
+        if self._last is not None or not (functions := whole_calls([call])):
+            return False
+        (function,) = functions
         text = _json.raw_text(function.arguments)
-        if not ('"' in text if is_plain else is_plain_object(text)):
+        if not is_plain_object(text):
             return False
+        self._note_type(call, number)
+        self._assembly.whole_call(call.id, function.name, text, is_plain=True)
+        return True
+
+    def _note_type(self, call: Call, number: int) -> None:
         if not call.id and not call.type and number not in self._noted:
             self._noted.add(number)
             self._assembly.deviate("missing-type", f"message.tool_calls[{number}]", severity="note")
-        self._assembly.whole_call(call.id, function.name, text, is_plain=True)
-        return True
 
     def read(self, call: Call, where: str) -> None:
         """Take the next entry."""

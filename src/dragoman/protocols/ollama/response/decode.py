@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman import _json
-from dragoman._json import Json, Malformed, Raw
+from dragoman._json import Json, Malformed
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.containers import straighten
 from dragoman.codec.errors.error_body import holds_error, read_problem
@@ -23,7 +23,7 @@ from dragoman.codec.repeated_keys import FrameSizes, has_plain_parts, repeats_ke
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
-from dragoman.protocols.ollama.response.calls import CallReader, text_of
+from dragoman.protocols.ollama.response.calls import CallReader, text_of, whole_calls
 from dragoman.protocols.ollama.response.unmodelled import Kept, tell_unread_of
 from dragoman.protocols.ollama.wire import (
     ENVELOPES,
@@ -35,7 +35,6 @@ from dragoman.protocols.ollama.wire import (
     PLACES,
     REASONS,
     Answer,
-    Call,
     Head,
     Line,
     PlainLine,
@@ -273,27 +272,31 @@ class Decoder:
         else.
         """
         assembly = self._assembly
-        check_entries(answer.tool_calls or (), assembly.bounds)
-        if not answer.tool_calls:
+        calls = answer.tool_calls or []
+        if calls:
+            check_entries(calls, assembly.bounds)
+        else:
             self._weigh(answer, frame)
         if answer.thinking or answer.reasoning or answer.reasoning_content:
             self._read_thinking(answer, lenient=lenient)
-        calls = answer.tool_calls or []
-        is_plain = bool(calls) and (is_alone or _is_usual(line)) and _is_plain(calls, line, frame)
-        if answer.tool_calls and not is_plain and repeats_key(frame):
-            for call in answer.tool_calls:
+        functions = whole_calls(calls) if calls and (is_alone or _is_usual(line)) else []
+        is_plain = bool(functions) and has_plain_parts(frame, line, [function.arguments for function in functions])
+        if calls and not is_plain and repeats_key(frame):
+            for call in calls:
                 named = (call.function and call.function.name) or call.name
                 torn_frames.refuse(assembly, "message.tool_calls", frame, named or "")
-            answer.tool_calls = None
+            calls = answer.tool_calls = []
         if answer.content:
             assembly.text(assembly.lenient_text(answer.content) if lenient else answer.content)
         elif answer.content is None:
             assembly.deviate("missing-field", "message.content")
         for image in answer.images or ():
             assembly.whole_part(Media("image", image_type(image), image, native=_OWN))
+        if is_plain and self._calls.take_all(calls, functions):
+            return
         told: dict[str, Json] | None = None
-        for number, call in enumerate(answer.tool_calls or ()):
-            if self._calls.takes(call, number, is_plain=is_plain):
+        for number, call in enumerate(calls):
+            if self._calls.takes(call, number):
                 continue
             if (is_nameless(call) or says_nothing(call)) and not (noted(call.unread) or lenient):
                 told = fields_at(frame, "message") or fields_at(frame, "delta") if told is None else told
@@ -384,17 +387,6 @@ class Decoder:
             failure.kind, failure.message, status=failure.status, retry_after=failure.retry_after, code=failure.code
         )
         return True
-
-
-def _is_plain(calls: list[Call], line: Line, frame: bytes) -> bool:
-    """Return whether the arguments of all calls of a line are objects, and no key is repeated. See `_is_usual`."""
-    arguments: list[Raw] = []
-    for call in calls:
-        function = call.function
-        if function is None or function.parameters is not NOTHING or call.arguments is not NOTHING:
-            return False
-        arguments.append(function.arguments)
-    return has_plain_parts(frame, line, arguments)
 
 
 def _is_usual(line: Line) -> bool:

@@ -19,12 +19,14 @@ from dragoman.protocols.ollama.wire import (
     MODELLED_IN_MESSAGE,
     NAME,
     NOT_MODELLED,
+    NOTHING,
     Line,
     decode_fields,
 )
 from dragoman.types import Native
 
 _LINE: Final = MODELLED.union(NOT_MODELLED, ENVELOPES)
+_SAYS_NOTHING: Final = frozenset({b"", b"null", b"[]", b"{}", b'""'})
 
 
 class Kept:
@@ -50,9 +52,9 @@ class Kept:
 
     def native(self) -> Native | None:
         """Return all of them, or None."""
-        fields = {**self._fields, **({"message": self._message} if self._message else {})}
-        if not fields:
+        if not self._fields and not self._message:
             return None
+        fields = {**self._fields, "message": self._message} if self._message else self._fields
         return Native(
             NAME, {key: value if isinstance(value, Raw) else _json.raw(value) for key, value in fields.items()}
         )
@@ -83,11 +85,12 @@ def _is_read(key: str, value: Json) -> bool:
 
 def _add(whole: dict[str, Json], fields: Fields, modelled: frozenset[str]) -> None:
     for key, value in fields.items():
-        if key in modelled or bytes(value) in (b"", b"null", b"[]", b"{}", b'""'):
+        if key in modelled or value is NOTHING or (data := bytes(value)) in _SAYS_NOTHING:
             continue
-        items = read_items(value) if bytes(value)[:1] == b"[" else None
-        if items is None:
-            whole[key] = _json.compact(value)
+        if data.isdigit():  # as most are
+            whole[key] = Raw(data)
+        elif (items := read_items(value) if data[:1] == b"[" else None) is None:
+            whole[key] = _json.compact(data)
         else:
             whole.setdefault(key, []).extend(_json.compact(item) for item in items)
 

@@ -126,6 +126,9 @@ class Decoder:
             for data, name in frames:
                 if growth.kind and growth.take(data, self._choice) is not None:
                     continue
+                if data == b"[DONE]":
+                    self._end()
+                    continue
                 chunk = decode_chunk(data)
                 if type(chunk) is not Chunk:
                     self._odd_frame(data, name)

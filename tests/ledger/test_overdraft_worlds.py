@@ -47,6 +47,11 @@ def made_up(number: int) -> list[tuple[int, int, int]]:
     ]
 
 
+def test_what_was_told_without_an_answer_and_ended_for_less_is_given_back() -> None:
+    """Found among a hundred thousand: the worker took the counters for knowing what it told before."""
+    OverdraftWorld().play(made_up(51_340))
+
+
 @pytest.mark.soak
 def test_no_more_than_the_limit_and_the_overdraft_is_used_in_many_histories() -> None:
     for number in range(HISTORIES if os.environ.get("DRAGOMAN_SOAK") else 400):

@@ -359,10 +359,11 @@ class Budgets:
                 self._meet()
                 lease = self._take(line, want, least, now)
         except CountersAway:
-            self._away_until = now + _AWAY_FOR
+            self._away_until, line.is_unheard = now + _AWAY_FOR, True
             return None
         line.asked, line.used = now, line.balance.used
         if lease.outcome in ("granted", "refused"):
+            line.is_unheard = False
             line.others, line.told, line.leased, line.part = lease.others, told, None, self._part
             if lease.others + told <= line.charge.limit:
                 self._overdrawn.discard(line.charge.account)

@@ -26,6 +26,7 @@ class Line(msgspec.Struct):
         alert_at: the amount at which the next alert is logged.
         refused, refused_until: the amount that did not fit, and how long this refusal is reused.
         is_idle: nothing was admitted since the last tick.
+        is_unheard: no answer came to the last call, so what the counters know is not `told`.
     """
 
     charge: Charge
@@ -40,6 +41,7 @@ class Line(msgspec.Struct):
     refused: int = 0
     refused_until: float = 0.0
     is_idle: bool = False
+    is_unheard: bool = False
 
     def is_due(self, now: float, *, is_shared: bool) -> bool:
         """Return whether the counters may know less than the worker uses, for too long.
@@ -50,4 +52,4 @@ class Line(msgspec.Struct):
         if not self.is_idle or now < self.asked + TOLD_AFTER:
             return False
         holds_place = is_shared and self.charge.quota.unit == "concurrent" and self.balance.reserved > 0
-        return holds_place or self.balance.used != self.told
+        return holds_place or self.is_unheard or self.balance.used != self.told

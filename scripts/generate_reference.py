@@ -164,8 +164,8 @@ that begins its own line counts.
 Outside a fence, dragoman recognises code by its indent and by such marks alone. A call behind `key: ` counts. So does a
 call behind `*` or `##`, or below a line of `----` that nothing announces, because prose and lists have these too.
 
-A call in thinking counts only if no answer follows the thinking, a call of the answer included. That holds too for a
-call right before a lone closing tag, such as `</think>`.
+A call in thinking counts only if no answer follows the thinking, a call of the answer included. That holds too for
+every call before a lone closing tag, such as `</think>`. In a call, such a tag belongs to the call's value.
 
 ## Where a call counts
 """

@@ -85,13 +85,15 @@ def test_an_element_in_a_sentence_is_text(tag: str) -> None:
 
 
 SHOWN: list[dict[str, Any]] = [
-    {"path": "a", "text": "..."}, {"path": "a", "text": "<text>"}, {"path": "a", "tags": ["b", "..."]},
-    {"path": "a", "options": {"owner": "{owner}", "mode": 1}}, {"path": "a", "text": "Where the file is."},
+    {"path": "...", "text": "..."}, {"path": "/path/to/file", "text": "<text>"}, {"path": "<path>", "tags": ["..."]},
+    {"path": "{path}", "options": {"owner": "{owner}", "mode": 1}}, {"path": "a", "text": "Where the file is."},
     {"path": "a", "options": {"type": "object", "properties": {"owner": {"type": "string"}}}},
     {"path": "a", "text": {"type": "string"}},
 ]  # fmt: skip
 VALUES: list[dict[str, Any]] = [
-    {"path": "...", "text": "…"}, {"path": "a", "any": {"text": "..."}},
+    {"path": "...", "text": "…"}, {"path": "a", "any": {"text": "..."}}, {"path": "a.py", "text": "..."},
+    {"path": "a.jinja", "text": "{{text}}"}, {"path": "a.html", "text": "<text>"}, {"path": "a", "tags": ["b", "..."]},
+    {"path": "a.j2", "options": {"owner": "{owner}", "mode": 1}},
     {"path": "a", "any": {"type": "string", "description": "A name."}}, {"path": "a", "text": "<path>"},
     {"path": "a", "any": {"type": "object", "properties": {"a": {"type": "string"}}}}, {"path": "a", "text": "a..."},
 ]  # fmt: skip

@@ -53,10 +53,14 @@ class Start(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
 @final
 class TextStart(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """A text part opens."""
+    """A text part opens.
+
+    `behind` stood before it and is no text: a lone closing tag of thinking, with white space.
+    """
 
     index: int
     native: Native | None = None
+    behind: str = ""
 
 
 @final

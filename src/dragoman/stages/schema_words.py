@@ -8,7 +8,7 @@ a call it would run with words that were never meant as values.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dragoman.stages.json_schema import Shape, ToolSchema
@@ -24,6 +24,8 @@ _KEYWORDS: Final = frozenset({
 _BRACKETS: Final = "<>{}[]"
 _LONGEST: Final = 80
 _DOTS: Final = frozenset({"...", "…"})
+#: In a path that nobody has.
+_PATH: Final = "path/to/"
 #: What explains a value.
 _EXAMPLE: Final = re.compile(r"\b(?:e\.g\.|i\.e\.|for example|optional|required|by default|defaults to)", re.IGNORECASE)
 _WORD: Final = re.compile(r"[a-z0-9]+")
@@ -42,15 +44,23 @@ def describes(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
 def is_template(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
     """Return whether arguments behind a marker show how a call is written.
 
-    They repeat the tool's schema, or a declared one of them is dots, a schema, its description or its own name in
-    brackets. A type's name is a value there, and so are two kinds of dots, one for the other.
+    They repeat the tool's schema, or a declared one of them is a schema or its description, or no text of them is a
+    value: dots and a name in brackets are what a file holds if another text is told. A type's name is a value there,
+    and so are two kinds of dots, one for the other.
     """
     if _repeats(arguments, schema):
         return True
     if set(_DOTS) <= {item for item in arguments.values() if isinstance(item, str)}:
         return False
     shape = schema.root()
-    return any(_shows(key, item, schema, schema.member(shape, key)) for key, item in arguments.items())
+    members = ((key, item, schema.member(shape, key)) for key, item in arguments.items())
+    parts = [part for key, item, declared in members for part in _declared(key, item, schema, declared)]
+    if any(_tells(value, declared) for _, value, declared in parts):
+        return True
+    texts = [(key, value) for key, value, declared in parts if isinstance(value, str) and _is_free(value, declared)]
+    return any(_is_place(key, text) for key, text in texts) and all(
+        _is_place(key, text) or _PATH in text or text in _TYPES for key, text in texts
+    )
 
 
 def is_explained(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
@@ -84,33 +94,48 @@ def _repeats(arguments: Mapping[str, Any], schema: ToolSchema) -> bool:
     return bool(declared) and isinstance(members, Mapping) and members.keys() <= declared.keys()
 
 
-def _shows(key: str, value: Any, schema: ToolSchema, shape: Shape, depth: int = 0) -> bool:
-    """Return whether a value, or a declared one in it, shows what is written at its place."""
+def _declared(
+    key: str, value: Any, schema: ToolSchema, shape: Shape, depth: int = 0
+) -> Iterator[tuple[str, Any, Shape]]:
+    """Yield the texts and objects of a value that are declared, itself too, each with its key and shape."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, str | dict):
+        yield key, value, shape
+    if isinstance(value, list) and (item := schema.item(shape)).schema:
+        for one in value:
+            yield from _declared(key, one, schema, item, depth + 1)
+    elif isinstance(value, dict):
+        for name in value.keys() & (shape.schema.get("properties") or {}).keys():
+            yield from _declared(name, value[name], schema, schema.member(shape, name), depth + 1)
+
+
+def _tells(value: Any, shape: Shape) -> bool:
+    """Return whether a value is its description, or a schema in place of a value. One word may be a value."""
     if isinstance(value, str):
-        return _is_shown(key, value, shape)
-    if depth > _DEEPEST or not isinstance(value, dict | list):
-        return False
-    if isinstance(value, list):
-        item = schema.item(shape)
-        return any(_shows(key, one, schema, item, depth + 1) for one in value if item.schema)
+        said = value.strip()
+        return " " in said and said == shape.schema.get("description") and not _is_listed(value, shape)
     declared = shape.schema.get("properties") or {}
     is_other = shape.kinds is not None and "object" not in shape.kinds
-    if _is_schema(value) and (is_other or (declared and not value.keys() & declared.keys())):
-        return True
-    members = [(name, one) for name, one in value.items() if name in declared]
-    return any(_shows(name, one, schema, schema.member(shape, name), depth + 1) for name, one in members)
+    return _is_schema(value) and (is_other or bool(declared and not value.keys() & declared.keys()))
 
 
-def _is_shown(key: str, value: str, shape: Shape) -> bool:
-    """Return whether a text is dots, its description, or its key in brackets, and none of the declared values.
+def _is_listed(value: str, shape: Shape) -> bool:
+    """Return whether a text is one of the declared values."""
+    return value in shape.words or value == shape.schema.get("const")
 
-    Dots with spaces around them are code: the body of a function of Python. A description of one word may be a value.
+
+def _is_free(value: str, shape: Shape) -> bool:
+    """Return whether a text stands where any text may."""
+    return (shape.types is None or "string" in shape.types) and not _is_listed(value, shape)
+
+
+def _is_place(key: str, value: str) -> bool:
+    """Return whether a text is dots or its key in brackets.
+
+    Dots with spaces around them are code: the body of a function of Python.
     """
     said = value.strip()
-    if value in shape.words or value == shape.schema.get("const"):
-        return False
-    if " " in said and said == shape.schema.get("description"):
-        return True
     return value in _DOTS or (said[:1] in ("<", "{") and said.strip(_BRACKETS).strip().lower() == key.lower())
 
 
@@ -133,7 +158,7 @@ def _is_described(key: str, value: Any, schema: ToolSchema, shape: Shape, depth:
 def _is_word(key: str, value: str, shape: Shape) -> bool:
     """Return whether a text names a type or its own place, and is none of the declared values."""
     said = value.strip()
-    if value in shape.words or value == shape.schema.get("const"):
+    if _is_listed(value, shape):
         return False
     if said in _TYPES or said in _DOTS or (said and said == shape.schema.get("description")):
         return True

@@ -158,7 +158,8 @@ def _is_marked(text: str) -> bool:
 
 def _is_list(text: str) -> bool:
     """Return whether the only item of a list may be the damaged list."""
-    return text.count("[") != text.count("]") or ('"' in text and "]" in text)
+    is_open = text.count("[") != text.count("]") or ('"' in text and "]" in text)
+    return is_open or text.lstrip()[:1] in ('"', ",") or text.rstrip()[-1:] == ","
 
 
 def _is_torn(text: str, end: str) -> bool:

@@ -132,7 +132,8 @@ class ArgumentWriter:
     def make_set(self) -> None:
         """Turn the begun object into a set, which becomes a list."""
         shape = self.stack.pop().shape
-        if shape.types is not None and "array" not in shape.types:
+        # Where anything may stand, braces around texts may be an object that lost a key or a colon.
+        if "array" not in (shape.types or ()) and (self.stack or shape.types):
             raise Unreadable("expected no set here")
         self.gap[self.gap.index("{") :] = []
         if not shape.takes_live("array"):

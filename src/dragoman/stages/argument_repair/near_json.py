@@ -327,7 +327,7 @@ class NearJson:
             container, mark = stack[level], text[at : at + 1]
             if mark == ",":
                 at = self._skip(at + 1)
-                while container.kind == "{" and text.startswith(",", at):
+                while text.startswith(",", at):
                     at = self._skip(at + 1)
                 if not text.startswith(container.closer, at):
                     return self._is_key(at, closers) if container.kind == "{" else self._is_item(at)

@@ -57,8 +57,8 @@ def invoke_call(
         yield from named_call(cursor, name)
         yield from cursor.closing(end)
         return True
-    #: Qwen's calls close their arguments with the same tag.
-    nested = (f"<{prefix}invoke name=", "<function=", "<parameter=")
+    #: Qwen's calls close their arguments with the tag that has no prefix.
+    nested = (f"<{prefix}invoke name=", *(() if prefix else ("<function=", "<parameter=")))
     mark = yield from first_tag(
         cursor, name, parameters, closers, (end, *ends), calls=nested, is_head_read=is_head_read
     )

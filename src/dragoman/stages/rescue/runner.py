@@ -7,7 +7,7 @@ arguments (`behind/kinds.py` decides), it has two readings and fails.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Generator
 from typing import Final, NamedTuple, TypeAlias, final
 
 import msgspec
@@ -19,7 +19,7 @@ from dragoman.stages.rescue.behind.brackets import MAY_GO_ON, WRITTEN, Brackets
 from dragoman.stages.rescue.behind.kinds import AHEAD, GOES_ON, Facts, Kind, kind_of
 from dragoman.stages.rescue.behind.sealed import goes_on
 from dragoman.stages.rescue.contexts import others_begin
-from dragoman.stages.rescue.cursor import BODY, MORE, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
 from dragoman.stages.rescue.json_calls import ARGUMENT_KEYS, NotOffered
 from dragoman.stages.rescue.markers import Markers
 from dragoman.stages.rescue.quoted import Begun, closing_of, is_begun
@@ -71,7 +71,7 @@ class Runner:
     __slots__ = (
         "begun_at", "cursor", "family", "found", "is_begun", "is_over", "is_spoilt", "is_torn", "opened", "opener",
         "_arguments", "_begun", "_behind", "_body", "_brackets", "_in_call", "_in_tags", "_is_doubtful", "_last",
-        "_markers", "_name", "_parser", "_place", "_tags", "_tools", "_unshown",
+        "_markers", "_name", "_parser", "_place", "_tags", "_tools",
     )  # fmt: skip
 
     def __init__(
@@ -90,7 +90,7 @@ class Runner:
         self.is_torn = False  # nobody can tell where the last call ends: what follows may be the rest of a value
         self._tools = tools
         self._markers = markers
-        self._parser = family.read(cursor, tools, opener)
+        self._parser = self._unnamed(family.read(cursor, tools, opener))
         self._behind = self._read_behind(opener)
         self.opener = opener
         self._begun: Begun | None = None  # a call that is named, until it opens
@@ -102,13 +102,12 @@ class Runner:
         self._name = self._last = ""  # of the last call, and the last character of it
         self._arguments = GatheredText()  # the text of its arguments
         self._in_call = self._in_tags = False
-        self._unshown: Open | None = None  # a call that may be named alone, until its arguments begin
         self._brackets: Brackets | None = None  # what reads on behind the last call
         self._body: Close | None = None  # how the last call closed, until it is known what follows
 
     def is_in_call(self) -> bool:
-        """Return whether a call is open, or may be."""
-        return self._in_call or not self.opened
+        """Return whether a call is open."""
+        return self._in_call
 
     def run(self) -> bool:
         """Read what has come. Return False if it is no call of this family."""
@@ -168,27 +167,46 @@ class Runner:
                 continue
             if not isinstance(action, Open | Piece | Close):
                 return True
-            if not self._is_unshown(action):
-                self._take(action)
+            self._take(action)
         return False
 
-    def _is_unshown(self, action: Open | Piece | Close) -> bool:
-        """Return whether a call waits that may be merely named.
+    def _unnamed(self, parser: Parser) -> Parser:
+        """Yield what a parser finds, but hold its first call while it may be merely named.
 
-        It is one in tags without arguments, as an item of a list and in its line, or in a sentence where its own tag
-        ends it.
+        It is if it stands in tags without arguments, on one line, as an item of a list or in a sentence: behind words,
+        and its own tag ends it or words go on behind it.
         """
-        held, self._unshown = self._unshown, None
-        if isinstance(action, Open):
-            is_ended = self._place.has_words and self.cursor.passed().endswith("/>")
-            if action.in_tags and not self.opened and (self._place.is_item or is_ended):
-                self._unshown = action
-        elif held is not None:
+        held: list[Action] = []
+        for action in parser:
+            if not (isinstance(action, Open | Piece | Close) and (held or self._may_be_named(action))):
+                yield action
+                continue
+            held.append(action)
             if action == Piece("{}") and "\n" not in self.cursor.passed():
+                continue
+            if isinstance(action, Close) and action.is_whole() and (yield from self._is_named()):
                 self._begun = None
                 raise NotACall
-            self._take(held)
-        return self._unshown is not None
+            if not isinstance(action, Open):
+                yield from held
+                break
+        yield from parser
+
+    def _may_be_named(self, action: Open | Piece | Close) -> bool:
+        is_shown = self._place.is_item or self._place.has_words
+        return isinstance(action, Open) and action.in_tags and not self.opened and is_shown
+
+    def _is_named(self) -> Generator[Action, None, bool]:
+        """Return whether the call that was just read is no more than named where it stands."""
+        if self._place.is_item or self.cursor.passed().endswith("/>"):
+            return True
+        while True:
+            behind = self.cursor.rest().lstrip(" \t")
+            while residue := next(filter(behind.startswith, self.family.residue), ""):
+                behind = behind[len(residue) :].lstrip(" \t")
+            if self.cursor.ended or not any(one.startswith(behind) for one in (*self.family.residue, "")):
+                return behind[:1].isalnum() or behind[:1] in (",", ";", ".")
+            yield MORE
 
     def _read_behind(self, opener: str) -> Parser:
         """Read what stands behind the last call: its family's residue, and its rest if it cannot be read."""

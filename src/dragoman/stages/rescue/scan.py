@@ -69,11 +69,9 @@ class Scanner:
         """Return whether the held text is a call only if it is the whole message."""
         return bool(self._race) and self._race[0].family.where == "message"
 
-    def is_reading(self) -> bool:
-        """Return whether a call is being read, or what may be one."""
-        if self._race:
-            return any(runner.is_in_call() for runner in self._race)
-        return self._markers.openers.match(self._hold) is not None and not self._code.inline()
+    def is_in_call(self) -> bool:
+        """Return whether a call that has begun is being read."""
+        return any(runner.is_in_call() for runner in self._race)
 
     def passes(self, text: str) -> bool:
         """Return whether a text is prose at first sight; then take it."""

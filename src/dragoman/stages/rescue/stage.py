@@ -32,7 +32,7 @@ from dragoman.events import (
 from dragoman.gathered import GatheredText
 from dragoman.protocol import NewId
 from dragoman.stages.part_indices import FEW, OPENING, index_of, of_kinds, text_of
-from dragoman.stages.rescue.behind.ended import IS_THOUGHT, Ended, failed, failed_call, finish
+from dragoman.stages.rescue.behind.ended import Ended, failed, failed_call, finish
 from dragoman.stages.rescue.cursor import Close, Family, Open, Piece, Tools
 from dragoman.stages.rescue.doubts import doubt_of
 from dragoman.stages.rescue.markers import sort_families, value_ends
@@ -55,7 +55,7 @@ class Rescue:
 
     __slots__ = (
         "_ended", "_failed", "_families", "_found_calls", "_has_answer", "_held_call", "_held_events", "_new_id",
-        "_out", "_parts", "_pending", "_places", "_rescued", "_structured", "_thought", "_tools", "_unproven",
+        "_out", "_parts", "_pending", "_places", "_rescued", "_structured", "_tools", "_torn", "_unproven",
         "handles",
     )  # fmt: skip
 
@@ -78,7 +78,7 @@ class Rescue:
         self._held_events: list[_PartEvent] = []
         self._failed = 0
         self._ended = Ended()
-        self._thought: list[tuple[Call, Close]] | None = None  # calls right before a lone closing tag of thinking
+        self._torn: TextEnd | None = None  # such a tag, in a call that may go on behind it
         self._unproven: list[tuple[Call, Close]] = []  # calls that nothing but the end of the answer shows to be whole
 
     def feed(self, events: list[Event]) -> list[Event]:
@@ -87,7 +87,7 @@ class Rescue:
         if text is not None:
             part = self._parts.get(index := index_of(events[0]))
             if part is not None and part.index == index:
-                is_read = part.space or part.held.items or self._ended.again or self._ended.behind
+                is_read = part.space or part.held.items or not self._ended.is_empty()
                 if not is_read and part.scanner.passes(text):
                     return events
         passed = self._passing(events) if self.handles is _UNREAD else 0
@@ -115,6 +115,8 @@ class Rescue:
     def _take_all(self, events: list[Event]) -> None:
         for event in events:
             if self._pending is not None and self._waits(event):
+                continue
+            if self._torn is not None and type(event) not in _PASSING and self._goes_on(self._torn, event):
                 continue
             if type(event) is TextDelta or type(event) is ThinkingDelta:
                 self._delta(event)
@@ -154,9 +156,9 @@ class Rescue:
             case Failure():
                 self._release_pending()
                 self._release_thinking()
-                self._settle_thought(has_answer=False)
+                self._close_calls(self._ended.drafts(has_answer=False))
                 self._settle_unproven(is_whole=False)
-                self._settle_ended()
+                self._close_calls(self._ended.take())
                 self._out.append(event)
             case _:
                 self._out.append(event)
@@ -170,7 +172,6 @@ class Rescue:
                 self._begin(part)
             if part.index == event.index and not part.space and not part.held:
                 self._behind_calls(event.text)
-                self._ended.read(event.text)
                 self._out.append(event)
                 return
             found = [Prose(event.text)]
@@ -189,18 +190,16 @@ class Rescue:
 
     def _end_part(self, event: TextEnd | ThinkingEnd) -> None:
         part = self._parts[event.index]
-        part.is_ended = True
         was_thinking = isinstance(event, TextEnd) and event.was_thinking
+        if isinstance(event, TextEnd) and was_thinking and self._torn is None and part.scanner.is_in_call():
+            self._torn = event
+            return
+        self._torn, part.is_ended = None, True
         may_be_whole = not (was_thinking or part.is_thinking or part.is_followed)
         if may_be_whole and part.scanner.is_held() and self._pending is None:
             self._pending = Whole(part)
             del self._parts[event.index]
             return
-        if was_thinking:
-            self._settle_thought(has_answer=True)
-            self._thought = []
-            if part.scanner.is_reading():
-                self._ended.refuse()
         found = part.scanner.end(is_message=False)
         if found and part.index < 0 and not (part.is_thinking or part.scanner.family) and is_blank(found):
             self._open(part)  # nothing of an answer
@@ -208,14 +207,26 @@ class Rescue:
         else:
             self._scanned(part, "", found)
         if not (was_thinking or any(not other.is_ended and not other.is_thinking for other in self._parts.values())):
-            self._settle_ended()
+            self._close_calls(self._ended.take())
         self._close(part, event)
         if not part.held:
             del self._parts[event.index]
         if was_thinking:
             self._settle_unproven(is_whole=True)
-            self._thought = self._thought or None
-            self._has_answer = bool(self._found_calls)  # the message itself begins behind it
+            self._ended.think()
+            self._has_answer = False  # the message itself begins behind it
+
+    def _goes_on(self, torn: TextEnd, event: Event) -> bool:
+        """Return whether the text in a call goes on behind a closing tag of thinking, which belongs to its value; else
+        the call is cut.
+        """
+        if type(event) is not TextStart or not event.behind:
+            self._end_part(torn)
+            return False
+        self._torn = None
+        self._parts[event.index] = self._parts.pop(torn.index)
+        self._delta(TextDelta(event.index, event.behind))
+        return True
 
     def _close(self, part: Part, event: TextEnd | ThinkingEnd | None = None) -> None:
         """End the open part of the output, if there is one; an empty part that was nothing else is kept."""
@@ -249,9 +260,8 @@ class Rescue:
             part.space.add(text)
             return
         self._begin(part)
-        self._behind_calls(text)
         text = part.space.text() + text
-        self._ended.read(text)
+        self._behind_calls(text)
         self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, text))
         part.space.clear()
 
@@ -266,12 +276,11 @@ class Rescue:
     def _act(self, part: Part, action: Found) -> None:
         """Open, grow or end a call of the text."""
         if isinstance(action, Open):
-            if part.call is None and self._thought and not part.is_ended:
-                self._settle_thought(has_answer=True)
+            self._close_calls(self._ended.drafts(has_answer=True))
             if not part.is_thinking:  # the answer's own call: those in thinking were thoughts
                 self._release_thinking()
             self._settle_unproven(is_whole=True)
-            self._ended.read("", is_end=True)
+            self._behind_calls("", is_end=True)
             self._has_answer = True
             self._found_calls += 1
             waits = any(name == action.name for name, _ in self._structured)
@@ -304,29 +313,18 @@ class Rescue:
             self._end_call(call, end if is_whole else Close(""))
 
     def _end_call(self, call: Call, end: Close) -> None:
-        """End a call. It waits while what follows may be the rest of a value, or may show that it was a thought."""
-        if self._thought is not None:
-            self._thought.append((call, end))
-            return
-        if not self._ended.holds(call, end, value_ends(self._families, call.family) if end.is_whole() else ()):
-            self._close_call(call, end)
+        """End a call. It waits: what follows may be the rest of it, or may show that it was a thought."""
+        self._ended.hold(call, end, value_ends(self._families, call.family) if end.is_whole() else ())
         self._behind_calls("")
 
-    def _settle_thought(self, *, has_answer: bool) -> None:
-        """Decide about calls that a lone closing tag made thinking: they count if no answer follows."""
-        thought, self._thought = self._thought, None
-        for call, end in thought or ():
-            self._end_call(call, Close("", IS_THOUGHT) if has_answer and end.is_whole() else end)
-
-    def _behind_calls(self, text: str, *, of_call: int = 0) -> None:
+    def _behind_calls(self, text: str, *, of_call: int = 0, is_end: bool = False) -> None:
         """Take text that is no call, or characters of one: calls that waited long enough are reported."""
+        self._ended.read(text, is_end=is_end)
         self._ended.add(text, of_call=of_call)
-        for call, end in self._ended.due():
-            self._close_call(call, end)
+        self._close_calls(self._ended.due())
 
-    def _settle_ended(self) -> None:
-        """Report the waiting calls: nothing more of a value comes."""
-        for call, end in self._ended.take():
+    def _close_calls(self, calls: list[tuple[Call, Close]]) -> None:
+        for call, end in calls:
             self._close_call(call, end)
 
     def _close_call(self, call: Call, end: Close) -> None:
@@ -353,6 +351,8 @@ class Rescue:
     def _structured_event(self, event: _PartEvent) -> None:
         """Take a structured call: one that a call in the text said already counts once."""
         begun = event.name if isinstance(event, ToolCallStart) and self._held_call < 0 else ""
+        if begun and self._ended.holds(begun):
+            self._close_calls(self._ended.take())
         if begun and any(name == begun for name, _ in self._rescued):
             self._held_call = event.index
             self.handles = EVERY_KIND
@@ -379,7 +379,7 @@ class Rescue:
 
     def _answer_begins(self) -> None:
         """Begin the answer: held thinking was thinking, and a held message is not the whole one."""
-        self._settle_thought(has_answer=True)
+        self._close_calls(self._ended.drafts(has_answer=True))
         self._settle_unproven(is_whole=True)
         self._has_answer = True
         self._release_pending()
@@ -418,8 +418,8 @@ class Rescue:
 
     def _finish(self, event: Finish) -> None:
         by_itself = event.reason in ("stop", "tool_use")
-        self._settle_thought(has_answer=False)
         self._settle_whole(is_message=by_itself)
+        self._close_calls(self._ended.drafts(has_answer=False))
         for part in self._parts.values():
             for is_prose, actions in itertools.groupby(part.held.take(), lambda action: isinstance(action, Prose)):
                 if is_prose:
@@ -430,7 +430,7 @@ class Rescue:
             if part.call is not None:
                 self._end_call(part.call, Close(""))
         self._settle_unproven(is_whole=by_itself)
-        self._settle_ended()
+        self._close_calls(self._ended.take())
         if self._found_calls and event.reason != "tool_use":
             event = finish(event, self._out, usable=self._found_calls - self._failed, failed=self._failed)
         self._out.append(failed(event, *self._ended.told) if self._ended.told is not None else event)
@@ -439,7 +439,7 @@ class Rescue:
         """Take thinking behind a call of it."""
         for action in prose:
             self._ended.see(action.tag)
-        self._ended.read(text := "".join(action.text for action in prose))
+        self._behind_calls(text := "".join(action.text for action in prose))
         if text.strip():
             self._open_again(part)
             self._out.append(ThinkingDelta(part.index, text))

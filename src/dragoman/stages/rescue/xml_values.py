@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from typing import Final
 
@@ -14,6 +15,8 @@ from dragoman.stages.rescue.quoted import first_of, names_place
 #: What begins text in which nothing is markup (XML 1.0, 2.7).
 SECTION: Final = "<![CDATA["
 SECTION_END: Final = "]]>"
+_NULL: Final = re.compile(r"\s{0,8}null\s{0,8}")
+_NULL_BEGUN: Final = re.compile(r"\s{0,8}(?:n(?:ul?)?)?")
 
 
 def member(key: str, keys: list[str]) -> Piece:
@@ -41,7 +44,7 @@ def value_until(
             text += "\n" if stop[0] == "\n" else ""
             yield Piece(leaf(_trimmed(text) if trim else text, shape, tools.schema(name)))
         return stop
-    if is_nullable(shape) and (stop := (yield from _null_until(cursor, stops, trim=trim))):
+    if is_nullable(shape) and (stop := (yield from null_until(cursor, stops))):
         yield Piece("null")
         return stop
     return (yield from live_string(cursor, stops, trim=trim))
@@ -52,17 +55,22 @@ def is_nullable(shape: Shape) -> bool:
     return shape.types is not None and "null" in shape.types and shape.takes_live("string")
 
 
-def _null_until(cursor: Cursor, stops: tuple[str, ...], *, trim: bool) -> Generator[Action, None, str]:
-    """Skip a value that is nothing but `null`, and its closing tag. Return that, or "" if there is a text."""
-    ends = ("\r\n", "\n", "") if trim else ("",)
-    marks = {f"{begun}null{end}{stop}": stop for begun in ends for end in ends for stop in stops}
+def null_until(cursor: Cursor, stops: tuple[str, ...]) -> Generator[Action, None, str]:
+    """Skip a value that is nothing but `null` and white space, and its closing tag. Return that, or "" if there is a
+    text.
+    """
     while True:
         rest = cursor.rest()
-        found, is_sure = first_of(rest, tuple(marks))
-        if found and (is_sure or cursor.ended):
-            cursor.skip(len(found))
-            cursor.marker = marks[found]
-            return marks[found]
+        null = _NULL.match(rest)
+        if null is None:
+            is_sure = _NULL_BEGUN.fullmatch(rest) is None
+        else:
+            end = null.end() - rest.startswith("\n", null.end() - 1)  # it may be of the tag
+            found, is_sure = first_of(rest[end:], (*stops, *(f"\n{stop}" for stop in stops)))
+            if found and (is_sure or cursor.ended):
+                cursor.skip(end + len(found))
+                cursor.marker = found if found in stops else found[1:]
+                return cursor.marker
         if is_sure or cursor.ended:
             return ""
         yield MORE
@@ -74,7 +82,7 @@ def leaf(text: str, shape: Shape, schema: ToolSchema) -> str:
     """
     types = shape.types
     if types is not None and shape.takes_live("string"):
-        return text if text == "null" and "null" in types else _json.quoted(text)
+        return "null" if text.strip() == "null" and "null" in types else _json.quoted(text)
     if types is not None and not text.strip() and "string" not in types and not types.isdisjoint(("array", "object")):
         return "[]" if "array" in types else "{}"
     return _as_json(text, shape, schema)

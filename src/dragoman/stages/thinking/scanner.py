@@ -28,8 +28,8 @@ from dragoman.stages.thinking.tags import (
 
 #: Pieces of a held message in which its first word is looked at.
 _FIRST_PIECES: Final = 50
-#: "end": the thinking is whole; "was": the text so far was thinking.
-Found: TypeAlias = tuple[Literal["text", "thinking", "end", "was"], str]
+#: "end": the thinking is whole; "was": the text so far was thinking; "behind": what stood between it and the next text.
+Found: TypeAlias = tuple[Literal["text", "thinking", "end", "was", "behind"], str]
 
 
 class ThinkingScanner:
@@ -41,8 +41,8 @@ class ThinkingScanner:
         has_markup: a tag was read.
     """
 
-    __slots__ = ("_closers", "_hold", "_inside", "_is_final", "_is_fresh", "_is_plain", "_known", "_looks", "_pairs",
-                 "_space", "_start", "_watch", "has_markup", "mode")  # fmt: skip
+    __slots__ = ("_closers", "_hold", "_inside", "_is_final", "_is_fresh", "_is_plain", "_known", "_lone", "_looks",
+                 "_pairs", "_space", "_start", "_watch", "has_markup", "mode")  # fmt: skip
 
     def __init__(self, named: tuple[str, str] | None, *, opened: bool) -> None:
         """Create it. `named`: a pair beside the known ones. `opened`: the text begins inside tags."""
@@ -57,6 +57,7 @@ class ThinkingScanner:
         self._space = GatheredText()  # white space that may be markup
         self._looks = 0  # pieces of a held message that were looked at
         self.has_markup = False
+        self._lone = ""  # a lone closing tag, and what followed it that is no text
         self.mode: Literal["start", "thinking", "text", "unmarked"] = "thinking" if opened else "start"
 
     @property
@@ -129,13 +130,17 @@ class ThinkingScanner:
             if not self.has_markup and UNMARKED.match(bare):
                 self.mode = "unmarked"
                 return bare
-            space = "" if self._is_fresh else self._space.text()
-            self._space.clear()
+            space = self._space.take()
             self.mode = "text"
+            if self._is_fresh:
+                if self._lone:
+                    out.append(("behind", self._lone + space))
+                self._lone = space = ""
             return space + bare
-        self._space.clear()
+        space = self._space.take()
         self.has_markup = self._is_fresh = True
         mark = found.group()
+        self._lone = f"{self._lone}{space}{mark}" if self._lone and mark not in self._known else ""
         if mark in TEXTS:
             self.mode, self._is_final, self._watch = "text", True, None
             self._inside = Marks(TEXTS[mark])
@@ -239,6 +244,7 @@ class ThinkingScanner:
             if alone:
                 out.append(("was", ""))
                 self._start_again()
+                self._lone = closer
                 return text[len(closer) :]
             self._pass(closer, out)
             text = text[len(closer) :]

@@ -30,7 +30,7 @@ from dragoman.types import Native
 class _Text:
     """A text part that is read for tags. `index` is that of the open part in the output, or -1."""
 
-    __slots__ = ("has_said", "index", "is_thinking", "reader", "start")
+    __slots__ = ("behind", "has_said", "index", "is_thinking", "reader", "start")
 
     def __init__(self, start: TextStart, reader: ThinkingScanner) -> None:
         self.start = start
@@ -38,6 +38,7 @@ class _Text:
         self.index = -1
         self.is_thinking = False  # the part that is open in the output
         self.has_said = False  # something left
+        self.behind = ""  # what stood before the next text, and is none
 
 
 class ThinkingTags:
@@ -141,6 +142,8 @@ class ThinkingTags:
                 self._out.append(TextEnd(text.index, was_thinking=True))
                 self._report(text)
                 text.index = -1
+            elif kind == "behind":
+                text.behind = piece
             elif kind == "end":
                 self._close(text)
             else:
@@ -158,7 +161,10 @@ class ThinkingTags:
         text.has_said, text.is_thinking = True, is_thinking
         if is_thinking:
             self._report(text)
-        self._out.append((ThinkingStart if is_thinking else TextStart)(text.index, native))
+            self._out.append(ThinkingStart(text.index, native))
+        else:
+            self._out.append(TextStart(text.index, native, text.behind))
+        text.behind = ""
 
     def _close(self, text: _Text) -> None:
         if text.index >= 0:

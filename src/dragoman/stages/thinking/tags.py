@@ -25,6 +25,11 @@ _QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,\\])([\"'“‘«„])$")
 _QUOTE_ENDS: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“"}
 
 
+#: How DeepSeek V3 ends the fence of a call's arguments, and how that ends for all others.
+_FENCED: Final = "```<｜tool▁call▁end｜>"
+_FENCE: Final = "```\n"
+
+
 @final
 class Pair(msgspec.Struct, frozen=True):
     """Tags around thinking. `stops` end it too, and are read again as what follows it."""
@@ -180,7 +185,7 @@ class Watch:
         if not self._last and text.lstrip()[:1] == "{":
             self._unclosed.update(pairs)  # a JSON answer
         self._unclosed.update(one for one in pairs if any(opener in text for opener in one.openers))
-        self._code.feed(text)
+        self._code.feed(text.replace(_FENCED, _FENCE))
         self._last = (self._last + text)[-2:]
         if self._last[-1:] in (" ", "\t") and not self._code.is_line_start():
             behind = following.lstrip(" \t")

@@ -1,10 +1,13 @@
-"""Hold calls in tags that seem to have ended, while what follows may show that a value went on.
+"""Hold calls that seem to have ended, while what follows may show that they are none.
 
 A value between tags has no quotation marks. If it contains its own closing tags (`x</parameter></function>`), the call
 seems to end in it, and what follows reads as prose and other calls. Such tags come again at the real end, where they
 close nothing. Then the end of the value cannot be told, so that no call of the text from there on is run.
 
-A call waits for at most `MOST_WAITING` characters behind it. If the tags come again later, the call was delivered
+A lone closing tag of thinking makes the text before it thinking, and its calls drafts: none of them is run beside an
+answer's.
+
+A call waits for at most `MOST_WAITING` characters behind it. If one of these comes later, the call was delivered
 already, and the answer fails: its calls are read, and nothing runs them.
 """
 
@@ -25,8 +28,8 @@ from dragoman.stages.rescue.parts import Call
 from dragoman.stages.rescue.typed_tags import NESTED
 
 TWO_READINGS: Final = "tags of values come again behind it, so that it may not have ended: two readings"
-#: Why a call is refused that stood in thinking, right before its end, while it was told.
-IS_THOUGHT: Final = "thinking ends right behind it, and an answer follows"
+#: Why a call is refused that stood in thinking that no tag began.
+IS_THOUGHT: Final = "thinking ends behind it, and an answer follows"
 #: Characters behind a call, of text and of other calls, after which it is told.
 MOST_WAITING: Final = 200
 #: Characters of text in which a tag and the beginning of the next one stand.
@@ -34,16 +37,17 @@ _KEPT: Final = 120
 
 
 class Ended:
-    """Calls that wait, from the first one in tags on, with the text behind it, up to the end of the text.
+    """Calls that wait, with the text behind them.
 
     Attributes:
-        again: what ends a value of the waiting calls, or None.
+        again: what ends a value of the waiting calls in tags, or None.
         behind: a call that its own brackets closed, and the reader of the text behind it, or None.
         told: the name of the first call that was delivered before it was known to have two readings, and why, or None.
     """
 
     __slots__ = (
-        "_begins", "_behind", "_calls", "_due", "_is_refused", "_tag", "_tail", "_told", "again", "behind", "told",
+        "_begins", "_behind", "_calls", "_drafts", "_due", "_is_refused", "_tag", "_tail", "_told", "_told_draft",
+        "again", "behind", "told",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -56,6 +60,8 @@ class Ended:
         self._is_refused = False
         self._behind = 0  # characters that came behind the first call
         self._told: Call | None = None  # the first call that was told of this text
+        self._drafts: list[tuple[Call, Close]] = []  # calls of thinking that no tag began
+        self._told_draft: Call | None = None  # the first one of them that was told
         self.behind: tuple[Call, Brackets] | None = None
         self.told: tuple[str, str] | None = None
 
@@ -70,12 +76,18 @@ class Ended:
         if brackets.is_over:
             self.behind = None
 
-    def holds(self, call: Call, end: Close, value_ends: tuple[str, ...]) -> bool:
-        """Return whether an ended call waits. `value_ends`: of its family, if it is complete."""
+    def is_empty(self) -> bool:
+        """Return whether no call waits, and the text behind none is read."""
+        return not self._calls and self.again is None and self.behind is None
+
+    def holds(self, name: str) -> bool:
+        """Return whether a call of this tool waits."""
+        return any(call.name == name for call, _, _ in self._calls)
+
+    def hold(self, call: Call, end: Close, value_ends: tuple[str, ...]) -> None:
+        """Let an ended call wait. `value_ends`: of its family, if it is complete."""
         if end.problem == NESTED:
             self._read_nested(end.passed)
-        if not (self._calls or self._is_refused or value_ends):
-            return False
         if value_ends and self.again is None:
             ends = "|".join(map(re.escape, value_ends))
             begins = "|".join(re.escape(begin) + "(?!/)" for begin in value_begins(value_ends))
@@ -83,7 +95,6 @@ class Ended:
             self._begins = parameter_begins(value_ends)
             self._tag = re.compile(f"(?P<end>{ends})|{begins}")
         self._calls.append((call, end, self._behind))
-        return True
 
     def refuse(self) -> None:
         """Fail the waiting calls, because what follows may be the rest of a value."""
@@ -97,10 +108,8 @@ class Ended:
 
     def add(self, text: str, *, of_call: int = 0) -> None:
         """Take text that is no call, or `of_call` characters of one."""
-        if self.again is None:
-            return
-        if not text:
-            self._pass(of_call)
+        if self.again is None or not text:
+            self._pass(of_call or len(text))
             return
         read = self._tail + text
         found = None if self._is_refused else self.again.search(read)
@@ -120,6 +129,20 @@ class Ended:
             due += [(call, end if end.problem else Close("", TWO_READINGS)) for call, end, _ in self._calls]
             self._calls.clear()
         return due
+
+    def think(self) -> None:
+        """Keep the waiting calls as drafts: the text was thinking."""
+        self._told_draft = self._told_draft or self._told
+        self._drafts += self.take()
+
+    def drafts(self, *, has_answer: bool) -> list[tuple[Call, Close]]:
+        """Return the drafts, each with its end: they count if no answer follows."""
+        drafts, self._drafts = self._drafts, []
+        if not has_answer:
+            return drafts
+        if self._told_draft is not None:
+            self.told = self.told or (self._told_draft.name, IS_THOUGHT)
+        return [(call, Close("", IS_THOUGHT) if end.is_whole() else end) for call, end in drafts]
 
     def take(self) -> list[tuple[Call, Close]]:
         """Return all waiting calls, each with its end: the text has ended."""

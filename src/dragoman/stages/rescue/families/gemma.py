@@ -45,11 +45,14 @@ _DEEPEST: Final = 64
 _TAIL: Final = 256
 #: What would be another member, in a text that nothing closed.
 _MEMBER: Final = re.compile(r",\s*[^\s:,]+\s*:")
+#: The same in one that was closed, as this form writes members.
+_NEXT: Final = re.compile(r",(\w{1,64}):(?=\S)")
 #: In a value without quotation marks: what shows that it is none, or two, the comma between them missing, or that words
 #: stand behind it.
 _NO_VALUE: Final = re.compile(
     r"\A(?:-?\d[\d.]*+|true|false|null)\s+[A-Za-z]|\A[:=]|\A\Z|[\"“”>|]|\d[^\w\s%]\Z|(?<!\w)'|'(?!\w)|[A-Za-z_]\w{0,80}\s{0,8}[:=](?!//)"
 )
+_FUSED: Final = "a text of it may hold the next argument: two readings"
 _SLIP: Final = "a single quotation mark and no tag behind the call: it may end elsewhere"
 
 
@@ -100,6 +103,8 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
     reader = _Reader(cursor)
     try:
         yield from reader.members(brace)
+        if reader.holds_next(tools.schema(name).names()):
+            raise _Unreadable(_FUSED)
         closed_by = (yield from cursor.closing(*_BEHIND)) if reader.is_slip else BODY
         yield Close(closed_by, "" if closed_by else _SLIP)
     except _Cut:
@@ -120,13 +125,19 @@ class _Reader:
         is_unquoted: a text had no quotation token at its end: only the end of the answer shows that none follows.
     """
 
-    __slots__ = ("_cursor", "_is_text", "_open", "is_slip", "is_unquoted")
+    __slots__ = ("_cursor", "_is_text", "_keys", "_open", "_told", "is_slip", "is_unquoted")
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
         self._open: list[str] = []  # what closes the brackets that are open
         self._is_text = False  # the last value stood between quotation tokens
+        self._keys: set[str] = set()
+        self._told: set[str] = set()  # what looks like a key in a text
         self.is_slip = self.is_unquoted = False
+
+    def holds_next(self, names: frozenset[str]) -> bool:
+        """Return whether a text holds what may be an argument that the call lacks: the tokens between were lost."""
+        return not self._told.isdisjoint(names - self._keys)
 
     def members(self, brace: str) -> Parser:
         """Read the members of an object from behind its brace on."""
@@ -144,6 +155,7 @@ class _Reader:
                 key = plain(written)
             else:
                 key = (yield from cursor.word(_KEY)).strip()
+            self._keys.add(key)
             yield from self._colon(key, brace)
             yield Piece(f"{lead}{_json.quoted(key)}: ")
             lead = ", "
@@ -212,6 +224,8 @@ class _Reader:
             place = rest.find(quote)
             if place >= 0:
                 cursor.skip(place + len(quote))
+                said.add(rest[:place])
+                self._told.update(_NEXT.findall(said.text()))
                 yield Piece(escaped(rest[:place]) + '"')
                 return
             sure = len(rest) - len(_tail(rest, quote))

@@ -14,11 +14,11 @@ from dragoman.stages.rescue.argument_tags import named_head
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
 from dragoman.stages.rescue.heads import plain_until, words_before
 from dragoman.stages.rescue.typed_tags import refused, refused_head, refused_to_the_end
-from dragoman.stages.rescue.xml_values import is_nullable, leaf, live_string, member
+from dragoman.stages.rescue.xml_values import is_nullable, leaf, live_string, member, null_until
 
 _MARK: Final = "]<]minimax[>["
 #: A part of it before a closing tag: the mark was there, and is broken.
-_BROKEN_MARK: Final = re.compile(r"\]<\]|\[>\[")
+_BROKEN_MARK: Final = re.compile(r"\]<\]|\[>\[|\[>?\"?\Z")
 #: No tag: a call begins in a value.
 _NESTED: Final = "<"
 #: No key: a tag with an attribute, which may be an argument.
@@ -85,7 +85,7 @@ def _value(cursor: Cursor, schema: ToolSchema, shape: Shape, key: str) -> Genera
     "": the value has no end or more than one reading; `_NESTED`: a call begins in it.
     """
     bare = f"</{key}>"
-    if is_nullable(shape) and (yield from cursor.take(f"null{_MARK}{bare}")):
+    if is_nullable(shape) and (yield from null_until(cursor, (f"{_MARK}{bare}",))):
         yield Piece("null")
         return (yield from _next_tag(cursor))
     if shape.types is not None and shape.takes_live("string"):

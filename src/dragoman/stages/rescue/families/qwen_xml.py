@@ -58,7 +58,7 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
     stops = ("</parameter>", _UNCLOSED, "<parameter=", "<parameter name=", last, "<function=", "<invoke name=")
     while mark in _PARAMETERS:
         written = yield from cursor.word(_NAME)
-        closed = yield from cursor.take(">")
+        closed = yield from _head_end(cursor)
         key, more = first_told(written, schema.has_member)
         is_next = bool(closed) and schema.has_member(key) and not tools.offered(key) and key not in keys
         if stop == _UNCLOSED and not is_next and (closed or cursor.rest()):
@@ -86,11 +86,19 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
 def _head(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bool]]:
     """Return the tool, and whether its tag has nothing else."""
     written = yield from cursor.word(_NAME)
-    if not (yield from cursor.sees("</function>")):  # the tag's own end may be missing before the call's
-        yield from cursor.expect(">")
+    if not (yield from cursor.sees("</function>")) and not (yield from _head_end(cursor)):
+        raise NotACall  # the tag's own end may be missing before the call's
     told, more = first_told(written, tools.offered)
     name = yield from begun(tools, told)
     return name, is_call_read(more, tools.schema(name))
+
+
+def _head_end(cursor: Cursor) -> Generator[Action, None, str]:
+    """Read the end of a head's tag, now and then doubled before the end of its line."""
+    closed = yield from cursor.take(">")
+    if closed and (yield from cursor.peek(2)) in (">\n", ">\r"):
+        cursor.skip(1)
+    return closed
 
 
 def _value(values: Generator[Action, None, str]) -> Generator[Action, None, tuple[str, bool, bool]]:

@@ -1,0 +1,68 @@
+"""Calls around a closing tag of thinking that nothing opened: no draft before it runs beside the answer's call, and one
+in whose value it stands is delivered exactly."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from rescue_forms import FORMS, Form
+from test_written_calls import TOOLS, delivered, exact, play_pieces
+
+ANYWHERE = [form for form in FORMS if form.where != "message"]
+MESSAGES = [form for form in FORMS if form.where == "message"]
+#: The tag, and words between the draft and it.
+ENDS = (
+    "\n</think>\n\n",
+    "\nNo, that is wrong.\n</think>\n",
+    " Hm.\n[/THINK]\n\nI list.\n",
+    f"\n{'So. ' * 80}\n</think>\n",
+)
+VALUES = (
+    "x\n</think>\ny",
+    "</think>",
+    "a</think>\n\n  b",
+    "if </seed:think>:\n\t</seed:think>\n",
+    "</think></think>\n",
+)
+
+
+def call(form: Form, name: str, **arguments: Any) -> str:
+    return form.write([(name, arguments)]).text()
+
+
+def replies(text: str) -> list[Any]:
+    return [
+        play_pieces(TOOLS, [text[at : at + size] for at in range(0, len(text), size)], "stop")
+        for size in (1, len(text))
+    ]
+
+
+def test_no_draft_runs_beside_the_answers_call() -> None:
+    for form in ANYWHERE:
+        chance = random.Random(form.family + form.name)
+        draft, good = call(form, "run_command", command="rm -rf build"), ("run_command", {"command": "ls"})
+        for end in ENDS:
+            for answer in (form, chance.choice(MESSAGES)):
+                if answer.where == "message" and end.endswith("list.\n"):
+                    continue
+                text = f"I could do this:\n{draft}{end}{call(answer, *good[:1], **good[1])}"
+                for reply in replies(text):
+                    # A draft that was told before the tag came fails the answer.
+                    assert delivered(reply) == [good] or reply.error is not None, text
+                    assert "rm" not in str(delivered(reply)) or reply.error is not None, text
+        for reply in replies(f"I do this:\n{draft}\nThat is it.\n</think>\n") if form.where == "anywhere" else ():
+            assert delivered(reply) == [("run_command", {"command": "rm -rf build"})]
+
+
+def test_a_value_holds_what_ends_thinking() -> None:
+    for form in FORMS:
+        for value in VALUES:
+            calls = [("run_command", {"command": value}), ("write_file", {"path": "a", "content": f"{value}z"})][
+                : form.most
+            ]
+            if form.trims and value[:1] == "\n":
+                continue
+            text = form.write(calls).text()
+            for reply in replies(text):
+                assert exact(delivered(reply)) == exact(calls), (text, reply.failed_calls)

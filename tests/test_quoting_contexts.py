@@ -141,6 +141,8 @@ ON_SOME_LINES: dict[str, Callable[[str], str]] = {
     "Python's raw text": lambda text: f"text = r'{text}' + x",
     "Python's raw text of words": lambda text: f'text = r"It is {text}" + x',
     "C++'s raw text": lambda text: f'auto text = R"({text})";',
+    "another speaker": lambda text: f"Transcript:\nUser: like this? {text}",
+    "another speaker in bold": lambda text: f"A\n\n**Human**: Why did it write {text}",
     "a log of lines": lambda text: f"It says:\n2026-11-23 10:00:01 INFO vllm: output={text}\n10:00:02 DEBUG done",
 }
 OPEN: dict[str, str] = {

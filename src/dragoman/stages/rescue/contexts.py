@@ -222,9 +222,10 @@ _SHOWN_LINE: Final = re.compile(
     r"(?:[\w/\\-]|\.(?!\w{1,8}:\d))++\.\w{1,8}:\d{1,6}[:-]|\s*+\d{1,6} ?[|│→\t]|\x1b\[[\d;]{0,12}m"
     r"| {0,3}[>|]|\s*+(?://|/\*|#(?![\w#])|(?:--|;{1,4}|%{1,3}|REM)[ \t])"
 )
-#: A line of a log: a time of day, and how grave it is.
+#: A line of a log, with a time of day and how grave it is; or of a transcript, which says that somebody else speaks.
 _LOG_LINE: Final = re.compile(
     r"(?=.{0,80}?\d\d:\d\d:\d\d(?!\d)).{0,80}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"
+    r"|\*{0,2}(?:User|USER|Human|HUMAN)\*{0,2}:"
 )
 #: A line that says that those behind it, further in, are text: YAML's scalars, directives and literals of
 #: reStructuredText.
@@ -290,7 +291,7 @@ def begins_comment(line: str) -> bool:
 
 
 def is_logged(line: str) -> bool:
-    """Return whether a line is a log's: what begins in it may go on in the lines behind it."""
+    """Return whether a line is a log's or another speaker's: what begins in it may go on in the lines behind it."""
     return _LOG_LINE.match(line) is not None
 
 

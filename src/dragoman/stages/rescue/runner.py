@@ -19,7 +19,19 @@ from dragoman.stages.rescue.behind.brackets import MAY_GO_ON, WRITTEN, Brackets
 from dragoman.stages.rescue.behind.kinds import AHEAD, GOES_ON, Facts, Kind, kind_of
 from dragoman.stages.rescue.behind.sealed import goes_on
 from dragoman.stages.rescue.contexts import others_begin
-from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import (
+    BODY,
+    MORE,
+    Action,
+    Close,
+    Cursor,
+    Family,
+    NotACall,
+    Open,
+    Parser,
+    Piece,
+    Tools,
+)
 from dragoman.stages.rescue.json_calls import ARGUMENT_KEYS, NotOffered
 from dragoman.stages.rescue.markers import Markers
 from dragoman.stages.rescue.quoted import Begun, closing_of, is_begun
@@ -178,23 +190,20 @@ class Runner:
         """
         held: list[Action] = []
         for action in parser:
-            if not (isinstance(action, Open | Piece | Close) and (held or self._may_be_named(action))):
+            if not isinstance(action, Open | Piece | Close):
                 yield action
                 continue
             held.append(action)
-            if action == Piece("{}") and "\n" not in self.cursor.passed():
+            if isinstance(action, Open) and action.in_tags and (self._place.is_item or self._place.has_words):
+                continue
+            if action == Piece("{}") and len(held) > 1 and "\n" not in self.cursor.passed():
                 continue
             if isinstance(action, Close) and action.is_whole() and (yield from self._is_named()):
                 self._begun = None
                 raise NotACall
-            if not isinstance(action, Open):
-                yield from held
-                break
+            break
+        yield from held
         yield from parser
-
-    def _may_be_named(self, action: Open | Piece | Close) -> bool:
-        is_shown = self._place.is_item or self._place.has_words
-        return isinstance(action, Open) and action.in_tags and not self.opened and is_shown
 
     def _is_named(self) -> Generator[Action, None, bool]:
         """Return whether the call that was just read is no more than named where it stands."""

@@ -87,7 +87,7 @@ class Rescue:
         if text is not None:
             part = self._parts.get(index := index_of(events[0]))
             if part is not None and part.index == index:
-                is_read = part.space or part.held.items or not self._ended.is_empty()
+                is_read = part.space or part.held.items or self._ended.reads
                 if not is_read and part.scanner.passes(text):
                     return events
         passed = self._passing(events) if self.handles is _UNREAD else 0
@@ -293,7 +293,7 @@ class Rescue:
         if (call_open := part.call) is None:
             return
         if isinstance(action, Behind):
-            self._ended.behind = call_open, action.brackets
+            self._ended.read_behind(call_open, action.brackets)
         elif isinstance(action, Piece):
             self._behind_calls("", of_call=len(action.text))
             text = call_open.text.add(action.text)

@@ -40,20 +40,19 @@ class Ended:
     """Calls that wait, with the text behind them.
 
     Attributes:
-        again: what ends a value of the waiting calls in tags, or None.
-        behind: a call that its own brackets closed, and the reader of the text behind it, or None.
+        reads: the text behind them is read.
         told: the name of the first call that was delivered before it was known to have two readings, and why, or None.
     """
 
     __slots__ = (
-        "_begins", "_behind", "_calls", "_drafts", "_due", "_is_refused", "_tag", "_tail", "_told", "_told_draft",
-        "again", "behind", "told",
+        "_again", "_begins", "_behind", "_behind_call", "_calls", "_drafts", "_due", "_is_refused", "_tag",
+        "_tail", "_told", "_told_draft", "reads", "told",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._calls: deque[tuple[Call, Close, int]] = deque()  # those that wait, each with how much came before it
         self._due: list[tuple[Call, Close]] = []  # those that waited long enough
-        self.again: re.Pattern[str] | None = None
+        self._again: re.Pattern[str] | None = None  # what ends a value of the waiting calls in tags
         self._tag: re.Pattern[str] | None = None
         self._begins: frozenset[str] = frozenset()  # of the parameters of the family
         self._tail = ""
@@ -62,23 +61,24 @@ class Ended:
         self._told: Call | None = None  # the first call that was told of this text
         self._drafts: list[tuple[Call, Close]] = []  # calls of thinking that no tag began
         self._told_draft: Call | None = None  # the first one of them that was told
-        self.behind: tuple[Call, Brackets] | None = None
+        self._behind_call: tuple[Call, Brackets] | None = None  # and what reads the text behind it
         self.told: tuple[str, str] | None = None
+        self.reads = False
+
+    def read_behind(self, call: Call, brackets: Brackets) -> None:
+        """Read the text behind a call that its own brackets closed."""
+        self._behind_call, self.reads = (call, brackets), True
 
     def read(self, text: str, *, is_end: bool = False) -> None:
         """Take text behind a call that its own brackets closed. `is_end`: another call, or nothing, follows it."""
-        if self.behind is None:
+        if self._behind_call is None:
             return
-        call, brackets = self.behind
+        call, brackets = self._behind_call
         brackets.feed(text, is_end=is_end)
         if brackets.goes_on:
             self.told = self.told or (call.name, MAY_GO_ON)
         if brackets.is_over:
-            self.behind = None
-
-    def is_empty(self) -> bool:
-        """Return whether no call waits, and the text behind none is read."""
-        return not self._calls and self.again is None and self.behind is None
+            self._behind_call = None
 
     def holds(self, name: str) -> bool:
         """Return whether a call of this tool waits."""
@@ -88,13 +88,14 @@ class Ended:
         """Let an ended call wait. `value_ends`: of its family, if it is complete."""
         if end.problem == NESTED:
             self._read_nested(end.passed)
-        if value_ends and self.again is None:
+        if value_ends and self._again is None:
             ends = "|".join(map(re.escape, value_ends))
             begins = "|".join(re.escape(begin) + "(?!/)" for begin in value_begins(value_ends))
-            self.again = re.compile(rf"(?:{ends})\s{{0,40}}[<\]]")
+            self._again = re.compile(rf"(?:{ends})\s{{0,40}}[<\]]")
             self._begins = parameter_begins(value_ends)
             self._tag = re.compile(f"(?P<end>{ends})|{begins}")
         self._calls.append((call, end, self._behind))
+        self.reads = True
 
     def refuse(self) -> None:
         """Fail the waiting calls, because what follows may be the rest of a value."""
@@ -108,11 +109,11 @@ class Ended:
 
     def add(self, text: str, *, of_call: int = 0) -> None:
         """Take text that is no call, or `of_call` characters of one."""
-        if self.again is None or not text:
+        if self._again is None or not text:
             self._pass(of_call or len(text))
             return
         read = self._tail + text
-        found = None if self._is_refused else self.again.search(read)
+        found = None if self._is_refused else self._again.search(read)
         self._tail = read[-_KEPT:]
         if found is None:
             self._pass(len(text))
@@ -128,6 +129,7 @@ class Ended:
         if self._is_refused:
             due += [(call, end if end.problem else Close("", TWO_READINGS)) for call, end, _ in self._calls]
             self._calls.clear()
+        self.reads = bool(self._calls or self._again or self._behind_call)
         return due
 
     def think(self) -> None:
@@ -151,7 +153,8 @@ class Ended:
         if not self._is_refused:
             calls += [(call, end) for call, end, _ in self._calls]
             self._calls.clear()
-            self.again, self._tail, self._told, self._behind = None, "", None, 0
+            self._again, self._tail, self._told, self._behind = None, "", None, 0
+        self.reads = False
         return calls
 
     def _pass(self, size: int) -> None:
@@ -168,7 +171,7 @@ class Ended:
         If its tags close each other and the value, it is one call that contains others, and the waiting calls are
         separate; else they may continue in it.
         """
-        if self._tag is None or self.again is None:
+        if self._tag is None or self._again is None:
             return
         depth = 1
         for found in self._tag.finditer(passed):

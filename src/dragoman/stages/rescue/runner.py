@@ -102,7 +102,9 @@ class Runner:
         self.is_torn = False  # nobody can tell where the last call ends: what follows may be the rest of a value
         self._tools = tools
         self._markers = markers
-        self._parser = self._unnamed(family.read(cursor, tools, opener))
+        parser = family.read(cursor, tools, opener)
+        may_be_named = bool(family.value_ends) and (place.is_item or place.has_words)
+        self._parser = self._unnamed(parser) if may_be_named else parser
         self._behind = self._read_behind(opener)
         self.opener = opener
         self._begun: Begun | None = None  # a call that is named, until it opens
@@ -188,17 +190,21 @@ class Runner:
         It is if it stands in tags without arguments, on one line, as an item of a list or in a sentence: behind words,
         and its own tag ends it or words go on behind it.
         """
-        held: list[Action] = []
+        begun: list[Open] = []
         for action in parser:
-            if not isinstance(action, Open | Piece | Close):
-                yield action
+            if isinstance(action, Open):
+                begun.append(action)
+                break
+            yield action
+        held: list[Action] = [*begun]
+        for more in parser if begun and begun[0].in_tags else ():
+            if not isinstance(more, Piece | Close):
+                yield more
                 continue
-            held.append(action)
-            if isinstance(action, Open) and action.in_tags and (self._place.is_item or self._place.has_words):
+            held.append(more)
+            if more == Piece("{}") and len(held) == 2 and "\n" not in self.cursor.passed():
                 continue
-            if action == Piece("{}") and len(held) > 1 and "\n" not in self.cursor.passed():
-                continue
-            if isinstance(action, Close) and action.is_whole() and (yield from self._is_named()):
+            if isinstance(more, Close) and more.is_whole() and (yield from self._is_named()):
                 self._begun = None
                 raise NotACall
             break

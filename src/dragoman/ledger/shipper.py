@@ -26,8 +26,9 @@ from dragoman.ledger.locking import FileLock
 from dragoman.ledger.waking import Sleeper
 
 #: Seconds between two rounds while records come, the first and the further ones: what comes meanwhile is delivered
-#: together. A round costs a millisecond of processor time, whatever it delivers. A worker that begins rings at once.
-_GATHER, _GATHER_ON = 0.25, 1.0
+#: together. A round costs a millisecond of processor time, whatever it delivers. A worker that begins rings at once. Of
+#: several machines one may be lost, with what it has not delivered.
+_GATHER, _GATHER_ON, _GATHER_ON_SHARED = 0.25, 1.0, 0.5
 #: After how long an attempt that goes on is shown as such.
 _SHOWN_AFTER: Final = 60.0
 #: How long segments are kept after their delivery, and seconds between two looks for older ones.
@@ -178,6 +179,7 @@ class Shipper:
 
     def _deliver_on(self, sleeper: Sleeper, parent: int | None) -> None:
         failures = 0
+        gathers_on = _GATHER_ON if self._folder.store is None else _GATHER_ON_SHARED
         is_orphan = was_busy = False
         while True:
             is_last = self._is_ending.is_set()
@@ -187,7 +189,7 @@ class Shipper:
             failures = failures + 1 if count is None else 0
             if is_orphan and failures > len(_PAUSES) and not self._has_living():
                 return  # the next shipper of the folder delivers what waits
-            pause: float | None = _GATHER_ON if was_busy and count and not is_last else _GATHER
+            pause: float | None = gathers_on if was_busy and count and not is_last else _GATHER
             was_busy = bool(count)
             if count is None:
                 pause = _PAUSES[min(failures, len(_PAUSES)) - 1]

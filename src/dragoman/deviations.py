@@ -87,6 +87,7 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "untranslated": ("A field or part of a request or an answer exists in one protocol only.", "It is left out. The path names it."),
     "moved": ("The target's protocol has a field in another place.", "It is sent there, so its order may change."),
     "changed": ("The target's protocol allows other values.", "The nearest allowed value is sent."),
+    "unwelcome": ("The vendor says that this model refuses what the client asks, and no other request means the same.", "It is sent. The provider's answer decides."),
     "tools-way": ("The server or its model knows no tools.", "The request is sent once more with another way of asking for tools, or without tools."),
     "structured-answer": ("The answer is not the JSON object that was asked for in place of tool calls.", "What is not a call is passed on as text."),
     "unvalidated": ("A route may only use validated targets, and none of its targets is validated.", "One is asked all the same, because `allow_one_unvalidated` allows it."),

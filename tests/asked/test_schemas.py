@@ -116,7 +116,7 @@ def test_what_is_sent_allows_what_the_client_allows(target: ProtocolName) -> Non
             judged += 1
             assert found or not is_fine(narrower, theirs), (json.dumps(schema), json.dumps(told), value)
             assert lost or wanted or not found, (json.dumps(schema), json.dumps(told), value)
-    assert judged > SCHEMAS
+    assert judged > SCHEMAS / 2
 
 
 def test_arguments_come_back_under_the_client_s_names() -> None:

@@ -13,7 +13,7 @@ import pytest
 from asked.asking import VENDORS, asked
 from asked.made_talks import talk
 from asked.vendor_rules import broken
-from asked.writing import EVERYWHERE
+from asked.writing import EVERYWHERE, chat, messages
 from dragoman.types import ProtocolName
 from profiles import IS_SOAK
 
@@ -67,3 +67,15 @@ def test_a_host_that_wants_an_answer_after_results_gets_one(client: ProtocolName
         body, _ = talk(dice, client)
         roles = [turn["role"] for turn in asked(client, body, "mistral/devstral").body["messages"]]
         assert ("tool", "user") not in list(pairwise(roles)), json.dumps(body)
+
+
+def test_the_beginning_of_an_answer_is_named_where_claude_takes_none() -> None:
+    asks = [{"role": "user", "content": "JSON, please."}, {"role": "assistant", "content": "{"}]
+    for model, is_named in (("claude-opus-4-8", True), ("claude-sonnet-4-6", True), ("claude-sonnet-4-5", False)):
+        for client, body in (("openai-chat", chat(messages=asks)), ("anthropic-messages", messages(messages=asks))):
+            sent = asked(client, body, f"anthropic/{model}")  # type: ignore[arg-type]
+            assert sent.body["messages"][-1]["role"] == "assistant", (client, model)
+            found = [said.where for said in sent.deviations if said.code == "unwelcome"]
+            assert found == (["messages[1]"] if is_named else []), (client, model, sent.deviations)
+    assert not [said for said in asked("openai-chat", chat(messages=asks[:1]), VENDORS["anthropic-messages"]).deviations
+                if said.code == "unwelcome"]  # fmt: skip

@@ -35,6 +35,9 @@ Handler: TypeAlias = Protocol | Page | Endpoint
 
 #: OpenAI's word for a path that is not served: without it, its form would say that the model is not found.
 _NO_SUCH_PATH = "unknown_url"
+_WRONG_METHOD = 405
+#: What `{model}` in a pattern stands for.
+_ANY_TEXT = "(.+)"
 
 
 class App:
@@ -99,7 +102,7 @@ class App:
             self._exact.setdefault(pattern, []).append((methods, handler))
             return
         before, _, after = pattern.partition("{model}")
-        self._patterns.append((re.compile(f"{re.escape(before)}(.+){re.escape(after)}"), methods, handler))
+        self._patterns.append((re.compile(f"{re.escape(before)}{_ANY_TEXT}{re.escape(after)}"), methods, handler))
 
     # ------------------------------------------------------------ the three questions of the edge
 
@@ -126,9 +129,10 @@ class App:
     def _refusal(self, head: Head, failure: Failure) -> Answer:
         protocol = PROTOCOLS[protocol_of_client(head.path, head.headers)]
         answer = refusal(protocol, failure)
-        if failure.status is not None and failure.status != answer.status:
-            return Answer(failure.status, answer.body, answer.content_type, answer.headers)
-        return answer
+        headers = answer.headers
+        if failure.status == _WRONG_METHOD and (methods := self._methods(_path(head))):
+            headers = {**headers, "allow": ", ".join(methods)}
+        return Answer(failure.status or answer.status, answer.body, answer.content_type, headers)
 
     async def respond(self, head: Head, body: bytes, response_writer: ResponseWriter) -> None:
         """Answer one request that was admitted."""
@@ -230,7 +234,7 @@ class App:
 
     def _find(self, head: Head) -> tuple[Handler, str] | Failure:
         """Return the handler of a request, and the text of `{model}` in the path."""
-        path = unquote(head.path) if "%" in head.path else head.path
+        path = _path(head)
         for methods, handler in self._exact.get(path, ()):
             if _takes(handler, methods, head):
                 return handler, ""
@@ -239,11 +243,23 @@ class App:
             if found is not None and _takes(handler, methods, head):
                 return handler, found[1]
         shown = f"{head.method} {path[:120]}"
-        if path in self._exact:
-            return Failure("not_found", f"{shown} is not served: another method is expected", 405, code=_NO_SUCH_PATH)
+        if methods := self._methods(path):
+            words = f"{shown} is not served: expected {' or '.join(methods)}"
+            return Failure("not_found", words, _WRONG_METHOD, code=_NO_SUCH_PATH)
         near = next((one for one in (f"/v1{path}", path.replace("/v1/v1/", "/v1/")) if one in self._exact), "")
         told = f"; did you mean {near}?" if near else ""
         return Failure("not_found", f"{shown} is not served{told}", 404, code=_NO_SUCH_PATH)
+
+    def _methods(self, path: str) -> list[str]:
+        """Return the methods that a path takes. A pattern that ends in any text stands for no path of its own."""
+        found = [methods for methods, _ in self._exact.get(path, ())]
+        found += [methods for pattern, methods, _ in self._patterns
+                  if not pattern.pattern.endswith(_ANY_TEXT) and pattern.fullmatch(path)]  # fmt: skip
+        return sorted({method for methods in found for method in methods})
+
+
+def _path(head: Head) -> str:
+    return unquote(head.path) if "%" in head.path else head.path
 
 
 def _takes(handler: Handler, methods: tuple[str, ...], head: Head) -> bool:

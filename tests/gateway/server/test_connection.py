@@ -460,7 +460,17 @@ def test_paths_that_are_not_served_are_said_in_the_clients_form(running: Running
     assert found["/v1/nothing"]["error"]["type"]
     assert found["/v1beta/models/m:fly"]["error"]["status"] == "NOT_FOUND"
     assert found["/v1/messages/batches"]["type"] == "error"
-    assert running.request("GET", "/api/chat")[0] == 405
+    expected = {
+        ("GET", "/api/chat"): "POST",
+        ("OPTIONS", "/v1/chat/completions"): "POST",
+        ("PUT", "/v1/messages"): "POST",
+        ("OPTIONS", "/v1beta/models/m:generateContent"): "POST",
+        ("DELETE", "/v1/models"): "GET, HEAD",
+    }
+    for (method, path), allowed in expected.items():
+        code, headers, answer = running.request(method, path)
+        assert (code, headers.get("allow")) == (405, allowed), (method, path)
+        assert b"expected " + allowed.replace(", ", " or ").encode() in answer
 
 
 def test_a_large_body_comes_whole_in_whatever_pieces(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from typing import Final, TypeAlias
 Version: TypeAlias = tuple[int, int]
 
 _VERSION: Final = re.compile(r"claude-(?:[a-z]+-)?([0-9]{1,2})(?:[-.]([0-9]{1,2}))?(?![0-9])")
-#: The first versions that take one of temperature and top_p; an effort; neither samplers nor a budget.
+#: The first versions that take one of temperature and top_p; an effort, and no beginning of an answer; neither samplers
+#: nor a budget.
 _ONE_SAMPLER: Final = (4, 1)
 _ADAPTIVE: Final = (4, 6)
 _NO_SAMPLER: Final = (4, 7)
@@ -40,6 +41,11 @@ def refused_samplers(
         name = "temperature" if temperature == 1 else "top_p"
         refused = {name: "this model takes one of temperature and top_p"}
     return refused
+
+
+def takes_beginning(version: Version | None) -> bool:
+    """Return whether the model goes on with an answer that the request begins."""
+    return version is None or version < _ADAPTIVE
 
 
 def takes_budget(version: Version | None) -> bool:

@@ -14,6 +14,7 @@ from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelL
 from dragoman.protocols.anthropic.request.answer_schema import answer_schema, answer_words
 from dragoman.protocols.anthropic.request.claude_models import (
     refused_samplers,
+    takes_beginning,
     takes_budget,
     takes_effort,
     version_of,
@@ -122,8 +123,11 @@ class _Renderer:
         return body
 
     def _end(self, messages: list[Block]) -> None:
-        """Remove white space at the end of an answer's beginning."""
+        """Remove white space at the end of an answer's beginning, and say it where the model takes no beginning."""
         last = messages[-1] if messages else {}
+        if last.get("role") == "assistant" and not takes_beginning(version_of(self.request.model)):
+            words = "this model takes no beginning of an answer: the last message must be the user's"
+            self._say("unwelcome", f"messages[{len(self.request.messages) - 1}]", words)
         block = last["content"][-1] if last.get("role") == "assistant" else {}
         if block.get("type") == "text" and block["text"] != (text := block["text"].rstrip()):
             block["text"] = text

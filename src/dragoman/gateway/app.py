@@ -130,8 +130,8 @@ class App:
         protocol = PROTOCOLS[protocol_of_client(head.path, head.headers)]
         answer = refusal(protocol, failure)
         headers = answer.headers
-        if failure.status == _WRONG_METHOD and (methods := self._methods(_path(head))):
-            headers = {**headers, "allow": ", ".join(methods)}
+        if failure.status == _WRONG_METHOD and (taken := self._methods(_path(head))):
+            headers = {**headers, "allow": ", ".join(taken)}
         return Answer(failure.status or answer.status, answer.body, answer.content_type, headers)
 
     async def respond(self, head: Head, body: bytes, response_writer: ResponseWriter) -> None:
@@ -243,8 +243,8 @@ class App:
             if found is not None and _takes(handler, methods, head):
                 return handler, found[1]
         shown = f"{head.method} {path[:120]}"
-        if methods := self._methods(path):
-            words = f"{shown} is not served: expected {' or '.join(methods)}"
+        if taken := self._methods(path):
+            words = f"{shown} is not served: expected {' or '.join(taken)}"
             return Failure("not_found", words, _WRONG_METHOD, code=_NO_SUCH_PATH)
         near = next((one for one in (f"/v1{path}", path.replace("/v1/v1/", "/v1/")) if one in self._exact), "")
         told = f"; did you mean {near}?" if near else ""

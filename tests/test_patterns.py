@@ -37,7 +37,7 @@ MADE = {
     ),
     "agent/tools/matcher.py wanted": "the model's own: runs in a process that is killed",
     "gateway/attempt_bounds.py re.escape(b'\"%b\"' % name.encode())": "a fixed text",
-    "gateway/app.py f'{re.escape(before)}{_ANY_TEXT}{re.escape(after)}'": "one repeat between fixed texts, matched in whole",
+    "gateway/app.py f'{re.escape(before)}{_ANY_TEXT}{re.escape(after)}'": "one repeat between fixed texts, whole",
     "stages/rescue/behind/brackets.py f'[{_MARKS[closes]}{re.escape(first)}]'": "one character",
     "stages/rescue/behind/ended.py self._again": "fixed texts, 40 characters of white space, one character",
     "stages/rescue/behind/ended.py self._tag": "fixed texts side by side, each with one bounded look behind it",

@@ -90,9 +90,12 @@ def test_every_kind_in_every_protocol_natively(protocol: ProtocolName, kind: str
     with client(protocol, native=True) as lab, FakeModel(json.dumps(said)) as fake:
         reply = lab.reply("lab/m", "Largest city of Peru", output_type=asked)
     assert reply.output == expected
-    schema = fake.requests[0].params.response_schema
+    schema, words = fake.requests[0].params.response_schema, words_of(fake.requests[0])
+    if protocol == "anthropic-messages" and kind == "dict":  # its API has no object of any members
+        assert schema is None and "must fit this JSON schema" in words
+        return
     assert schema is not None and schema.schema is not None and json.loads(bytes(schema.schema))["type"] == "object"
-    assert words_of(fake.requests[0]) == ""
+    assert words == ""
 
 
 @for_each("kind", KINDS)

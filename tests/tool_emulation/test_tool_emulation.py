@@ -385,7 +385,12 @@ def test_every_protocol_is_sent_the_schema(protocol: str):
     request, _ = ask(Request("m", ASKED, TOOLS), "schema")
     assert request.params.response_schema is not None
     sent = request.params.response_schema.schema
-    schema = json.loads(bytes(answer_schema(sent)[0] if protocol == "anthropic-messages" else sent))
+    if protocol == "anthropic-messages":  # which has no object of any members, as `ping` may take: it is told in words
+        assert (
+            answer_schema(sent)[0] is None and bytes(sent).decode() in rendered(protocol, request)["system"][-1]["text"]
+        )
+        return
+    schema = json.loads(bytes(sent))
 
     def found(value) -> bool:
         if value == schema:

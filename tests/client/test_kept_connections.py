@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from dragoman.http.connection import HttpConnection
 from dragoman.http.response import Response
 from dragoman.http.timeouts import Timeouts
 from dragoman.http.transport import Transport, TransportFailed
@@ -98,3 +99,60 @@ def test_a_new_connection_that_is_lost_before_the_request_is_a_failure() -> None
 
     asyncio.run(asked(b""))
     asyncio.run(asked(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"))
+
+
+class _Transport(asyncio.Transport):
+    """Remembers when reading was stopped and went on."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: object) -> None:
+        pass
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def pause_reading(self) -> None:
+        self.told.append("pause")
+
+    def resume_reading(self) -> None:
+        self.told.append("resume")
+
+
+def test_a_reader_that_has_enough_stops_no_connection_whose_answer_is_complete() -> None:
+    """Stopping and going on cost two system calls, and what is complete cannot grow."""
+    asyncio.run(_pour_twice())
+
+
+async def _pour_twice() -> None:
+    buffer, transport, free = memoryview(bytearray(1024)), _Transport(), list[HttpConnection]()
+    connection = HttpConnection("there", free=free.append, gone=lambda _: None, buffer=buffer)
+    connection.connection_made(transport)
+
+    def feed(data: bytes) -> None:
+        buffer[: len(data)] = data
+        connection.buffer_updated(len(data))
+
+    for turn in (1, 2):  # the second answer can be stopped again
+        asking = asyncio.create_task(connection.send(b"GET / HTTP/1.1\r\n\r\n", b""))
+        await asyncio.sleep(0)
+        feed(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+        response = await asking
+        seen: list[bytes] = []
+
+        def sink(data: bytes, response: Response = response, seen: list[bytes] = seen) -> None:
+            seen.append(data)
+            response.pause()
+
+        pouring = asyncio.create_task(response.pour(sink))
+        await asyncio.sleep(0)
+        feed(b"3\r\none\r\n")
+        response.resume()
+        feed(b"3\r\ntwo\r\n0\r\n\r\n")
+        await pouring
+        assert (seen, transport.told) == ([b"one", b"two"], ["pause", "resume"] * turn)
+        assert free == [connection] * turn

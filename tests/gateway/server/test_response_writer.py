@@ -38,8 +38,10 @@ async def _at_once() -> None:
         writer, writes = _writer(has_body=has_body, is_chunked=is_chunked)
         writer.start(200, "text/event-stream", b"one")
         writer.end(b"two")
-        await asyncio.sleep(0)
+        # In the same turn: the next answer of a pipelined connection, or its closing, may come before the next one.
         assert len(writes) == 1 and writes[0].partition(b"\r\n\r\n")[2] == body
+        await asyncio.sleep(0)
+        assert len(writes) == 1
 
 
 def test_what_begins_a_slow_answer_leaves_in_the_same_turn() -> None:

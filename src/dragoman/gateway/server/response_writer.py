@@ -68,8 +68,11 @@ class HttpResponseWriter(msgspec.Struct, eq=False):
             self._put(b"%x\r\n%b\r\n" % (len(data), data) if self.is_chunked else data)
 
     def end(self, last: bytes = b"") -> None:
-        if self.has_body:
-            self._put(self._framed(last) + b"0\r\n\r\n" if self.is_chunked else last)
+        if self.is_chunked and self.has_body:
+            self._put(self._framed(last) + b"0\r\n\r\n")
+        else:
+            self.write(last)
+            self._flush()  # the connection may be closed, or write its next answer, before the turn ends
         self.is_whole = True
 
     def cut(self) -> None:

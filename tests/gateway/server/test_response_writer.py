@@ -2,6 +2,7 @@
 
 import asyncio
 
+from dragoman.gateway.messages import Limits
 from dragoman.gateway.server.backpressure import Backpressure
 from dragoman.gateway.server.response_writer import HttpResponseWriter
 
@@ -71,3 +72,17 @@ async def _cut_or_waited_for() -> None:
         else:
             await writer.drained()
         assert writes[0].endswith(b"3\r\none\r\n") and writes[1:] == [b"closed"][: int(is_cut)]
+
+
+def test_a_beginning_that_may_fill_the_client_is_not_held() -> None:
+    """Whoever writes looks at `is_full` behind it: the provider was read once more for each client that reads nothing."""
+    asyncio.run(_large())
+
+
+async def _large() -> None:
+    for size, is_held in ((1_000, True), (Limits().unsent + 1, False)):
+        writer, writes = _writer()
+        writer.start(200, "text/event-stream", b"x" * size)
+        assert len(writes) == (not is_held)
+        await asyncio.sleep(0)
+        assert len(writes) == 1

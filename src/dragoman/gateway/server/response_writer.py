@@ -17,6 +17,9 @@ _STATUS_LINES: Final = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus if status >= 200
 }
 
+#: Bytes of a beginning that may be held. A longer one may be all that a client takes, so that `is_full` must tell.
+_SHORT: Final = 8 * 1024
+
 
 class HttpResponseWriter(msgspec.Struct, eq=False):
     """The response to one request, as HTTP/1.1.
@@ -61,7 +64,10 @@ class HttpResponseWriter(msgspec.Struct, eq=False):
             self.keeps = False  # HTTP/1.0: the end of the connection is the end of the body
         # A short answer's end comes in the same turn. A write to a socket costs as much as a hundred events.
         self._held = self._framed(first, before=self._render_head(status, fields))
-        asyncio.get_running_loop().call_soon(self._flush)
+        if len(self._held) > _SHORT:
+            self._flush()
+        else:
+            asyncio.get_running_loop().call_soon(self._flush)
 
     def write(self, data: bytes) -> None:
         if data and self.has_body:

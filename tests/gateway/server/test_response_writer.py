@@ -75,7 +75,7 @@ async def _cut_or_waited_for() -> None:
 
 
 def test_a_beginning_that_may_fill_the_client_is_not_held() -> None:
-    """Whoever writes looks at `is_full` behind it: the provider was read once more for each client that reads nothing."""
+    """Whoever writes looks at `is_full` next: the provider was read once more for each client that reads nothing."""
     asyncio.run(_large())
 
 

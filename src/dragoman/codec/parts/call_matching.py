@@ -114,6 +114,30 @@ class CallSlots:
         self._announce(call)
         return call
 
+    def begin(self, index: int, id: str, name: str, arguments: str) -> OpenCall:
+        """As `fragment`, for one with all labels: most often a tool's call begins, at the next index."""
+        calls = self._assembly.calls
+        if (
+            index != len(self.by_index)
+            or index in self.by_index
+            or id in calls.by_id
+            or id in _NOTHING
+            or name not in calls.offered_names
+            or not (self._shared is None and not self._left)
+        ):
+            return self.fragment(index, id, name, arguments)
+        doubts = self._doubt()
+        if (lost := doubts.judge(index, id, name, arguments, self._last)) is not None:
+            return lost
+        call = self._last = self.by_index[index] = self._assembly.open_call(id, name, wait=True)
+        self._unmatched.append(call)
+        self._index_of[call.index] = index
+        doubts.begin(call)
+        doubts.see(call, index)
+        self._assembly.add_arguments(call, arguments)
+        self._announce(call)
+        return call
+
     def _without_nothing(self, id: str, name: str, where: str) -> tuple[str, str]:
         """Return an id and a name; one that is a word for nothing in some language becomes ""."""
         # quirk: null-as-a-word

@@ -21,6 +21,7 @@ from dragoman.protocols.openai_chat.wire import (
     CallPiece,
     Chunk,
     Delta,
+    FunctionPiece,
     arguments_in,
     legacy_call,
     parts_of,
@@ -121,6 +122,19 @@ class CallReader:
         self._tell_siblings(piece, call.index)
         call.signature = signature_of(piece) or call.signature
         call.native = native_of_call(piece, call.native)
+
+    def read_plain(self, index: int, id: str, name: str, arguments: str, frame: bytes) -> None:
+        """As `read`, for a piece with all its labels and nothing else, in a frame that has nothing else."""
+        if self._has_legacy or self._is_refused:
+            told = CallPiece(index, FunctionPiece(arguments, name), id, "function")
+            return self.read(told, frame, is_told_once=True)
+        if self._frames:
+            self._let_go()
+        call = self._slots.begin(index, id, name, arguments)
+        if self.is_watching or call.text.phase == "held":
+            self._watch(frame)
+        if arguments and call.kind != "function":
+            self._assembly.contradict(call, f"call {call.index}")
 
     def _is_told_once(self, piece: CallPiece, name: str) -> bool:
         """Return whether no key of a piece has other arguments, or the name of another offered tool."""

@@ -15,13 +15,14 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
-from dragoman.codec.parts.unread_arguments import note_astray, note_frame, note_words, tell_unread_event
+from dragoman.codec.parts.unread_arguments import note_astray, note_frame, tell_unread_event
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.openai_chat.response import lenient
 from dragoman.protocols.openai_chat.response.calls import CallReader
-from dragoman.protocols.openai_chat.response.decode_extensions import Extensions
+from dragoman.protocols.openai_chat.response.decode_extensions import Extensions, read_odd_places
 from dragoman.protocols.openai_chat.response.delta_batch import Growth, read_arguments, read_bare_usage, read_texts
+from dragoman.protocols.openai_chat.response.plain_chunk import read_plain, tell_plain
 from dragoman.protocols.openai_chat.response.unmodelled import Kept, tell_unread_of, without_unknown
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
 from dragoman.protocols.openai_chat.wire import (
@@ -39,6 +40,7 @@ from dragoman.protocols.openai_chat.wire import (
 
 _OBJECT_ARGUMENTS: Final = re.compile(rb'"(?:arguments|parameters|input)"\s*:\s*[{\[]')
 _NATIVE_REASON: Final = re.compile(rb'"native_finish_reason"\s*:\s*"(\w+)"')  # of a gateway's provider
+_MOST_ODD: Final = 4  # chunks that are read twice in vain
 _NO_CHOICE: Final = -(1 << 62)  # before the first choice; no index is this
 
 
@@ -46,7 +48,7 @@ class Decoder:
     """Decodes one response, streamed or whole."""
 
     __slots__ = (
-        "__weakref__", "_arguments", "_assembly", "_calls", "_choice", "_first_text", "_growth", "_kept",
+        "__weakref__", "_arguments", "_assembly", "_calls", "_choice", "_first_text", "_growth", "_kept", "_odd",
         "_passed_over", "_rare", "_reader", "_slots", "_whole",
     )  # fmt: skip
 
@@ -67,6 +69,7 @@ class Decoder:
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self), look=lenient.few_choices)
         self._growth = Growth(self._assembly, self._slots, self._reader)
         self._choice: int | None = _NO_CHOICE  # the index of the choice that is read
+        self._odd = 0  # chunks that were not plain
         self._passed_over = False  # whether another choice came
         self._first_text = ""
         self._arguments = NOTHING  # of a whole message's first call, as they stand there
@@ -128,6 +131,8 @@ class Decoder:
                     continue
                 if data == b"[DONE]":
                     self._end()
+                    continue
+                if self._plain(data):
                     continue
                 chunk = decode_chunk(data)
                 if type(chunk) is not Chunk:
@@ -234,7 +239,7 @@ class Decoder:
         self._usage(chunk)
         self._kept.late(data)
         value = _json.decode_lenient(data)
-        if self._error_in(chunk.error) is not None:
+        if lenient.error_in(chunk.error, self._assembly) is not None:
             return self._fail(value)
         if not isinstance(value, dict):
             return
@@ -247,6 +252,22 @@ class Decoder:
 
     # ------------------------------------------------------------ chunks
 
+    def _plain(self, data: bytes) -> bool:
+        """Read a plain chunk that begins, ends or counts the answer, or has calls. Return False if it may be none."""
+        if self._assembly.started and not (b"_calls" in data or b'_reason":"' in data or b'"usage":{' in data):
+            return False
+        chunk = read_plain(data) if self._odd < _MOST_ODD and self._assembly.phase == "open" else None
+        choice = chunk.choices[0] if chunk is not None and chunk.choices else None
+        if chunk is None or (choice and self._choice not in (_NO_CHOICE, choice.index)):
+            self._odd += 1
+            return False
+        if choice is not None:
+            self._choice = choice.index
+        tell_plain(chunk, data, self._assembly, self._calls, self._growth, self._kept)
+        if choice is not None and choice.finish_reason:
+            self._finish(choice.finish_reason, data)
+        return True
+
     def _chunk(self, chunk: Chunk, data: bytes) -> None:
         if is_first := not self._assembly.started:
             self._start(data)
@@ -254,7 +275,7 @@ class Decoder:
             self._usage(chunk)
         if self._assembly.is_late():
             return  # usage alone counts
-        error = None if chunk.error is None else self._error_in(chunk.error)
+        error = None if chunk.error is None else lenient.error_in(chunk.error, self._assembly)
         choices = lenient.numbered(chunk.choices or [])
         said = (choices[0].delta or choices[0].message) if choices else None
         if data.find(b"_call") >= 0 and not (said is not None and said.tool_calls):
@@ -264,7 +285,7 @@ class Decoder:
                 self._pass_over(choice, data)
                 continue
             if choice.error is not None:
-                error = self._error_in(choice.error) or error
+                error = lenient.error_in(choice.error, self._assembly) or error
             if choice.content_filter_results is not NOTHING:
                 self._kept.filters = Raw(bytes(choice.content_filter_results))
             if choice.delta is not None:
@@ -276,7 +297,7 @@ class Decoder:
                 self._message(choice.message)
                 self._calls.is_watching = True
             if choice.text is not None or choice.usage is not None:
-                self._odd_places(choice)
+                read_odd_places(choice, self._assembly)
             if choice.delta is None and choice.message is None:
                 self._calls.tell_beside(data)
             if self._calls.is_watching and (choice.finish_reason or not (choice.delta and choice.delta.tool_calls)):
@@ -291,13 +312,6 @@ class Decoder:
             note_frame(self._assembly, data)
         if error is not None:
             self._fail({"error": error})
-
-    def _error_in(self, value: Json) -> Json:
-        """Return the error in a field, or None."""
-        if value is None or holds_error(value):
-            return value
-        self._assembly.deviate("empty-error", "error")
-        return None
 
     def _start(self, data: bytes) -> None:
         id, model, created, rest, self._arguments = read_head(data)
@@ -324,17 +338,6 @@ class Decoder:
             self._assembly.deviate("ignored-call", "choices", f"index {choice.index}")
             self._calls.pass_over(choice.index, said)
         self._calls.judge(said, data)
-
-    def _odd_places(self, choice: Choice) -> None:
-        """Read text and usage that stand in a choice."""
-        if choice.text and choice.delta is None and choice.message is None:
-            self._assembly.deviate("sibling-key", "choices[0].text")
-            self._assembly.text(choice.text)
-        elif choice.text:
-            note_words(self._assembly, {"text": choice.text}, "choices[0]")
-        if isinstance(choice.usage, dict):
-            self._assembly.deviate("usage-place", "choices[0].usage")
-            self._assembly.usage(read_usage(choice.usage), read_cost(choice.usage))
 
     def _delta(self, delta: Delta, frame: bytes = b"") -> None:
         if has_rare(delta):

@@ -11,11 +11,12 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.codec.parts.open_parts import OpenPart
 from dragoman.codec.parts.settled_arguments import is_placeholder
-from dragoman.codec.parts.unread_arguments import refuse_unread, unread_arguments
+from dragoman.codec.parts.unread_arguments import note_words, refuse_unread, unread_arguments
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.gathered import GatheredText
 from dragoman.protocols.openai_chat.response.unmodelled import Kept
-from dragoman.protocols.openai_chat.wire import NAME, Delta, google_fields, media_at, texts_in
+from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage
+from dragoman.protocols.openai_chat.wire import NAME, Choice, Delta, google_fields, media_at, texts_in
 from dragoman.types import Media, Native, Opaque
 
 _NO_CHANCE: Final = 16  # characters that nobody says twice in a row as all there is
@@ -213,3 +214,15 @@ def _place_of(detail: Json) -> object:
 
 def _native(key: str, value: Json) -> Native:
     return Native(NAME, {key: _json.raw(value)})
+
+
+def read_odd_places(choice: Choice, assembly: Assembly) -> None:
+    """Read text and usage that stand in a choice."""
+    if choice.text and choice.delta is None and choice.message is None:
+        assembly.deviate("sibling-key", "choices[0].text")
+        assembly.text(choice.text)
+    elif choice.text:
+        note_words(assembly, {"text": choice.text}, "choices[0]")
+    if isinstance(choice.usage, dict):
+        assembly.deviate("usage-place", "choices[0].usage")
+        assembly.usage(read_usage(choice.usage), read_cost(choice.usage))

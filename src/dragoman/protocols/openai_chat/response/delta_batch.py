@@ -139,7 +139,7 @@ class Growth:
                 return ""
         elif data.find(b'"name":"') >= 0:
             pass  # a call begins, most likely
-        elif data.count(b'"arguments"') < 2 and (len(self._slots.by_index) < 2 or data.count(b'"index"') < 3):
+        elif data.count(b'"arguments"') == 1 and (len(self._slots.by_index) < 2 or data.count(b'"index"') < 3):
             chunk = _decode_call(data)
             if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice:
                 call = told.delta.tool_calls[0]
@@ -180,7 +180,7 @@ class Growth:
             if not sizes.least <= len(data) - len(text) <= sizes.most:
                 key = _TEXTS[0 if said.content else 1 if said.reasoning_content else 2]
                 sizes.look(data, text, key, "content" if said.content else "reasoning")
-        else:
+        elif b'content"' in data or b'"reasoning' in data:
             for key in _TEXTS:
                 sizes.see(data, None, key, "content")
         return chunk

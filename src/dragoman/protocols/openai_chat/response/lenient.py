@@ -72,6 +72,14 @@ def numbered(choices: list[Choice]) -> list[Choice]:
     return choices
 
 
+def error_in(value: Json, assembly: Assembly) -> Json:
+    """Return the error in a field, or None."""
+    if value is None or holds_error(value):
+        return value
+    assembly.deviate("empty-error", "error")
+    return None
+
+
 def unwrap(value: dict[str, Json], deviate: Deviate) -> dict[str, Json]:
     """Return the response inside of `{"data": {"choices": …}}` and similar objects."""
     for _ in range(_DEEPEST_ENVELOPE):

@@ -108,7 +108,11 @@ class Kept:
         """Take the response's fields that only its end has, or that differ there."""
         fields = decode_fields(data)
         if not isinstance(fields, Malformed) and (late := rest_of_response(fields)):
-            self._response |= {key: value for key, value in late.items() if self._head.get(key) != value}
+            self.tell_late(late)
+
+    def tell_late(self, late: Fields) -> None:
+        """Take fields of the response's end; those that its start did not have, or otherwise, are kept."""
+        self._response |= {key: value for key, value in late.items() if self._head.get(key) != value}
 
     def native(self) -> Native | None:
         """Return everything that the start did not have, or None."""

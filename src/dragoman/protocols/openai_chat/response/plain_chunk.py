@@ -1,0 +1,110 @@
+"""Read a chunk that begins calls, or ends or counts the answer, by one typed decode: it has what servers usually send,
+each key once, and nothing else.
+
+So nothing needs to be looked for in it. What does not fit these Structs is read as any chunk (`decode.py`), with the
+same result.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.codec.json_fields import Fields
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.unread_arguments import note_frame
+from dragoman.protocols.openai_chat.response.calls import CallReader
+from dragoman.protocols.openai_chat.response.delta_batch import Growth
+from dragoman.protocols.openai_chat.response.unmodelled import Kept
+from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
+
+
+class _Function(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    arguments: str
+
+
+class _Call(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A piece of a call with all its labels."""
+
+    index: int
+    id: Annotated[str, msgspec.Meta(min_length=1)]
+    type: Literal["function"]
+    function: _Function
+
+
+class _Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    role: str | UnsetType | None = UNSET
+    content: Literal[""] | UnsetType | None = UNSET
+    reasoning_content: UnsetType | None = UNSET
+    reasoning: UnsetType | None = UNSET
+    tool_calls: list[_Call] | UnsetType | None = UNSET
+    refusal: UnsetType | None = UNSET
+
+
+class _Choice(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    index: int
+    delta: _Delta
+    logprobs: UnsetType | None = UNSET
+    finish_reason: str | UnsetType | None = UNSET
+    stop_reason: UnsetType | None = UNSET
+    matched_stop: UnsetType | None = UNSET
+    token_ids: UnsetType | None = UNSET
+
+
+class PlainChunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
+    """Such a chunk. Fields stand in the usual order: what is written of it is then most often the frame itself."""
+
+    id: str
+    object: Literal["chat.completion.chunk"]
+    created: int
+    model: str
+    service_tier: str | UnsetType | None = UNSET
+    system_fingerprint: str | UnsetType | None = UNSET
+    choices: Annotated[list[_Choice], msgspec.Meta(max_length=1)]
+    usage: dict[str, Json] | UnsetType | None = UNSET
+
+    def rest(self) -> Fields:
+        """Return the fields that are kept as they are."""
+        told = {"service_tier": self.service_tier, "system_fingerprint": self.system_fingerprint}
+        return {key: _json.raw(text) for key, text in told.items() if isinstance(text, str)}
+
+
+_decode: Final = _json.typed_decoder(PlainChunk)
+
+
+def read_plain(frame: bytes) -> PlainChunk | None:
+    """Return the chunk of a frame, or None if it may have something else."""
+    chunk = _decode(frame)
+    if type(chunk) is not PlainChunk or not _json.holds_all(chunk, frame):
+        return None
+    return chunk if chunk.choices or (chunk.usage and b"rror" not in frame) else None
+
+
+def tell_plain(
+    chunk: PlainChunk, frame: bytes, assembly: Assembly, calls: CallReader, growth: Growth, kept: Kept
+) -> None:
+    """Take all of a chunk but its stop reason."""
+    choice = chunk.choices[0] if chunk.choices else None
+    pieces = choice.delta.tool_calls if choice is not None else None
+    rest = {} if chunk.system_fingerprint is chunk.service_tier is UNSET else chunk.rest()
+    if not assembly.started:
+        at = chunk.created if 0 < chunk.created < 1e11 else None
+        assembly.start(chunk.id, chunk.model, at, native=kept.begin(rest))
+    elif rest and (choice is None or choice.finish_reason):
+        kept.tell_late(rest)
+    if type(chunk.usage) is dict:
+        assembly.usage(read_usage(chunk.usage), read_cost(chunk.usage))
+        kept.usage(rest_of_usage(chunk.usage))
+    for piece in pieces or ():
+        calls.read_plain(piece.index, piece.id, piece.function.name, piece.function.arguments, frame)
+    if pieces and len(pieces) == 1:
+        growth.expect("call")
+    if calls.is_watching and not (pieces and choice is not None and not choice.finish_reason):
+        calls.look_around(frame)
+    if choice is not None and not assembly.has_said:
+        note_frame(assembly, frame)

@@ -7,8 +7,11 @@ by the reader that takes field by field. A whole answer of which something is to
 
 from __future__ import annotations
 
+import copy
+import functools
 import importlib
 import json
+import operator
 import random
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -24,7 +27,7 @@ from dragoman.proofs import is_of_the_wire
 from dragoman.protocols import PROTOCOLS
 from dragoman.protocols.openai_chat.response.delta_batch import Growth
 from wire_bases import BASES, RARE_VALUES, WHOLE, Base
-from wire_shapes import FOLDERS, VALUES, changed, changes, filled, names_of, objects_in, values_in
+from wire_shapes import FOLDERS, VALUES, Path, changed, changes, filled, keys_of, names_of, objects_in, values_in
 
 #: What the strict reader is called where a decoder uses it; each hands what it refuses to the reader field by field.
 STRICT = {
@@ -33,6 +36,8 @@ STRICT = {
     "ollama-chat": ("decode_line", "decode_known"),
 }
 PIECE = 61
+KEY = "some_key"  # stands for every key
+OF_A_TYPE = ({"text": "t"}, [{"text": "t"}], "x", 3)
 SEVERAL = 400  # of several changes at a time, for each base
 #: `make test` takes one of each thirty changes in a row, by chance; `make soak` takes all, with more values.
 STEPS = [pytest.param(30, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")]
@@ -191,6 +196,23 @@ def check_told(protocol: str, value: dict[str, Any]) -> bool:
         end.reason, end.native_reason, end.usage, end.cost,
     ), value  # fmt: skip
     return True
+
+
+@pytest.mark.parametrize(("protocol", "value"), WHOLE, ids=lambda value: value if isinstance(value, str) else "")
+def test_what_a_whole_answer_may_have_without_being_read_says_nothing(protocol: str, value: dict[str, Any]) -> None:
+    """Every key that the protocol's code knows, in every object, with a value of each type: those with which something
+    is told without reading, all at once."""
+    assert sum(check_let_pass(protocol, value, path, new) for path in objects_in(value) for new in OF_A_TYPE) > 20
+
+
+def check_let_pass(protocol: str, value: dict[str, Any], path: Path, new: Any) -> int:
+    """Return how many keys of an object may have a value."""
+    tell, whole = PROTOCOLS[protocol].check_whole, copy.deepcopy(value)
+    frame = json.dumps(changed(value, path, KEY, new))
+    passing = [name for name in keys_of(protocol) if tell(frame.replace(KEY, name).encode()) is not None]
+    functools.reduce(operator.getitem, path, whole).update(dict.fromkeys(passing, new))
+    assert check_told(protocol, whole), (path, new)
+    return len(passing)
 
 
 # ---------------------------------------------------------------- all of it for some fields (`scripts/mutants.py`)

@@ -85,6 +85,8 @@ class _Usage(msgspec.Struct, gc=False):
     cache_read_input_tokens: _Count | None = None
     cache_creation_input_tokens: _Count | None = None
     output_tokens_details: None = None
+    prompt_tokens: None = None  # other names of these counts
+    completion_tokens: None = None
 
 
 class _Message(msgspec.Struct, gc=False):

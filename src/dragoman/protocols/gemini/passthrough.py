@@ -16,7 +16,7 @@ from dragoman.money import MOST_TOKENS
 from dragoman.protocol import NOTHING_EXPECTED, Peek
 from dragoman.protocols.gemini.request.expectation import expect
 from dragoman.protocols.gemini.request.parse import parse_path
-from dragoman.protocols.gemini.wire import NOTHING, REASONS
+from dragoman.protocols.gemini.wire import NOTHING, REASONS, PromptFeedback
 from dragoman.types import Usage
 
 
@@ -94,6 +94,7 @@ class _Answer(msgspec.Struct, gc=False):
     candidates: tuple[_Candidate]
     usageMetadata: _Usage
     error: _json.Raw = NOTHING
+    promptFeedback: PromptFeedback | None = None
 
 
 _decode_answer: Final = _json.typed_decoder(_Answer)

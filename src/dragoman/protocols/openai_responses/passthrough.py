@@ -68,6 +68,7 @@ class _Call(msgspec.Struct, tag_field="type", tag="function_call", gc=False):
     name: _Name
     arguments: str
     status: Literal["completed"] = "completed"
+    content: None = None  # of another type it is read as a list, and noted
 
 
 class _Read(msgspec.Struct, gc=False, forbid_unknown_fields=True):

@@ -20,6 +20,7 @@ from dragoman.events import ToolCallEnd
 from dragoman.offering.schemas import fitted
 from dragoman.protocol.native_tools import SchemaRules
 from dragoman.protocols import PROTOCOLS
+from dragoman.protocols.anthropic.request.answer_schema import answer_schema
 from dragoman.types import ProtocolName, Raw
 from for_each import for_each
 from growth import MOST_EXPONENT, exponent
@@ -291,3 +292,41 @@ def test_a_reference_is_found_however_it_is_written(references: str, pointer: st
     if references == "defs":
         place = told["$defs"][place["$ref"].removeprefix("#/$defs/")]
     assert place["type"] == ["string", "null"]
+
+
+def test_what_stands_beside_the_reference_of_a_root_is_joined_with_its_target() -> None:
+    """Neither side's members are lost, also where both have some."""
+    base = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    beside = {"properties": {"b": {"type": "integer"}}, "required": ["b"]}
+    schema = {"$ref": "#/definitions/Base", **beside, "definitions": {"Base": base}}
+    given = ({"a": "x", "b": 1}, {"a": "x"}, {"b": 1}, {"a": 1, "b": 1}, {"a": "x", "b": "y"})
+    sent = [answer_schema(Raw(json.dumps(schema).encode()))[0]]
+    for target in EVERYWHERE:
+        made = fitted(Raw(json.dumps(schema).encode()), PROTOCOLS[target].tools.schema)
+        assert made is not None and made.lost == ()
+        sent.append(made.schema)
+    for told in sent:
+        assert told is not None
+        judge_ = Draft202012Validator(json.loads(bytes(told)))
+        assert [judge_.is_valid(each) for each in given] == [True, False, False, False, False], bytes(told)
+
+
+@for_each("beside", [{"required": ["a"], "minProperties": 1}, {"type": "array", "maxItems": 2}])
+def test_what_cannot_be_joined_at_the_root_is_said(beside: dict[str, Any]) -> None:
+    base = {"type": "object", "properties": {"a": {"$ref": "#/$defs/Base"}}, "minProperties": 2, "maxItems": "x"}
+    raw = Raw(json.dumps({"$ref": "#/$defs/Base", **beside, "$defs": {"Base": base}}).encode())
+    assert answer_schema(raw)[0] is None
+    made = fitted(raw, PROTOCOLS["gemini-generate"].tools.schema)
+    assert made is not None and (made.lost or json.loads(bytes(made.schema))["minProperties"] == 2)
+
+
+def test_null_is_allowed_beside_alternatives_that_allow_it_too() -> None:
+    """`oneOf` allows what fits one alternative alone."""
+    each = ({"type": "string", "nullable": True}, {"type": "null", "title": "N"}, {"title": "N"}, {"$ref": "#/$defs/N"})
+    for first in each:
+        place = {"oneOf": [first, {"type": "integer"}], "nullable": True}
+        schema = {"type": "object", "properties": {"p": place}, "$defs": {"N": {"type": ["string", "null"]}}}
+        for target in EVERYWHERE:
+            made = fitted(Raw(json.dumps(schema).encode()), PROTOCOLS[target].tools.schema)
+            assert made is not None
+            assert Draft202012Validator(json.loads(bytes(made.schema))).is_valid({"p": None}), bytes(made.schema)

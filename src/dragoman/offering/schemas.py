@@ -19,12 +19,14 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.schemas.drafts import modern
-from dragoman.codec.schemas.places import Schema, each_schema
-from dragoman.codec.schemas.references import within_defs, written_out
+from dragoman.codec.schemas.joining import NotJoined, joined
+from dragoman.codec.schemas.places import NOTES, Schema, each_schema
+from dragoman.codec.schemas.references import Targets, within_defs, written_out
 from dragoman.protocol import Dialect, Protocol
 from dragoman.protocol.native_tools import SchemaRules
 
 _UNIONS: Final = ("allOf", "anyOf", "oneOf")
+_DEFINITIONS: Final = frozenset({"$defs", "definitions"})
 #: What OpenAI has not at the root, besides unions.
 _NOT_AT_ROOT: Final = ("enum", "not", "const")
 #: Bytes of a schema that is remembered; a longer one is read each time.
@@ -109,7 +111,7 @@ def _rooted(schema: Schema, rules: SchemaRules, lost: list[str]) -> Schema:
         target = _at(schema, pointer) if isinstance(pointer, str) else None
         if target is None:
             break
-        schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}  # it is only a name
+        schema = _with_target({key: value for key, value in schema.items() if key != "$ref"}, target, schema, lost)
     unions = [key for key in _UNIONS if isinstance(schema.get(key), list)] if rules.has_plain_root else []
     if unions:
         schema = _joined(schema, unions, lost)
@@ -123,6 +125,20 @@ def _rooted(schema: Schema, rules: SchemaRules, lost: list[str]) -> Schema:
     if kind is not None and kind != ["object", "null"]:
         lost.append("type")
     return {"type": "object", **{key: value for key, value in schema.items() if key != "type"}}
+
+
+def _with_target(rest: Schema, target: Schema, root: Schema, lost: list[str]) -> Schema:
+    """Return the target of the root's reference with what stands beside it: joined, where both say something."""
+    twice = [key for key in rest.keys() & target.keys() - NOTES - _DEFINITIONS if rest[key] != target[key]]
+    if twice:
+        try:
+            both = joined(rest, target, Targets(root, lost).find)
+        except NotJoined:
+            both = False
+        if isinstance(both, dict):
+            return both
+        lost += sorted(twice)
+    return {**target, **rest}
 
 
 def _joined(schema: Schema, unions: Sequence[str], lost: list[str]) -> Schema:

@@ -147,9 +147,16 @@ def _words(made: dict[str, Any], lost: list[str]) -> None:
         made["examples"] = [made["examples"]]
 
 
+def _may_be_null(schema: Json) -> bool:
+    """Return whether null may fit an alternative; of `oneOf`, it may fit one only."""
+    if not isinstance(schema, dict) or "type" not in schema:
+        return schema is not False
+    return "null" in schema["type"] and schema != {"type": "null"}
+
+
 def _allow_null(made: dict[str, Any]) -> None:
     """Allow null, too, which OpenAPI says with `nullable`."""
-    if "$ref" in made or "allOf" in made:
+    if "$ref" in made or "allOf" in made or any(map(_may_be_null, made.get("oneOf", ()))):
         inner = {key: made.pop(key) for key in [*made] if key not in NOTES and key not in _DEFINITIONS}
         made["anyOf"] = [inner, {"type": "null"}]
         return

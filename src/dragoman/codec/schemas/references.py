@@ -14,6 +14,7 @@ from dragoman.codec.schemas.places import BY_NAME, NOTES, ONE, SEVERAL, Schema, 
 _DEFS: Final = "#/$defs/"
 #: The name of `$defs` in older drafts. What is referenced there moves; the rest is used nowhere.
 _OLDER_DEFS: Final = "definitions"
+_DEFINITIONS: Final = ("$defs", _OLDER_DEFS)
 #: What may stand beside a reference.
 _BESIDE: Final = frozenset({"description", "default"})
 #: Objects that a schema may grow to, written out.
@@ -85,7 +86,7 @@ def within_defs(schema: Schema, lost: list[str]) -> Schema:
         return schema
     mover = _Mover(schema, lost)
     made: Schema = {}
-    for key, value in schema.items():
+    for key, value in mover.whole(schema).items():
         made |= mover.moved(key, value) if key != _OLDER_DEFS else {}
     mover.move_waiting()
     made = {key: value for key, value in made.items() if key not in mover.targets.strange}
@@ -110,6 +111,16 @@ class _Mover:
         for name in known:
             self._names[_DEFS + name] = name
             self._numbers[name] = 1
+
+    def whole(self, root: Schema) -> Schema:
+        """Return the root, joined with its target if it is a reference with more beside it, and can be."""
+        pointer = root.get("$ref")
+        target = self.targets.find(pointer) if isinstance(pointer, str) else None
+        if target is None or root.keys() <= {*NOTES, *_DEFINITIONS, "$ref"}:
+            return root
+        defs = {key: root[key] for key in _DEFINITIONS if key in root}
+        both = self._with({key: value for key, value in root.items() if key != "$ref" and key not in defs}, target)
+        return both | defs if isinstance(both, dict) else root
 
     def move_waiting(self) -> None:
         """Move the named targets, and those that they name."""
@@ -270,7 +281,7 @@ def leads_in_circles(schema: Schema) -> bool:
 def _references(schema: Json) -> Iterator[str]:
     """Yield the references within a schema, but for those of its definitions."""
     if isinstance(schema, dict):
-        schema = {key: value for key, value in schema.items() if key not in ("$defs", _OLDER_DEFS)}
+        schema = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
     for node in nodes(schema):
         if isinstance(pointer := node.get("$ref"), str):
             yield pointer

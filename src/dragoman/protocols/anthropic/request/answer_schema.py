@@ -85,6 +85,8 @@ class _Fitting:
         if not isinstance(given, dict):
             raise _NotInSubset("a place for any value" if given is True else "a place for no value")
         node = self._alternatives(self._flat(given))
+        if "$ref" in node and not node.keys() <= {"$ref", *_BESIDE}:
+            raise _NotInSubset("what stands beside a reference")
         made: Schema = {}
         said = [self._fit_member(made, key, value, depth) for key, value in node.items() if key not in _OBJECTS]
         if "$ref" not in made and "anyOf" not in made and "enum" not in made and "const" not in made:

@@ -60,7 +60,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/schemas/places.py size": {"most": 1000},
     "codec/repeated_keys.py has_plain_parts": {"read": {"a": Raw(b'{"b":1}')}, "parts": [Raw(b'{"b":1}')]},
     "codec/repeated_keys.py without_value": {"key": b'"a":', "value": Raw(b'{"b":1}')},
-    "codec/repeated_keys.py repeats_text": {"key": b'"a"'},
+    "codec/repeated_keys.py tells_more": {"key": b'"a"'},
     "codec/parts/settled_arguments.py is_same": {"other": '{"a":1}'},
     "codec/splicing.py splice": {"changes": {"a": 1}},
     "codec/parts/settled_arguments.py contradicts": {"other": '{"a":1}'},

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from json.encoder import encode_basestring_ascii
 from math import isfinite
 from typing import Any, Final, TypeVar, final
 
@@ -47,7 +46,6 @@ _LONGEST_NUMBER: Final = 4_300
 
 _decode_any = msgspec.json.Decoder().decode
 _skim = msgspec.json.Decoder(Raw).decode
-ascii_text = encode_basestring_ascii  # a string as it is written in ASCII alone
 _decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
 
 

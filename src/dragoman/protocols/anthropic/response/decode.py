@@ -16,7 +16,7 @@ from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import note_frame, tell_unread, tell_unread_event
-from dragoman.codec.repeated_keys import FrameSizes, repeats_key
+from dragoman.codec.repeated_keys import repeats_key, tells_more
 from dragoman.events import Event, Failure, NativeEvent
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.anthropic.response.blocks import Blocks
@@ -66,7 +66,7 @@ class Decoder:
 
     __slots__ = (
         "__weakref__", "_assembly", "_blocks", "_counts", "_grown", "_held_content", "_id", "_last", "_reader",
-        "_sizes", "_start_reason", "_told_at_start",
+        "_start_reason", "_told_at_start",
     )  # fmt: skip
 
     def __init__(
@@ -82,7 +82,6 @@ class Decoder:
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self), of_calls=CALL_EVENTS)
         self._blocks = Blocks(self._assembly)
         self._last = LastFrame()
-        self._sizes = FrameSizes(self._assembly.deviate)
         self._grown = self._blocks.by_index.get(-1)  # the block that it let grow: none so far
         self._counts = Counts(self._assembly)
         self._held_content = UNSET  # of `message_start`: it counts where no block says it
@@ -162,9 +161,11 @@ class Decoder:
                         elif block.part is not None:
                             is_text = block.takes == "text_delta"
                             if text := delta.text if is_text else delta.thinking:
-                                self._sizes.see(frame, text, b'"text"' if is_text else b'"thinking"', "delta")
+                                key = b'"text"' if is_text else b'"thinking"'
+                                if frame.count(key) > 1 and tells_more(frame, key):
+                                    assembly.deviate("repeated-key", "delta")
                                 assembly.add(block.part, text)
-                                last.learn(frame, b'"text"' if is_text else b'"thinking"', self._reader.head)
+                                last.learn(frame, key, self._reader.head)
                                 continue
                 last.forget()
                 self._process(event, frame, name)
@@ -214,7 +215,8 @@ class Decoder:
         if kind == "content_block_delta":
             delta = event.delta
             if delta is not None and delta.type in _TEXTS and not (delta.text or delta.thinking):
-                self._sizes.see(frame, None, b'"text"' if delta.type == "text_delta" else b'"thinking"', "delta")
+                if tells_more(frame, b'"text"' if delta.type == "text_delta" else b'"thinking"', 0):
+                    self._assembly.deviate("repeated-key", "delta")
                 tell_missing(delta.type.removesuffix("_delta"), frame, self._assembly)
             self._blocks.grow(event, frame)
         elif kind == "content_block_start":

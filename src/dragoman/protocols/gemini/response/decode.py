@@ -17,7 +17,7 @@ from dragoman.codec.json_fields import Fields, make_native
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import note_astray, note_frame, tell_unknown, tell_unread
-from dragoman.codec.repeated_keys import FrameSizes, repeats_key
+from dragoman.codec.repeated_keys import repeats_key, tells_more
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -73,7 +73,7 @@ class Decoder:
 
     __slots__ = (
         "_assembly", "_begun", "_calls", "_choice", "_counted", "_failed_reason", "_is_plain", "_is_stream", "_kept",
-        "_reader", "_sizes", "_usage",
+        "_reader", "_usage",
     )  # fmt: skip
 
     def __init__(
@@ -97,7 +97,6 @@ class Decoder:
         self._counted = UsageMetadata()  # the most of each part that was told
         self._failed_reason = ""
         self._kept = Kept()
-        self._sizes = FrameSizes(self._assembly.deviate)
 
     @property
     def ended(self) -> bool:
@@ -158,8 +157,8 @@ class Decoder:
         """Take a `PlainChunk` of the candidate that is read. It is not the first chunk."""
         self._is_stream = True
         (part,) = chunk.candidates[0].content.parts
-        if not self._sizes.least <= len(frame) - len(part.text) <= self._sizes.most:
-            self._sizes.see(frame, part.text, b'"text"', "part")
+        if frame.count(b'"text"') > 1 or not part.text:
+            self._weigh(frame, bool(part.text))
         if part.text:
             (self._assembly.thinking if part.thought else self._assembly.text)(part.text)
         if (usage := chunk.usageMetadata) is not None and usage != self._usage:
@@ -170,10 +169,15 @@ class Decoder:
         chunk = decode_chunk(frame)
         if type(chunk) is Chunk:
             texts, calls = told_by(chunk)
-            self._sizes.see(frame, "".join(texts), b'"text"', "part")
+            self._weigh(frame, len(texts))
             self._read_chunk(chunk, frame, calls)
         else:
             self._read_odd_frame(frame)
+
+    def _weigh(self, frame: bytes, told: int) -> None:
+        """See whether a frame tells a text twice, of which one is lost. `told`: how many were read."""
+        if tells_more(frame, b'"text"', told):
+            self._assembly.deviate("repeated-key", "part")
 
     def _read_odd_frame(self, frame: bytes) -> None:
         """Read a frame with unmodelled fields, invalid JSON, or fields of other types or names."""

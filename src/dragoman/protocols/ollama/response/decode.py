@@ -19,7 +19,7 @@ from dragoman.codec.json_fields import read
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import fields_at, note_frame, noted, tell_unread
-from dragoman.codec.repeated_keys import FrameSizes, has_plain_parts, repeats_key
+from dragoman.codec.repeated_keys import has_plain_parts, repeats_key, tells_more
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -61,7 +61,7 @@ _OWN: Final = Native(NAME, {})
 class Decoder:
     """Decodes one response."""
 
-    __slots__ = ("_assembly", "_begun", "_calls", "_is_plain", "_kept", "_reader", "_sizes")
+    __slots__ = ("_assembly", "_begun", "_calls", "_is_plain", "_kept", "_reader")
 
     def __init__(
         self,
@@ -77,7 +77,6 @@ class Decoder:
         )
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds)
         self._kept = Kept()
-        self._sizes = FrameSizes(self._assembly.deviate)
         self._begun = False
         self._is_plain = False  # the next line may say text and nothing else
         self._calls = CallReader(self._assembly)
@@ -93,7 +92,6 @@ class Decoder:
         if assembly.phase == "closed":
             return []
         texts: list[str] = []  # those that came since anything else did
-        sizes = self._sizes
         try:
             for frame, _ in self._reader.feed(data):
                 if self._is_plain:
@@ -101,11 +99,12 @@ class Decoder:
                     if type(line) is PlainLine and line.done is False:
                         answer = line.message
                         if answer.thinking:
-                            self._weigh(answer, frame)
+                            if answer.content is None or frame.count(b'"thinking"') + frame.count(b'"content"') > 2:
+                                self._weigh(answer, frame)
                             self._say(texts)
                             assembly.thinking(answer.thinking)
                         if content := answer.content:
-                            if not sizes.least <= len(frame) - len(content) <= sizes.most:
+                            if frame.count(b'"content"') > 1 and not answer.thinking:
                                 self._weigh(answer, frame)
                             texts.append(content)
                         elif not answer.thinking:
@@ -162,13 +161,9 @@ class Decoder:
 
     def _weigh(self, answer: Answer, frame: bytes) -> None:
         """See whether a line tells a text twice, of which one is lost."""
-        if answer.content:
-            self._sizes.see(frame, answer.content, b'"content"', "message.content")
-        elif answer.thinking:
-            self._sizes.see(frame, answer.thinking, b'"thinking"', "message.thinking")
-        else:
-            for key in (b'"content"', b'"thinking"'):
-                self._sizes.see(frame, None, key, "message.content")
+        for key, text in ((b'"content"', answer.content), (b'"thinking"', answer.thinking)):
+            if tells_more(frame, key, bool(text)):
+                self._assembly.deviate("repeated-key", f"message.{key[1:-1].decode()}")
 
     def _see_hidden(self, frame: bytes) -> None:
         """Check a line without calls: a repeated key may have replaced one."""

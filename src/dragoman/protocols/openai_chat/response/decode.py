@@ -149,7 +149,7 @@ class Decoder:
         if b'"arguments"' in lines[0]:
             grown = read_arguments(lines, self._choice)
             return self._slots.grow_many(*grown) if grown is not None else 0
-        told = None if self._calls.is_watching else read_texts(lines, self._choice, self._growth.sizes)
+        told = None if self._calls.is_watching else read_texts(lines, self._choice)
         if told is None:
             return 0
         texts, filters = told

@@ -5,6 +5,7 @@ What does not fit these Structs is read chunk by chunk (`decode.py`), with the s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import repeat
 from typing import Any, Final, Literal
@@ -17,7 +18,7 @@ from dragoman.codec.delta_batch import LastFrame, narrowed, one, read_alike
 from dragoman.codec.framing.body import BodyReader
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
-from dragoman.codec.repeated_keys import FrameSizes
+from dragoman.codec.repeated_keys import tells_more
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
 from dragoman.protocols.openai_chat.wire import NOTHING, CallPiece, Choice, Chunk, Delta, FunctionPiece
 from dragoman.types import Cost, Usage
@@ -65,17 +66,16 @@ _THINKING: Final = tuple(
     (_json.typed_decoder(_chunk(narrowed(Delta, {key: str, **_SAYS_NOTHING}))), b'"%b"' % key.encode())
     for key in ("reasoning_content", "reasoning")
 )
+_ODDS: Final = re.compile(rb'"logprobs"\s*:\s*\{[^{}\[\]]*"content"\s*:')
 _MOST_TURNS: Final = 8  # from thinking to something else
 _MOST_MISSES: Final = 64  # chunks in a row that are read twice in vain
 
 
 class Growth:
-    """Appends a chunk to what the previous one let grow. `kind` names that; "" while it is unknown. `sizes`: of the
-    chunks with text."""
+    """Appends a chunk to what the previous one let grow. `kind` names that; "" while it is unknown."""
 
     __slots__ = (
-        "_assembly", "_index", "_last", "_misses", "_reader", "_slots", "_thinking_misses", "kind", "sizes",
-        "thought",
+        "_assembly", "_index", "_last", "_misses", "_reader", "_slots", "_thinking_misses", "kind", "thought",
     )  # fmt: skip
 
     def __init__(self, assembly: Assembly, slots: CallSlots, reader: BodyReader) -> None:
@@ -83,7 +83,6 @@ class Growth:
         self._reader = reader
         self._slots = slots
         self._last = LastFrame()
-        self.sizes = FrameSizes(assembly.deviate)
         self._index = 0  # of the call that the last frame let grow
         self._misses = self._thinking_misses = 0
         self.kind: Literal["", "text", "thinking", "call"] = ""
@@ -129,8 +128,8 @@ class Growth:
             chunk = _decode_text(data)
             if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice and told.delta.content:
                 said: str = told.delta.content
-                if not self.sizes.least <= len(data) - len(said) <= self.sizes.most:
-                    self.sizes.look(data, said, b'"content"', "content")
+                if data.count(b'"content"') > 1:
+                    self._weigh(data, b'"content"', 1)
                 self._assembly.text(said)
                 self._learn(data, b'"content"')
                 return said
@@ -159,8 +158,8 @@ class Growth:
             if type(chunk) is Malformed or (told := chunk.choices[0]).index != choice:
                 continue
             if text := told.delta.reasoning_content or told.delta.reasoning:
-                if not self.sizes.least <= len(data) - len(text) <= self.sizes.most:
-                    self.sizes.look(data, text, key, "reasoning")
+                if data.count(key) > 1:
+                    self._weigh(data, key, 1)
                 self._assembly.thinking(text)
                 self.thought += len(text)
                 self._learn(data, key)
@@ -170,34 +169,35 @@ class Growth:
 
     def weigh(self, chunk: Chunk, data: bytes) -> Chunk:
         """See whether a chunk tells a text twice, of which one is lost. Gives the chunk."""
-        choices, sizes = chunk.choices or [], self.sizes
+        choices = chunk.choices or []
         said = choices[0].delta if len(choices) == 1 else None
         if said is None and choices and (len(choices) > 1 or choices[0].message is not None):
             return chunk
         if said is not None and said.tool_calls:
             return chunk
-        if said is not None and (text := said.content or said.reasoning_content or said.reasoning):
-            if not sizes.least <= len(data) - len(text) <= sizes.most:
-                key = _TEXTS[0 if said.content else 1 if said.reasoning_content else 2]
-                sizes.look(data, text, key, "content" if said.content else "reasoning")
-        elif b'content"' in data or b'"reasoning' in data:
-            for key in _TEXTS:
-                sizes.see(data, None, key, "content")
+        if b'content"' in data or b'"reasoning' in data:
+            texts = (said.content, said.reasoning_content, said.reasoning) if said is not None else ("", "", "")
+            for key, text in zip(_TEXTS, texts, strict=True):
+                self._weigh(data, key, bool(text))
         return chunk
+
+    def _weigh(self, data: bytes, key: bytes, told: int) -> None:
+        """See whether a chunk tells a text under a key twice. Token odds stand under the key of a text."""
+        if data.count(key) > told and tells_more(data, key, told + (key == _TEXTS[0] and bool(_ODDS.search(data)))):
+            self._assembly.deviate("repeated-key", "content" if key == _TEXTS[0] else "reasoning")
 
     def _learn(self, data: bytes, key: bytes) -> None:
         self._misses = 0
         self._last.learn(data, key, self._reader.head)
 
 
-def read_texts(lines: list[bytes], choice: int | None, sizes: FrameSizes) -> tuple[list[str], Raw] | None:
+def read_texts(lines: list[bytes], choice: int | None) -> tuple[list[str], Raw] | None:
     """Return the non-empty texts of chunks with text alone, and the content filter's result that all have.
 
     None if any has something else.
 
     Args:
         choice: the index of the choice that is read.
-        sizes: those of the chunks before.
     """
     alike = read_alike(lines, b'"content"')
     chunks = _decode_first(lines[:1]) if alike else _decode_texts(lines)
@@ -207,7 +207,7 @@ def read_texts(lines: list[bytes], choice: int | None, sizes: FrameSizes) -> tup
     texts = [each.delta.content for each in choices if each.index == choice and each.delta.content]
     if len(texts) < len(chunks):
         return None
-    if not alike and not sizes.are_usual(lines, texts, b'"content"'):
+    if not alike and b"\n".join(lines).count(b'"content"') > len(lines):
         return None  # one of them may tell it twice
     return alike or texts, choices[0].content_filter_results or NOTHING
 

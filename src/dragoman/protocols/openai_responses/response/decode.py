@@ -26,7 +26,7 @@ from dragoman.codec.parts.unread_arguments import (
     tell_unread_event,
     unread_arguments,
 )
-from dragoman.codec.repeated_keys import repeats_key
+from dragoman.codec.repeated_keys import repeats_key, tells_more
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.openai_responses.response.call_events import (
@@ -413,7 +413,8 @@ class Decoder:
                 key = ("reasoning", key[1])
             self._refused = self._refused or key[0] == "refusal"
             if step == "delta":
-                self._growth.sizes.see(place.frame, event.delta, b'"delta"', "delta")
+                if tells_more(place.frame, b'"delta"', bool(event.delta)):
+                    self._assembly.deviate("repeated-key", "delta")
                 if not event.delta and any(value[name] for name in value.keys() - PLACED_FIELDS):
                     note_missing(self._assembly, kind)
                 self._items.grow(item, key, event.delta)

@@ -14,7 +14,7 @@ from dragoman.codec.delta_batch import LastFrame, narrowed
 from dragoman.codec.framing.body import BodyReader, Frame
 from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.repeated_keys import FrameSizes
+from dragoman.codec.repeated_keys import tells_more
 from dragoman.protocols.openai_responses.response.item import Item
 from dragoman.protocols.openai_responses.response.items import Items
 from dragoman.protocols.openai_responses.wire import ARGUMENTS_DELTA, TEXT_DELTA, PlainDelta, decode_delta
@@ -29,14 +29,13 @@ _Arguments: Final = narrowed(PlainDelta, {"type": Literal[ARGUMENTS_DELTA], **_P
 class Growth:
     """Appends plain deltas to open items."""
 
-    __slots__ = ("_assembly", "_item", "_items", "_last", "_reader", "sizes")
+    __slots__ = ("_assembly", "_item", "_items", "_last", "_reader")
 
     def __init__(self, items: Items, assembly: Assembly, reader: BodyReader) -> None:
         self._assembly = assembly
         self._items = items
         self._reader = reader
         self._last = LastFrame()
-        self.sizes = FrameSizes(assembly.deviate)
         self._item: Item | None = None  # that the last frame let grow
 
     def take_alone(self, event: bytes) -> bool:
@@ -71,8 +70,8 @@ class Growth:
                     )
                 )
             if is_its:
-                if call is None and not self.sizes.least <= len(data) - len(text) <= self.sizes.most:
-                    self.sizes.look(data, text, b'"delta"', "delta")
+                if call is None and data.count(b'"delta"') > 1 and tells_more(data, b'"delta"'):
+                    self._assembly.deviate("repeated-key", "delta")
                 self._item = item
                 if not self._grow(text) and call is not None:
                     self._assembly.add_arguments(call, text)
@@ -94,8 +93,6 @@ class Growth:
             text, are_own = "".join(texts), self._items.places.are_own
             is_its = call.kind == "function" and all(are_own(item, *ids, text) for ids in burst.ids)
             return grow_by_many(call, texts, self._assembly) if is_its else 0
-        if not self.sizes.are_usual(lines, texts, b'"delta"'):
-            return 0  # one of them may tell a key twice
         if item.text_index != burst.place:
             take([(lines[0], b"")])
             texts = texts[1:]

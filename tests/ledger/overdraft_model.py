@@ -1,6 +1,7 @@
 """A world of workers that serve while nobody counts: real `Budgets`, counters that come and go for each of them, a
 store that is away for some, workers that join, die, and are folded. Whatever happens, all of them together use no more
-of an account than its limit and its overdraft. A `fault` puts a mistake back.
+of an account than its limit and its overdraft, but for what nobody can know (ADR 42): what a worker neither told nor
+delivered before it was taken for silent, and was cut off from the counters, or died. A `fault` puts a mistake back.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from dragoman.ledger.limits.leases import LEASE_SECONDS, SILENT_SECONDS
 from ledger.leases_model import ReferenceCounters, Wrong
 
 LIMIT, OVERDRAFT = 100, 24
+#: Seconds between two looks of shippers.
+LOOK_EVERY = 20.0
 START = 1_795_305_600.0
 OverdraftFault: TypeAlias = Literal[
     "who never asked is not folded", "parts by the list alone", "nobody asks the ledger", "a used part is given up",
-    "silent when it is written", "long attempts are not told",
+    "silent when it is written", "long attempts are not told", "a first look expires",
 ]  # fmt: skip
 OVERDRAFT_FAULTS: tuple[OverdraftFault, ...] = get_args(OverdraftFault)
 
@@ -69,6 +72,8 @@ class Link:
         lease: Lease = self._world.counters.take(claim)
         if lease.outcome in ("granted", "refused"):
             self._world.told[claim.account, claim.holder] = claim.facts.spent + claim.facts.reserved
+            self._world.heard[claim.account, claim.holder] = self._world.now
+            self._world.is_known(claim.account, claim.holder)
         return lease
 
     def look(self) -> str:
@@ -125,6 +130,10 @@ class OverdraftWorld:
         self.workers: list[Worker] = []
         self.plans: list[Plan] = []
         self.told: Told = {}
+        self.heard: dict[tuple[int, str], float] = {}
+        self.unknown: Told = {}  # of those that were taken for silent, what neither rows nor a call had told
+        self.are_away = False  # the counters, for shippers as well
+        self.looked_at = self.expires_from = float("-inf")
         self.counters = counters or Reference(self.seed, self.live, lambda: self.now)
         for _ in range(2):
             self.begin()
@@ -178,15 +187,45 @@ class OverdraftWorld:
         """As shippers do now and then."""
         self.do(self.read())
 
+    def expires(self) -> bool:
+        """Note that a shipper looks. Return whether it takes anybody for silent.
+
+        Where the counters were away, those that are back tell first.
+        """
+        if self.now > self.looked_at + 2 * LOOK_EVERY:
+            self.expires_from = self.now + LOOK_EVERY
+        self.looked_at = self.now
+        expires = self.now >= self.expires_from or self.fault == "a first look expires"
+        if expires:
+            self.note_silent()
+        return expires
+
     def read(self) -> Plan:
         """What a shipper that looks now will do; another one may be quicker, and this one stand still for a while."""
+        expires = self.expires()
         accounts = [self.charge(which).account for which in range(2)]
         since = None if self.fault == "silent when it is written" else self.now - SILENT_SECONDS
         return [
             (account, worker, worker.name in self.ended, self.known(worker, account), since)
-            for worker in self.workers if worker.has_joined
+            for worker in self.workers if worker.has_joined and (expires or worker.name in self.ended)
             for account in accounts
         ]  # fmt: skip
+
+    def note_silent(self) -> None:
+        """Note what a shipper that looks now cannot know."""
+        for each in self.workers:
+            for account in (self.charge(which).account for which in range(2)):
+                unknown = each.used(account) - self.known(each, account)
+                if each.has_store:  # its rows come within a second, but not those of what goes on
+                    unknown = min(unknown, each.used(account) - each.spent.get(account, 0))
+                is_silent = self.heard.get((account, each.name), -1e9) <= self.now - SILENT_SECONDS
+                if is_silent and unknown > 0 and (each.link.lost or each.is_dead):
+                    self.unknown[account, each.name] = max(unknown, self.unknown.get((account, each.name), 0))
+
+    def is_known(self, account: int, name: str) -> None:
+        """Forget what nobody knew of a worker, unless others used it meanwhile: that stays overspent."""
+        if sum(each.used(account) for each in self.workers) <= self.most:
+            self.unknown.pop((account, name), None)
 
     def known(self, worker: Worker, account: int) -> int:
         """What a shipper knows that a worker used: its rows, and while it lives what it told, which is what it has set
@@ -200,6 +239,8 @@ class OverdraftWorld:
                 self.counters.expire(account, worker.name, used, since)
             elif not (self.fault == "who never asked is not folded" and self.is_unknown(account, worker)):
                 self.counters.fold(account, worker.name, used)
+            if used >= worker.used(account):
+                self.is_known(account, worker.name)
         self.parts.update({worker.name: 0 for _, worker, has_ended, *_ in plan if has_ended})
 
     def is_unknown(self, account: int, worker: Worker) -> bool:
@@ -222,7 +263,8 @@ class OverdraftWorld:
         worker.open.append(Attempt(need))
         account = need.charge.account
         total = sum(each.used(account) for each in self.workers)
-        if total > self.most + OVERDRAFT:
+        unknown = sum(used for (of, _), used in self.unknown.items() if of == account)
+        if total > self.most + OVERDRAFT + unknown:
             raise Wrong(f"{total} of {self.most} and {OVERDRAFT} admitted")
 
     def settle(self, worker: Worker, which: int, share: int) -> None:
@@ -246,13 +288,17 @@ class OverdraftWorld:
             worker.budgets.tick(START)
 
     def wait(self, seconds: float) -> None:
-        """All that live go on ticking, which takes no time of its own here."""
+        """All that live go on ticking, which takes no time of its own here, and shippers deliver where they reach the
+        store."""
         until = self.now + seconds
         while self.now < until:
             self.now += 10.0
             for each in self.workers:
                 self.tick(each)
                 self.now -= 0.0 if each.is_dead else 1.0
+                self.deliver(each)
+            if self.now >= self.looked_at + LOOK_EVERY and not self.are_away:
+                self.sweep()
 
     def die(self, worker: Worker) -> None:
         """What it left open costs what was set apart."""
@@ -287,6 +333,7 @@ class OverdraftWorld:
                 self.tick(worker)
             case 7:  # the counters are away for all, or come back
                 lost = ("questions", "answers", "", "")[second % 4]
+                self.are_away = lost != ""
                 for each in self.workers:
                     each.link.lost = lost
             case 8:
@@ -297,6 +344,8 @@ class OverdraftWorld:
                 self.die(worker)
             case 11:
                 self.deliver(worker)
+            case 12 if self.are_away:
+                pass
             case 12 if second % 4 == 0:
                 self.plans.append(self.read())
             case 12 if second % 4 == 1 and self.plans:
@@ -319,18 +368,18 @@ class OverdraftWorld:
 
     def end(self) -> None:
         """All comes back: then the counters have what was used, and nobody has a part of what ended ones had."""
+        self.are_away = False
         for each in self.workers:
             each.link.lost, each.has_store = "", True
             while each.open:
                 self.settle(each, 0, 0)
             self.deliver(each)
-        for _ in range(4):
-            self.now += SILENT_SECONDS + 1
-            self.sweep()
-            for each in self.workers:
+        for turn in range(5):
+            for seconds in (SILENT_SECONDS + 1, LOOK_EVERY):
+                self.now += seconds
+                self.sweep()
+            for each in self.workers if turn < 4 else ():
                 self.tick(each)
-        self.now += SILENT_SECONDS + 1
-        self.sweep()
         accounts = [self.charge(which).account for which in range(2)]
         for account, total in self.counters.totals(accounts).items():
             spent = sum(each.used(account) for each in self.workers)

@@ -372,7 +372,7 @@ def test_many_machines_count_and_sweep_at_once(counting: CountingEngines, engine
             for account in order:
                 claim = Claim(account, journal.holder, turn, Facts(turn), 0, 0, 1_000, 1, epoch)
                 said.add(counters.take(claim).outcome)
-            fold_ended(folder)
+            fold_ended(folder, True)
         open_now = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1"
         until = time.monotonic() + 10  # those of the sweeps end
         while (found := watching.do(lambda connection: connection.fetch(open_now, name))[0][0]) > 1:

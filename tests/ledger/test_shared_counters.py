@@ -94,7 +94,7 @@ class Machine:
             now=lambda: self.now,
         )  # fmt: skip
         self.store = open_store(self.folder)
-        self.shipper = Shipper(self.folder, self.store, batch=64, fold=lambda: fold_ended(self.folder))
+        self.shipper = Shipper(self.folder, self.store, batch=64, fold=partial(fold_ended, self.folder))
 
     def _begin(self) -> None:
         self.journal.say_leasing()

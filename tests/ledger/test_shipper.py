@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dragoman.ledger import waking
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import StoreAway
+from dragoman.ledger.interfaces import CountersAway, StoreAway
 from dragoman.ledger.journal.frames import HEADER, frame
 from dragoman.ledger.journal.records import AttemptIds, Intent, PriceSnapshot, Row, Settlement, encode_record
 from dragoman.ledger.journal.writing import Journal, segment_path
@@ -480,12 +480,36 @@ def test_who_rings_a_closed_bell_writes_into_nothing_else(folder: LedgerFolder) 
         assert [os.fstat(each.fileno()).st_size for each in others] == [0] * 20
 
 
+def test_a_shipper_takes_nobody_for_silent_before_those_that_were_cut_off_have_told(
+    folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The counters were away for all, everybody seemed silent, and what was set apart was given to others."""
+    clock, away = [1_000.0], [False]
+    found: list[tuple[float, bool]] = []
+
+    def fold(expires: bool) -> None:
+        if away[0]:
+            raise CountersAway("cut off")
+        found.append((clock[0], expires))
+
+    monkeypatch.setattr("dragoman.ledger.shipper.time.monotonic", lambda: clock[0])
+    shared = LedgerFolder(folder.root, Secret("postgresql://u@h/d"))
+    shipper = Shipper(shared, SqliteStore(folder.root), batch=8, fold=fold)
+    for second in range(300):
+        clock[0], away[0] = 1_000.0 + second, 100 <= second < 200
+        shipper._has_ended = shipper._has_ended or second == 205  # who ends meanwhile makes it look again at once
+        with contextlib.suppress(StoreAway):
+            shipper.round()
+    assert [each for each in found if not each[1]] == [(1_000.0, False), (1_200.0, False), (1_205.0, False)]
+    assert [at - 1_000.0 for at, expires in found if expires] == [20.0, 40.0, 60.0, 80.0, 225.0, 245.0, 265.0, 285.0]
+
+
 def test_a_shipper_of_several_machines_looks_for_the_silent_while_nothing_is_written(tmp_path: Path) -> None:
     """A machine that is lost may have what all others are refused for, so that nobody writes anything."""
     folds: list[float] = []
     for store, expected in ((None, None), (Secret("postgresql://u@h/d"), 20.25)):
         folder = LedgerFolder(tmp_path, store)
-        shipper = Shipper(folder, SqliteStore(folder.root), batch=8, fold=lambda: folds.append(1.0))
+        shipper = Shipper(folder, SqliteStore(folder.root), batch=8, fold=lambda expires: folds.append(1.0))
         shipper.round()
         due = shipper._due_in()
         assert due is None if expected is None else due is not None and due <= expected

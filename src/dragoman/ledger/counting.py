@@ -79,10 +79,11 @@ def correct_counters(folder: LedgerFolder, accounts: Iterable[Account]) -> None:
         counters.close()
 
 
-def fold_ended(folder: LedgerFolder) -> None:
+def fold_ended(folder: LedgerFolder, expires: bool) -> None:
     """Fold the leases of holders that have ended into their spend, and expire those of silent holders.
 
-    Does nothing if there are no counters. Counters of several machines that cannot be reached wait for the next time.
+    Does nothing if there are no counters. Counters of several machines that cannot be reached wait for the next time,
+    and leases there expire only if `expires`: see `RemoteCounters.sweep`.
 
     Raises:
         CountersAway, StoreAway, OSError: not everything is folded.
@@ -91,7 +92,7 @@ def fold_ended(folder: LedgerFolder) -> None:
         counters, shared = _open_remote(folder, has_time=True)
         try:
             shared.tidy()
-            counters.sweep(shared.spent)
+            counters.sweep(shared.spent, expires=expires)
         finally:
             counters.close()
         return

@@ -78,6 +78,7 @@ class Shipper:
     __slots__ = (
         "_batch",
         "_dropped_on",
+        "_expires_from",
         "_keep_days",
         "_folder",
         "_fold",
@@ -104,7 +105,7 @@ class Shipper:
         keep_days: int = 400,
         now: Callable[[], float] = time.time,
         tell: Callable[[Shipped], None] = lambda shipped: None,
-        fold: Callable[[], None] = lambda: None,
+        fold: Callable[[bool], None] = lambda expires: None,
     ) -> None:
         """Create it.
 
@@ -113,7 +114,7 @@ class Shipper:
             keep_days: how long attempts are kept.
             tell: called after each round that did something.
             fold: called when writers have ended and all their rows are delivered, and periodically. It is repeated
-                while it raises `CountersAway`.
+                while it raises `CountersAway`. Its argument is whether leases of silent holders expire.
         """
         self._folder = folder
         self._store = store
@@ -125,7 +126,7 @@ class Shipper:
         self._tell = tell
         self._fold = fold
         self._has_ended = True  # somebody has, perhaps, since anybody looked
-        self._fold_at = self._tidy_at = 0.0
+        self._fold_at = self._tidy_at = self._expires_from = 0.0
         self._lock = FileLock(folder.shipper_lock)
         self._readers: dict[str, JournalReader] = {}
         self._sleeper: Sleeper | None = None
@@ -282,8 +283,12 @@ class Shipper:
             each.forget()
 
     def _fold_leases(self) -> None:
+        """Fold leases. Holders that seem silent because the counters were away for all have time to report first."""
+        now = time.monotonic()
+        if now > self._fold_at + _FOLD_SHARED_EVERY:
+            self._expires_from = now + _FOLD_SHARED_EVERY
         try:
-            self._fold()
+            self._fold(now >= self._expires_from)
         except CountersAway as problem:
             raise StoreAway(str(problem)) from None
         every = _FOLD_EVERY if self._folder.store is None else _FOLD_SHARED_EVERY

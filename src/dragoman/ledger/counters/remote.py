@@ -262,8 +262,11 @@ class RemoteCounters:
         """
         self._roster.join(holder)
 
-    def sweep(self, spent: Callable[[Collection[Account]], Spent]) -> None:
+    def sweep(self, spent: Callable[[Collection[Account]], Spent], *, expires: bool = True) -> None:
         """As `SqliteCounters.sweep`, from the store's rows and the holders' reports. Any machine may do it.
+
+        With `expires` False nobody is taken for silent. After a time in which nobody reached the counters, holders have
+        used what they could not report yet.
 
         Raises:
             CountersAway, StoreAway, OSError: not everything is folded.
@@ -282,7 +285,7 @@ class RemoteCounters:
                 has = by_rows if is_recorded(share.account) else 0 if is_concurrent(share.account) else share.amount
                 is_closed = is_recorded(share.account) and share.holder not in over
                 self._place.fold(share.account, share.holder, 0 if is_closed else has)
-            elif share.seen <= listing.now - SILENT_SECONDS:
+            elif expires and share.seen <= listing.now - SILENT_SECONDS:
                 goes_on = not (share.holder in lost and is_concurrent(share.account))
                 used = max(share.told, by_rows) if goes_on else 0
                 if used != share.amount:

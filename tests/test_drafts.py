@@ -25,6 +25,8 @@ VALUES = (
     "if </seed:think>:\n\t</seed:think>\n",
     "</think></think>\n",
 )
+#: What hides the tag behind a draft, if the draft's value is read as text.
+HIDING = ("a ``` b", "```\nx", "`", "a <think> b", "~~~\n", "<pre>")
 
 
 def call(form: Form, name: str, **arguments: Any) -> str:
@@ -53,6 +55,19 @@ def test_no_draft_runs_beside_the_answers_call() -> None:
                     assert "rm" not in str(delivered(reply)) or reply.error is not None, text
         for reply in replies(f"I do this:\n{draft}\nThat is it.\n</think>\n") if form.where == "anywhere" else ():
             assert delivered(reply) == [("run_command", {"command": "rm -rf build"})]
+
+
+def test_no_value_of_a_draft_hides_the_end_of_thinking() -> None:
+    for form in ANYWHERE:
+        good = ("run_command", {"command": "ls"})
+        for value in HIDING:
+            draft = call(form, "run_command", command=value)
+            text = f"I could:\n{draft}\nNo.\n</think>\n{call(form, *good[:1], **good[1])}"
+            for reply in replies(text):
+                assert delivered(reply) == [good], (text, reply.failed_calls)
+        kept = [("run_command", {"command": "a ``` <think> b"})]
+        for reply in replies(f'{form.write(kept).text()}\nI cut </think> and `</think>` and "</think>".\n'):
+            assert delivered(reply) == kept, (form, reply.failed_calls)
 
 
 def test_a_value_holds_what_ends_thinking() -> None:

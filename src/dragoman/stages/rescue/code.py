@@ -140,6 +140,10 @@ class Code:
         self._read()
         return self._is_blank
 
+    def is_behind_space(self) -> bool:
+        """Return whether white space of its line, and words before that, stand right before what comes next."""
+        return not self.is_line_start() and self._last[-1:] in (" ", "\t")
+
     def is_item_start(self) -> bool:
         """Return whether what comes next begins an item of a list."""
         self._read()

@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from dragoman.stages.rescue.cursor import Family
+from dragoman.stages.rescue.quoted import closing_of
 from dragoman.stages.rescue.xml_values import SECTION, SECTION_END
+from dragoman.stages.thinking.pairs import PAIRS
 
 #: Letters that tell a marker from ordinary words.
 _WORD_HEAD: Final = 10
@@ -17,6 +19,9 @@ _WORD_HEAD: Final = 10
 _NOTHING: Final = "(?!)"
 #: How the tag that begins a value is written, beside the one that ends it.
 _BEGINS: Final = (("</", "<"), ("<|close|>", "<|open|>"), (":end|>", ":start|>"), (SECTION_END, SECTION))
+
+#: The tags around thinking, each with its pair.
+THOUGHTS: Final = {tag: pair for pair in PAIRS for tag in (*pair.openers, *pair.closers)}
 
 
 def value_begins(ends: tuple[str, ...]) -> tuple[str, ...]:
@@ -42,6 +47,13 @@ def value_tags(family: Family) -> frozenset[str]:
     return parameter_begins(family.value_ends).union(family.value_ends) - {SECTION_END}
 
 
+@functools.lru_cache(maxsize=256)
+def closings(family: Family) -> tuple[tuple[str, str], ...]:
+    """Return what begins a family's calls and has an end of its own, each with that end."""
+    ends = ((opener, closing_of(opener)) for opener in family.openers)
+    return tuple((opener, end) for opener, end in ends if end and end not in family.openers)
+
+
 class Markers:
     """The markers of some families, with everything that does not depend on a text.
 
@@ -52,13 +64,14 @@ class Markers:
         partial_on_line: those of them that count only at the start of a line.
         longest: the length of the longest marker.
         repeated: a marker that follows itself, many times.
-        tags: those that begin or end values, and no call.
+        tags: those that begin or end values or thinking, and no call.
         ends: those of them that end values.
         closers: the closing tags of the families that a marker begins.
     """
 
     __slots__ = (
-        "_begun",
+        "_on_line",
+        "_within",
         "closers",
         "ends",
         "first",
@@ -74,7 +87,7 @@ class Markers:
         openers = sorted({opener for family in families for opener in family.openers}, key=len, reverse=True)
         anywhere = {opener for family in families if family.where != "line" for opener in family.openers}
         any_of_them = "|".join(map(re.escape, openers)) or _NOTHING
-        self.tags = frozenset().union(*map(value_tags, families)).difference(openers)
+        self.tags = frozenset(THOUGHTS).union(*map(value_tags, families)).difference(openers)
         self.ends = frozenset().union(*(family.value_ends for family in families))
         marks = sorted((*openers, *self.tags), key=len, reverse=True)
         self.openers = re.compile("|".join(map(re.escape, marks)) or _NOTHING)
@@ -84,17 +97,11 @@ class Markers:
         }
         self.longest = max(map(len, marks), default=0)
         self.repeated = re.compile(rf"({any_of_them})(?:\s*+\1){{3,}}+")
-        self._begun = {
-            opener: [
-                (family, fitting)
-                for family in families
-                if (fitting := sorted((one for one in family.openers if opener.startswith(one)), key=len, reverse=True))
-            ]
-            for opener in openers
-        }
+        self._on_line = {opener: _begun(opener, families, on_line=True) for opener in openers}
+        self._within = {opener: _begun(opener, families, on_line=False) for opener in openers}
         self.closers = {
             opener: tuple({end for family, _ in begun for end in family.residue if end.startswith("</")})
-            for opener, begun in self._begun.items()
+            for opener, begun in self._on_line.items()
         }
         self.first = re.compile("|".join(sorted({_beginning(mark) for mark in marks})) or _NOTHING)
 
@@ -110,13 +117,23 @@ class Markers:
 
     def begun(self, opener: str, *, is_line_start: Callable[[], bool]) -> list[tuple[Family, str]]:
         """Return the families that a whole marker begins, each with its longest one that counts at this place."""
-        found = []
-        for family, fitting in self._begun.get(opener, ()):
-            for one in fitting:
-                if (family.where != "line" and one not in family.line_openers) or is_line_start():
-                    found.append((family, one))
-                    break
-        return found
+        within = self._within.get(opener, [])
+        on_line = self._on_line.get(opener, [])
+        return within if within == on_line or not is_line_start() else on_line
+
+
+def _begun(opener: str, families: Sequence[Family], *, on_line: bool) -> list[tuple[Family, str]]:
+    """Return the families that a marker begins on a line or within one, each with its longest marker."""
+    fitting = [
+        (family, [one for one in family.openers if opener.startswith(one) and (on_line or _is_anywhere(one, family))])
+        for family in families
+    ]
+    return [(family, max(those, key=len)) for family, those in fitting if those]
+
+
+def _is_anywhere(opener: str, family: Family) -> bool:
+    """Return whether a marker counts within a line too."""
+    return family.where != "line" and opener not in family.line_openers
 
 
 def _beginning(opener: str) -> str:

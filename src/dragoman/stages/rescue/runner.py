@@ -33,7 +33,7 @@ from dragoman.stages.rescue.cursor import (
     Tools,
 )
 from dragoman.stages.rescue.json_calls import ARGUMENT_KEYS, NotOffered
-from dragoman.stages.rescue.markers import Markers
+from dragoman.stages.rescue.markers import Markers, closings
 from dragoman.stages.rescue.quoted import Begun, closing_of, is_begun
 
 #: What stands between calls; at the end of a text it belongs to them.
@@ -42,7 +42,7 @@ _BETWEEN: Final = " \t\r\n,;"
 
 @final
 class Prose(msgspec.Struct, frozen=True, gc=False):
-    """Text that is no call. `tag`: one of values with which it ends."""
+    """Text that is no call. `tag`: one of values with which it ends, or one that ends thinking which nothing began."""
 
     text: str
     tag: str = ""
@@ -110,9 +110,7 @@ class Runner:
         self._begun: Begun | None = None  # a call that is named, until it opens
         self._is_doubtful = False  # it cannot be read, and may be no call
         cursor.mark()
-        self._tags = tuple(
-            (one, end) for one in family.openers if (end := closing_of(one)) and end not in family.openers
-        )
+        self._tags = closings(family)
         self._name = self._last = ""  # of the last call, and the last character of it
         self._arguments = GatheredText()  # the text of its arguments
         self._in_call = self._in_tags = False

@@ -9,9 +9,10 @@ from typing import Final, TypeAlias
 from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Cursor, Family, Open, Piece, Tools
-from dragoman.stages.rescue.markers import Markers, value_tags
+from dragoman.stages.rescue.markers import THOUGHTS, Markers, value_tags
 from dragoman.stages.rescue.quoted import Cover, Foreign
 from dragoman.stages.rescue.runner import Found, Place, Prose, Runner
+from dragoman.stages.thinking.pairs import Pair
 
 _SLICE: Final = 2048
 #: Families that a marker begins, each with its own marker.
@@ -34,8 +35,8 @@ class Scanner:
 
     __slots__ = (
         "_begun", "_code", "_cover", "_families", "_foreign", "_furthest", "_hold", "_is_ended", "_is_idle",
-        "_is_shown", "_is_torn", "_known", "_markers", "_moved", "_race", "_raw", "_raw_size", "_tools", "_whole",
-        "family",
+        "_is_shown", "_is_torn", "_known", "_markers", "_moved", "_race", "_raw", "_raw_size", "_thoughts", "_tools",
+        "_whole", "family",
     )  # fmt: skip
 
     def __init__(
@@ -52,6 +53,7 @@ class Scanner:
         self._code = Code()
         self._cover: Cover | None = None  # a quoted marker, whose text is none
         self._moved: set[str] = set()  # tags of values in the text since the last call
+        self._thoughts: set[Pair] = set()  # those whose opening tag stands in the text
         self._foreign: Foreign | None = None  # up to its end
         self._is_shown = False  # one that begins a value was quoted: the next one ends what it shows
         self._hold = ""  # text that may become a marker, or from a marker on, until it is known whether it is in code
@@ -198,7 +200,7 @@ class Scanner:
                 position = passed
                 break
             if passed:
-                out.append(Prose(text[:passed]))
+                _say(text[:passed], out)
             return self._begin_race(text[passed:], found.group(), begun, out)
         else:
             position = self._hold_from(text, position, passed)
@@ -214,12 +216,18 @@ class Scanner:
         return self._run(out)
 
     def _pass_tag(self, text: str, found: re.Match[str], out: list[Found]) -> str:
-        """Pass a tag of values that no call took as text. The calls beside it lack something.
+        """Pass a tag that no call took as text. The calls beside one of values lack something.
 
         Exceptions are a quoted tag, the end of one, and one of a call whose tool was not offered.
         """
         tag = found.group()
         is_quoted = not self._code.is_line_start() and self._code.quote() != ""
+        if (pair := THOUGHTS.get(tag)) is not None:
+            is_named = is_quoted or pair in self._thoughts or tag in pair.openers or self._code.is_behind_space()
+            self._thoughts.update([pair] if tag in pair.openers else [])
+            self._feed(tag)
+            out.append(Prose(text[: found.end()], "" if is_named else tag))
+            return text[found.end() :]
         is_any_end = tag.endswith("</")  # of a call too
         is_shown = is_quoted or self._is_shown or is_any_end or (self._foreign is not None and self._foreign.has(tag))
         self._is_shown = is_quoted and tag not in self._markers.ends
@@ -237,7 +245,7 @@ class Scanner:
             cut = len(text)
         self._hold = text[cut:]
         if cut:
-            out.append(Prose(text[:cut]))
+            _say(text[:cut], out)
 
     def _begin_cover(self, text: str, marker: re.Match[str], quote: str, out: list[Found]) -> str:
         """Pass a quoted marker as text, with everything up to its end."""
@@ -296,7 +304,7 @@ class Scanner:
 
     def _prose(self, text: str, out: list[Found]) -> None:
         self._feed(text)
-        out.append(Prose(text))
+        _say(text, out)
 
     def _feed(self, text: str) -> None:
         """Take text outside of calls: code may begin or end in it, and a foreign call end."""
@@ -405,6 +413,15 @@ class Scanner:
         self._foreign = Foreign(marker, self._markers.closers[marker], self._tools.offered)
         self._prose(text[:1], out)
         return text[1:]
+
+
+def _say(text: str, out: list[Found]) -> None:
+    """Add prose to what was found, to the short one before it if there is one: that is told once."""
+    last = out[-1] if out else None
+    if type(last) is Prose and not last.tag and len(last.text) <= _MOST_KNOWN:
+        out[-1] = Prose(last.text + text)
+    else:
+        out.append(Prose(text))
 
 
 def _slices(text: str) -> list[str]:

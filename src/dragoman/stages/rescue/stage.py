@@ -35,7 +35,7 @@ from dragoman.stages.part_indices import FEW, OPENING, index_of, of_kinds, text_
 from dragoman.stages.rescue.behind.ended import Ended, failed, failed_call, finish
 from dragoman.stages.rescue.cursor import Close, Family, Open, Piece, Tools
 from dragoman.stages.rescue.doubts import doubt_of
-from dragoman.stages.rescue.markers import sort_families, value_ends
+from dragoman.stages.rescue.markers import THOUGHTS, sort_families, value_ends
 from dragoman.stages.rescue.parts import Call, Part, Places, TextEvent, Whole, is_blank, is_repeated
 from dragoman.stages.rescue.runner import Behind, Found, Prose
 from dragoman.stages.rescue.scan import Scanner
@@ -217,9 +217,7 @@ class Rescue:
             self._has_answer = False  # the message itself begins behind it
 
     def _goes_on(self, torn: TextEnd, event: Event) -> bool:
-        """Return whether the text in a call goes on behind a closing tag of thinking, which belongs to its value; else
-        the call is cut.
-        """
+        """Return whether a call goes on behind a closing tag of thinking, which is its value's; else it is cut."""
         if type(event) is not TextStart or not event.behind:
             self._end_part(torn)
             return False
@@ -250,6 +248,8 @@ class Rescue:
         elif isinstance(action, Prose):
             self._ended.see(action.tag)
             self._prose(part, action.text)
+            if action.tag in THOUGHTS and not part.is_thinking:
+                self._ended.think()  # a value hid the tag before
         else:
             self._close(part)
             part.space.clear()
@@ -267,9 +267,7 @@ class Rescue:
 
     def _begin(self, part: Part) -> None:
         """Prepare for text or thinking that is about to leave."""
-        self._settle_unproven(is_whole=True)
-        if not part.is_thinking:
-            self._answer_begins()
+        self._settle_unproven(is_whole=True) if part.is_thinking else self._answer_begins()
         if part.index < 0:
             self._open(part)
 

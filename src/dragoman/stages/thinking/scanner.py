@@ -10,17 +10,16 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 from dragoman.gathered import GatheredText
+from dragoman.stages.thinking.pairs import PAIRS, Pair
 from dragoman.stages.thinking.tags import (
     HARMONY,
     KNOWN,
-    PAIRS,
     TEXTS,
     UNMARKED,
     UNMARKED_END,
     UNMARKED_HELD,
     UNMARKED_NAME,
     Marks,
-    Pair,
     Tags,
     Watch,
     may_be_unmarked,

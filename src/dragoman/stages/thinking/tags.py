@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final, final
-
-import msgspec
+from typing import Final
 
 from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.code import Code
+from dragoman.stages.thinking.pairs import PAIRS, Pair
 
 #: Characters of text in which a lone closing tag is looked for.
 WATCHED: Final = 400_000
@@ -30,32 +29,12 @@ _FENCED: Final = "```<｜tool▁call▁end｜>"
 _FENCE: Final = "```\n"
 
 
-@final
-class Pair(msgspec.Struct, frozen=True):
-    """Tags around thinking. `stops` end it too, and are read again as what follows it."""
-
-    openers: tuple[str, ...]
-    closers: tuple[str, ...]
-    stops: tuple[str, ...] = ()
-
-
 #: Who speaks in harmony; LLM-jp writes a space behind each token.
 _ASSISTANT: Final = ("<|start|>assistant", "<|start|> assistant")
 HARMONY: Final = Pair(
     tuple(f"{start}<|channel|>{gap}analysis<|message|>" for start in ("", *_ASSISTANT) for gap in ("", " ")),
     ("<|end|>", "<|return|>"),
     (*_ASSISTANT, "<|channel|>"),
-)
-PAIRS: Final = (
-    Pair(("<think>",), ("</think>",)),
-    Pair(("<thinking>",), ("</thinking>",)),
-    Pair(("<seed:think>",), ("</seed:think>",)),
-    Pair(("[THINK]",), ("[/THINK]",)),
-    Pair(("<|START_THINKING|>",), ("<|END_THINKING|>",)),
-    Pair(("<|channel>thought",), ("<channel|>",)),
-    Pair(("<mm:think>",), ("</mm:think>",)),
-    Pair(("<|inner_prefix|>",), ("<|inner_suffix|>",)),
-    Pair(("<|open|>think<|sep|>",), ("<|close|>think<|sep|>",)),
 )
 #: Muse Glimmer's, which says to whom a message goes: its prompt may end with who speaks. What ends a message ends turns
 #: of others too, and shows nothing where it stands alone.
@@ -187,7 +166,7 @@ class Watch:
         self._unclosed.update(one for one in pairs if any(opener in text for opener in one.openers))
         self._code.feed(text.replace(_FENCED, _FENCE))
         self._last = (self._last + text)[-2:]
-        if self._last[-1:] in (" ", "\t") and not self._code.is_line_start():
+        if self._code.is_behind_space():
             behind = following.lstrip(" \t")
             if not behind:
                 return None

@@ -139,6 +139,8 @@ class Ended:
 
     def drafts(self, *, has_answer: bool) -> list[tuple[Call, Close]]:
         """Return the drafts, each with its end: they count if no answer follows."""
+        if not (self._drafts or self._told_draft):
+            return []
         drafts, self._drafts = self._drafts, []
         if not has_answer:
             return drafts

@@ -1,0 +1,29 @@
+"""The tags that models put around their thinking, in pairs. `tags.py` names the sources."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import msgspec
+
+
+@final
+class Pair(msgspec.Struct, frozen=True):
+    """Tags around thinking. `stops` end it too, and are read again as what follows it."""
+
+    openers: tuple[str, ...]
+    closers: tuple[str, ...]
+    stops: tuple[str, ...] = ()
+
+
+PAIRS: Final = (
+    Pair(("<think>",), ("</think>",)),
+    Pair(("<thinking>",), ("</thinking>",)),
+    Pair(("<seed:think>",), ("</seed:think>",)),
+    Pair(("[THINK]",), ("[/THINK]",)),
+    Pair(("<|START_THINKING|>",), ("<|END_THINKING|>",)),
+    Pair(("<|channel>thought",), ("<channel|>",)),
+    Pair(("<mm:think>",), ("</mm:think>",)),
+    Pair(("<|inner_prefix|>",), ("<|inner_suffix|>",)),
+    Pair(("<|open|>think<|sep|>",), ("<|close|>think<|sep|>",)),
+)

@@ -62,7 +62,8 @@ def test_no_value_of_a_draft_hides_the_end_of_thinking() -> None:
         good = ("run_command", {"command": "ls"})
         for value in HIDING:
             draft = call(form, "run_command", command=value)
-            text = f"I could:\n{draft}\nNo.\n</think>\n{call(form, *good[:1], **good[1])}"
+            end = "\nNo.\n</think>\n" if "\n" in value else "\nNo. </think>\n"
+            text = f"I could:\n{draft}{end}{call(form, *good[:1], **good[1])}"
             for reply in replies(text):
                 assert delivered(reply) == [good], (text, reply.failed_calls)
         kept = [("run_command", {"command": "a ``` <think> b"})]

@@ -187,6 +187,9 @@ class Scanner:
                 if end:
                     position = passed + end
                     continue
+            if found.group() in THOUGHTS and self._is_cut(text[found.end() :]):
+                position = passed
+                break
             if is_tag:
                 return self._pass_tag(text, found, out)
             run = self._markers.repeated.match(text, passed)
@@ -215,6 +218,11 @@ class Scanner:
             self._start(family, opener, text[len(opener) :])
         return self._run(out)
 
+    def _is_cut(self, behind: str) -> bool:
+        """Return whether a tag, with what stands behind it, may still turn out to stand in a sentence."""
+        is_cut = len(behind) < _MOST_KNOWN and not behind.strip(" \t") and not self._is_ended
+        return is_cut and self._code.is_behind_space()
+
     def _pass_tag(self, text: str, found: re.Match[str], out: list[Found]) -> str:
         """Pass a tag that no call took as text. The calls beside one of values lack something.
 
@@ -223,7 +231,10 @@ class Scanner:
         tag = found.group()
         is_quoted = not self._code.is_line_start() and self._code.quote() != ""
         if (pair := THOUGHTS.get(tag)) is not None:
-            is_named = is_quoted or pair in self._thoughts or tag in pair.openers or self._code.is_behind_space()
+            behind = text[found.end() :]
+            is_apart = behind[:1] in (" ", "\t") and behind.lstrip(" \t")[:1] not in ("", "\r", "\n")
+            in_sentence = is_apart and self._code.is_behind_space()
+            is_named = is_quoted or pair in self._thoughts or tag in pair.openers or in_sentence
             self._thoughts.update([pair] if tag in pair.openers else [])
             self._feed(tag)
             out.append(Prose(text[: found.end()], "" if is_named else tag))

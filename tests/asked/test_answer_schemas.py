@@ -127,3 +127,12 @@ def test_alternatives_are_written_out_within_bounds() -> None:
 
     assert run(400) == (None, ["references, written out"])
     assert exponent(run, 300) <= MOST_EXPONENT
+
+
+def test_parts_of_a_schema_are_joined_in_linear_time() -> None:
+    def run(count: int) -> object:
+        made, lost = sent({"allOf": [{"properties": {f"p{number}": {"type": "string"}}} for number in range(count)]})
+        assert [*made["properties"]] == [f"p{number}" for number in range(count)] and not lost
+        return made
+
+    assert exponent(run, 400) <= MOST_EXPONENT

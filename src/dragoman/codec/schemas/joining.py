@@ -71,10 +71,13 @@ def flat(schema: Schema, find: Find, depth: int = 0) -> Json:
     target = find(pointer) if isinstance(pointer, str) else True
     if target is None:
         raise NotJoined
-    made: Json = {key: value for key, value in schema.items() if key not in ("$ref", "allOf")}
+    waiting: list[Json] = [{key: value for key, value in schema.items() if key not in ("$ref", "allOf")}]
     for part in (target, *(parts if isinstance(parts, list) else ())):
-        made = joined(made, flat(part, find, depth + 1) if isinstance(part, dict) else part, find, depth + 1)
-    return made
+        waiting.append(flat(part, find, depth + 1) if isinstance(part, dict) else part)
+    while len(waiting) > 1:  # in pairs: one by one, the first ones would be read again for each
+        pairs = [waiting[place : place + 2] for place in range(0, len(waiting), 2)]
+        waiting = [joined(pair[0], pair[1], find, depth + 1) if len(pair) > 1 else pair[0] for pair in pairs]
+    return waiting[0]
 
 
 def _merged(one: Schema, other: Schema, find: Find, depth: int) -> Json:

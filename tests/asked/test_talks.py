@@ -79,3 +79,16 @@ def test_the_beginning_of_an_answer_is_named_where_claude_takes_none() -> None:
             assert found == (["messages[1]"] if is_named else []), (client, model, sent.deviations)
     assert not [said for said in asked("openai-chat", chat(messages=asks[:1]), VENDORS["anthropic-messages"]).deviations
                 if said.code == "unwelcome"]  # fmt: skip
+
+
+def test_a_turn_that_paused_is_no_beginning_of_an_answer() -> None:
+    """The API asks for it as it came, to go on (`pause_turn`); a text would be a beginning."""
+    paused = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+    begun = {"type": "text", "text": "It"}
+    cases: tuple[tuple[dict[str, object], list[str]], ...] = ((paused, []), (begun, ["messages[1]"]))
+    for last, wanted in cases:
+        talk = [{"role": "user", "content": "x"}, {"role": "assistant", "content": [last]}]
+        body = {"model": "m", "max_tokens": 9, "messages": talk}
+        sent = asked("anthropic-messages", body, VENDORS["anthropic-messages"])
+        assert sent.body["messages"][1]["role"] == "assistant"
+        assert [said.where for said in sent.deviations if said.code == "unwelcome"] == wanted

@@ -125,10 +125,11 @@ class _Renderer:
     def _end(self, messages: list[Block]) -> None:
         """Remove white space at the end of an answer's beginning, and say it where the model takes no beginning."""
         last = messages[-1] if messages else {}
-        if last.get("role") == "assistant" and not takes_beginning(version_of(self.request.model)):
+        block = last["content"][-1] if last.get("role") == "assistant" else {}
+        is_begun = block.get("type") in ("text", "thinking", "redacted_thinking")  # other turns are paused, and go on
+        if is_begun and not takes_beginning(version_of(self.request.model)):
             words = "this model takes no beginning of an answer: the last message must be the user's"
             self._say("unwelcome", f"messages[{len(self.request.messages) - 1}]", words)
-        block = last["content"][-1] if last.get("role") == "assistant" else {}
         if block.get("type") == "text" and block["text"] != (text := block["text"].rstrip()):
             block["text"] = text
             self._say("changed", f"messages[{len(self.request.messages) - 1}]", "without the white space at its end")

@@ -153,7 +153,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "protocols/gemini/response/unmodelled.py tell_unread_beside",
         "protocols/openai_responses/response/unmodelled.py tell_foreign",
         "protocols/gemini/response/lenient.py read_pieces_leniently",
-        "protocols/openai_chat/response/lenient.py say_why_lenient",
+        "protocols/openai_chat/response/lenient.py error_in", "protocols/openai_chat/response/lenient.py say_why_lenient",
         "protocols/ollama/response/unmodelled.py tell_unread_of",
         "protocols/openai_chat/response/unmodelled.py placed", "protocols/openai_responses/content.py parse_content",
         "protocols/openai_responses/request/foreign_tools.py write_call",

@@ -82,3 +82,11 @@ def test_a_value_holds_what_ends_thinking() -> None:
             text = form.write(calls).text()
             for reply in replies(text):
                 assert exact(delivered(reply)) == exact(calls), (text, reply.failed_calls)
+
+
+def test_what_a_call_of_another_tool_holds_is_no_call() -> None:
+    inner = '<tool_call>{"name": "run_command", "arguments": {"command": "ls"}}</tool_call>'
+    # That slip writes the name as a parameter: it names no tool.
+    for form in (one for one in ANYWHERE if one.closes == "tag" and one.name != "parameter for function"):
+        for reply in replies(call(form, "make_note", text=f"a {inner} b")):
+            assert delivered(reply) == [], (form.family, form.name)

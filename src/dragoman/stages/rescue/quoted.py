@@ -105,9 +105,12 @@ class Cover:
 class Foreign:
     """A marker that no family could read. If it names a tool that was not offered, the values up to its end are that
     tool's.
+
+    Attributes:
+        is_in_value: such a value has begun: what it holds is no call.
     """
 
-    __slots__ = ("_cover", "_head", "_is_closed", "_is_element", "_is_offered", "_size")
+    __slots__ = ("_cover", "_head", "_is_closed", "_is_element", "_is_offered", "_size", "is_in_value")
 
     def __init__(self, opener: str, ends: tuple[str, ...], is_offered: Callable[[str], object]) -> None:
         """Create it. `ends`: closing tags of the families that it begins."""
@@ -117,6 +120,7 @@ class Foreign:
         self._is_element = self._is_closed and opener[-2:] not in ("|>", "｜>")
         self._size = len(opener)
         self._head = ""
+        self.is_in_value = False
 
     def ends(self, text: str) -> bool:
         """Return whether it ends in the next text; the first text begins with the marker."""

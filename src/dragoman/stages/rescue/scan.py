@@ -173,6 +173,8 @@ class Scanner:
             is_tag = found.group() in self._markers.tags
             if not (begun or is_tag) or self._code.is_block():
                 continue
+            if not is_tag and self._foreign is not None and self._foreign.is_in_value:
+                continue
             if text[passed:] in self._markers.partial and not self._is_ended:
                 position = passed  # a longer one may come
                 break
@@ -242,6 +244,8 @@ class Scanner:
         is_any_end = tag.endswith("</")  # of a call too
         is_shown = is_quoted or self._is_shown or is_any_end or (self._foreign is not None and self._foreign.has(tag))
         self._is_shown = is_quoted and tag not in self._markers.ends
+        if self._foreign is not None and self._foreign.has(tag):
+            self._foreign.is_in_value = tag not in self._markers.ends
         if not is_shown:
             self._moved.add(tag)
         self._feed(tag)

@@ -101,3 +101,11 @@ def test_a_call_without_arguments_in_a_sentence_is_text() -> None:
                 assert ran(text) == [], text
             for text in (f"I put it: {written}", f"I put it.\n{written}\nThen I wait."):
                 assert ran(text) == [("put", {})], text
+
+
+def test_a_call_without_arguments_right_behind_another_one_is_not_in_a_sentence() -> None:
+    for form in TAGGED:
+        written = form.write([("put", {"free": "b"}), ("put", {})]).text()
+        if not form.family.startswith("minimax-m3"):
+            for text in (written, f"I put it:\n{written}"):
+                assert ran(f"{text};") == ran(text), text

@@ -140,6 +140,11 @@ class Code:
         self._read()
         return self._is_blank
 
+    def is_behind_words(self) -> bool:
+        """Return whether words stand before, on this line; calls are none."""
+        self._read()
+        return bool(self._last.strip())
+
     def is_behind_space(self) -> bool:
         """Return whether white space of its line, and words before that, stand right before what comes next."""
         return not self.is_line_start() and self._last[-1:] in (" ", "\t")

@@ -343,7 +343,7 @@ class Scanner:
 
     def _start(self, family: Family, opener: str, rest: str) -> None:
         is_item = self._code.is_item_start()
-        place = Place(not self._moved.isdisjoint(value_tags(family)), is_item, not self._code.is_line_start())
+        place = Place(not self._moved.isdisjoint(value_tags(family)), is_item, self._code.is_behind_words())
         self._race.append(Runner(family, opener, Cursor(rest), self._tools, self._markers, place))
 
     def _run(self, out: list[Found], *, is_end: bool = False) -> str:

@@ -66,7 +66,7 @@ _THINKING: Final = tuple(
     (_json.typed_decoder(_chunk(narrowed(Delta, {key: str, **_SAYS_NOTHING}))), b'"%b"' % key.encode())
     for key in ("reasoning_content", "reasoning")
 )
-_ODDS: Final = re.compile(rb'"logprobs"\s*:\s*\{[^{}\[\]]*"content"\s*:')
+_ODDS: Final = re.compile(rb'"logprobs"\s{0,8}:\s{0,8}\{[^{}\[\]]{0,40}"content"\s{0,8}:')
 _MOST_TURNS: Final = 8  # from thinking to something else
 _MOST_MISSES: Final = 64  # chunks in a row that are read twice in vain
 

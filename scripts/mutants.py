@@ -307,6 +307,8 @@ def short_cuts_around() -> Iterator[Mutant]:
     )
     places = {
         "codec/repeated_keys.py": ("tests/codec/test_texts_under_a_key.py", "tests/test_texts_told_twice.py"),
+        "protocols/openai_chat/response/plain_chunk.py": ("tests/protocols/test_plain_chunks.py",),
+        "protocols/openai_chat/response/decode.py": ("tests/protocols/test_plain_chunks.py",),
         "client/streaming/apart.py": ("tests/gateway/test_apart.py",),
         "stages/rescue/behind/sealed.py": behind,
         "stages/rescue/runner.py": behind,
@@ -321,6 +323,8 @@ def short_cuts_around() -> Iterator[Mutant]:
         ),
     }  # fmt: skip
     looks = (
+        ("protocols/openai_chat/response/plain_chunk.py", " or not _json.holds_all(chunk, frame)", ""),
+        ("protocols/openai_chat/response/decode.py", "or (choice and self._choice not in (_NO_CHOICE, choice.index))", ""),  # noqa: E501
         ("codec/repeated_keys.py", "return count > told and repeats_key(frame)", "return False"),
         ("codec/repeated_keys.py", "count > told and repeats_key(frame)", "count > told + 1 and repeats_key(frame)"),
         ("client/streaming/apart.py", "all(_is_rare(byte", "any(_is_rare(byte"),

@@ -521,16 +521,6 @@ OTHERS = (
         **CALLED,
     ),
     messages(
-        "overloaded behind a call",
-        *used(0),
-        event("error", error={"type": "overloaded_error", "message": "Overloaded"}),
-        reason=None,
-        end="",
-        calls=(LS,),
-        stop="error",
-        error=True,
-    ),
-    messages(
         "metrics at the end",
         *block(0, *PIECES),
         end=event("message_stop", **{"amazon-bedrock-invocationMetrics": {"inputTokenCount": 9}}),

@@ -40,7 +40,7 @@ class HttpResponseWriter(msgspec.Struct, eq=False):
     keeps: bool
     on_begin: Callable[[], None] | None = None
     headers: dict[str, str] = {}
-    _held: bytes = b""  # its begin, until the end of the event loop's turn
+    _held: bytes = b""  # head and first piece, until the end of the event loop's turn
     is_begun: bool = False
     is_whole: bool = False
 

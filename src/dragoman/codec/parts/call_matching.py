@@ -123,7 +123,8 @@ class CallSlots:
             or id in calls.by_id
             or id in _NOTHING
             or name not in calls.offered_names
-            or not (self._shared is None and not self._left)
+            or self._shared is not None
+            or self._left
         ):
             return self.fragment(index, id, name, arguments)
         doubts = self._doubt()

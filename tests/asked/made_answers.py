@@ -68,7 +68,9 @@ def _node(dice: Random, depth: int, maps: bool, names: tuple[str, ...]) -> dict[
     if kind < 0.85:
         return {"type": "array", "items": _node(dice, depth - 1, maps, names)}
     if kind < 0.92:
-        return {"type": "array", "prefixItems": [_node(dice, depth - 1, maps, names) for _ in range(2)], "items": False}
+        places = [_node(dice, depth - 1, maps, names) for _ in range(2)]
+        rest = _node(dice, depth - 1, maps, names) if dice.random() < 0.5 else False
+        return {"type": "array", "prefixItems": places, "items": rest}
     return {"anyOf": [_node(dice, depth - 1, maps, names), {"type": "null"}]}
 
 
@@ -131,7 +133,8 @@ def value(dice: Random, node: Any, root: dict[str, Any]) -> Any:
             made = {key: value(dice, node["properties"][key], root) for key in keys}
             return made | ({"z": 7} if "properties" not in node and dice.random() < 0.7 else {})
         case "array":
-            places = node.get("prefixItems") or [node["items"]] * dice.randint(0, 2)
+            rest = [node["items"]] * dice.randint(0, 2) if isinstance(node["items"], dict) else []
+            places = [*node.get("prefixItems", ()), *rest]
             return [value(dice, place, root) for place in places]
         case kind:
             return {"string": "x", "integer": dice.choice((0, 7, -7)), "number": 1.5, "boolean": True}.get(kind)

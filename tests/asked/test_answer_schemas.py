@@ -90,6 +90,14 @@ def test_an_answer_that_the_client_declares_is_allowed_and_no_other(maps: bool) 
         {"type": "object", "required": ["a"], "properties": {}},
         {"allOf": [{"anyOf": [_PLAIN, _PLAIN]}, {"anyOf": [_PLAIN, {"type": "null"}]}]},
         {"type": "object", "properties": {"m": {"enum": [{"a": 1}]}}},
+        {**_PLAIN, "if": {"properties": {"b": {"const": "x"}}}, "then": {"properties": {"c": {"type": "string"}}}},
+        {
+            **_PLAIN,
+            "if": {"required": ["b"]},
+            "else": {"$ref": "#/$defs/c"},
+            "$defs": {"c": {"type": "object", "properties": {"c": {"type": "string"}}}},
+        },
+        {**_PLAIN, "dependentSchemas": {"b": {"allOf": [{"properties": {"c": {"type": "string"}}}]}}},
     ],
     ids=lambda schema: json.dumps(schema)[:60],
 )
@@ -104,6 +112,12 @@ def test_a_schema_beyond_the_subset_becomes_words_of_the_prompt(schema: Any) -> 
     assert [said.code for said in made.deviations if said.where == "params.response_schema"] == ["changed"]
 
 
+def test_conditions_on_declared_members_alone_stay_in_the_subset() -> None:
+    made, lost = sent({**_PLAIN, "if": {"properties": {"b": {"const": "x"}}}, "then": {"required": ["b"]}})
+    assert made is not None and Draft202012Validator(made).is_valid({"b": "x"})
+    assert lost == ["if", "then"]
+
+
 def test_an_odd_schema_is_no_error_of_ours() -> None:
     dice = Random(_SEED)
     deep = [json.loads('{"type":"object","allOf":[' * depth + "{}" + "]}" * depth) for depth in (50, 200, 450)]
@@ -112,6 +126,7 @@ def test_an_odd_schema_is_no_error_of_ours() -> None:
         {"type": "object", "required": "a", "properties": ["a"]},
         {"type": "object", "enum": "a", "items": 5, "anyOf": [7], "allOf": {"a": 1}, "$defs": 7, "$ref": 9},
         {"type": {"a": 1}, "$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}, "prefixItems": []},
+        {**_PLAIN, "if": 7, "then": {"properties": ["a"]}, "dependentSchemas": [7]},
         *deep,
     ]
     for schema in [*odd, *(made_schemas.schema(dice) for _ in range(SCHEMAS))]:

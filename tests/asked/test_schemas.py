@@ -142,6 +142,22 @@ def test_arguments_come_back_under_the_client_s_names() -> None:
     assert [json.loads(end.call.arguments) for end in ends] == [{_ODD: "7", "$top": 10, "n": 1.5, "other": None}]
 
 
+@for_each(
+    "inner",
+    [{"$ref": f"#/properties/{_ODD}"}, {"$ref": "#"}],
+    ids=["a renamed argument", "the root"],
+)
+def test_references_to_renamed_arguments_mean_what_the_client_s_mean(inner: dict[str, str]) -> None:
+    schema = {"type": "object", "properties": {_ODD: {"type": "integer"}, "n": inner}, "required": [_ODD]}
+    made, _ = exchange("openai-chat", chat(tools=[function("list", schema)]), VENDORS["anthropic-messages"])
+    told = json.loads(made.outgoing.body)["tools"][0]["input_schema"]
+    [key] = told["required"]
+    judged = [{_ODD: 7, "n": value} for value in (7, "7", {_ODD: 7}, {_ODD: "7"}, {key: 7}, {"n": 7})]
+    for value in judged:
+        there = {key: value[_ODD], "n": value["n"]}
+        assert Draft202012Validator(told).is_valid(there) == Draft202012Validator(schema).is_valid(value), (told, value)
+
+
 def test_an_ordinary_schema_is_not_touched() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "array", "items": {}}},
               "required": ["a"], "additionalProperties": False}  # fmt: skip

@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import count
 from typing import Any, Final, final
 
 import msgspec
@@ -20,7 +21,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.schemas.drafts import modern
 from dragoman.codec.schemas.joining import NotJoined, joined
-from dragoman.codec.schemas.places import NOTES, Schema, each_schema
+from dragoman.codec.schemas.places import NOTES, Schema, each_schema, nodes
 from dragoman.codec.schemas.references import Targets, within_defs, written_out
 from dragoman.protocol import Dialect, Protocol
 from dragoman.protocol.native_tools import SchemaRules
@@ -90,7 +91,7 @@ def _converted(given: Schema, rules: SchemaRules) -> FittedSchema | None:
         schema = _as_objects(schema)
     keys: dict[str, str] = {}
     if rules.key is not None:
-        schema, keys = _renamed(schema, rules.key)
+        schema, keys = _renamed(schema, rules.key, lost)
     if schema == given and list(schema) == list(given):
         return None
     return FittedSchema(_json.raw(schema), tuple(dict.fromkeys(lost)), keys)
@@ -231,11 +232,13 @@ def _as_objects(schema: Any) -> Any:
     return made | {"additionalProperties": schema["additionalProperties"]} if is_open else made
 
 
-def _renamed(schema: Schema, allowed: re.Pattern[str]) -> tuple[Schema, dict[str, str]]:
-    """Return the schema with valid names of arguments, and the original names."""
+def _renamed(schema: Schema, allowed: re.Pattern[str], lost: list[str]) -> tuple[Schema, dict[str, str]]:
+    """Return the schema with valid names of arguments, and the original names; no reference leads by such a name."""
     properties = schema.get("properties")
     if not isinstance(properties, dict) or all(map(allowed.fullmatch, properties)):
         return schema, {}
+    schema = _without_root_references(within_defs(schema, lost))
+    properties = schema["properties"]
     sent = {key: key if allowed.fullmatch(key) else _made(key) for key in properties}
     if len(set(sent.values())) < len(sent):
         return schema, {}
@@ -243,6 +246,22 @@ def _renamed(schema: Schema, allowed: re.Pattern[str]) -> tuple[Schema, dict[str
     if isinstance(schema.get("required"), list):
         made["required"] = [sent.get(key, key) if isinstance(key, str) else key for key in schema["required"]]
     return made, {name: key for key, name in sent.items() if name != key}
+
+
+def _without_root_references(schema: Schema) -> Schema:
+    """Return the schema with a copy of its root among its definitions, where a reference leads to the root."""
+    if all(node.get("$ref") != "#" for node in nodes(schema)):
+        return schema
+    found = schema.get("$defs")
+    defs = found if isinstance(found, dict) else {}
+    name = next(name for number in count() if (name := f"root{number or ''}") not in defs)
+
+    def led(node: Any) -> Any:
+        made = each_schema(node, led) if isinstance(node, dict) else node
+        return {**made, "$ref": f"#/$defs/{name}"} if isinstance(made, dict) and made.get("$ref") == "#" else made
+
+    made: Schema = led({key: value for key, value in schema.items() if key != "$defs"})
+    return {**made, "$defs": {**{key: led(inner) for key, inner in defs.items()}, name: made}}
 
 
 def _made(key: str) -> str:

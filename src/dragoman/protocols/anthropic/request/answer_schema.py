@@ -15,7 +15,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.schemas.drafts import modern
 from dragoman.codec.schemas.joining import NotJoined, flat, joined
-from dragoman.codec.schemas.places import NOTES, Schema, size
+from dragoman.codec.schemas.places import NOTES, Schema, nodes, size
 from dragoman.codec.schemas.references import Targets, leads_in_circles, within_defs
 
 _TAKEN: Final = frozenset({"type", "anyOf", "$ref", "description", "title", "default"})
@@ -28,6 +28,8 @@ _UNSAID: Final = (NOTES - _TAKEN) | {"definitions"}
 _BESIDE: Final = frozenset({*NOTES, "$defs"})
 #: Keywords of objects, which are closed.
 _OBJECTS: Final = frozenset({"properties", "required", "additionalProperties", "patternProperties"})
+#: Keywords whose schemas may declare further members of the object that they stand in.
+_CONDITIONS: Final = ("if", "then", "else", "dependentSchemas")
 #: A keyword from which a type follows → the type.
 _TYPES: Final[dict[str, str]] = {
     "properties": "object", "required": "object", "additionalProperties": "object", "patternProperties": "object",
@@ -88,7 +90,7 @@ class _Fitting:
         if "$ref" in node and not node.keys() <= {"$ref", *_BESIDE}:
             raise _NotInSubset("what stands beside a reference")
         made: Schema = {}
-        said = [self._fit_member(made, key, value, depth) for key, value in node.items() if key not in _OBJECTS]
+        said = [self._fit_member(made, key, node, depth) for key in node if key not in _OBJECTS]
         if "$ref" not in made and "anyOf" not in made and "enum" not in made and "const" not in made:
             kind = made["type"] if "type" in made else _type_of(node)
             made["type"] = kind
@@ -99,8 +101,9 @@ class _Fitting:
             made["description"] = f"{made['description']}\n\n{text}" if "description" in made else text
         return made
 
-    def _fit_member(self, made: Schema, key: str, value: Json, depth: int) -> str:
+    def _fit_member(self, made: Schema, key: str, node: Schema, depth: int) -> str:
         """Add a keyword to a schema; what the API has no place for is returned in words."""
+        value = node[key]
         if key == "$defs" and isinstance(value, dict):
             made[key] = {name: self.fit(inner, depth + 1) for name, inner in value.items()}
         elif key == "anyOf" and isinstance(value, list):
@@ -108,7 +111,8 @@ class _Fitting:
         elif key == "items" and isinstance(value, dict) and value:
             made.setdefault(key, self.fit(value, depth + 1))
         elif key == "prefixItems" and isinstance(value, list):
-            made["items"] = self._one_of(value, depth)
+            rest = node.get("items")
+            made["items"] = self._one_of([*value, rest] if isinstance(rest, dict) else value, depth)
             return self._words(key, value)
         elif key in _TAKEN or _is_taken(key, value):
             made[key] = value
@@ -138,6 +142,9 @@ class _Fitting:
         required = node.get("required", [])
         if not all(members.get(name) is not False and name in members for name in required):
             raise _NotInSubset("required")
+        for key in _CONDITIONS:
+            if key in node and _declares_more({key: node[key]}, members):
+                raise _NotInSubset(key)
         made["properties"] = {name: self.fit(inner, depth + 1) for name, inner in members.items() if inner is not False}
         made["additionalProperties"] = False
         if "required" in node:
@@ -188,6 +195,14 @@ def _type_of(node: Schema) -> str:
     if len(kinds) != 1:
         raise _NotInSubset("a place for any value")
     return next(iter(kinds))
+
+
+def _declares_more(conditions: Schema, members: Schema) -> bool:
+    """Return whether conditions on an object may speak of members that it does not declare itself."""
+    return any(
+        "$ref" in node or (isinstance(found := node.get("properties"), dict) and not found.keys() <= members.keys())
+        for node in nodes(conditions)
+    )
 
 
 def _is_taken(key: str, value: Json) -> bool:

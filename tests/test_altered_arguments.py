@@ -266,3 +266,23 @@ def test_what_is_no_number_is_no_null(place: str, word: str):
     body = (frame % f'{{"bell": {word}}}').encode() + b"\n"
     reply = decode(body, protocol, tools=TOOLS)  # type: ignore[arg-type]
     assert reply.tool_calls == [] and reply.error is not None
+
+
+HALF = r'"{\"bell\": \"\ud83d!\"}"'  # an escape of the frame, not of the arguments in it
+REPLACED = {
+    "chat: whole": ("openai-chat", chat(piece(f'"name": "ring", "arguments": {HALF}'))),
+    "chat: a piece": ("openai-chat", chat(piece('"name": "ring", "arguments": ""'), piece(f'"arguments": {HALF}'))),
+    "chat: an object": ("openai-chat", chat(piece(r'"name": "ring", "arguments": {"bell": "\ud83d!"}'))),
+    "messages: a piece": ("anthropic-messages", messages(block(), partial("@").replace('"@"', HALF), stop())),
+    "responses: an end": ("openai-responses", responses(item(HALF))),
+    "responses: a piece": ("openai-responses", responses(item(step="added"), arguments(HALF), item(HALF))),
+    "ollama: an object": ("ollama-chat", ollama(r'{"function": {"name": "ring", "arguments": {"bell": "\ud83d!"}}}')),
+}
+
+
+@for_each("name", REPLACED)
+def test_half_a_character_is_never_replaced_in_silence(name: str):
+    protocol, body = REPLACED[name]
+    reply = decode(body, protocol, tools=TOOLS)  # type: ignore[arg-type]
+    assert [json.loads(call.arguments) for call in reply.tool_calls] == [{"bell": "\ufffd!"}]
+    assert "lone-surrogate" in {deviation.code for deviation in reply.deviations}

@@ -91,11 +91,11 @@ def _whole_characters(call: OpenCall, text: str, answer: Answer) -> str:
     if call.half and text:
         text = join_halves(call.half, text)
         call.half = ""
-    text, half = cut_half(text)
-    if half:
-        call.half = half
+    clean, half = cut_half(text)
+    call.half = half or call.half  # no text is no other half
+    if clean != text:
         answer.deviate("lone-surrogate", f"call {call.index}")
-    return text
+    return clean
 
 
 def tell_whole(call: OpenCall, text: str, where: str, answer: Answer) -> None:

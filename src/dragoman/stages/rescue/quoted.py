@@ -107,10 +107,10 @@ class Foreign:
     tool's.
 
     Attributes:
-        is_in_value: such a value has begun: what it holds is no call.
+        value: the tag that began such a value, until its own end: what it holds is no call. Else "".
     """
 
-    __slots__ = ("_cover", "_head", "_is_closed", "_is_element", "_is_offered", "_size", "is_in_value")
+    __slots__ = ("_cover", "_head", "_is_closed", "_is_element", "_is_offered", "_size", "value")
 
     def __init__(self, opener: str, ends: tuple[str, ...], is_offered: Callable[[str], object]) -> None:
         """Create it. `ends`: closing tags of the families that it begins."""
@@ -120,7 +120,7 @@ class Foreign:
         self._is_element = self._is_closed and opener[-2:] not in ("|>", "｜>")
         self._size = len(opener)
         self._head = ""
-        self.is_in_value = False
+        self.value = ""
 
     def ends(self, text: str) -> bool:
         """Return whether it ends in the next text; the first text begins with the marker."""

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Cursor, Family, Open, Piece, Tools
-from dragoman.stages.rescue.markers import THOUGHTS, Markers, value_tags
+from dragoman.stages.rescue.markers import THOUGHTS, Markers, value_begins, value_tags
 from dragoman.stages.rescue.quoted import Cover, Foreign
 from dragoman.stages.rescue.runner import Found, Place, Prose, Runner
 from dragoman.stages.thinking.pairs import Pair
@@ -173,7 +173,7 @@ class Scanner:
             is_tag = found.group() in self._markers.tags
             if not (begun or is_tag) or self._code.is_block():
                 continue
-            if not is_tag and self._foreign is not None and self._foreign.is_in_value:
+            if not is_tag and self._foreign is not None and self._foreign.value:
                 continue
             if text[passed:] in self._markers.partial and not self._is_ended:
                 position = passed  # a longer one may come
@@ -245,7 +245,10 @@ class Scanner:
         is_shown = is_quoted or self._is_shown or is_any_end or (self._foreign is not None and self._foreign.has(tag))
         self._is_shown = is_quoted and tag not in self._markers.ends
         if self._foreign is not None and self._foreign.has(tag):
-            self._foreign.is_in_value = tag not in self._markers.ends
+            if tag not in self._markers.ends:
+                self._foreign.value = self._foreign.value or tag.replace("arg_key", "arg_value")
+            elif self._foreign.value in value_begins((tag,)):
+                self._foreign.value = ""
         if not is_shown:
             self._moved.add(tag)
         self._feed(tag)

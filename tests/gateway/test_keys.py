@@ -21,7 +21,7 @@ from dragoman.ledger.key_ring import KeyRing
 from dragoman.ledger.keys import VirtualKey
 from dragoman.ledger.reports.checking import check
 from gateway.recording import Recording, recording, rows
-from gateway.running import Running, stream_of
+from gateway.running import Running, gateway, stream_of
 
 CHAT = "openai-chat"
 
@@ -147,6 +147,22 @@ LISTS = {
     "/v1/models": {}, "/api/tags": {}, "/v1beta/models": {}, "/v1/models?limit=9": {"anthropic-version": "2023-06-01"},
     "/": {"accept": "text/html"},
 }  # fmt: skip
+
+
+def test_a_refused_key_is_told_in_the_form_of_the_page_that_was_asked(tmp_path: Path) -> None:
+    more = f'[keys.one]\ndigests = ["sha256:{hashlib.sha256(b"right").hexdigest()}"]\n'
+    asked: list[tuple[str, dict[str, str], dict[str, Any]]] = [
+        ("/v1/models", {"authorization": "Bearer wrong"}, {"code": "invalid_api_key"}),
+        ("/v1/models/via-openai-chat", {"authorization": "Bearer wrong"}, {"code": "invalid_api_key"}),
+        ("/v1/models/qwen3:8b", {"authorization": "Bearer wrong"}, {"code": "invalid_api_key"}),
+        ("/v1/models/x", {"x-api-key": "wrong", "anthropic-version": "1"}, {"type": "authentication_error"}),
+        ("/v1/models/x?key=wrong", {}, {"status": "UNAUTHENTICATED"}),
+        ("/v1beta/models/x", {"authorization": "Bearer wrong"}, {"status": "UNAUTHENTICATED"}),
+    ]
+    with gateway(tmp_path, more) as running:
+        for path, headers, told in asked:
+            status, _, body = running.request("GET", path, b"", headers)
+            assert (status, told.items() <= json.loads(body)["error"].items()) == (401, True), (path, body)
 
 
 def test_a_client_is_shown_the_models_that_its_key_may_ask_for(tmp_path: Path) -> None:

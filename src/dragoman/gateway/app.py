@@ -119,16 +119,17 @@ class App:
         return self._operations.is_draining
 
     def refuse(self, head: Head, failure: Failure) -> Answer:
-        """Return a failure in the form of the protocol that the path or the headers indicate. It has no record of its
-        own.
+        """Return a failure in the form of the protocol that is served there, else of the one that the path or the
+        headers indicate. It has no record of its own.
         """
         answer = self._refusal(head, failure)
         self._observer.refused(failure, answer.status)
         return answer
 
     def _refusal(self, head: Head, failure: Failure) -> Answer:
-        protocol = PROTOCOLS[protocol_of_client(head.path, head.headers)]
-        answer = refusal(protocol, failure)
+        found = self._find(head)
+        name = protocol_of_client(head.path, head.headers) if isinstance(found, Failure) else _protocol(found[0]).name
+        answer = refusal(PROTOCOLS[name], failure)
         headers = answer.headers
         if failure.status == _WRONG_METHOD and (taken := self._methods(_path(head))):
             headers = {**headers, "allow": ", ".join(taken)}
@@ -176,7 +177,7 @@ class App:
             if isinstance(found, Failure):
                 return self._send_refusal(self._refusal(head, found), found, response_writer, record)
         handler, name = found
-        protocol = handler if isinstance(handler, Protocol) else PROTOCOLS[handler.protocol]
+        protocol = _protocol(handler)
         record.client = protocol.name
         if protocol.id_header is not None:
             response_writer.headers[protocol.id_header] = record.request_id
@@ -260,6 +261,10 @@ class App:
 
 def _path(head: Head) -> str:
     return unquote(head.path) if "%" in head.path else head.path
+
+
+def _protocol(handler: Handler) -> Protocol:
+    return handler if isinstance(handler, Protocol) else PROTOCOLS[handler.protocol]
 
 
 def _takes(handler: Handler, methods: tuple[str, ...], head: Head) -> bool:

@@ -4,11 +4,13 @@ what it says no more. Arguments come back under the client's names."""
 from __future__ import annotations
 
 import json
+from itertools import product
 from random import Random
 from typing import Any, Final
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
+from jsonschema_specifications import REGISTRY as SPECIFICATIONS
 from referencing.exceptions import Unresolvable
 
 from asked import made_schemas
@@ -26,10 +28,25 @@ from for_each import for_each
 from growth import MOST_EXPONENT, exponent
 from profiles import IS_SOAK
 
+
+def vocabulary(part: str) -> dict[str, Any]:
+    """The keywords of a part of the draft, by its metaschema."""
+    found = SPECIFICATIONS.contents(f"https://json-schema.org/draft/2020-12/meta/{part}")
+    return found["properties"]  # type: ignore[no-any-return]
+
+
 SCHEMAS: Final = 4_000 if IS_SOAK else 70
 #: Draws in a row.
 _SEED: Final = 26
 _ODD: Final = "filter[id]"
+_PARTS: Final = ("core", "validation", "meta-data", "content", "format-annotation", "applicator", "unevaluated")
+KEYWORDS: Final = sorted({key for part in _PARTS for key in vocabulary(part)} | {"nullable"})
+#: Keywords in which older drafts say something else, and one whose target is looked for.
+OLDER: Final = frozenset({"required", "type", "examples", "exclusiveMinimum", "exclusiveMaximum", "items", "$ref"})
+#: Keywords whose schemas are written in another way for some vendor.
+HOLDERS: Final = frozenset(
+    {*vocabulary("applicator"), *vocabulary("unevaluated"), "contentSchema", "$defs", "nullable"}
+)
 
 
 def asking(client: ProtocolName, schema: Any) -> dict[str, Any]:
@@ -188,6 +205,15 @@ def test_references_are_moved_in_linear_time() -> None:
     assert exponent(run, 200) <= MOST_EXPONENT
 
 
+def test_references_one_behind_the_other_are_followed_in_linear_time() -> None:
+    def run(count: int) -> object:
+        defs = {f"D{n}": {"properties": {"x": {"$ref": f"#/$defs/D{n + 1}", "minProperties": 1}}} for n in range(count)}
+        schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/D0"}}, "$defs": {**defs, f"D{count}": {}}}
+        return fitted(Raw(json.dumps(schema).encode()), SchemaRules(references="defs"))
+
+    assert exponent(run, 25) <= MOST_EXPONENT
+
+
 def test_a_schema_that_grows_without_end_is_left_as_it_is() -> None:
     defs = {f"D{n}": {"type": "object", "properties": {key: {"$ref": f"#/$defs/D{n + 1}", "minProperties": 1}
                                                        for key in "abc"}} for n in range(30)}  # fmt: skip
@@ -310,6 +336,37 @@ def test_a_reference_is_found_however_it_is_written(references: str, pointer: st
     assert place["type"] == ["string", "null"]
 
 
+@for_each("base", ["", "https://x.example/s", "urn:x:s"])
+@for_each("target", EVERYWHERE)
+def test_a_reference_within_a_schema_with_an_id_is_relative_to_that(target: ProtocolName, base: str) -> None:
+    number, text = {"type": "integer"}, {"type": "string"}
+    item = {"$id": "item.json" if base[:4] != "urn:" else "urn:x:item", "type": "object",
+            "properties": {"n": {"$ref": "#/$defs/n"}, "up": {"$ref": f"{base}#/$defs/n"} if base else text},
+            "$defs": {"n": number}}  # fmt: skip
+    schema = {"type": "object", "properties": {"i": item, "j": {"$ref": item["$id"]}, "k": {"$ref": "#/$defs/n"}},
+              "$defs": {"n": text, "resource_1": number}}  # fmt: skip
+    schema |= {"$id": base} if base else {}
+    made = fitted(Raw(json.dumps(schema).encode()), PROTOCOLS[target].tools.schema)
+    assert made is not None and made.lost == ()
+    told, client = (Draft202012Validator(each) for each in (json.loads(bytes(made.schema)), schema))
+    for value, is_right in (({"n": 1}, True), ({"n": "x"}, False), ({"up": "x"}, True), ({"up": 1}, False)):
+        for key in "ij":
+            assert told.is_valid({key: value}) == is_right, (key, value, bytes(made.schema))
+            if base[:4] != "urn:":
+                assert client.is_valid({key: value}) == is_right
+    assert told.is_valid({"k": "x"}) and not told.is_valid({"k": 1})
+
+
+def test_many_schemas_with_an_id_are_joined_in_linear_time() -> None:
+    def run(count: int) -> object:
+        each = {f"p{n}": {"$id": f"https://x.example/{n}", "properties": {"a": {"$ref": "#/$defs/a"}},
+                          "$defs": {"a": {"$ref": f"{n + 1}"}}} for n in range(count)}  # fmt: skip
+        text = json.dumps({"type": "object", "properties": {"x" * 9_000: {"properties": each}}}).encode()
+        return fitted(Raw(text), SchemaRules(references="defs"))
+
+    assert exponent(run, 200) <= MOST_EXPONENT
+
+
 def test_what_stands_beside_the_reference_of_a_root_is_joined_with_its_target() -> None:
     """Neither side's members are lost, also where both have some."""
     base = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
@@ -346,3 +403,19 @@ def test_null_is_allowed_beside_alternatives_that_allow_it_too() -> None:
             made = fitted(Raw(json.dumps(schema).encode()), PROTOCOLS[target].tools.schema)
             assert made is not None
             assert Draft202012Validator(json.loads(bytes(made.schema))).is_valid({"p": None}), bytes(made.schema)
+
+
+def test_keywords_with_values_of_another_kind_are_removed_and_said() -> None:
+    """Vendors refuse the whole request for one of them: what a server of tools wrote there means nothing."""
+    values: list[Any] = [None, False, True, "x", "7", "#x", -1, 0, 2.0, 1.5, [], ["x"], ["x", "x"], [1], {}, {"a": 1}]
+    for number, (key, value) in enumerate(product(KEYWORDS, values)):
+        target = EVERYWHERE[number % len(EVERYWHERE)]
+        schema = {"type": "object", "properties": {"p": {"type": "string", key: value}}}
+        made = fitted(Raw(json.dumps(schema).encode()), PROTOCOLS[target].tools.schema)
+        told, lost = (schema, ()) if made is None else (json.loads(bytes(made.schema)), made.lost)
+        assert judge(told) is not None, (target, key, value, told)
+        if judge(schema) is None:
+            assert key in OLDER or {key, "a schema that is none"} & {*lost}, (target, key, value, told, lost)
+        else:
+            same = told["properties"]["p"].get(key) == value
+            assert same or key in {*OLDER, *HOLDERS, *lost}, (target, key, value, told)

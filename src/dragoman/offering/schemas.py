@@ -23,6 +23,7 @@ from dragoman.codec.schemas.drafts import modern
 from dragoman.codec.schemas.joining import NotJoined, joined
 from dragoman.codec.schemas.places import NOTES, Schema, each_schema, nodes
 from dragoman.codec.schemas.references import Targets, within_defs, written_out
+from dragoman.codec.schemas.resources import one_resource
 from dragoman.protocol import Dialect, Protocol
 from dragoman.protocol.native_tools import SchemaRules
 
@@ -78,7 +79,7 @@ def _fit(text: bytes, rules: SchemaRules) -> FittedSchema | None:
 
 def _converted(given: Schema, rules: SchemaRules) -> FittedSchema | None:
     lost: list[str] = []
-    schema: Any = modern(given, lost)
+    schema: Any = one_resource(modern(given, lost))
     schema = _rooted(schema, rules, lost)
     if rules.references == "defs":
         schema = within_defs(schema, lost)
@@ -92,7 +93,7 @@ def _converted(given: Schema, rules: SchemaRules) -> FittedSchema | None:
     keys: dict[str, str] = {}
     if rules.key is not None:
         schema, keys = _renamed(schema, rules.key, lost)
-    if schema == given and list(schema) == list(given):
+    if not lost and schema == given and list(schema) == list(given):  # true is 1 here, and then one of them is lost
         return None
     return FittedSchema(_json.raw(schema), tuple(dict.fromkeys(lost)), keys)
 

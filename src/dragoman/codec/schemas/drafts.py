@@ -6,6 +6,8 @@ Spec: https://json-schema.org/draft/2020-12/release-notes and https://spec.opena
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from dragoman._json import Json
@@ -19,9 +21,18 @@ _SAME: Final = {
 }  # fmt: skip
 _ANY: Final = "any"
 _BOUNDS: Final = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
-_COUNTS: Final = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
+_TEXTS: Final = (
+    "description", "title", "pattern", "format", "contentEncoding", "contentMediaType", "$comment", "$schema", "$ref",
+    "$dynamicRef", "$recursiveAnchor", "$recursiveRef",
+)  # fmt: skip
+_COUNTS: Final = (
+    "minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties", "minContains", "maxContains",
+)  # fmt: skip
+_NUMBERS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_SWITCHES: Final = ("uniqueItems", "deprecated", "readOnly", "writeOnly")
 _DEFINITIONS: Final = ("$defs", "definitions")
 _DEEPEST: Final = 100
+_ANCHOR: Final = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*")
 
 
 def modern(schema: dict[str, Any], lost: list[str], depth: int = 0) -> dict[str, Any]:
@@ -59,7 +70,7 @@ def modern(schema: dict[str, Any], lost: list[str], depth: int = 0) -> dict[str,
                 lost.append(key)
     _tuples(made, schema)
     _bounds(made)
-    _words(made, lost)
+    _checked(made, lost)
     if wanted:
         made["required"] = list(dict.fromkeys([*made.get("required", ()), *wanted]))
     if made.pop("nullable", None) is True:
@@ -130,21 +141,54 @@ def _bounds(made: dict[str, Any]) -> None:
                 made[exclusive] = made.pop(bound)
 
 
-def _words(made: dict[str, Any], lost: list[str]) -> None:
-    """Check keywords whose values must be of a kind."""
-    for key in ("description", "title", "pattern", "format", "$comment", "$ref"):
-        if key in made and not isinstance(made[key], str):
+def _checked(made: dict[str, Any], lost: list[str]) -> None:
+    """Remove keywords whose values are of another kind than the draft wants."""
+    for key, value in [*made.items()]:
+        if key in _VALID and not _VALID[key](value):
             lost.append(key)
             del made[key]
-    for key in _COUNTS:
-        if key in made and (isinstance(made[key], bool) or not isinstance(made[key], int) or made[key] < 0):
-            lost.append(key)
-            del made[key]
-    if "enum" in made and (not isinstance(made["enum"], list) or not made["enum"]):
-        lost.append("enum")
-        del made["enum"]
     if "examples" in made and not isinstance(made["examples"], list):
         made["examples"] = [made["examples"]]
+
+
+def _is_text(value: Json) -> bool:
+    return isinstance(value, str)
+
+
+def _is_anchor(value: Json) -> bool:
+    return isinstance(value, str) and _ANCHOR.fullmatch(value) is not None
+
+
+def _is_bool(value: Json) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_number(value: Json) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: Json) -> bool:
+    return _is_number(value) and value >= 0 and value % 1 == 0
+
+
+def _are_names(value: Json) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value)
+
+
+#: A keyword → whether a value is one of its values.
+_VALID: Final[dict[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(_TEXTS, _is_text),
+    **dict.fromkeys(_COUNTS, _is_count),
+    **dict.fromkeys(_NUMBERS, _is_number),
+    **dict.fromkeys(_SWITCHES, _is_bool),
+    "nullable": _is_bool,
+    **dict.fromkeys(("$anchor", "$dynamicAnchor"), _is_anchor),
+    "$id": lambda value: _is_text(value) and "#" not in value[:-1],
+    "$vocabulary": lambda value: isinstance(value, dict) and all(map(_is_bool, value.values())),
+    "multipleOf": lambda value: _is_number(value) and value > 0,
+    "enum": lambda value: isinstance(value, list) and bool(value),
+    "dependentRequired": lambda value: isinstance(value, dict) and all(map(_are_names, value.values())),
+}
 
 
 def _may_be_null(schema: Json) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import unquote
 
 from dragoman._json import Json
+from dragoman.codec.schemas.circles import Circles
 from dragoman.codec.schemas.drafts import modern
 from dragoman.codec.schemas.joining import NotJoined, joined
 from dragoman.codec.schemas.places import BY_NAME, NOTES, ONE, SEVERAL, Schema, each_schema, nodes, size
@@ -98,6 +98,7 @@ class _Mover:
 
     def __init__(self, root: Schema, lost: list[str]) -> None:
         self.targets = Targets(root, lost)
+        self._circles = Circles(self.targets.find)
         self._lost = lost
         self._names: dict[str, str] = {}
         self._numbers: dict[str, int] = {}  # by name in `$defs`, the last number that was appended to it
@@ -161,7 +162,7 @@ class _Mover:
         """Return a schema of a reference's target and what stands beside it; None if that cannot be said."""
         self._joined += 1
         self._room -= size(target, self._room) if self._joined <= _MOST_JOINED else 0
-        if self._joined > _MOST_JOINED or self._room <= 0 or _leads_back(self.targets, target):
+        if self._joined > _MOST_JOINED or self._room <= 0 or self._circles.leads_back(target):
             return None
         try:
             return joined(rest, target, self.targets.find)
@@ -243,45 +244,6 @@ def _at(root: Schema, pointer: str) -> Schema | None:
     return place if isinstance(place, dict) else None
 
 
-def _leads_back(targets: Targets, target: Schema) -> bool:
-    """Return whether a target contains a reference to itself."""
-    seen: set[str] = set()
-    waiting = [target]
-    while waiting:
-        for node in nodes(waiting.pop()):
-            pointer = node.get("$ref")
-            if isinstance(pointer, str) and pointer not in seen:
-                seen.add(pointer)
-                found = targets.find(pointer)
-                if found is target:
-                    return True
-                waiting += [] if found is None else [found]
-    return False
-
-
 def leads_in_circles(schema: Schema) -> bool:
     """Return whether some reference's target contains that reference."""
-    targets = Targets(schema, [])
-    state: dict[str, bool] = {}  # by reference: whether it is being followed
-    waiting: list[tuple[str, Iterator[str]]] = [("", _references(schema))]
-    while waiting:
-        name, inner = waiting[-1]
-        pointer = next(inner, None)
-        if pointer is None:
-            state[name] = False
-            waiting.pop()
-        elif state.get(pointer):
-            return True
-        elif pointer not in state:
-            state[pointer] = True
-            waiting.append((pointer, _references(targets.find(pointer))))
-    return False
-
-
-def _references(schema: Json) -> Iterator[str]:
-    """Yield the references within a schema, but for those of its definitions."""
-    if isinstance(schema, dict):
-        schema = {key: value for key, value in schema.items() if key not in _DEFINITIONS}
-    for node in nodes(schema):
-        if isinstance(pointer := node.get("$ref"), str):
-            yield pointer
+    return Circles(Targets(schema, []).find).are_in(schema)

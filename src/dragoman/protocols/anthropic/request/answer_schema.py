@@ -17,6 +17,7 @@ from dragoman.codec.schemas.drafts import modern
 from dragoman.codec.schemas.joining import NotJoined, flat, joined
 from dragoman.codec.schemas.places import NOTES, Schema, nodes, size
 from dragoman.codec.schemas.references import Targets, leads_in_circles, within_defs
+from dragoman.codec.schemas.resources import one_resource
 
 _TAKEN: Final = frozenset({"type", "anyOf", "$ref", "description", "title", "default"})
 _FORMATS: Final = frozenset({
@@ -58,13 +59,13 @@ def answer_schema(schema: Raw) -> tuple[Raw | None, list[str]]:
         return schema, []
     lost: list[str] = []
     try:
-        plain = within_defs(modern(given, lost), lost)
+        plain = within_defs(one_resource(modern(given, lost)), lost)
         if leads_in_circles(plain):
             raise _NotInSubset("a reference to what it stands in")
         made = _Fitting(plain, lost).fit(plain, 0)
     except (_NotInSubset, RecursionError) as problem:
         return None, [str(problem) if isinstance(problem, _NotInSubset) else "schemas within schemas"]
-    return (schema, lost) if made == given else (_json.raw(made), list(dict.fromkeys(lost)))
+    return (schema, lost) if made == given and not lost else (_json.raw(made), list(dict.fromkeys(lost)))
 
 
 def answer_words(schema: Raw) -> str:

@@ -12,6 +12,7 @@ import msgspec
 from dragoman.agent.safe_text import counted
 from dragoman.agent.sandbox.bubblewrap import find_bubblewrap, probe_fence
 from dragoman.agent.sandbox.guarantees import describe_fence
+from dragoman.cli.terminal import first_of
 from dragoman.client.failure_words import start_words
 from dragoman.config import Config
 from dragoman.discovery.query_server import FAR_SECONDS, LOCAL_SECONDS, Found, look, make_transport
@@ -244,5 +245,4 @@ def _count(models: Sequence[Model]) -> str:
 
 
 def _names(models: Sequence[Model]) -> str:
-    names = ", ".join(model.id for model in models[:5])
-    return f"{names} and {len(models) - 5} more" if len(models) > 5 else names
+    return "".join(first_of([model.id for model in models], 5))

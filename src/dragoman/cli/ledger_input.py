@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import getpass
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from dragoman.cli.settings import load_settings
+from dragoman.config import Config
 from dragoman.config.ledger import check_store
 from dragoman.config.references import read_secret
-from dragoman.errors import ConfigError, UsageError
+from dragoman.errors import ConfigError, DragomanError, UsageError
 from dragoman.ledger.folder import LedgerFolder
+from dragoman.ledger.interfaces import Missing, Refused, StoreAway
 from dragoman.ledger.times import read_moment
 from dragoman.secret import Secret
 
@@ -23,10 +27,25 @@ def ledger_folder(options: argparse.Namespace) -> LedgerFolder:
     Raises:
         ConfigError: the configuration has none.
     """
-    config = load_settings(options)
+    return folder_of(load_settings(options))
+
+
+def folder_of(config: Config) -> LedgerFolder:
+    """Return the ledger of a configuration. Raises ConfigError if it has none."""
     if config.server.state is None:
         raise ConfigError("server.state: expected the folder in which the ledger stands")
     return LedgerFolder.of(config.server.state, config.ledger.store, config.ledger.counters)
+
+
+@contextlib.contextmanager
+def ledger_errors(subject: str) -> Iterator[None]:
+    """Turn a ledger's errors into a command's: UsageError for what is not there, else DragomanError."""
+    try:
+        yield
+    except Missing as problem:
+        raise UsageError(f"{subject}: {problem}") from None
+    except (StoreAway, Refused) as problem:
+        raise DragomanError(f"{subject}: {problem}") from None
 
 
 def other_ledger(folder: LedgerFolder, word: str, option: str) -> LedgerFolder:

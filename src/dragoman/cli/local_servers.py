@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
+from dragoman.cli.terminal import first_of
 from dragoman.config import Config, key_variable
 from dragoman.errors import DragomanError
 from dragoman.providers.catalog import Model, Provider
@@ -51,8 +52,7 @@ def render_found(
     """Describe what was found and how to ask for it, or how to begin if nothing was."""
     lines, keyed = [], list(keyed)
     for name, models in found.items():
-        names = ", ".join(f"{name}/{model.id}" for model in models[:_SHOWN])
-        more = f" and {len(models) - _SHOWN} more" if len(models) > _SHOWN else ""
+        names, more = first_of([f"{name}/{model.id}" for model in models], _SHOWN)
         lines.append(f"found {name} at {config.catalog.provider(name).base_url}: {names}{more}\n")
     for name in keyed:
         variable = key_variable(config.catalog.provider(name), environ)

@@ -33,6 +33,12 @@ def read_url(word: str) -> str:
     return word
 
 
+def reachable(address: str) -> tuple[str, int]:
+    """Return the host and the port by which this machine's programs reach what listens at an address."""
+    host, _, port = address.rpartition(":")
+    return "127.0.0.1" if host in ("0.0.0.0", "[::]") else host, int(port)
+
+
 def read_host(word: str) -> str:
     """Return the name or address of an interface of this machine."""
     if "://" in word or "]:" in word or word.count(":") == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 import msgspec
 
@@ -16,6 +16,7 @@ NO_KEY: Final = "none-needed"
 #: What stands for a key that only its owner knows.
 A_KEY: Final = "YOUR-CLIENT-KEY"
 NO_MODEL: Final = "MODEL"
+T = TypeVar("T")
 
 
 @final
@@ -34,11 +35,16 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def load_presets() -> dict[str, Preset]:
     """Return all of them by name."""
+    return load_tables("apps.toml", Preset)
+
+
+def load_tables(file: str, kind: type[T]) -> dict[str, T]:
+    """Return the tables of a file of this package by name."""
     import tomllib
     from importlib.resources import files
 
-    text = files("dragoman.cli").joinpath("apps.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, Preset])
+    text = files("dragoman.cli").joinpath(file).read_text(encoding="utf-8")
+    return {name: msgspec.convert(table, kind) for name, table in tomllib.loads(text).items()}
 
 
 def find_preset(name: str) -> Preset:
@@ -67,14 +73,14 @@ def values_for(config: Config, *, url: str, model: str | None = None) -> dict[st
 
 def shown_key(config: Config) -> str:
     """Return the placeholder for a client's key if the configuration or the ledger has keys."""
-    from dragoman.ledger.folder import LedgerFolder
+    from dragoman.cli.ledger_input import folder_of
     from dragoman.ledger.key_ring import KeyRing
 
     if config.server.keys or config.virtual_keys:
         return A_KEY
     if config.server.state is None:
         return NO_KEY
-    ring = KeyRing(LedgerFolder.of(config.server.state, config.ledger.store, config.ledger.counters))
+    ring = KeyRing(folder_of(config))
     try:
         return A_KEY if ring.has_any else NO_KEY
     finally:

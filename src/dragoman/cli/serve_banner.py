@@ -7,8 +7,8 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman.cli.presets import shown_key
-from dragoman.cli.terminal import Paint, clip
+from dragoman.cli.presets import load_tables, shown_key
+from dragoman.cli.terminal import Paint, clip, first_of
 from dragoman.config import Config
 from dragoman.types import ProtocolName
 
@@ -26,15 +26,6 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     key: str = ""
 
 
-def load_rows() -> dict[str, Row]:
-    """Return all of them by protocol."""
-    import tomllib
-    from importlib.resources import files
-
-    text = files("dragoman.cli").joinpath("base_urls.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), dict[str, Row])
-
-
 def render_banner(
     url: str, protocols: Sequence[ProtocolName], config: Config, models: Sequence[str], paint: Paint
 ) -> str:
@@ -43,17 +34,16 @@ def render_banner(
     Args:
         models: targets that were found.
     """
-    rows = dict.fromkeys(row for name, row in load_rows().items() if name in protocols)
+    rows = dict.fromkeys(row for name, row in load_tables("base_urls.toml", Row).items() if name in protocols)
     key = shown_key(config)
     lines = ["", paint("bold", "point a client here")]
     for row in rows:
         exports = f"export {row.address}={url}{row.path}" + (f" {row.key}={key}" if row.key else "")
         lines.append(f"  {row.title:<11}{exports}")
     lines.append("  others     dragoman env CLIENT   (dragoman apps lists them: Claude Code, Zed …)")
-    names = _names(config, models)
+    names, more = first_of(_names(config, models), _SHOWN)
     if names:
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        lines += ["", f"{paint('bold', 'models')}  {clip(', '.join(names[:_SHOWN]), _WIDTH)}{more}"]
+        lines += ["", f"{paint('bold', 'models')}  {clip(names, _WIDTH)}{more}"]
     lines += ["", paint("dim", "requests are shown below as they come; Ctrl-C ends the gateway"), ""]
     return "\n".join(lines) + "\n"
 

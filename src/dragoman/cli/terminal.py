@@ -78,6 +78,11 @@ def clip(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
+def first_of(names: Sequence[str], most: int) -> tuple[str, str]:
+    """Return the first names as a text, and how many more there are in words, or ""."""
+    return ", ".join(names[:most]), f" and {len(names) - most} more" if len(names) > most else ""
+
+
 def render_table(rows: Sequence[Sequence[str]]) -> str:
     """Render rows of equal length as aligned columns; "" at the end of a row takes no space."""
     rows = [[shown(cell).translate(_CELL) for cell in row] for row in rows]

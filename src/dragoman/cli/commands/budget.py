@@ -10,6 +10,7 @@ show SCOPE         how it stands: what is used and set apart, what is left, unti
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import time
 from decimal import Decimal
@@ -18,16 +19,15 @@ from typing import Any, Final, get_args
 import msgspec
 
 from dragoman.cli.body_input import write_json
-from dragoman.cli.ledger_input import actor
+from dragoman.cli.ledger_input import actor, folder_of, ledger_errors
 from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, say
 from dragoman.config import Config, Quota, QuotaConfig
 from dragoman.config.ledger import check_amounts
 from dragoman.config.quotas import UTC_NAME, Period, Unit, quota_fields, read_quota
-from dragoman.errors import ConfigError, DragomanError, UsageError
-from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import Missing, Refused, StoreAway
+from dragoman.errors import ConfigError, UsageError
+from dragoman.ledger.interfaces import Missing
 from dragoman.ledger.keys import KeyBook
 from dragoman.ledger.limits.quotas import QuotaBook, merged
 from dragoman.ledger.standing import read_scope_standings, standing_fields
@@ -68,8 +68,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError("expected a ledger to count by: server.state, and ledger.enabled")
     if options.action != "list" and options.scope is None:
         raise UsageError(f"{options.action}: expected a scope, like team:research or all")
-    book = QuotaBook(_folder(config), actor=actor())
-    try:
+    with ledger_errors("budget"), contextlib.closing(QuotaBook(folder_of(config), actor=actor())) as book:
         match options.action:
             case "set":
                 _set(book, config, options)
@@ -79,18 +78,7 @@ def run(options: argparse.Namespace) -> int:
                 _list(book, config, as_json=options.json)
             case _:
                 _show(book, config, options)
-    except Missing as problem:
-        raise UsageError(f"budget: {problem}") from None
-    except (StoreAway, Refused) as problem:
-        raise DragomanError(f"budget: {problem}") from None
-    finally:
-        book.close()
     return DONE
-
-
-def _folder(config: Config) -> LedgerFolder:
-    assert config.server.state is not None
-    return LedgerFolder.of(config.server.state, config.ledger.store, config.ledger.counters)
 
 
 def _set(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
@@ -122,12 +110,9 @@ def _warn_of_scope(quota: Quota, config: Config) -> None:
     kind, _, name = quota.place.partition(":")
     if kind != "key" or name == "*" or name in config.virtual_keys:
         return
-    book = KeyBook(_folder(config), actor=actor())
-    try:
+    with contextlib.closing(KeyBook(folder_of(config), actor=actor())) as book:
         if name not in {key.name for key in (*book.list(), *book.of_machine())}:
             hint(f"there is no key {name} yet; the quota waits for it\n")
-    finally:
-        book.close()
 
 
 def _number(text: str, unit: Unit) -> Decimal | int:
@@ -177,7 +162,7 @@ def _list(book: QuotaBook, config: Config, *, as_json: bool) -> None:
 def _show(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
     quotas = merged(config.quotas, book.list(), book.of_machine())
     try:
-        found = read_scope_standings(_folder(config), quotas, options.scope, now=time.time())
+        found = read_scope_standings(folder_of(config), quotas, options.scope, now=time.time())
     except ConfigError as problem:
         raise UsageError(f"show: {problem}") from None
     for standing in found:

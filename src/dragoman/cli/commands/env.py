@@ -11,7 +11,7 @@ import http.client
 from dragoman import _json
 from dragoman.cli.body_input import write_json
 from dragoman.cli.main import DONE, complain
-from dragoman.cli.option_values import read_url
+from dragoman.cli.option_values import reachable, read_url
 from dragoman.cli.presets import Preset, fill, find_preset, render_preset, values_for
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, say
@@ -63,18 +63,13 @@ def _plain(preset: Preset, values: dict[str, str]) -> dict[str, _json.Json]:
 
 def _usual(name: str, preset: Preset, config: Config) -> str:
     hint(f"no gateway runs here; start one: dragoman serve --app {name}\n")
-    host, port = _address(config)
+    host, port = reachable(config.server.address)
     return f"http://{host}:{preset.port or port}"
-
-
-def _address(config: Config) -> tuple[str, int]:
-    host, _, port = config.server.address.rpartition(":")
-    return "127.0.0.1" if host in ("0.0.0.0", "[::]") else host, int(port)
 
 
 def _running(preset: Preset, config: Config) -> str | None:
     """Return the address of a gateway that answers now: where the client looks, else where the configuration says."""
-    host, port = _address(config)
+    host, port = reachable(config.server.address)
     for candidate in (preset.port, port):
         if candidate is not None and _is_gateway(host.strip("[]"), candidate):
             return f"http://{host}:{candidate}"

@@ -12,6 +12,7 @@ rotate NAME  give the key a new secret; the old one works for --keep longer (24h
 from __future__ import annotations
 
 import argparse
+import contextlib
 import time
 from datetime import UTC, datetime
 from typing import Final
@@ -19,12 +20,12 @@ from typing import Final
 import msgspec
 
 from dragoman.cli.body_input import write_json
-from dragoman.cli.ledger_input import actor, ledger_folder
+from dragoman.cli.ledger_input import actor, ledger_errors, ledger_folder
 from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config
 from dragoman.cli.terminal import hint, say
-from dragoman.errors import DragomanError, UsageError
-from dragoman.ledger.interfaces import Missing, Refused, StoreAway
+from dragoman.errors import UsageError
+from dragoman.ledger.interfaces import Missing
 from dragoman.ledger.keys import KeyBook, VirtualKey, check_key, new_secret
 from dragoman.ledger.times import read_day, read_span
 
@@ -59,17 +60,11 @@ def run(options: argparse.Namespace) -> int:
         return _unnamed(as_json=options.json)
     if options.action != "list" and options.name is None:
         raise UsageError(f"{options.action}: expected the name of a key")
-    book = KeyBook(ledger_folder(options), actor=actor())
-    try:
-        return _named(book, options)
-    except Missing as problem:
-        raise UsageError(f"keys: {problem}") from None
-    except (StoreAway, Refused) as problem:
-        raise DragomanError(f"keys: {problem}") from None
-    except ValueError as problem:
-        raise UsageError(str(problem)) from None
-    finally:
-        book.close()
+    with ledger_errors("keys"), contextlib.closing(KeyBook(ledger_folder(options), actor=actor())) as book:
+        try:
+            return _named(book, options)
+        except ValueError as problem:
+            raise UsageError(str(problem)) from None
 
 
 def _unnamed(*, as_json: bool) -> int:

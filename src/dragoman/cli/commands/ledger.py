@@ -18,16 +18,18 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from dragoman.cli.body_input import check_folder, write_json
-from dragoman.cli.ledger_input import actor, ledger_folder, other_ledger, read_since
+from dragoman.cli.ledger_input import actor, ledger_errors, ledger_folder, other_ledger, read_since
 from dragoman.cli.main import DONE, FAILED
 from dragoman.cli.settings import add_config
 from dragoman.cli.terminal import hint, say
-from dragoman.errors import DragomanError, UsageError
+from dragoman.errors import UsageError
 from dragoman.ledger.copying import copy_ledger
 from dragoman.ledger.counting import correct_counters
 from dragoman.ledger.folder import LedgerFolder, place_of
-from dragoman.ledger.interfaces import CountersAway, Missing, Refused, StoreAway
+from dragoman.ledger.interfaces import CountersAway
 from dragoman.ledger.replica.age import age_words
 from dragoman.ledger.replica.file import read_age
 from dragoman.ledger.reports.checking import check, list_journals
@@ -66,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     folder = ledger_folder(options)
     if options.store is not None:
         folder = other_ledger(folder, options.store, "--store")
-    try:
+    with ledger_errors("the ledger"):
         match options.action:
             case "check":
                 return _check(folder, as_json=options.json)
@@ -80,17 +82,12 @@ def run(options: argparse.Namespace) -> int:
                 return _migrate(folder)
             case _:
                 return _adjust(folder, options)
-    except Missing as problem:
-        raise UsageError(f"the ledger: {problem}") from None
-    except (StoreAway, Refused) as problem:
-        raise DragomanError(f"the ledger: {problem}") from None
 
 
 def _check(folder: LedgerFolder, *, as_json: bool) -> int:
     found = check(folder)
     if as_json:
-        fields = {name: getattr(found, name) for name in found.__struct_fields__}
-        write_json({**fields, "is_sound": found.is_sound})
+        write_json({**msgspec.structs.asdict(found), "is_sound": found.is_sound})
         return DONE if found.is_sound else FAILED
     unpriced = f", {found.unpriced} unpriced" if found.unpriced else ""
     say(f"{found.attempts} attempts cost {render_usd(found.nano)} US dollars{unpriced}\n")
@@ -114,7 +111,7 @@ def _status(folder: LedgerFolder, *, as_json: bool) -> int:
     place = _place(folder)
     age = None if folder.store is None else read_age(folder)
     if as_json:
-        listed = [{name: getattr(each, name) for name in each.__struct_fields__} for each in journals]
+        listed = list(map(msgspec.structs.asdict, journals))
         fields = {"folder": str(folder.root), "store": place, "journals": listed, "months": months, "missing": missing}
         known = None if age is None or age == float("inf") else age
         write_json({**fields, "replica_age_seconds": known})

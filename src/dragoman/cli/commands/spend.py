@@ -9,12 +9,11 @@ import argparse
 from typing import Final
 
 from dragoman.cli.body_input import write_json
-from dragoman.cli.ledger_input import ledger_folder, read_since
+from dragoman.cli.ledger_input import ledger_errors, ledger_folder, read_since
 from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config
 from dragoman.cli.terminal import hint, say
-from dragoman.errors import DragomanError, UsageError
-from dragoman.ledger.interfaces import StoreAway
+from dragoman.errors import UsageError
 from dragoman.ledger.reports.usage import GROUPINGS, Used, read_usage
 from dragoman.money import render_usd
 
@@ -38,10 +37,8 @@ def run(options: argparse.Namespace) -> int:
     for name in by:
         if name not in GROUPINGS:
             raise UsageError(f"--by: expected some of {', '.join(GROUPINGS)}, got {name[:40]!r}")
-    try:
+    with ledger_errors("the ledger"):
         found = read_usage(ledger_folder(options), by, since=read_since(options.since))
-    except StoreAway as problem:
-        raise DragomanError(f"the ledger: {problem}") from None
     if options.json:
         for used in found:
             figures = {name: getattr(used, name) for name in Used.__struct_fields__ if name != "group"}

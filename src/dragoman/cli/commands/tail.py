@@ -20,7 +20,7 @@ from dragoman import _json
 from dragoman.cli.body_input import write
 from dragoman.cli.log_lines import render_line
 from dragoman.cli.main import DONE, complain
-from dragoman.cli.option_values import read_url
+from dragoman.cli.option_values import reachable, read_url
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.tail_filter import Filter, Totals, add_filter, read_filter
 from dragoman.cli.terminal import hint, paint_for, say
@@ -108,8 +108,8 @@ def _refusal(url: str, status: int) -> str:
 
 
 def _url(config: Config) -> str:
-    host, _, port = (config.admin.address or config.server.address).rpartition(":")
-    return f"http://{'127.0.0.1' if host in ('0.0.0.0', '[::]') else host}:{port}"
+    host, port = reachable(config.admin.address or config.server.address)
+    return f"http://{host}:{port}"
 
 
 def _key(options: argparse.Namespace, config: Config) -> str | None:

@@ -101,9 +101,7 @@ _SHARED = frozenset({"embed", "reply", "run", "run_stream", "stream"})
 
 
 def __getattr__(name: str) -> object:
-    """Import decoders and clients, with their HTTP library, at their first use, so that importing dragoman costs
-    little.
-    """
+    """Import decoders and clients, with their HTTP library, at their first use: importing dragoman costs little."""
     if name == "decode":
         from dragoman.decoding import decode
 

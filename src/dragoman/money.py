@@ -24,9 +24,7 @@ _EXACT: Final = Context(prec=64, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX
 
 
 def nano_from_usd(usd: Decimal) -> int | None:
-    """Return US dollars as nano-dollars, rounded half up; None for no amount of money (negative, not finite, 2⁵³ and
-    more).
-    """
+    """Return US dollars as nano-dollars, rounded half up; None for no amount (negative, not finite, 2⁵³ and more)."""
     if not usd.is_finite() or (usd.is_signed() and usd) or usd.adjusted() > 18:
         return None
     nano = rounded_units(usd, 9)
@@ -34,9 +32,7 @@ def nano_from_usd(usd: Decimal) -> int | None:
 
 
 def correction_from_usd(usd: Decimal) -> int | None:
-    """Return US dollars, which may be negative, as nano-dollars; None for no amount, or one with a fraction of a
-    nano-dollar.
-    """
+    """Return US dollars, which may be negative, as nano-dollars; None for no amount, or one that is finer."""
     nano = nano_from_usd(usd.copy_abs())
     if nano is None or exact_units(usd.copy_abs(), 9) is None:
         return None
@@ -89,9 +85,7 @@ class Rates(msgspec.Struct, frozen=True):
         return nano if 0 <= nano < MOST_NANO else None
 
     def most(self, usage: Usage) -> int | None:
-        """Return the most that a usage may cost in nano-dollars, whether its input is written to the provider's cache
-        or not.
-        """
+        """Return the most that a usage may cost in nano-dollars, whether its input is written to a cache or not."""
         if usage.input is None or usage.output is None:
             return None
         price = self.input if self.input > self.cache_write else self.cache_write

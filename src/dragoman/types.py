@@ -370,9 +370,7 @@ class Usage(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     reasoning: int | None = None
 
     def merged(self, later: Usage) -> Usage:
-        """Return the usage with a later report merged: output only grows, a 0 takes nothing back, later input
-        replaces.
-        """
+        """Return the usage with a later report merged: output only grows, 0 takes nothing back, later input counts."""
         if later == self:
             return self
         return Usage(

@@ -15,9 +15,7 @@ from dragoman.types import ToolCall
 
 @final
 class Verdict(msgspec.Struct, frozen=True):
-    """The decision on an action: yes once, yes to this and all identical ones in the session, or no. `words` go to the
-    model.
-    """
+    """The decision on an action: yes once, yes to all identical ones in the session, or no. `words` go to the model."""
 
     kind: Literal["once", "session", "no"]
     words: str = ""

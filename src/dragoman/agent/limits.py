@@ -115,9 +115,7 @@ class Meter:
         self._calls[_key(call.name, call.arguments)] += 1
 
     def count_outcome(self, call: ToolCall, plan: Plan | None, outcome: Outcome) -> None:
-        """Count the outcome of a call. Once a file has changed, reading and running the same things again makes
-        sense.
-        """
+        """Count the outcome of a call. Once a file has changed, reading and running the same again makes sense."""
         if outcome.is_error:
             self._errors[_key(call.name, outcome.text)] += 1
         elif plan is not None and outcome.change is not None:

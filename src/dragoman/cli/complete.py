@@ -81,9 +81,7 @@ def _settings() -> Config:
 
 
 def _targets() -> Iterable[Candidate]:
-    """Yield routes, models of the configuration, and catalogued models of providers whose key is set. No server is
-    asked.
-    """
+    """Yield routes, configured models, and catalogued ones of providers whose key is set. No server is asked."""
     config = _settings()
     yield from ((name, "route") for name in config.routes if name != "*")
     yield from ((name, "") for name in config.models if "*" not in name)

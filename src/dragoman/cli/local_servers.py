@@ -26,9 +26,7 @@ HOW_TO_BEGIN: Final = (
 
 
 async def find_all(config: Config, look: Look) -> tuple[dict[str, list[Model]], list[str]]:
-    """Return the models of the servers that answer, on this machine or configured, and the providers whose key is
-    set.
-    """
+    """Return the models of the servers that answer, here or configured, and the providers whose key is set."""
     asked = [
         provider
         for provider in config.catalog.providers.values()

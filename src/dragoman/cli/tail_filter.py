@@ -33,9 +33,7 @@ class Filter(msgspec.Struct, frozen=True):
         return self != Filter()
 
     def takes(self, entry: Mapping[str, Json]) -> bool:
-        """Return whether a log entry meets all conditions. An entry that is no request does only if there is no
-        condition.
-        """
+        """Return whether a log entry meets all conditions. What is no request does only if there is none."""
         if not self.is_set:
             return True
         if entry.get("kind") != "request":

@@ -84,9 +84,7 @@ class Background:
             raise
 
     def run_soon(self, coroutine: Coroutine[Any, Any, object]) -> None:
-        """Run a coroutine in the thread without waiting for it. Callable from any thread, also while the client
-        closes.
-        """
+        """Run a coroutine in the thread without waiting for it. Callable from any thread, also during `close`."""
         with self._lock:
             if self._is_closing or self.pid != os.getpid():
                 coroutine.close()

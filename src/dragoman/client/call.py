@@ -77,9 +77,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return Request("", messages, self.tools, choice, self.params, True, self.session_id)
 
     def adapt(self, *, in_words: bool) -> Adapt | None:
-        """Return the function that changes the request for targets without structured output. `in_words`: for every
-        target.
-        """
+        """Return the function that changes the request for targets without structured output. `in_words`: for all."""
         output = self.output
         if output is None:
             return None

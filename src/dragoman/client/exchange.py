@@ -243,9 +243,7 @@ class Exchange:
         return events
 
     def _as_sent(self, events: list[Event]) -> list[Event]:
-        """Return events with calls as the provider made them: its signatures are found by these when the client returns
-        them.
-        """
+        """Return events with calls as the provider made them: signatures are found by these when they come back."""
         return self._restored[0].as_sent(events) if self._restored else events
 
     def _tell(self, events: list[Event]) -> None:

@@ -21,9 +21,7 @@ _VERSION: Final = re.compile(r"/v\d")
 
 
 def explained(failure: Failure, target: Target, url: str) -> Failure:
-    """Return the failure with its provider's name, the address and the fix, without the secrets that only the provider
-    may see.
-    """
+    """Return the failure with its provider's name, the address and the fix, without the provider's secrets."""
     secrets = target.secrets()
     message = masked(failure.message, secrets)
     code = None if failure.code is None else masked(failure.code, secrets)

@@ -28,9 +28,7 @@ def end_of(run: re.Pattern[str], text: str, position: int) -> int:
 
 
 def split_strings(text: str) -> tuple[str, str | None]:
-    """Return the text without its strings, and the end of an unclosed string: "" or a backslash; None if all are
-    closed.
-    """
+    """Return the text without its strings, and the end of an unclosed one: "" or a backslash; None: all are closed."""
     parts = _STRING.split(text)
     return "".join(parts[::2]), parts[-2] if len(parts) > 1 else None
 

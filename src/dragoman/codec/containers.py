@@ -153,9 +153,7 @@ def as_items(value: Json) -> list[Json]:
 
 
 def numbered_items(fields: dict[str, Json]) -> list[Json] | None:
-    """Return the items of a list whose keys are their numbers, as some languages write lists; None for any other
-    object.
-    """
+    """Return the items of a list whose keys are their numbers, as some languages write lists; else None."""
     if "0" not in fields:
         return None
     items = [fields.get(str(number)) for number in range(len(fields))]

@@ -261,9 +261,7 @@ def as_text(part: Raw, protocol: ProtocolName) -> tuple[str, Text, tuple[str, ..
 
 
 def as_image(part: Raw) -> tuple[Media, tuple[str, ...]] | None:
-    """Return the image in an item that the provider made, and the item's other fields, or None if there is no finished
-    image.
-    """
+    """Return the image in an item that the provider made, and the item's other fields, or None if none is finished."""
     fields = read_fields(part) or {}
     data = read_text(fields.get("result"))
     if read_text(fields.get("type")) != _IMAGE or read_text(fields.get("status")) != "completed" or not data:

@@ -106,9 +106,7 @@ class CrossProtocol:
         self._told_parts: ToldParts | None = None  # made when there are such parts, as in few answers
 
     def take(self, event: Event, events: Iterable[Event] = ()) -> Event:
-        """Return an event that starts or ends a part or the response, or is a part, in the protocol's form. `events`:
-        those with it.
-        """
+        """Return an event of a part, or of the answer's start or end, in the protocol's form. `events`: those with it."""
         if type(event) not in _TAKEN:
             return event
         if type(event) is Finish:
@@ -206,9 +204,7 @@ class CrossProtocol:
         return {"annotations": _json.raw(said)} if said else {}
 
     def _odds_of_text(self, end: Native | None) -> dict[str, Raw]:
-        """Return the log probabilities of a text that ends, if texts carry them: its own, or those of an end with
-        it.
-        """
+        """Return the log probabilities of a text that ends, if texts carry them: its own or those of an end with it."""
         if self._odds is None or not self._odds.of_text:
             return {}
         if end is not None and not self._entries and not self._is_end_told:

@@ -9,9 +9,7 @@ from dragoman._json import Json, Malformed
 
 
 def without_nan(value: Json) -> Json:
-    """Return a value of the lenient reader with null in their place, plain numbers and whole characters; None if nested
-    too deeply.
-    """
+    """Return a lenient reader's value with null for them, plain numbers, whole characters; None: nested too deeply."""
     root = [value]
     places: list[dict[str, Json] | list[Json]] = [root]
     while places:

@@ -44,9 +44,7 @@ class Odds(msgspec.Struct, frozen=True):
 
 
 def take_odds(fields: Fields, form: OddsForm) -> Odds:
-    """Return the log probabilities among the native fields of a text or of the end of an answer. A value that is no
-    list of them stays.
-    """
+    """Return the log probabilities among the native fields of a text or an answer's end. What is no list stays."""
     for within, read_odds in (("", _of_answer), ("choices", _of_choice), ("candidates", _of_candidate)):
         if not within:
             found = read_odds(fields)

@@ -187,9 +187,7 @@ def read_amount(unit: Unit, number: Decimal | int, where: str) -> int:
 
 
 def _whole(number: Decimal, places: int) -> int | None:
-    """Return a number in units of a decimal place, exactly, or None if it is negative, larger than `_MOST`, or not
-    whole.
-    """
+    """Return a number in units of a decimal place, exactly, or None if it is negative, over `_MOST`, or not whole."""
     if not number.is_finite() or number < 0 or (number and not -20 < number.adjusted() < 20):
         return None
     whole = exact_units(number, places)

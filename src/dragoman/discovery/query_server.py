@@ -141,9 +141,7 @@ def _read_row(provider: str, row: Mapping[str, Any]) -> Model:
 
 
 def _read_tools(row: Mapping[str, Any]) -> bool | None:
-    """Return what a row claims of tools. Of the lists, only that of parameters is complete enough to deny by
-    silence.
-    """
+    """Return what a row claims of tools. Of the lists, only that of parameters is complete enough to deny."""
     parameters, claims = row.get("supported_parameters"), row.get("capabilities")  # OpenRouter; LM Studio, GitHub
     if isinstance(parameters, list) and parameters:
         return "tools" in parameters

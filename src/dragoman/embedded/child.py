@@ -116,9 +116,7 @@ def load_server(model: Path, *, alias: str, context: int, api_key: str | None) -
 
 
 def missing_cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
-    """Return the processor features that the native wheel needs and this machine lacks; empty if that cannot be
-    told.
-    """
+    """Return the processor features that the native wheel needs and this machine lacks; none if that cannot be told."""
     if platform.machine().lower() not in ("x86_64", "amd64") or not cpuinfo.is_file():
         return []
     for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():

@@ -144,9 +144,7 @@ class Ledger:
         return RequestMeter(self, record, RequestLimits(self.admission, scopes), True)
 
     def limit(self, of_file: Sequence[Quota], *, written: int = 0) -> None:
-        """Apply these quotas of the configuration file, and those of the store, from now on. `written`: when the file
-        was written.
-        """
+        """Apply these quotas of the configuration file, and those of the store. `written`: when the file was."""
         self._of_file, self._written = of_file, written
         quotas = self._stamped(merged(of_file, self._watch.quotas))
         if not quotas:

@@ -220,9 +220,7 @@ class RequestLimits:
 
 
 def told(refusal: Refusal) -> Failure:
-    """Return a refusal as a failure: 402 for spent money, which no other try brings back; 429 for requests or
-    tokens.
-    """
+    """Return a refusal as a failure: 402 for spent money, which no try brings back; 429 for requests or tokens."""
     charge, quota = refusal.charge, refusal.charge.quota
     place = f"{quota.scope} {charge.value}" if charge.value else "this gateway"
     if refusal.cause != "spent":

@@ -62,9 +62,7 @@ class App:
         endpoints: Iterable[Endpoint] = (),
         ledger: Ledger | None = None,
     ) -> None:
-        """Create it. `endpoints` take precedence over the protocols' own routes. `ledger`: records what is sent to
-        providers.
-        """
+        """Create it. `endpoints` take precedence over the protocols' own routes. `ledger`: records what is sent."""
         self._ledger = ledger
         self._names = names
         self._relay = relay
@@ -220,9 +218,7 @@ class App:
         await answering
 
     def _checked(self, body: bytes, record: Record) -> tuple[bytes, bool]:
-        """Check a body against the bounds. Return it with whole characters, and whether it has few objects and
-        lists.
-        """
+        """Check a body's bounds. Return it with whole characters, and whether it has few objects and lists."""
         is_light = check_shape(body, self._limits.shape)
         whole = whole_characters(body)
         if whole is not body:

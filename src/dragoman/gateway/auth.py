@@ -116,9 +116,7 @@ class Guard:
         return next((key for digest in digests if (key := self._ring.find(digest)) is not None), None)
 
     def without_keys(self, head: Head) -> Head:
-        """Return the head without the gateway's own keys, so that none is passed on. Another bearer is the client's
-        own.
-        """
+        """Return the head without the gateway's own keys, so that none is passed on. Another bearer is the client's."""
         if not self.has_keys:
             return head
         headers = {name: value for name, value in head.headers.items() if name not in _KEY_HEADERS}

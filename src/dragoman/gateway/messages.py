@@ -23,9 +23,7 @@ _MOST_VALUES: Final = 8
 
 @final
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of one request. Sizes in bytes, times in seconds; `unsent` is the backlog at which writing begins to
-    wait.
-    """
+    """Limits of one request. Sizes in bytes, times in seconds; `unsent`: the backlog at which writing waits."""
 
     head: int = 64 * 1024
     fields: int = 100
@@ -142,9 +140,7 @@ class ResponseWriter(Protocol):
         ...
 
     def when_drained(self, go_on: Callable[[], None]) -> None:
-        """As `drained`, for a caller that cannot await: call `go_on` once. Close the connection of a client that does
-        not read.
-        """
+        """As `drained`, for a caller that cannot await: call `go_on` once. A client that does not read is closed."""
         ...
 
 

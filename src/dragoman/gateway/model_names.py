@@ -62,9 +62,7 @@ class ModelNames:
     def __init__(
         self, config: Config, *, only_routes: bool = False, proof: Callable[[Model], Proof | None] = lambda model: None
     ) -> None:
-        """Create it. `only_routes`: no `provider/model` may be named beside the routes. `proof`: what validation has
-        shown.
-        """
+        """Create it. `only_routes`: no `provider/model` beside the routes. `proof`: what validation has shown."""
         self._config = config
         self._only_routes = only_routes
         self._proof = proof
@@ -76,9 +74,7 @@ class ModelNames:
         self.prepare: Callable[[str], None] = lambda target: None
 
     def listens_at(self, port: int) -> None:
-        """Set the gateway's own port: a provider at this address would be the gateway itself, which must not ask
-        itself.
-        """
+        """Set the gateway's own port: a provider at this address is the gateway, which must not ask itself."""
         self._own_port = port
         self._chains.clear()
         self._keys.clear()

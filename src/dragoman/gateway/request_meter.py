@@ -215,9 +215,7 @@ class RequestMeter(msgspec.Struct, eq=False):
         return usage
 
     def _paid(self, cost: Cost, target: Target, usage: Usage) -> tuple[int | None, PriceSnapshot | None, bool]:
-        """Return the nano-dollars of an attempt whose cost its provider reports, its prices, and whether the cost is
-        implausible.
-        """
+        """Return the nano-dollars of an attempt whose cost is reported, its prices, and whether that is implausible."""
         said = nano_from_usd(cost.usd)
         if said is not None and said <= _SMALL:
             return said, None, False

@@ -97,9 +97,7 @@ def _is_plain(message: Message) -> bool:
 
 
 def _goes_on_at_the_server(request: Request) -> bool:
-    """Return whether the provider stores the conversation so far, or parts of it, so that results may answer unseen
-    calls.
-    """
+    """Return whether the provider stores the conversation, or a part, so that results may answer unseen calls."""
     fields = request.native.fields if request.native is not None else {}
     if any(bytes(fields.get(name, b"null")) != b"null" for name in _STATE):
         return True

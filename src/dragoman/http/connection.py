@@ -245,9 +245,7 @@ class HttpConnection(asyncio.BufferedProtocol):
                 self._read_on()
 
     def _let_others(self) -> None:
-        """Pause reading once: more has come than one read takes, and the event loop would give no other connection a
-        turn.
-        """
+        """Pause reading once: more has come than one read takes, and no other connection would get a turn."""
         if self._transport is not None and not self._lets_others:
             self._lets_others = True
             self._transport.pause_reading()

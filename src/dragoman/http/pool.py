@@ -244,9 +244,7 @@ class HttpPool:
 
 
 def _tell(before: BeforeSend, outgoing: Outgoing, connection: HttpConnection) -> Awaitable[None] | None:
-    """Call the callback before a request is written. If the request must not be written, no coroutine is left
-    unawaited.
-    """
+    """Call the callback before a request is written. If that fails, no coroutine is left unawaited."""
     try:
         return before(outgoing)
     except BaseException:

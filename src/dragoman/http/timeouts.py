@@ -35,9 +35,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     trailing: float = 1.0
 
     def first_event_of(self, *, local: bool, reasoning: bool, whole: bool = False) -> float:
-        """Return the limit for the first event of this kind of request. `whole`: the answer comes only when it is
-        complete.
-        """
+        """Return the limit for the first event of this kind of request. `whole`: it comes when it is complete."""
         if local or whole:
             return self.first_event_local
         return self.first_event_reasoning if reasoning else self.first_event
@@ -61,9 +59,7 @@ def _nothing() -> None:
 
 
 class Guard:
-    """An `asyncio.timeout` without its own clock: awaiting inside ends with `TimeoutError` when `expire` is called. Use
-    it once.
-    """
+    """An `asyncio.timeout` without its own clock: `expire` ends awaiting inside with `TimeoutError`. Use it once."""
 
     __slots__ = ("_asked", "_is_expired", "_task")
 
@@ -145,9 +141,7 @@ class Watch:
         self._expired = _nothing  # the response holds this watch: in a ring both would stay until a look for garbage
 
     def _next(self, now: float) -> float:
-        """Return when to look next: at latest when a limit that starts now would end, so that the timer need not be
-        moved.
-        """
+        """Return when to look next: at latest when a limit that starts now would end, so that no timer is moved."""
         return min(self._limit()[0], now + self._clocks.silence, now + self._clocks.progress)
 
     def _limit(self) -> tuple[float, str, float]:

@@ -161,9 +161,7 @@ def _read_list(value: Any, read: Callable[[Any], Any]) -> list[Any]:
 
 
 def _union(members: list[tuple[dict[str, Any], Callable[[Any], Any]]]) -> tuple[dict[str, Any], Callable[[Any], Any]]:
-    """Return the union's schema and reader. Of the members that fit, the one with the fewest unknown keys wins, then
-    the first.
-    """
+    """Return the union's schema and reader. Of fitting members the fewest unknown keys win, then the first."""
 
     def read(value: Any) -> Any:
         fitting: list[tuple[int, int, Any]] = []

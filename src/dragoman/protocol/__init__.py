@@ -157,16 +157,12 @@ class Decoder(Interface):
         ...
 
     def fail(self, failure: Failure) -> list[Event]:
-        """End a broken connection. Return this failure at the end, unless the protocol's own end was seen (then as
-        `close`).
-        """
+        """End a broken connection. Return this failure last, or as `close` if the protocol's own end was seen."""
         ...
 
     @property
     def ended(self) -> bool:
-        """Whether the protocol's own end was seen: only usage may follow, so the body's end need not be waited for
-        long.
-        """
+        """Whether the protocol's own end was seen: only usage may follow, so the body's end is not waited for long."""
         ...
 
 
@@ -183,9 +179,7 @@ class Encoder(Interface):
 
     @property
     def aborted(self) -> bool:
-        """Whether the connection must be cut after these bytes, not ended: a call that had begun to leave has
-        failed.
-        """
+        """Whether the connection must be cut after these bytes, not ended: a call that began to leave has failed."""
         ...
 
     @property
@@ -210,9 +204,7 @@ class Stage(Interface):
         ...
 
     def feed(self, events: list[Event]) -> list[Event]:
-        """Take the next events; return the same list if nothing changes. The terminal event flushes all that is
-        held.
-        """
+        """Take the next events; return the same list if nothing changes. The terminal event flushes what is held."""
         ...
 
 

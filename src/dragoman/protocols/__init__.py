@@ -84,9 +84,7 @@ def recognition(name: ProtocolName) -> Recognition:
 
 @final
 class _Protocols(Mapping[str, Protocol]):
-    """Protocols by name. A folder is loaded at its first use, so that a program pays only for the protocols it
-    speaks.
-    """
+    """Protocols by name. A folder is loaded at its first use, so that a program pays for those that it speaks."""
 
     __slots__ = ()
 

@@ -96,9 +96,7 @@ def filled(provider: Provider, variables: Mapping[str, str]) -> Provider:
 
 @lru_cache(maxsize=1024)
 def _joined(base_url: str, path: str) -> str:
-    """Join base URL and path. A segment that ends the one and begins the other stands once (`…/v1` +
-    `/v1/messages`).
-    """
+    """Join base URL and path. A segment that ends the one and begins the other stands once (`/v1` + `/v1/messages`)."""
     base = base_url.rstrip("/")
     last = base.rpartition("/")[2]
     return base + (path.removeprefix(f"/{last}") if path.startswith(f"/{last}/") else path)

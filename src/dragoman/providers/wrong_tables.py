@@ -96,9 +96,7 @@ def listed(known: Iterable[str]) -> str:
 
 
 def _found(kind: object, path: str) -> tuple[Any, ...]:
-    """Return the kinds of value allowed at a path such as `.limits.depth` or `.protocols[0]`, as msgspec writes
-    them.
-    """
+    """Return the kinds of value allowed at a path like `.limits.depth` or `.protocols[0]`, as msgspec writes them."""
     from msgspec import inspect  # loads what only errors need
 
     found: tuple[Any, ...] = _alternatives(inspect.type_info(kind))

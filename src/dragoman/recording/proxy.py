@@ -28,9 +28,7 @@ _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 
 
 class Answer(Protocol):
-    """An answer to a request: status, headers, pieces of the body as they come. `is_cut` is known when they have
-    ended.
-    """
+    """An answer to a request: status, headers, pieces of the body as they come. `is_cut` is known at their end."""
 
     status: int
     headers: dict[str, str]
@@ -161,9 +159,7 @@ class _Told:
         self._recorder = recorder
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the body. If the client leaves, it is read to its end, so that it is not kept as an answer that
-        broke.
-        """
+        """Yield the body. If the client leaves, it is read to its end, so that it is not kept as a broken one."""
         received = Gathered()
         size = 0
         try:

@@ -99,9 +99,7 @@ class Attempts(msgspec.Struct, eq=False):
             self.meter.begin(target)
 
     def refused_form(self, failure: Failure) -> None:
-        """Record that the target refused the request's form and will be asked in another. This counts as the same
-        try.
-        """
+        """Record that the target refused the request's form and is asked in another. It counts as the same try."""
         if self.meter is not None:
             self.meter.end("failed", failure)
 

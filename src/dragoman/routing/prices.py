@@ -21,9 +21,7 @@ _PROBE: Final = 1_000  # tokens: below all steps of prices
 
 
 class Prices:
-    """Looks prices up. The catalogue is the extra `prices` (`genai-prices`); without it only the user's prices
-    apply.
-    """
+    """Looks prices up. The catalogue is the extra `prices` (`genai-prices`); without it the user's prices apply."""
 
     __slots__ = ("_calculate", "_config", "_unpriced")
 
@@ -47,9 +45,7 @@ class Prices:
             self._calculate = _load()
 
     def per_million(self, target: str) -> tuple[Decimal, Decimal] | None:
-        """Return the US dollars per million tokens of input and output for a short request, or None if no price is
-        known.
-        """
+        """Return the US dollars per million tokens of input and output for a short request, or None if unknown."""
         read = self.cost(target, Usage(input=_PROBE, output=0))
         written = self.cost(target, Usage(input=0, output=_PROBE))
         if read is None or written is None:

@@ -71,9 +71,7 @@ class Target(msgspec.Struct, frozen=True):
         msgspec.structs.force_setattr(self, "keeps_bytes", keeps)
 
     def secrets(self) -> tuple[str, ...]:
-        """Return the values that only this provider may see: its key, and the secrets that its table adds to
-        requests.
-        """
+        """Return the values that only this provider may see: its key, and secrets that its table adds to requests."""
         key = () if self.key is None else (self.key.reveal(),)
         return (*key, *self.provider.headers.values(), *self.provider.query.values())
 

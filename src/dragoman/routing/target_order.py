@@ -28,9 +28,7 @@ _NOTHING: Final = Facts()
 
 @final
 class TargetOrder(msgspec.Struct, frozen=True):
-    """A chain in the order in which it is asked. `passed_over`: (target, reason); `is_unproven`: no target is proven,
-    so all stay.
-    """
+    """A chain in the order of asking. `passed_over`: (target, reason); `is_unproven`: none is proven, so all stay."""
 
     chain: Chain
     passed_over: tuple[tuple[str, str], ...] = ()

@@ -161,9 +161,7 @@ class ToolSchema:
     # ------------------------------------------------------------ fitting
 
     def takes_as_is(self, text: str) -> bool:
-        """Return whether a text is one complete object that fits, so that nothing in it changes. It may be False by
-        mistake.
-        """
+        """Return whether a text is one complete object that fits, so that nothing changes. False may be a mistake."""
         if text[:1] != "{" or text[-1:] != "}":
             return False
         if self._reader is None:
@@ -175,9 +173,7 @@ class ToolSchema:
         return isinstance(value, dict) and Judge(self, len(text), share=6).fits(value, self._root)
 
     def fitting_items(self, shape: Shape) -> Fits | None:
-        """Return a function that tells whether a text is items of a list, each of this shape; None if only a `Judge`
-        can.
-        """
+        """Return a function that tells whether a text is items of a list, each of this shape; None: a `Judge` must."""
         known = self._readers.get(id(shape.schema))
         if known is None:
             reader = reader_of(bytes(_json.raw(shape.schema)), listed=True)
@@ -195,9 +191,7 @@ class Judge:
     __slots__ = ("_left", "_schema")
 
     def __init__(self, schema: ToolSchema, size: int = 0, *, share: int = 1) -> None:
-        """Create it. `size`: characters of the text that contains the values; see `allow`. `share`: 6 for a sixth of
-        the steps.
-        """
+        """Create it. `size`: characters around the values; see `allow`. `share`: 6 for a sixth of the steps."""
         self._schema = schema
         self._left = (_FREE_STEPS + size * _STEPS_A_CHARACTER) // share
 
@@ -211,9 +205,7 @@ class Judge:
         return self._left < 0
 
     def fits(self, value: Any, schema: Any) -> bool:
-        """Return whether a value (numbers best as `Number`) certainly fits a schema. Ranges and patterns are not
-        read.
-        """
+        """Return whether a value (numbers best as `Number`) certainly fits a schema. Ranges and patterns are not."""
         return self._fits(value, schema, 0) and not self.is_spent
 
     def coerced(self, value: Any, schema: Any, *, read_inner: ReadInner) -> Any:

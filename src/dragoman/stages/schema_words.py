@@ -169,9 +169,7 @@ def _is_word(key: str, value: str, shape: Shape) -> bool:
 
 
 def _is_schema(value: Mapping[str, Any]) -> bool:
-    """Return whether an object is a JSON schema: of keywords alone, with types that JSON has, or the members of an
-    object.
-    """
+    """Return whether an object is a JSON schema: of keywords alone, with JSON's types, or the members of an object."""
     named, members = value.get("type"), value.get("properties")
     if isinstance(members, dict) and (named == "object" or all(isinstance(one, dict) for one in members.values())):
         return named == "object" or value.keys() <= _KEYWORDS
@@ -181,9 +179,7 @@ def _is_schema(value: Mapping[str, Any]) -> bool:
 
 
 def _takes_schemas(value: Mapping[str, Any], shape: Shape) -> bool:
-    """Return whether a schema with members stands where an object of any members may: its declaration has none to
-    repeat.
-    """
+    """Return whether a schema with members stands where an object of any members may: it declares none to repeat."""
     return (
         "properties" in value and "properties" not in shape.schema and (shape.types is None or "object" in shape.types)
     )

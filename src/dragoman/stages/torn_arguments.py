@@ -197,9 +197,7 @@ def _is_closed(text: str) -> bool:
 
 
 def _distance(one: str, other: str, most: int) -> int:
-    """Return how many insertions, deletions, replacements or swaps turn one text into another; `most + 1` stands for
-    more.
-    """
+    """Return how many insertions, deletions, replacements or swaps turn one text into another; `most + 1`: more."""
     if abs(len(one) - len(other)) > most:
         return most + 1
     before: list[int] = []

@@ -11,9 +11,7 @@ from dragoman.http.response import TransportFailed
 
 @final
 class KnownResponse:
-    """A response whose body comes in pieces of a given size. `cut`: the message with which it breaks off; "" for an
-    end.
-    """
+    """A response whose body comes in pieces of a given size. `cut`: the message of its break; "" for an end."""
 
     __slots__ = ("_cut", "_pieces", "headers", "status")
 

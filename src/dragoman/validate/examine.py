@@ -57,9 +57,7 @@ class Examination:
         self._problem = ""
 
     async def whole(self, target: Target, *, version: str, on_progress: OnProgress) -> TargetRun:
-        """Run all probes of the suite. Return the run with its proof. `target` is as configured, without a started
-        address.
-        """
+        """Run all probes of the suite. Return the run with its proof. `target`: as configured, not as started."""
         suite = self._settings.suite
         probes = probes_of(suite, load_probes())
         for place, probe in enumerate(probes, 1):
@@ -195,9 +193,7 @@ def _opening(turn: Turn) -> Message:
 
 
 def _opening_after(turn: Turn, asked: Sequence[Asked]) -> tuple[Message, ...]:
-    """Return what a turn adds to the conversation: its system text, results of the last answer's calls, the user's
-    words.
-    """
+    """Return what a turn adds to the conversation: its system text, results of the last calls, the user's words."""
     added = [Message("system", (Text(turn.system),))] if turn.system else []
     if turn.results or turn.errors:
         calls = asked[-1].reply.tool_calls

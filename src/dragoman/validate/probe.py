@@ -77,9 +77,7 @@ class Expect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class Turn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The user's words or the tools' results, and what must follow. `abort_after`: leave after so many pieces of
-    text.
-    """
+    """The user's words or the tools' results, and what must follow. `abort_after`: leave after so many pieces."""
 
     user: str = ""
     system: str = ""
@@ -257,9 +255,7 @@ def _response_schema(schema: dict[str, Any] | None) -> ResponseSchema | None:
 
 
 def _filled(value: T, values: Mapping[str, Any]) -> T:
-    """Return a Struct, or a tuple of them, with every `{name}` replaced. A text that is one name takes its value's
-    type.
-    """
+    """Return a Struct, or a tuple of them, with every `{name}` replaced. A text of one name takes its value's type."""
     if isinstance(value, tuple):
         return tuple(_filled(item, values) for item in value)  # type: ignore[return-value]
     return msgspec.convert(_fill(msgspec.to_builtins(value), values), type(value))

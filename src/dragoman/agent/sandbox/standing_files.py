@@ -159,9 +159,7 @@ def places_below(folder: str, *, is_after: bool) -> Iterator[_Place]:
 
 
 def entries_of(place: str, *, is_after: bool) -> list[os.DirEntry[str]]:
-    """Return a folder's entries. After a run, an unlistable folder is made listable first, and one too deep is
-    closed.
-    """
+    """Return a folder's entries. After a run, an unlistable one is made listable first, and one too deep is closed."""
     if is_after and len(os.fsencode(place)) > _PATH_LIMIT:
         with contextlib.suppress(OSError):
             os.chmod(place, 0)
@@ -265,9 +263,7 @@ def _shown(path: str, folder: str) -> str:
 
 
 def _clean(place: str, known: Known) -> list[str]:
-    """Clean a repository that existed before: remove the settings that we created, and links and orders that a command
-    left.
-    """
+    """Clean an older repository: remove the settings that we created, and links and orders that a command left."""
     changed = []
     for name, content in SETTINGS.items():
         path = os.path.join(place, name)
@@ -325,9 +321,7 @@ def digest_of(text: bytes) -> str:
 
 
 def _without_orders(place: str, known: Known) -> list[str]:
-    """Remove the commands from a rebase that a sandboxed command began or changed, so that continuing it runs
-    nothing.
-    """
+    """Remove the commands from a rebase that a sandboxed command began or changed, so that to continue it runs none."""
     changed = []
     for path, text in orders_of(place):
         if (path, digest_of(text)) in known.orders:
@@ -371,9 +365,7 @@ def _make_inert(place: _Place) -> list[str]:
 
 
 def _is_harmless(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a sample hook, which does not run, or a list of ignored files: `git init` creates
-    both.
-    """
+    """Return whether an entry is a sample hook, which never runs, or a list of ignored files (`git init` has both)."""
     if not entry.is_dir(follow_symlinks=False):
         return False
     below = entries_of(entry.path, is_after=True)

@@ -99,9 +99,7 @@ _ABIS: Final = {"x86_64": _X86_64, "amd64": _X86_64, "aarch64": _AARCH64, "arm64
 
 
 def make_filter(machine: str) -> bytes | None:
-    """Return the filter as an array of `struct sock_filter` for `platform.machine()`, or None for an unknown
-    machine.
-    """
+    """Return the filter as an array of `struct sock_filter` for `platform.machine()`, or None for an unknown one."""
     abi = _ABIS.get(machine.lower())
     if abi is None:
         return None

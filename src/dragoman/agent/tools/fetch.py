@@ -166,9 +166,7 @@ def _answer(response: http.client.HTTPResponse, url: str, deadline: float) -> Ou
 
 
 def text_of_page(page: str) -> str:
-    """Return the words of an HTML page, one line per block. One pass: an open comment or tag hides the rest, as in a
-    browser.
-    """
+    """Return the words of an HTML page, one line per block. An open comment or tag hides the rest, as in a browser."""
     lower = page.translate(_LOWER)  # of the same length, which `lower()` is not
     words: list[str] = []
     place = 0

@@ -77,9 +77,7 @@ def _is_secret(path: str, order: dict[str, Any]) -> bool:
 
 
 def _content(name: str, folder: int, limit: int) -> str:
-    """Return a text file's content. Raises OSError or UnicodeDecodeError for links, devices, large files and other
-    content.
-    """
+    """Return a text file's content. Raises OSError, UnicodeDecodeError for links, devices, large and other files."""
     handle = os.open(name, _FILE, dir_fd=folder)
     with os.fdopen(handle, "rb") as file:
         state = os.fstat(handle)

@@ -86,9 +86,7 @@ class Remote:
     )
 
     def __init__(self, name: str, server: McpServer, *, secrets: Mapping[str, str], work: Path, pins: Pins) -> None:
-        """Create it. `secrets`: values of the server's variables or headers. `work`: the work folder, where it must not
-        run.
-        """
+        """Create it. `secrets`: values of the server's variables or headers. `work`: where it must not run."""
         self.name = name
         self.tools: list[Planner] = []
         self.changed: list[Changed] = []

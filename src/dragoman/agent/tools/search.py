@@ -70,9 +70,7 @@ def find_ripgrep() -> str | None:
 
 
 def _ripgrep_words(ripgrep: str, pattern: str, files: str) -> list[str]:
-    """Return ripgrep's command. It follows no link. The last matching glob decides, so files of keys are always left
-    out.
-    """
+    """Return ripgrep's command. It follows no link. The last glob that matches decides: files of keys are left out."""
     secrets = [*(f"--iglob=!{name}" for name in SECRET_NAMES), *(f"--iglob=!**/{name}/**" for name in SECRET_FOLDERS)]
     return [
         ripgrep, "--no-config", "--no-follow", "--no-messages", "--no-heading", "--line-number", "--color=never",

@@ -35,9 +35,7 @@ _Row: TypeAlias = list[tuple[str, str]]
 
 @final
 class Showing(msgspec.Struct, frozen=True):
-    """A rendered action: `text` of `lines` lines, of which `left_out` rows are missing. `is_odd`: some characters are
-    marked.
-    """
+    """A rendered action: `text` of `lines` lines, of which `left_out` rows are missing. `is_odd`: it has marks."""
 
     text: Text
     lines: int

@@ -270,9 +270,7 @@ class Screen:
         )
 
     def show_history(self, messages: Sequence[Message], titles: Mapping[str, str]) -> None:
-        """Show the end of a resumed conversation: the last prompts with what followed. `titles`: the lines of its
-        calls, by id.
-        """
+        """Show the end of a resumed conversation: the last prompts and what followed. `titles`: of its calls, by id."""
         prompts = [place for place, message in enumerate(messages) if message.role == "user"]
         first = prompts[-_OLD_PROMPTS] if len(prompts) > _OLD_PROMPTS else 0
         if first:

@@ -73,9 +73,7 @@ class Line:
     __slots__ = ("_asking", "_kept", "_session", "_unfolded")
 
     def __init__(self, words: Words, *, history: Path | None, status: Callable[[], str]) -> None:
-        """Create it. `history`: the file that keeps what was typed; None keeps nothing. `status`: the line at the
-        bottom.
-        """
+        """Create it. `history`: the file of what was typed; None keeps nothing. `status`: the line at the bottom."""
         self._kept = ""  # what was typed when nobody asked for it
         self._unfolded = 0  # results that Ctrl-O has shown since something else was typed
         self._session: PromptSession[str] = PromptSession(

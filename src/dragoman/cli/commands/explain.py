@@ -130,9 +130,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _render(body: bytes, source: ProtocolName, target: Target, path: str) -> tuple[str, Json, list[Deviation]]:
-    """Return the URL and body that would be sent for a request, with the deviations. Raises WireError for no
-    request.
-    """
+    """Return the URL and body that would be sent for a request, with the deviations. Raises WireError."""
     parsed = PROTOCOLS[source].parse_request(body, path=path)
     head = ClientHead(source, {})
     exchange = Exchange(target, with_defaults(parsed.request, target), new_id=new_id, head=head)

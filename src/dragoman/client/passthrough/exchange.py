@@ -330,9 +330,7 @@ class PassthroughExchange:
         return events
 
     def _ended(self, events: list[Event], end: Finish) -> list[Event]:
-        """Return the last events: an error if calls have left and failed, or if the client may have read them
-        differently.
-        """
+        """Return the last events: an error if calls have left and failed, or may have been read differently."""
         failed = self._failed_call
         if self._doubt is not None and self._has_calls and (failed is None or is_explained(failed, end)):
             failed = _misread(self._doubt)
@@ -366,9 +364,7 @@ def is_cut(events: Sequence[Event]) -> bool:
 
 
 class EndpointCache:
-    """The addresses of requests that pass, by target and by whether they stream, cached because they are costly to
-    compute.
-    """
+    """The addresses of requests that pass, by target and by whether they stream: they are costly to compute."""
 
     __slots__ = ("_kept",)
 

@@ -20,9 +20,7 @@ class ReadAlong:
     __slots__ = ("_delay", "_kept", "_loop", "_read", "_size", "_timer")
 
     def __init__(self, read: Callable[[bytes], None], *, progress: float) -> None:
-        """Create it. `read` is called with the bytes; `progress`: seconds in which something of the answer must be
-        read.
-        """
+        """Create it. `read` is called with the bytes; `progress`: seconds in which something must be read."""
         self._read = read
         self._delay = min(_MOST_DELAY, progress * _SHARE)
         self._loop = asyncio.get_running_loop()

@@ -99,9 +99,7 @@ class ClientHead:
         return Secret(shown.strip()) if is_login else None
 
     def passing(self) -> dict[str, str]:
-        """Return the headers for a provider of the same protocol. One that `connection` lists belongs to the
-        connection.
-        """
+        """Return the headers for a provider of the same protocol. Those that `connection` lists belong to it."""
         if self._passing is None:
             headers = self._headers
             names: Iterable[str] = _passing_names(tuple(headers))
@@ -133,9 +131,7 @@ class ClientHead:
 
 
 def as_client(target: Target, head: ClientHead | None) -> Target:
-    """Return the target with the client's own login in place of its key, if it accepts that from clients of its
-    protocol.
-    """
+    """Return the target with a client's own login in place of its key, if it accepts that of its protocol's clients."""
     if not target.client_login or head is None or head.login is None or head.protocol != target.protocol.name:
         return target
     provider = msgspec.structs.replace(target.provider, auth="bearer")

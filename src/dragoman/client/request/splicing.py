@@ -16,9 +16,7 @@ _STEP: Final = 64 * 1024
 
 
 def splice_sized(size: int, fields: dict[str, Raw], changes: dict[str, object]) -> bytes:
-    """As `splice_fields`, for a body of `size` bytes. A large one is copied in steps, so that the event loop runs in
-    between.
-    """
+    """As `splice_fields`, for a body of `size` bytes. A large one is copied in steps: the loop runs in between."""
     if size <= LARGE:
         return splice_fields(fields, changes)
     spliced = {**fields, **{key: None if value is None else _json.raw(value) for key, value in changes.items()}}

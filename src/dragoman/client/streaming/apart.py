@@ -47,9 +47,7 @@ def _is_usual(data: bytes) -> bool:
 
 
 def _is_rare(byte: bytes, data: bytes, most: int) -> bool:
-    """Return whether a byte occurs at most `most` times. Removing it is a memory search for each; `count` takes a step
-    per byte.
-    """
+    """Return whether a byte occurs at most `most` times. Removal searches memory; `count` takes a step per byte."""
     return len(data) - len(data.replace(byte, b"", most + 1)) <= most
 
 

@@ -102,9 +102,7 @@ def _reader(
 def _passer(
     passing: PassthroughExchange, read_along: ReadAlong, apart: Apart, watch: Watch, send: Callable[[bytes], None]
 ) -> Callable[[bytes], None]:
-    """Return a function that passes bytes on and reads them afterwards; before, if they may contain the answer's
-    end.
-    """
+    """Return a function that passes bytes on and reads them afterwards; before, if they may be the answer's end."""
     now, pass_on, may_end, keep = asyncio.get_running_loop().time, passing.pass_on, passing.may_end, read_along.keep
 
     def passed(data: bytes) -> None:

@@ -269,9 +269,7 @@ class Stream:
             self._leave()
 
     def _leave(self) -> None:
-        """Close, because the reader has gone. The garbage collector may call this in any thread, the event loop's
-        too.
-        """
+        """Close, because the reader has gone. The collector may call this in any thread, the event loop's too."""
         if not self._background.is_closed:
             self._background.run_soon(self._stream.close())
 

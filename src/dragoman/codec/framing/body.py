@@ -156,9 +156,7 @@ class BodyReader:
         return self._usual
 
     def _looks_escaped(self, data: bytes) -> bool:
-        """Return whether letters are escaped in these bytes, so that keys may be. From then on each frame is
-        checked.
-        """
+        """Return whether letters are escaped in these bytes, so that keys may be. Then each frame is checked."""
         if self._is_escaped:
             return True
         if has_escaped_letters(self._edge + data[:_ESCAPE]) or has_escaped_letters(data):
@@ -394,9 +392,7 @@ class BodyReader:
         return check_large(frame, self._bounds, self._look)
 
     def _odd_line(self, line: bytes) -> Iterator[Frame]:
-        """Read a line of a JSON-lines body that does not begin with a brace: a line of an event stream, or a broken
-        one.
-        """
+        """Read a line of a JSON-lines body that does not begin with a brace: of an event stream, or a broken one."""
         text = line.strip()
         if text[:5] == b"data:":
             self._deviate("stray-text", "body", "data: in lines of JSON")

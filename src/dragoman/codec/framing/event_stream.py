@@ -173,9 +173,7 @@ class EventLines:
                 yield from self._line(line)
 
     def _many(self, lines: list[bytes], head: bytes) -> Iterable[Frame]:
-        """Return the frames of similar events, unless the decoder takes them as a batch. `head`: the beginning of
-        each.
-        """
+        """Return the frames of similar events, unless the decoder takes them as a batch. `head`: how each begins."""
         name = head[7 : -len(b"\ndata: {")].strip()
         if self._decoder is None or len(lines) <= _FEW or (decoder := self._decoder()) is None:
             return zip(lines, repeat(name))
@@ -183,9 +181,7 @@ class EventLines:
         return () if taken == len(lines) else self._middle(lines[taken:], name, decoder)
 
     def _middle(self, lines: list[bytes], name: bytes, decoder: ReadsBatches) -> Iterator[Frame]:
-        """Yield frames outside of the middle: a response that came at once begins and ends differently, and so may each
-        part begin.
-        """
+        """Yield frames outside of the middle: a whole response begins and ends differently, and so may each part."""
         begin = 1 if self._goes_on else _BEGINNING
         self._goes_on = True
         yield from zip(lines[:begin], repeat(name))
@@ -294,9 +290,7 @@ class EventLines:
 
 
 def _without_batch(lines: list[bytes], decoder: ReadsBatches, few: int) -> list[bytes]:
-    """Return the events that are left after the decoder has taken those before them at once. `few` are not worth a
-    try.
-    """
+    """Return the events that are left after the decoder took those before them at once. `few` are not worth a try."""
     for end in (len(lines), len(lines) - _ENDING):
         if end > few and (taken := decoder.read_batch(lines[:end])):
             return lines[taken:]

@@ -54,9 +54,7 @@ def has_large_line(data: bytes) -> bool:
 
 
 def look_for_few(most: int, field: str) -> Look:
-    """Return a check that refuses a frame whose list of this name has more than `most` entries. It reads no more of
-    them.
-    """
+    """Return a check that refuses a frame whose list of this name has more than `most` entries. It reads no more."""
     entries = [(f"entry_{number}", Raw, Raw()) for number in range(most)]
     few: Any = msgspec.defstruct("Few", entries, array_like=True, forbid_unknown_fields=True, gc=False)
     decode = _json.typed_decoder(msgspec.defstruct("FewIn", [(field, few | None, None)], gc=False))

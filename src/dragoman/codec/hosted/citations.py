@@ -24,9 +24,7 @@ _WEB: Final = ("https://", "http://")
 
 @final
 class Citation(msgspec.Struct, frozen=True):
-    """A page that a text cites. `start`, `end`: the characters of the text, None for all of it or unknown; `quote`: the
-    page's words.
-    """
+    """A page that a text cites. `start`, `end`: characters, None for all or unknown; `quote`: the page's words."""
 
     url: str
     title: str | None = None

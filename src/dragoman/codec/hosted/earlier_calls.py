@@ -45,9 +45,7 @@ def _with_calls(
 
 
 def with_images(request: Request, protocol: ProtocolName) -> tuple[Request, list[Deviation]]:
-    """Return the request with images that another provider made as parts of its answers, if answers may contain
-    images.
-    """
+    """Return the request with images that another provider made as parts of its answers, if these may have images."""
     lost: dict[str, Deviation] = {}
     messages = [_with_images(message, protocol, lost) for message in request.messages]
     return msgspec.structs.replace(request, messages=tuple(messages)), list(lost.values())

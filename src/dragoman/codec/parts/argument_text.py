@@ -88,9 +88,7 @@ class ArgumentText(msgspec.Struct, eq=False):
         return ""
 
     def add_many(self, texts: list[str], joined: str) -> bool:
-        """Take fragments (`joined`: as one text) that leave the object open, or all belong to a plain one. Else return
-        False.
-        """
+        """Take fragments (`joined`: as one text) that leave the object open, or are of a plain one; else False."""
         if self.phase == "held":
             if self._pieces or joined[-1:] != "}" or not texts[0][1:].strip().rstrip("}") or not joined.isascii():
                 return False
@@ -368,9 +366,7 @@ class ArgumentText(msgspec.Struct, eq=False):
         return Settled(None, problem=f"the arguments are not a JSON object: {problem}")
 
     def _settle_surplus(self, text: str, value: object, codes: list[tuple[str, str]]) -> Settled:
-        """Judge what follows the closing brace: residue, the same object, further calls, or text that must not be
-        dropped.
-        """
+        """Judge what follows the closing brace: residue, the same object, further calls, or text to be kept."""
         surplus = self._surplus.text()
         more: list[str] = []
         objects = [text]
@@ -409,9 +405,7 @@ class ArgumentText(msgspec.Struct, eq=False):
 
 
 class Restated:
-    """Arguments with two readings: a piece repeats everything before it, or is a value in the open object. The end
-    tells.
-    """
+    """Arguments with two readings until the end: a piece repeats all before it, or is a value in the open object."""
 
     __slots__ = ("_again", "joined", "left")
 
@@ -440,9 +434,7 @@ class Restated:
         return told.startswith(self.left) and told in (self.joined.raw(), self._again.raw())
 
     def settle(self, *, proven: bool) -> Settled:
-        """Return the reading that is one complete object; none if both or neither are. Only a good end rules a value
-        out.
-        """
+        """Return the reading that is one complete object, if exactly one is. Only a good end rules a value out."""
         readings = [text.settle(proven=True) for text in ((self.joined, self._again) if proven else (self.joined,))]
         whole = [one for one in readings if one.text is not None and all(code == _AGAIN for code, _ in one.codes)]
         if len(whole) != 1 or not (whole[0].text or "").startswith(self.left):

@@ -23,9 +23,7 @@ _KEPT_APART: Final = 12
 
 
 def made_id(turn: int, number: int) -> str:
-    """Return an id for a call without one: `call_` and 24 letters or digits that encode its message and its place
-    there.
-    """
+    """Return an id for a call without one: `call_` and 24 letters or digits that encode its message and place."""
     return f"call_t{turn:0{_DIGITS}d}c{number:0{_DIGITS}d}"
 
 

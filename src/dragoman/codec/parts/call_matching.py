@@ -47,9 +47,7 @@ class CallSlots:
         self._shared: SharedCalls | None = None  # once a call came under a second id
 
     def grow(self, index: int | None, arguments: str) -> bool:
-        """Take the usual delta, which has neither id nor name. Return False if it is not that plain: then use
-        `fragment`.
-        """
+        """Take the usual delta, which has neither id nor name. False: it is not that plain, use `fragment`."""
         call = self.by_index.get(index) if index is not None else None
         if call is None or call.state != "announced" or call.kind != "function":
             return False

@@ -115,9 +115,7 @@ class OpenCalls:
         self.by_id.setdefault(call.id, call)
 
     def goes_on(self, name: str, text: ArgumentText) -> bool:
-        """Return whether the same name under a new id continues a call: its arguments are not complete and must
-        come.
-        """
+        """Return whether the same name under a new id continues a call: its arguments are incomplete and must come."""
         return not text.is_whole() and (text.is_started() or not self.takes_nothing(name))
 
     def may_lack(self) -> bool:
@@ -201,9 +199,7 @@ class OpenCalls:
         )
 
     def _glued(self, name: str) -> int:
-        """Return how often a name repeats an offered one (`ff`: `f`, twice); 0 if it does not, or was offered
-        itself.
-        """
+        """Return how often a name repeats an offered one (`ff`: `f`, twice); 0 if it does not or was offered itself."""
         period = (name + name).find(name, 1)
         return len(name) // period if 0 < period < len(name) and name[:period] in self.offered_names else 0
 

@@ -53,9 +53,7 @@ class SharedCalls:
         return index in self._torn
 
     def begin(self, call: OpenCall, index: int | None, id: str, arguments: str, *, is_named: bool) -> None:
-        """Record that a call continues under another id. Without the name it can be no other call, so nothing is
-        held.
-        """
+        """Record that a call continues under another id. Without the name it can be no other call: nothing is held."""
         shared = self._by_id.get(call.id)
         if shared is None:
             shared = _Shared(call, index, is_held=is_named)

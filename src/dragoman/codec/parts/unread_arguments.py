@@ -83,9 +83,7 @@ def note_frame(assembly: Assembly, frame: bytes) -> None:
 
 
 def note_missing(assembly: Assembly, where: str) -> None:
-    """Record that a piece of text came without any, and with something else: if no other text comes, that may be the
-    answer.
-    """
+    """Record that a piece came without text, and with something else: that may be the answer if no other text comes."""
     if not assembly.has_said:
         assembly.ending.unreadable = assembly.ending.unreadable or f"something else in place of {where}"
 
@@ -148,9 +146,7 @@ def tell_unread_event(assembly: Assembly, event: Json, where: str) -> None:
 
 
 def lose_unread(assembly: Assembly, where: str) -> None:
-    """Fail each open call, and one more, because something like a call, or a piece of one, stands where it is not
-    read.
-    """
+    """Fail each open call, and one more, because something like a call, or a piece of one, is where none is read."""
     if assembly.phase != "open":
         return
     assembly.deviate("unread-field", where)

@@ -36,9 +36,7 @@ _ANCHOR: Final = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*")
 
 
 def modern(schema: dict[str, Any], lost: list[str], depth: int = 0) -> dict[str, Any]:
-    """Return a schema that the draft's metaschema accepts. Invalid values of its keywords are removed and added to
-    `lost`.
-    """
+    """Return a schema that the draft's metaschema accepts. Invalid values of keywords are moved to `lost`."""
     if depth > _DEEPEST:
         return schema
     made: dict[str, Any] = {}

@@ -60,9 +60,7 @@ def is_within(pattern: str, bound: str) -> bool:
 
 
 class Granters:
-    """Finds the admin key of a request. Only a bearer in `Authorization` counts: no web page can make a browser send
-    it.
-    """
+    """Finds the admin key of a request. Only a bearer in `Authorization` counts: no web page can send it."""
 
     __slots__ = ("_known",)
 

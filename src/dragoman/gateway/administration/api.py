@@ -62,9 +62,7 @@ ROUTES: Final = (
 
 
 class AdminApi:
-    """Serves the routes, one request at a time in a thread: the ledger is read and written there, and no other request
-    waits.
-    """
+    """Serves the routes, one request at a time in a thread: the ledger is used there, and no other request waits."""
 
     __slots__ = ("_desk", "_granters", "_is_open", "_turn")
 

@@ -150,9 +150,7 @@ def seen_names(desk: Desk, asked: Asked) -> set[str]:
 
 
 def _placed(desk: Desk, asked: Asked) -> list[tuple[VirtualKey, Place]]:
-    """Return the keys that the granter sees, and where each stands. One of the file hides the same name in the
-    store.
-    """
+    """Return the keys that the granter sees, and where each stands. One of the file hides its name in the store."""
     with desk.keys(asked) as book:
         found: dict[str, tuple[VirtualKey, Place]] = {key.name: (key, "machine") for key in book.of_machine()}
         found |= {key.name: (key, "ledger") for key in book.list()}

@@ -86,9 +86,7 @@ def _previous(fields: Fields) -> str | None:
 
 
 def _missing(id: str, *, is_item: bool) -> Failure:
-    """Return the failure for a request that continues what does not exist, belongs to another key, or lost its
-    beginning.
-    """
+    """Return the failure of a request that continues what is not there, is another key's, or lost its beginning."""
     if is_item:
         return Failure("not_found", f"input: item {id[:120]!r} not found", 404, code="item_not_found")
     message = f"previous_response_id: response {id[:120]!r} not found"
@@ -237,9 +235,7 @@ class StoredTurn:
         return self._whole or streamed
 
     async def keep(self) -> bool:
-        """Store the response if it is to be stored and complete. Return False if the store failed; the answer then says
-        so.
-        """
+        """Store the response if it is to be stored and complete. False: the store failed, and the answer says so."""
         response = self.response
         if not self._is_kept or not response:
             return True

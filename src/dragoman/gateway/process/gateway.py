@@ -329,9 +329,7 @@ class Gateway:
             self.observer.notices.pop(_REPLICA, None)
 
     def _ask_for_records(self) -> None:
-        """Require records if clients have keys, quotas apply, or a store is named: then what cannot be recorded is not
-        sent.
-        """
+        """Require records if clients have keys, quotas apply, or a store is named: then nothing is sent without one."""
         if self._ledger is not None:
             has_store = self._ledger.folder.store is not None
             self._ledger.is_needed = self._guard.has_keys or self._ledger.admission is not None or has_store
@@ -340,9 +338,7 @@ class Gateway:
         return {*config.server.allowed_hosts, *self._usual_hosts}
 
     async def drain(self, seconds: float = DRAIN_SECONDS, *, notice: float = 0.0) -> None:
-        """End without breaking current requests, within `seconds`; `/readyz` says so. `notice`: seconds of usual
-        service before.
-        """
+        """End without breaking current requests, within `seconds`; `/readyz` says so. `notice`: seconds before."""
         self._state.draining.set()
         self.observer.metrics.set(READY, 0)
         self._let_the_next_in()
@@ -367,9 +363,7 @@ class Gateway:
         await self.close()
 
     def _let_the_next_in(self) -> None:
-        """Share the port with other gateways from now on. `open_listener` asks when `/readyz` says that this one
-        ends.
-        """
+        """Share the port with other gateways from now on. `open_listener` asks when `/readyz` says this one ends."""
         if hasattr(socket, "SO_REUSEPORT"):
             for listener in self._listeners:
                 share_port(listener, True)

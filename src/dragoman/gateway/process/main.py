@@ -199,9 +199,7 @@ async def _serve(serving: Serving, worker: Worker | None, read: object = None) -
 
 
 def _hear_signals(told: Callable[[], None], reload: Callable[[], None], *, leave: Callable[[], object]) -> None:
-    """Install signal handlers. `told` is called at each order to end, `leave` when the terminal closes: its shell may
-    repeat it.
-    """
+    """Install signal handlers. `told`: at each order to end; `leave`: when the terminal closes, which may repeat."""
     is_terminal_gone = terminal_watch()
 
     def hung_up() -> None:

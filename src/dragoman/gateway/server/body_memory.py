@@ -27,9 +27,7 @@ class BodyMemory:
         self.used = 0
 
     def take(self, size: int, own: int = 0) -> bool:
-        """Take `size` bytes. Return False, with nothing taken, if there is no room. `own`: what the same request has
-        taken elsewhere.
-        """
+        """Take `size` bytes. False: there is no room, nothing is taken. `own`: what the request took elsewhere."""
         if self.used > own and self.used + size > self._most:
             return False
         self.used += size

@@ -138,9 +138,7 @@ class Connection(asyncio.Protocol):
         self._gate.open()
 
     def drain(self) -> None:
-        """Close after the current response; at once between two requests. A request that has begun to arrive is
-        answered.
-        """
+        """Close after the current response; at once between two requests. A request that has begun is answered."""
         if self._task is None and not self._is_discarding and (self._is_new or self._head_size or self._unheaded):
             if not (self._head_size or self._unheaded):
                 self._arm(_FIRST_SECONDS)
@@ -315,9 +313,7 @@ class Connection(asyncio.Protocol):
             self._gather()
 
     def _gather(self) -> None:
-        """Keep a large body in one buffer from now on: joining its pieces would stop the loop and take as much memory
-        again.
-        """
+        """Keep a large body in one buffer from now on: joining its pieces would stop the loop and double its memory."""
         self._large = io.BytesIO()
         self._large.writelines(self._body)
         self._body = []

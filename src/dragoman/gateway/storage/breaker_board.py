@@ -15,9 +15,7 @@ MOST_OPENINGS: Final = 500
 
 @final
 class Opening(msgspec.Struct, frozen=True):
-    """A breaker has opened. `key`: names a target at its address; `number`: counts this worker's openings; `age`: in
-    seconds.
-    """
+    """A breaker has opened. `key`: a target at its address; `number`: of this worker's openings; `age`: in seconds."""
 
     key: str
     worker: str

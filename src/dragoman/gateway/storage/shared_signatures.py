@@ -57,9 +57,7 @@ class SharedSeals:
         self._works = True
 
     async def restored(self, request: Request, owner: str) -> Request:
-        """Return the request with what its answers lost. A conversation without calls and signatures costs no look-
-        up.
-        """
+        """Return the request with what its answers lost. One without calls and signatures costs no look-up."""
         if not any(message.role == "assistant" and _may_have_seals(message) for message in request.messages):
             return request
         request = await self._file.restored(request, owner)  # where nothing waits, that is one look at a file's time

@@ -150,9 +150,7 @@ class Log:
 
 
 class Warnings(logging.Handler):
-    """Turns `logging` records of modules into our lines. An exception's message may quote a prompt, so only its kind
-    and place count.
-    """
+    """Turns `logging` records into our lines. An exception's message may quote a prompt: only kind and place count."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)

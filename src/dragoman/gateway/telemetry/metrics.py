@@ -98,9 +98,7 @@ class Metrics:
     __slots__ = ("_buffer", "_numbers", "_others", "_positions", "_used")
 
     def __init__(self, file: Path | None = None) -> None:
-        """Create it. `file`: where other processes read them, and from which they continue; None keeps them to this
-        process.
-        """
+        """Create it. `file`: where other processes read them, and continue from; None keeps them to this process."""
         self._buffer: bytearray | mmap.mmap = bytearray(_SIZE) if file is None else _map(file)
         self._numbers = memoryview(self._buffer).cast("d")
         self._positions: dict[tuple[str, tuple[str, ...]], int] = {}

@@ -59,9 +59,7 @@ def limit_headers(headers: Mapping[str, str], *, now: float) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def _told_by(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those header names that are about limits. Cached, because a provider sends the same ones with most
-    answers.
-    """
+    """Return those header names that are about limits. Cached: a provider sends the same ones with most answers."""
     told = [name for name in names if name in _ALSO or name.startswith(_OWN)]
     return tuple([name for name in told if len(name) <= _LONGEST_NAME])
 

@@ -171,9 +171,7 @@ class Record(msgspec.Struct, kw_only=True, eq=False):
             self.first_event = time.perf_counter()
 
     def end(self, event: Event, status: int = 200) -> None:
-        """Record the answer's last event; any other event there means that it was cut. `status`: of the head that was
-        sent.
-        """
+        """Record the answer's last event; any other means that it was cut. `status`: of the head that was sent."""
         self.status = status
         if type(event) is Finish:
             self.outcome, self.stop, self.usage, self.cost = "done", event.reason, event.usage, event.cost
@@ -297,9 +295,7 @@ class Observer:
             self.log.write({"time": self.log.now(), "kind": kind, "text": text})
 
     def settle(self, lag: float, *, connections: int = 0, breakers: Iterable[tuple[str, bool]] = ()) -> None:
-        """Record once a second the event loop's delay in seconds, suppressed lines, connections to providers, and
-        circuit breakers.
-        """
+        """Record, once a second, the event loop's delay in seconds, suppressed lines, connections and breakers."""
         self.metrics.set(LAG, lag)
         self.metrics.set(UPSTREAM, connections)
         for target, is_open in breakers:

@@ -48,9 +48,7 @@ class Delta(msgspec.Struct, gc=False):
 
 
 class StreamEvent(msgspec.Struct, gc=False):
-    """One event of a stream, or a whole message, or an error. `index` -1: none. It does not fit if arguments or calls
-    stand beside.
-    """
+    """An event of a stream, a whole message or an error. `index` -1: none. Arguments or calls beside do not fit."""
 
     type: str = ""
     index: int = -1

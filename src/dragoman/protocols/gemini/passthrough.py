@@ -69,9 +69,7 @@ class _Content(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class _Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A candidate without unknown fields, as its content: such a field may be a call, or another spelling of the
-    text.
-    """
+    """A candidate without unknown fields, as its content: one may be a call, or another spelling of the text."""
 
     content: _Content
     finishReason: Literal["STOP", "MAX_TOKENS"]

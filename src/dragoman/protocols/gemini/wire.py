@@ -139,9 +139,7 @@ class Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defau
 
 
 class UsageMetadata(msgspec.Struct, gc=False, omit_defaults=True):
-    """Tokens so far. The prompt's count includes cached ones, the candidates' count excludes thoughts. The total is not
-    read.
-    """
+    """Tokens so far. The prompt's count includes cached ones, the candidates' excludes thoughts. No total is read."""
 
     promptTokenCount: int | None = None
     candidatesTokenCount: int | None = None

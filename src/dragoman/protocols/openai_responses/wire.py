@@ -175,9 +175,7 @@ class Place:
     __slots__ = ("_around", "_members", "_step", "_text", "frame")
 
     def __init__(self, frame: bytes, around: Place | None = None, step: str | int = "") -> None:
-        """Create it. `around`: the place of the object or list that contains the value under `step`; None: it is the
-        frame.
-        """
+        """Create it. `around`: the place of what contains the value under `step`; None: the frame."""
         self.frame = frame
         self._around, self._step = around, step
         self._text: Raw | None = Raw(frame) if around is None else None

@@ -50,9 +50,7 @@ def is_sure(content: str, inner: Sequence[int], closer: str, names: frozenset[st
 
 
 def _holds_key(content: str, closer: str, names: frozenset[str]) -> bool:
-    """Return whether a quoted text with a colon behind it may be a key: one of the schema's, or any behind another
-    quote.
-    """
+    """Return whether a quoted text before a colon may be a key: one of the schema's, or any behind another quote."""
     last, number = -1, 0
     place = content.find(closer)
     while place >= 0:

@@ -155,9 +155,7 @@ class NearJson:
         return place
 
     def _next(self, end: str, place: int) -> int:
-        """Return the place of the next one of these, "" for another line end; -1 if there is none. No text is searched
-        twice.
-        """
+        """Return the place of the next one of these, "" for another line end; -1: none. No text is searched twice."""
         known = self._ends.get(end, -2)
         if known == -1 or known >= place:
             return known

@@ -176,9 +176,7 @@ class Repairer:
                 return
 
     def _wait(self, state: WholeState, *texts: str) -> int:
-        """Hold everything from these texts on for the end, because of a defect. Return the place to continue at:
-        none.
-        """
+        """Hold everything from these texts on for the end, because of a defect. Return where to continue: none."""
         self._resume = state
         self._held.add("".join(texts))
         self._state = "held"

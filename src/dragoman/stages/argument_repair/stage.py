@@ -284,9 +284,7 @@ def _object_in(text: str) -> tuple[str, str] | None:
 
 
 def _means_nothing(repairer: Repairer, schema: ToolSchema) -> bool:
-    """Return whether only residue, one brace too many, `{}` or the same object again stands behind a repaired
-    object.
-    """
+    """Return whether only residue, one brace too many, `{}` or the same object again stands behind a repaired one."""
     rest = skip_behind(repairer.rest)
     if not rest or repairer.has_inner_quotes:
         return not rest

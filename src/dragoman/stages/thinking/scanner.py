@@ -191,9 +191,7 @@ class ThinkingScanner:
             self._is_fresh = False
 
     def _read_unmarked(self, text: str, out: list[Found]) -> str:
-        """Read harmony's analysis without its tokens: hold it until what ends it comes, or its first word is a name in
-        code.
-        """
+        """Read harmony's analysis without its tokens: hold it until its end comes, or its first word is one of code."""
         if self._looks < _FIRST_PIECES and UNMARKED_NAME.match((self._space.text() + text).lstrip()):
             self.mode = "text"
             text = self._space.text() + text

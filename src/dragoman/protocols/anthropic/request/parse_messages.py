@@ -79,9 +79,7 @@ _decode_plain_content: Final[Callable[[Raw], _PlainContent | Malformed]] = _json
 
 
 class Conversation:
-    """Parses the messages of one request in order. It keeps the place of the current message, and its number of
-    calls.
-    """
+    """Parses the messages of a request in order. It keeps the place of the current one, and its number of calls."""
 
     __slots__ = ("_calls", "_deviations", "_pairing", "_turn")
 

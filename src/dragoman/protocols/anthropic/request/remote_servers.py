@@ -60,9 +60,7 @@ def _read(name: str, server: dict[str, Any] | None, toolset: dict[str, Any] | No
 
 
 def _allowed(toolset: dict[str, Any], allowed: tuple[str, ...] | None) -> tuple[tuple[str, ...] | None, str, list[str]]:
-    """Return the tools that a toolset allows (None for all), why that cannot be expressed elsewhere, and its other
-    fields.
-    """
+    """Return the tools that a toolset allows (None for all), why no other protocol says that, and its other fields."""
     usual, configs = _object(toolset.get("default_config")), _object(toolset.get("configs"))
     is_on = usual.get("enabled") is not False
     on = {name: _object(config).get("enabled", is_on) is not False for name, config in configs.items()}

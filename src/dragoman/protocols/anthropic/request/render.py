@@ -308,9 +308,7 @@ class _Renderer:
     # ------------------------------------------------------------ cache
 
     def _mark_cache(self, system: list[Block], tools: list[Block], messages: list[Block]) -> None:
-        """Set breakpoints after the tools, the system blocks and the last two user messages; none beside the
-        client's.
-        """
+        """Set breakpoints after the tools, the system blocks and the last two user messages, if the client set none."""
         cache = self.request.params.cache
         if cache != "short" and cache != "long":
             return

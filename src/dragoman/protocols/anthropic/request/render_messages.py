@@ -83,9 +83,7 @@ class Turns:
         return messages
 
     def _turn(self, turn: list[tuple[int, Message]]) -> list[Block]:
-        """Return the messages between two assistant messages. Results stand first in the first one, as the API
-        requires.
-        """
+        """Return the messages between two assistant messages. Results stand first, as the API requires."""
         results: list[Block] = []
         messages: list[Block] = []
         for index, message in turn:

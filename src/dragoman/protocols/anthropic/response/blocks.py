@@ -54,9 +54,7 @@ from dragoman.types import Native, Opaque
 
 
 class Blocks:
-    """Opens, grows and ends the blocks of one response. `by_index`: the last block opened there; `open_calls`:
-    unfinished calls.
-    """
+    """Opens, grows and ends the blocks of one response. `by_index`: the last opened there; `open_calls`: unfinished."""
 
     __slots__ = ("_assembly", "_highest", "_last", "by_index", "open_calls")
 
@@ -126,9 +124,7 @@ class Blocks:
         self._assembly.drop_call(call, "lost", message)
 
     def _is_same_call(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> bool:
-        """Return whether a second start at an index is that of the call there: it has its id, or finally gives its
-        name.
-        """
+        """Return whether a second start at an index is that of the call there: it has its id, or gives its name."""
         if call.state == "whole" or not read_name(fields) or read_text(fields.get("type")) not in ("", "tool_use"):
             return False
         if not call.name:
@@ -305,9 +301,7 @@ class Blocks:
         block.told = ""
 
     def finish(self, *, is_good: bool) -> None:
-        """End the blocks that were not stopped. A start's arguments count at a good end only, because deltas may be
-        lost.
-        """
+        """End the blocks that were not stopped. A start's arguments count at a good end only: deltas may be lost."""
         for index, block in [(at, one) for at, last in self.by_index.items() for one in (*last.rivals, last)]:
             if block.is_ended:
                 continue

@@ -191,9 +191,7 @@ def read_blocks(content: Raw | None, assembly: Assembly) -> list[Raw] | None:
 
 
 def _is_block(start: bytes) -> bool:
-    """Return whether an item of a content is an object, or a text that is no encoded one. `start`: its first two
-    bytes.
-    """
+    """Return whether an item of a content is an object, or a text that is no encoded one. `start`: two bytes of it."""
     return start[:1] == b"{" or (start[:1] == b'"' and start[1:] not in (b"{", b"["))
 
 

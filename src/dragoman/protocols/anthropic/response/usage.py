@@ -22,9 +22,7 @@ _DIGITS: Final = 16
 
 
 class Counts:
-    """The counts so far. A later report replaces an earlier one; omitted counts stay (and a later 0 is no count of
-    input).
-    """
+    """The counts so far. A later report replaces an earlier; omitted counts stay (a later 0 is no count of input)."""
 
     __slots__ = ("_assembly", "_counts", "rest")
 

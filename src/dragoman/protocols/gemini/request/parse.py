@@ -377,9 +377,7 @@ def _is_plain(part: Part | None) -> TypeGuard[Text]:
 
 
 def _read_response(value: Raw | None) -> tuple[str, bool, bool]:
-    """Return a tool's answer: its text, whether it failed, and whether a text under `result` or `error` is all of
-    it.
-    """
+    """Return a tool's answer: its text, whether it failed, and whether text under `result` or `error` is all of it."""
     response = read(value)
     if value is None or response == {}:
         return "", False, value is not None

@@ -194,9 +194,7 @@ class CallReader:
         return assembly.whole_call(call.id, call.name, arguments, native=native, signature=signature or None)
 
     def _is_misread(self, call: FunctionCall) -> bool:
-        """Return whether a call is refused, because its name or its arguments stand elsewhere, or its id is
-        another's.
-        """
+        """Return whether a call is refused, because name or arguments stand elsewhere, or its id is another's."""
         if (name := noted(call.unread_name)) and self._is_misnamed(name):
             return True
         if (key := noted(call.unread)) and self._is_unread(call, key):
@@ -216,9 +214,7 @@ class CallReader:
         return True
 
     def _is_misnamed(self, name: str) -> bool:
-        """Return whether a call has a name where none is read, and not that of the call that it may continue: then both
-        fail.
-        """
+        """Return whether a call has a name where none is read, not that of the call that it may continue: both fail."""
         partial = self._partial
         if partial is not None and partial.call.name == name:
             return False
@@ -272,9 +268,7 @@ class CallReader:
         return True
 
     def _tear(self) -> None:
-        """Take pieces that name no call while none was open: they may belong to the one before, or to one behind
-        them.
-        """
+        """Take pieces that name no call while none was open: they may be of the one before, or one behind them."""
         self._is_torn = True
         if self._last is not None:
             self._assembly.contradict(self._last, "functionCall.partialArgs")

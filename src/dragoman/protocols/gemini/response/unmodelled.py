@@ -216,9 +216,7 @@ class Kept:
         self.last = b""
 
     def add_rest(self, found: Split, place: int, assembly: Assembly) -> None:
-        """Take a chunk's fields beside the content of its candidate, and name those that are not kept, or may be a
-        call.
-        """
+        """Take a chunk's fields beside the content of its candidate, and name those not kept, or that may be a call."""
         fields, inner = found.candidates[place], found.contents[place]
         tell_unread(assembly, fields, f"candidates[{place}]")
         for key in inner:

@@ -263,9 +263,7 @@ class Decoder:
     def _read_answer(
         self, answer: Answer, line: Line, frame: bytes, *, lenient: bool = False, is_alone: bool = False
     ) -> None:
-        """Read thinking, then text, then calls: the order of the specification. `is_alone`: the line has nothing
-        else.
-        """
+        """Read thinking, then text, then calls: the specification's order. `is_alone`: the line has nothing else."""
         assembly = self._assembly
         calls = answer.tool_calls or []
         if calls:

@@ -61,9 +61,7 @@ class Kept:
 
 
 def tell_unread_of(frame: bytes, value: dict[str, Json] | None, assembly: Assembly) -> None:
-    """Name the unknown fields of a line that may be calls, or another spelling of what is read. `value`: from the
-    lenient reader.
-    """
+    """Name the unknown fields of a line that may be calls, or spellings of known ones. `value`: read leniently."""
     fields = decode_fields(frame) if value is None else value
     if isinstance(fields, Malformed):
         return

@@ -192,9 +192,7 @@ class Turns:
     # ------------------------------------------------------------ content
 
     def _content(self, parts: Sequence[Part], at: tuple[int, ...], *, has_seal: bool = False) -> Json:
-        """Return one plain text as a string, all else as a list of parts. `has_seal`: the message has its text's
-        signature.
-        """
+        """Return one plain text as a string, all else as a list of parts. `has_seal`: the message has its signature."""
         if len(parts) == 1 and isinstance(parts[0], Text) and parts[0].native is None and parts[0].signature is None:
             return parts[0].text
         rendered: list[dict[str, Json] | Raw] = []

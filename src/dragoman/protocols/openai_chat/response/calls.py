@@ -36,9 +36,7 @@ _MOST_FRAMES: Final = 64  # that are kept for a look at what stands beside their
 
 
 class CallReader:
-    """Reads the calls of one response. `is_watching`: a call may have no arguments, so each chunk is searched for
-    some.
-    """
+    """Reads the calls of one response. `is_watching`: a call may lack arguments: each chunk is searched for some."""
 
     __slots__ = (
         "_assembly",
@@ -186,9 +184,7 @@ class CallReader:
             self.look_around()
 
     def _let_go(self) -> None:
-        """Drop the kept frames if all calls have arguments, so that nothing there can be theirs. Skipped if many are
-        open.
-        """
+        """Drop the kept frames if all calls have arguments: nothing there is theirs. Skipped if many are open."""
         calls = self._assembly.calls
         if self._frames and len(calls.by_index) < _FEW and not calls.may_lack():
             self.is_watching = False

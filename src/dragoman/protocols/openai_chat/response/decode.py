@@ -186,9 +186,7 @@ class Decoder:
             torn_frames.unreadable(self._assembly, "chunk", value.problem, text, is_stream=is_stream)
 
     def _odd_value(self, value: Json, data: bytes, name: bytes, *, is_exact: bool = False) -> None:
-        """Read JSON that does not fit the Structs: an object field by field, the objects of a list one by one.
-        `is_exact`: it is JSON.
-        """
+        """Read JSON that does not fit the Structs: an object by fields, a list one by one. `is_exact`: it is JSON."""
         if not isinstance(value, dict):
             for item in torn_frames.objects_in(self._assembly, "chunk", value):
                 self._odd_value(item, _json.encode(item), name)

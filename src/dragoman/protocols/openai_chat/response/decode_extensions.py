@@ -132,9 +132,7 @@ class Extensions:
             self._rest_of_audio |= {key: value for key, value in audio.items() if key not in _PIECES_OF_AUDIO}
 
     def _notes(self, delta: Delta) -> None:
-        """Take what belongs to a text: its signature and its annotations. Without an open text the message keeps
-        them.
-        """
+        """Take what belongs to a text: its signature and its annotations. Without a text the message keeps them."""
         running = self._assembly.running(TextStart)
         notes = delta.annotations if isinstance(delta.annotations, list) else []
         seal = google_fields(delta.extra_content).get("thought_signature")

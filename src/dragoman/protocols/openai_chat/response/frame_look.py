@@ -36,9 +36,7 @@ class FrameLook:
             self._forget()
 
     def repeats_key(self, frame: bytes, shortened: bytes | None = None) -> bool:
-        """Return whether an object in it repeats a key. `shortened`: the frame without a long text, which is cheaper to
-        check first.
-        """
+        """Return whether an object in it repeats a key. `shortened`: without a long text, which is cheaper to check."""
         self._take(frame)
         if self._is_twice is None:
             self._is_twice = (shortened is None or repeats_key(shortened)) and repeats_key(frame)

@@ -331,9 +331,7 @@ def _render_state(
     dialect: Dialect,
     deviations: list[Deviation],
 ) -> None:
-    """Render what the host may store (nothing unless the client asks), the prompt's cache, and encrypted reasoning to
-    return.
-    """
+    """Render what the host may store (only if the client asks), the prompt's cache, and encrypted reasoning."""
     store = native.pop("store", None)
     if dialect.supports_store:
         body["store"] = _FALSE if store is None else store

@@ -148,9 +148,7 @@ class _Writer:
         return shaped
 
     def _new_id(self, id: str, at: tuple[int, ...]) -> str:
-        """Return the id, with a number appended if an earlier call has it: weak servers restart counting in every
-        turn.
-        """
+        """Return the id, with a number appended if an earlier call has it: weak servers count anew in every turn."""
         sent, number = id, self._used.get(id, 0)
         while sent in self._used:
             number += 1
@@ -231,9 +229,7 @@ def _say_error(parts: tuple[Text | Media | Opaque, ...]) -> tuple[Text | Media |
 def render_items(
     messages: list[tuple[int, Message]], deviations: list[Deviation], dialect: Dialect, *, stateless: bool
 ) -> list[Json]:
-    """Return input items of messages, each with its place in the request. `stateless`: the host stores no earlier
-    items.
-    """
+    """Return input items of messages, each with its place in the request. `stateless`: the host stores none."""
     writer = _Writer(deviations, dialect, stateless=stateless)
     for place, message in messages:
         writer.message(message, place)

@@ -123,9 +123,7 @@ class Items:
         return self._add(item)
 
     def _say_again(self, item: Item, call: OpenCall, fields: dict[str, Json], place: Place, where: str) -> None:
-        """Take a second start of a call: it must have the same name and arguments. With another name both are
-        refused.
-        """
+        """Take a second start of a call, with the same name and arguments; with another name both are refused."""
         name = offered_name(fields, item.native, self._assembly.calls.offered_names)
         if call.name and name not in ("", call.name):
             self._assembly.contradict(self._assembly.open_call(None, name), where)
@@ -423,9 +421,7 @@ class Items:
             self._assembly.end_call(call)
 
     def close(self, *, is_good: bool) -> None:
-        """End all items. A start's arguments count at a good end, and must be the same. Free text has no end of its
-        own.
-        """
+        """End all items. A start's arguments count at a good end, and must agree. Free text has no end of its own."""
         self._hush()
         for item in self.all:
             if item.told is not None:

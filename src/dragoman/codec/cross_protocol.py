@@ -106,7 +106,7 @@ class CrossProtocol:
         self._told_parts: ToldParts | None = None  # made when there are such parts, as in few answers
 
     def take(self, event: Event, events: Iterable[Event] = ()) -> Event:
-        """Return an event of a part, or of the answer's start or end, in the protocol's form. `events`: those with it."""
+        """Return an event of a part, or the answer's start or end, in the protocol's form. `events`: those with it."""
         if type(event) not in _TAKEN:
             return event
         if type(event) is Finish:

@@ -111,13 +111,11 @@ class Requester:
         )
 
     async def __aenter__(self) -> Requester:
-        """Return the client itself."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the client."""
         await self.close()
 
     @property

@@ -62,7 +62,6 @@ class Restored:
         self.handles: frozenset[type] = _HANDLED
 
     def feed(self, events: list[Event]) -> list[Event]:
-        """Take the next events."""
         if not any(type(event) is ToolCallStart and event.name in self._forms for event in events) and not self._named:
             return events
         out: list[Event] = []

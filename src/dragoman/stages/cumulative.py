@@ -184,7 +184,6 @@ class Cumulative:
         self._is_new = False  # a kind of text is seen no more
 
     def feed(self, events: list[Event]) -> list[Event]:
-        """Take the next events."""
         if self.handles is not EVERY_KIND and self.handles.isdisjoint(map(type, events)):
             return events
         if not self._has_begun:

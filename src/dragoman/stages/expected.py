@@ -18,7 +18,6 @@ class Expected:
         self.handles = frozenset[type]({Deviation})
 
     def feed(self, events: list[Event]) -> list[Event]:
-        """Take the next events."""
         explains = self._expectation.explains
         kept = [event for event in events if type(event) is not Deviation or not explains(event)]
         return kept if len(kept) < len(events) else events

@@ -54,7 +54,6 @@ class ParallelWrapper:
         self.handles: frozenset[type] = OPENING
 
     def feed(self, events: list[Event]) -> list[Event]:
-        """Take the next events."""
         passed = 0 if self._held or self._indices.are_changed else self._passing(events)
         if passed == len(events):
             return events

@@ -59,7 +59,6 @@ class Sequencer:
         self.handles: frozenset[type] = _EDGES
 
     def feed(self, events: list[Event]) -> list[Event]:
-        """Take the next events."""
         passed = 0 if self._waiting or self._failed else self._in_order(events)
         if passed == len(events):
             return events

@@ -104,7 +104,6 @@ class ToolNames:
         self.handles: frozenset[type] = _HANDLED
 
     def feed(self, events: list[Event]) -> list[Event]:
-        """Take the next events."""
         for event in of_kinds(events, _GROWING if self._names else _STARTS):
             if type(event) is not ToolCallStart or event.name not in self._offered:
                 break

@@ -35,7 +35,6 @@ class Prompted:
         self._rescue = Rescue(tools, FAMILIES if lenient else (_ASKED,), new_id=new_id)
 
     def feed(self, events: list[Event]) -> list[Event]:
-        """Take the next events."""
         return [event for event in self._rescue.feed(events) if not _is_expected(event)]
 
 

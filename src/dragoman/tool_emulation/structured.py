@@ -88,7 +88,6 @@ class Structured:
         self._other = False  # text of another form has come
 
     def feed(self, events: list[Event]) -> list[Event]:
-        """Take the next events."""
         for event in events:
             self._take(event)
         out, self._out = self._out, []

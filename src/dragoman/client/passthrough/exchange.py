@@ -162,21 +162,17 @@ class PassthroughExchange:
 
     @property
     def ended(self) -> bool:
-        """As `Exchange.ended`."""
         return self._decoder.ended if self._usual is None else self._usual.ended
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """As `Exchange.headers`."""
         return self._headers
 
     @property
     def should_retry(self) -> bool | None:
-        """As `Exchange.should_retry`."""
         return None if self._usual is None else self._usual.should_retry
 
     def keep(self) -> Awaitable[None] | None:
-        """As `Exchange.keep`."""
         return None if self._usual is None else self._usual.keep()
 
     def head(self, status: int, headers: Mapping[str, str]) -> None:
@@ -188,7 +184,6 @@ class PassthroughExchange:
             self._turn()
 
     def release(self) -> None:
-        """As `Exchange.release`."""
         self.outgoing = msgspec.structs.replace(self.outgoing, body=b"")
         if self._usual is not None:
             self._usual.release()
@@ -208,21 +203,18 @@ class PassthroughExchange:
         return self._judged(self._decoder.feed(data))
 
     def close(self) -> list[Event]:
-        """As `Exchange.close`."""
         if self._usual is not None:
             return self._usual.close()
         events = self._judged(self._decoder.close())
         return events if self._usual is None else [*events, *self._usual.close()]
 
     def fail(self, failure: Failure) -> list[Event]:
-        """As `Exchange.fail`."""
         begun = self._turn() if self._usual is None and self._held is not None else []
         if self._usual is not None:
             return [*begun, *self._usual.fail(failure)]
         return self._judged(self._decoder.fail(failure))
 
     def again(self, events: Sequence[Event]) -> Exchange | None:
-        """As `Exchange.again`."""
         return None if self._usual is None else self._usual.again(events)
 
     # ------------------------------------------------------------ bytes

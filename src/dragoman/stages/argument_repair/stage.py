@@ -60,7 +60,6 @@ class ArgumentRepair:
         self._failed = 0
 
     def feed(self, events: list[Event]) -> list[Event]:
-        """Take the next events."""
         text = text_of(events, ToolCallDelta)
         if text is not None:
             return self._grow(events, text)

@@ -58,7 +58,6 @@ class ThinkingTags:
         self.handles: frozenset[type] = OPENING
 
     def feed(self, events: list[Event]) -> list[Event]:
-        """Take the next events."""
         passed = 0 if self._indices.are_changed else self._passing(events)
         if passed == len(events):
             return events

@@ -90,7 +90,6 @@ class Decoder:
         self._id = ""
 
     def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes (any cut)."""
         if self._assembly.phase != "closed":
             if (text := self._last.read(data)) and (total := self._reader.total_with(data)):  # as the event before
                 self._reader.total = total
@@ -108,7 +107,6 @@ class Decoder:
             self._assembly.add(block.part, text)
 
     def close(self) -> list[Event]:
-        """End the body."""
         self._read(self._reader.close())
         if self._assembly.phase == "open":
             self._blocks.finish(is_good=self._assembly.ending.reason is not None)
@@ -119,7 +117,6 @@ class Decoder:
         return self._assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:
-        """End a broken connection."""
         if self._assembly.phase == "open":
             self._blocks.finish(is_good=False)
         self._assembly.break_off(failure)
@@ -127,7 +124,6 @@ class Decoder:
 
     @property
     def ended(self) -> bool:
-        """Whether the protocol's own end was seen."""
         return self._assembly.phase != "open"
 
     def _read(self, frames: Iterable[Frame]) -> None:

@@ -103,7 +103,6 @@ class Encoder:
         self.lost = self._crossing.lost
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Encode these events."""
         out: list[bytes] = []
         events = events if isinstance(events, list | tuple) else list(events)  # looked at ahead of time
         for event in events:

@@ -104,7 +104,6 @@ class Decoder:
         return self._assembly.phase != "open"
 
     def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes."""
         assembly = self._assembly
         if assembly.phase == "closed":
             return []
@@ -121,7 +120,6 @@ class Decoder:
         return assembly.take()
 
     def close(self) -> list[Event]:
-        """End the body."""
         assembly = self._assembly
         try:
             for frame, _ in self._reader.close():
@@ -142,7 +140,6 @@ class Decoder:
         return assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:
-        """End a broken connection."""
         self._assembly.break_off(failure)
         return self._assembly.take()
 

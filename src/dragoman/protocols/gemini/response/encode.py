@@ -96,7 +96,6 @@ class Encoder:
         return False
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Encode these events."""
         out: list[bytes] = []
         previous: Event | None = None
         if not self._after:

@@ -87,7 +87,6 @@ class Decoder:
         return self._assembly.phase != "open"
 
     def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes."""
         assembly = self._assembly
         if assembly.phase == "closed":
             return []
@@ -126,7 +125,6 @@ class Decoder:
             texts.clear()
 
     def close(self) -> list[Event]:
-        """End the body."""
         try:
             for frame, _ in self._reader.close():
                 self._read_frame(frame)
@@ -141,7 +139,6 @@ class Decoder:
         return self._assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:
-        """End a broken connection."""
         self._assembly.break_off(failure)
         return self._assembly.take()
 

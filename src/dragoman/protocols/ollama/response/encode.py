@@ -81,7 +81,6 @@ class Encoder:
         return False
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Encode these events."""
         out: list[bytes] = []
         for event in events:
             if type(event) is TextDelta:

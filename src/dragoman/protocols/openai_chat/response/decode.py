@@ -77,17 +77,14 @@ class Decoder:
 
     @property
     def ended(self) -> bool:
-        """Whether the protocol's own end was seen."""
         return self._assembly.phase != "open"
 
     def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes."""
         if self._assembly.phase != "closed" and self._growth.take_alone(data) is None:
             self._read(self._reader.feed(data))
         return self._assembly.take()
 
     def close(self) -> list[Event]:
-        """End the body."""
         if self._assembly.phase != "closed":
             self._read(self._reader.close())
         if self._whole:
@@ -102,7 +99,6 @@ class Decoder:
         return self._assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:
-        """End a broken connection."""
         self._calls.close(is_ended=False)
         self._assembly.break_off(failure)
         return self._assembly.take()

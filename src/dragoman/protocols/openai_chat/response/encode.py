@@ -111,7 +111,6 @@ class Encoder:
         self._is_over = False
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Encode these events."""
         out: list[bytes] = []
         for event in events:
             if self._is_over:

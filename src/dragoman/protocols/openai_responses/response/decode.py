@@ -113,11 +113,9 @@ class Decoder:
 
     @property
     def ended(self) -> bool:
-        """Whether the protocol's own end was seen."""
         return self._assembly.phase != "open"
 
     def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes."""
         if self._assembly.phase == "closed":
             return []
         if not self._growth.take_alone(data):
@@ -125,7 +123,6 @@ class Decoder:
         return self._assembly.take()
 
     def close(self) -> list[Event]:
-        """End the body."""
         self._take(self._reader.close())
         if self._reader.stray and self._assembly.phase == "open" and not self._assembly.started:
             problem = read_problem(self._reader.stray, status=None)
@@ -138,7 +135,6 @@ class Decoder:
         return self._assembly.take()
 
     def fail(self, failure: Failure) -> list[Event]:
-        """End a broken connection."""
         self._assembly.break_off(failure)
         return self._assembly.take()
 

@@ -105,7 +105,6 @@ class Encoder:
         return b": keep-alive\n\n"
 
     def encode(self, events: Iterable[Event]) -> bytes:
-        """Encode these events."""
         out: list[bytes] = []
         for event in events:
             kind = type(event)

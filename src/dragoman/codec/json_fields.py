@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
@@ -86,6 +86,16 @@ def read_string(value: Raw | None) -> str | None:
         return None
     text = _decode_text(value)
     return None if isinstance(text, Malformed) else text
+
+
+def as_object(value: Json) -> dict[str, Any]:
+    """Return an object, or an empty one in place of another value."""
+    return value if isinstance(value, dict) else {}
+
+
+def read_objects(value: Raw | None) -> list[dict[str, Any]]:
+    """Return the objects of a list."""
+    return [entry for item in read_items(value) or () if isinstance(entry := read(item), dict)]
 
 
 def read_number(value: Raw | None) -> float | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, Literal, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
 from dragoman._json import Json, Raw
+from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.types import Native, Opaque, Request, Tool, ToolCall
 
@@ -75,6 +76,11 @@ class NativeTool(msgspec.Struct, frozen=True):
     unsaid: tuple[str, ...] = ()
     server: RemoteServer | None = None
     bound: str = ""
+
+
+def unsaid(entry: dict[str, Any], *said: str) -> tuple[str, ...]:
+    """Return the fields of a tool's entry that are expressed nowhere else."""
+    return tuple(clip(key) for key, value in entry.items() if value is not None and key not in ("type", *said))
 
 
 @final

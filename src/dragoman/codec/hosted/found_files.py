@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.json_fields import read, read_fields, read_text
+from dragoman.codec.json_fields import as_object, read, read_fields, read_text
 
 _CALL: Final = "file_search_call"
 #: Messages' citations of what the client sent → their fields that say which file, under its name, its id.
@@ -69,8 +69,8 @@ def read_call(part: Raw) -> Found | None:
         said = dict(entry) if isinstance(entry, dict) else {"": entry}
         id, name, text = (_taken(said, key) for key in ("file_id", "filename", "text"))
         attributes = said.pop("attributes", None)
-        kept = {key: value for key, value in _object(attributes).items() if _is_plain(value)}
-        if len(kept) < len(_object(attributes)):
+        kept = {key: value for key, value in as_object(attributes).items() if _is_plain(value)}
+        if len(kept) < len(as_object(attributes)):
             besides["results[].attributes"] = None
         besides |= {f"results[].{key}": None for key, value in said.items() if value is not None}
         files.append(FoundFile(id, name, text, kept))
@@ -146,7 +146,7 @@ def _retrieved(said: dict[str, Json]) -> FoundFile | None:
     others: list[Json] = []
     entries = said.pop("customMetadata", None)
     for entry in entries if isinstance(entries, list) else ():
-        given = _object(entry)
+        given = as_object(entry)
         value = given.get("stringValue", given.get("numericValue"))
         if isinstance(given.get("key"), str) and len(given) == 2 and _is_plain(value):
             attributes[given["key"]] = value
@@ -189,10 +189,6 @@ def each_once(files: Sequence[FoundFile]) -> list[FoundFile]:
 def _taken(said: dict[str, Json], key: str) -> str:
     """Remove the text of a field and return it. A value that is no text stays."""
     return said.pop(key) if isinstance(said.get(key), str) else ""
-
-
-def _object(value: Json) -> dict[str, Json]:
-    return value if isinstance(value, dict) else {}
 
 
 def _texts(value: Json) -> list[str]:

@@ -14,10 +14,10 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.hosted.earlier_calls import with_remotes
-from dragoman.codec.json_fields import native_fields, read, read_fields, read_items, read_text
+from dragoman.codec.json_fields import native_fields, read_fields, read_objects, read_text
 from dragoman.deviations import clip
 from dragoman.events import Deviation
-from dragoman.protocol.native_tools import NativeTool, Opened, Runner, SchemaRules, ToolForms, Written
+from dragoman.protocol.native_tools import NativeTool, Opened, Runner, SchemaRules, ToolForms, Written, unsaid
 from dragoman.protocols.anthropic.remote_blocks import render_remote
 from dragoman.protocols.anthropic.request.parse import parse_tool
 from dragoman.protocols.anthropic.request.remote_servers import is_toolset, read_server_tools, write_server_tool
@@ -90,7 +90,7 @@ _WRITTEN: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 def open_request(request: Request) -> Opened:
     """As `ToolForms.open_request`."""
     native = dict(native_fields(request.native, NAME))
-    entries = _entries(native.pop("tools", None))
+    entries = read_objects(native.pop("tools", None))
     others = [_native_tool(item) for item in entries if not is_toolset(item)]
     others += read_server_tools(entries, native)
     listed = _Listed(request.tools, is_searched=any(tool.kind == "tool_search" for tool in others))
@@ -160,10 +160,6 @@ class _Listed:
         return tuple([tool for name, tool in self._tools.items() if name not in self._hidden])
 
 
-def _entries(raw: Raw | None) -> list[dict[str, Any]]:
-    return [entry for item in read_items(raw) or () if isinstance(entry := read(item), dict)]
-
-
 def _native_tool(entry: dict[str, Any]) -> NativeTool:
     type = str(entry.get("type") or "")
     bare = _DATED.sub("", type)
@@ -175,20 +171,13 @@ def _native_tool(entry: dict[str, Any]) -> NativeTool:
         if isinstance(width, int) and isinstance(height, int):
             words = f"{words} The screen has {width} × {height} of them."
         function = Tool(name, words, _json.raw(schema))
-        unsaid = _unsaid(entry, "display_width_px", "display_height_px")
-        return NativeTool(bare, name, where, "client", function, unsaid=unsaid)
+        rest = unsaid(entry, "name", "display_width_px", "display_height_px")
+        return NativeTool(bare, name, where, "client", function, unsaid=rest)
     kind = next((kind for start, kind in _KINDS if bare.startswith(start)), "other")
     settings = {key: entry[key] for key in _SETTINGS if entry.get(key)}
     runner: Runner = "client" if bare.endswith("_toolset") and kind == "other" else "provider"
-    return NativeTool(
-        "computer" if runner == "client" else kind, name, where, runner, None, settings, _unsaid(entry, *settings)
-    )
-
-
-def _unsaid(entry: dict[str, Any], *said: str) -> tuple[str, ...]:
-    """Return the fields that are expressed nowhere else."""
-    known = ("type", "name", *said)
-    return tuple(clip(key) for key, value in entry.items() if value is not None and key not in known)
+    kind = "computer" if runner == "client" else kind
+    return NativeTool(kind, name, where, runner, None, settings, unsaid(entry, "name", *settings))
 
 
 # ---------------------------------------------------------------- the conversation
@@ -262,8 +251,8 @@ def write_tool(tool: NativeTool) -> Written | None:
     type, takes = _WRITTEN[tool.kind]
     entry: dict[str, Json] = {"type": type, "name": tool.kind}
     entry |= {key: tool.settings[key] for key in takes if key in tool.settings}
-    unsaid = tuple(key for key in tool.settings if key not in takes)
-    return Written(_json.raw(entry), _json.raw({"type": "tool", "name": tool.kind}), unsaid)
+    lost = tuple(key for key in tool.settings if key not in takes)
+    return Written(_json.raw(entry), _json.raw({"type": "tool", "name": tool.kind}), lost)
 
 
 def restate(request: Request) -> tuple[Request, list[Deviation]]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.json_fields import read
+from dragoman.codec.json_fields import as_object, read
 from dragoman.protocol.native_tools import NativeTool, RemoteServer, Written
 
 _TOOLSET: Final = "mcp_toolset"
@@ -61,13 +61,13 @@ def _read(name: str, server: dict[str, Any] | None, toolset: dict[str, Any] | No
 
 def _allowed(toolset: dict[str, Any], allowed: tuple[str, ...] | None) -> tuple[tuple[str, ...] | None, str, list[str]]:
     """Return the tools that a toolset allows (None for all), why no other protocol says that, and its other fields."""
-    usual, configs = _object(toolset.get("default_config")), _object(toolset.get("configs"))
+    usual, configs = as_object(toolset.get("default_config")), as_object(toolset.get("configs"))
     is_on = usual.get("enabled") is not False
-    on = {name: _object(config).get("enabled", is_on) is not False for name, config in configs.items()}
+    on = {name: as_object(config).get("enabled", is_on) is not False for name, config in configs.items()}
     pinned = toolset.get("tools")
     reason = ""
     if isinstance(pinned, list):
-        names = [str(_object(tool).get("name")) for tool in pinned]
+        names = [str(as_object(tool).get("name")) for tool in pinned]
         allowed = tuple([name for name in names if on.get(name, is_on)])
     elif not is_on:
         allowed = tuple([name for name, enabled in on.items() if enabled])
@@ -75,13 +75,9 @@ def _allowed(toolset: dict[str, Any], allowed: tuple[str, ...] | None) -> tuple[
         reason = "it leaves out single tools"
     unsaid = [key for key, value in toolset.items() if key not in _OF_TOOLSET and value is not None]
     unsaid += [f"default_config.{key}" for key in usual if key != "enabled"]
-    unsaid += sorted({f"configs.{key}" for config in configs.values() for key in _object(config) if key != "enabled"})
+    unsaid += sorted({f"configs.{key}" for config in configs.values() for key in as_object(config) if key != "enabled"})
     unsaid += ["tools"] if pinned else []
     return allowed, reason, unsaid
-
-
-def _object(value: Json) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def write_server_tool(server: RemoteServer) -> Written:

@@ -14,7 +14,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.hosted.earlier_calls import with_images
 from dragoman.codec.hosted.file_filters import read_filter
-from dragoman.codec.json_fields import native_fields, read
+from dragoman.codec.json_fields import as_object, native_fields, read
 from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol.native_tools import NativeTool, Opened, RemoteServer, Runner, SchemaRules, ToolForms, Written
@@ -46,7 +46,7 @@ def open_request(request: Request) -> Opened:
                 found += _read_servers(entry[key])
                 continue
             if key == "fileSearch":
-                found.append(_read_file_search(_object(entry[key])))
+                found.append(_read_file_search(as_object(entry[key])))
                 continue
             runner: Runner = "client" if key == "computerUse" else "provider"
             unsaid = tuple(entry[key]) if isinstance(entry[key], dict) else ()
@@ -78,12 +78,12 @@ def _take_images(native: dict[str, Raw]) -> tuple[list[NativeTool], str]:
     Return the tool that makes them, and its name if the answer may contain nothing else. The image's form is kept if
     tools know it.
     """
-    config = _object(read(native.get("generationConfig")))
+    config = as_object(read(native.get("generationConfig")))
     kinds = config.get("responseModalities")
     if not isinstance(kinds, list) or "IMAGE" not in kinds or not all(kind in ("TEXT", "IMAGE") for kind in kinds):
         return [], ""
     del config["responseModalities"]
-    form = _object(config.get("imageConfig"))
+    form = as_object(config.get("imageConfig"))
     settings: dict[str, Json] = {}
     if form.get("aspectRatio") in _RATIOS:
         settings["aspect"] = form.pop("aspectRatio")
@@ -97,9 +97,9 @@ def _read_servers(servers: Json) -> list[NativeTool]:
     """Return MCP servers that the provider calls."""
     found: list[NativeTool] = []
     for entry in servers if isinstance(servers, list) else []:
-        given = _object(entry)
-        said = _object(given.get("streamableHttpTransport"))
-        texts = {key: value for key, value in _object(said.get("headers")).items() if isinstance(value, str)}
+        given = as_object(entry)
+        said = as_object(given.get("streamableHttpTransport"))
+        texts = {key: value for key, value in as_object(said.get("headers")).items() if isinstance(value, str)}
         url, name = said.get("url"), given.get("name")
         server = RemoteServer(str(name or ""), str(url or ""), "", texts).with_token()
         unsaid = [f"streamableHttpTransport.{clip(key)}" for key in said if key not in ("url", "headers")]
@@ -108,10 +108,6 @@ def _read_servers(servers: Json) -> list[NativeTool]:
         where = "tools.mcpServers"
         found.append(NativeTool("mcp", "mcpServers", where, unsaid=tuple(unsaid), server=server, bound=bound))
     return found
-
-
-def _object(value: Json) -> dict[str, Json]:
-    return value if isinstance(value, dict) else {}
 
 
 def _read_file_search(said: dict[str, Json]) -> NativeTool:

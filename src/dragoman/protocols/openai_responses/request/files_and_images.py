@@ -10,10 +10,9 @@ from typing import Any, Final
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.codec.hosted.file_filters import filter_text, read_filter
-from dragoman.deviations import clip
-from dragoman.protocol.native_tools import NativeTool, Written
+from dragoman.protocol.native_tools import NativeTool, Written, unsaid
 
-_OF_SEARCH: Final = ("type", "vector_store_ids", "max_num_results", "filters")
+_OF_SEARCH: Final = ("vector_store_ids", "max_num_results", "filters")
 _RATIOS: Final = {"1024x1024": "1:1", "1536x1024": "3:2", "1024x1536": "2:3"}
 _SIZES: Final = {ratio: size for size, ratio in _RATIOS.items()}
 #: How the names of stores begin that are of another vendor.
@@ -26,7 +25,7 @@ def read_file_search(entry: dict[str, Any]) -> NativeTool:
     wanted = entry.get("filters")
     settings["filter"] = filter_text(wanted) if wanted else None
     return NativeTool(
-        "file_search", "file_search", "tools.file_search", unsaid=_rest(entry, *_OF_SEARCH),
+        "file_search", "file_search", "tools.file_search", unsaid=unsaid(entry, *_OF_SEARCH),
         settings={name: value for name, value in settings.items() if value},
         bound="its filter has no exact words in other protocols" if wanted and not settings["filter"] else "",
     )  # fmt: skip
@@ -36,14 +35,10 @@ def read_image_generation(entry: dict[str, Any]) -> NativeTool:
     """Parse the entry of the tool that makes images."""
     size = str(entry.get("size") or "auto")
     settings: dict[str, Json] = {"aspect": _RATIOS[size]} if size in _RATIOS else {}
-    said = ("type", "size") if settings or size == "auto" else ("type",)
+    said = ("size",) if settings or size == "auto" else ()
     bound = "a mask says what of an image may change" if entry.get("input_image_mask") else ""
     name = "image_generation"
-    return NativeTool(name, name, f"tools.{name}", settings=settings, unsaid=_rest(entry, *said), bound=bound)
-
-
-def _rest(entry: dict[str, Any], *said: str) -> tuple[str, ...]:
-    return tuple(clip(key) for key, value in entry.items() if value is not None and key not in said)
+    return NativeTool(name, name, f"tools.{name}", settings=settings, unsaid=unsaid(entry, *said), bound=bound)
 
 
 def write_file_search(settings: dict[str, Json]) -> Written | None:
@@ -65,5 +60,5 @@ def write_image_generation(settings: dict[str, Json]) -> Written:
     entry: dict[str, Json] = {"type": "image_generation"}
     if aspect in _SIZES:
         entry["size"] = _SIZES[aspect]
-    unsaid = ("aspect",) if aspect and aspect not in _SIZES else ()
-    return Written(_json.raw(entry), _json.raw({"type": "image_generation"}), unsaid)
+    lost = ("aspect",) if aspect and aspect not in _SIZES else ()
+    return Written(_json.raw(entry), _json.raw({"type": "image_generation"}), lost)

@@ -14,10 +14,10 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.hosted.earlier_calls import with_remotes
-from dragoman.codec.json_fields import native_fields, read, read_fields, read_items
+from dragoman.codec.json_fields import as_object, native_fields, read, read_fields, read_objects
 from dragoman.deviations import clip
 from dragoman.events import Deviation
-from dragoman.protocol.native_tools import NativeTool, Opened, Runner, SchemaRules, ToolForms, Written
+from dragoman.protocol.native_tools import NativeTool, Opened, Runner, SchemaRules, ToolForms, Written, unsaid
 from dragoman.protocols.openai_responses.remote_items import render_remote
 from dragoman.protocols.openai_responses.request.files_and_images import (
     read_file_search,
@@ -94,7 +94,7 @@ def open_request(request: Request) -> Opened:
     deviations: list[Deviation] = []
     native = dict(native_fields(request.native, NAME))
     tools, forms = _opened_tools(request.tools, deviations)
-    others = [_native_tool(item) for item in _entries(native.pop("tools", None))]
+    others = [_native_tool(item) for item in read_objects(native.pop("tools", None))]
     brought: list[Tool] = []
     for item in _bringing(request):
         parsed, hosted = parse_tools(_json.raw(item["tools"]), deviations)
@@ -172,13 +172,8 @@ def _newest(found: list[Tool], offered: list[Tool], deviations: list[Deviation])
     return [tool for name, tool in newest.items() if name not in known]
 
 
-def _entries(raw: Raw | None) -> list[dict[str, Any]]:
-    return [entry for item in read_items(raw) or () if isinstance(entry := read(item), dict)]
-
-
 def _plain(entry: Json) -> dict[str, Any]:
-    value = _json.decode(_json.raw(entry))
-    return value if isinstance(value, dict) else {}
+    return as_object(_json.decode(_json.raw(entry)))
 
 
 def _native_tool(entry: dict[str, Any]) -> NativeTool:
@@ -187,29 +182,24 @@ def _native_tool(entry: dict[str, Any]) -> NativeTool:
     environment = entry.get("environment")
     is_local = not isinstance(environment, dict) or environment.get("type") == "local"
     if type in _FUNCTIONS and (type != "shell" or is_local):
-        unsaid = _unsaid(entry, "environment")
+        others = unsaid(entry, "environment")
         if isinstance(environment, dict):
-            unsaid += tuple([f"environment.{name}" for name in _unsaid(environment)])
-        return NativeTool(type, type, where, "client", _FUNCTIONS[type], unsaid=unsaid)
+            others += tuple([f"environment.{name}" for name in unsaid(environment)])
+        return NativeTool(type, type, where, "client", _FUNCTIONS[type], unsaid=others)
     if type == _SEARCH and entry.get("execution") == "client":
         schema = entry.get("parameters") or _SEARCH_SCHEMA
         words = str(entry.get("description") or "Find tools by what they do. What is found can be called afterwards.")
-        unsaid = _unsaid(entry, "execution", "description", "parameters")
-        return NativeTool(type, type, where, "client", _function(type, words, schema), unsaid=unsaid)
+        others = unsaid(entry, "execution", "description", "parameters")
+        return NativeTool(type, type, where, "client", _function(type, words, schema), unsaid=others)
     kind = next((kind for start, kind in _KINDS if type.startswith(start)), "other")
     read = _READERS.get(kind)
     if read is not None:
         return read(entry)
     runner: Runner = "client" if kind == "computer" else "provider"
     usual = ("container",) if entry.get("container") == {"type": "auto"} else ()
-    rest = [f"filters.{name}" for name in _unsaid(_plain(entry.get("filters") or {}), *_DOMAINS)]
-    rest += _unsaid(entry, "filters", "user_location", "search_context_size", *usual)
+    rest = [f"filters.{name}" for name in unsaid(_plain(entry.get("filters") or {}), *_DOMAINS)]
+    rest += unsaid(entry, "filters", "user_location", "search_context_size", *usual)
     return NativeTool(kind, type, where, runner, None, _settings(entry), tuple(rest))
-
-
-def _unsaid(entry: dict[str, Any], *said: str) -> tuple[str, ...]:
-    """Return the fields that are expressed nowhere else."""
-    return tuple(clip(key) for key, value in entry.items() if value is not None and key not in ("type", *said))
 
 
 def _settings(entry: dict[str, Any]) -> dict[str, Json]:
@@ -231,7 +221,7 @@ def _choice_unsaid(said: dict[str, Any], others: list[NativeTool]) -> list[Devia
     """Return what a choice of a tool that is no function says and is expressed nowhere else."""
     if not any(_is_meant(tool, said) for tool in others):
         return [Deviation("dropped", f"tool_choice.{clip(str(said.get('type')))}", "no tool of this kind is offered")]
-    return [Deviation("untranslated", f"tool_choice.{key}", f"only {NAME} has it", "note") for key in _unsaid(said)]
+    return [Deviation("untranslated", f"tool_choice.{key}", f"only {NAME} has it", "note") for key in unsaid(said)]
 
 
 def _note_rest(request: Request, deviations: list[Deviation]) -> None:
@@ -247,7 +237,7 @@ def _note_rest(request: Request, deviations: list[Deviation]) -> None:
             usual = [name for name, value in _USUAL if item.get(name) == value]
             where = f"messages.<{item['type']}>."
             ids = () if item.get("call_id") or item["type"] == "additional_tools" else ("id",)
-            found |= {where + name: None for name in _unsaid(item, "call_id", *ids, *known, *usual)}
+            found |= {where + name: None for name in unsaid(item, "call_id", *ids, *known, *usual)}
     deviations += [Deviation("untranslated", where, f"only {NAME} has it", "note") for where in found]
 
 
@@ -414,8 +404,8 @@ def write_tool(tool: NativeTool) -> Written | None:
     for key in ("user_location", "search_context_size"):
         if key in tool.settings:
             entry[key] = tool.settings[key]
-    unsaid = ("max_uses",) if "max_uses" in tool.settings else ()
-    return Written(_json.raw(entry), _json.raw({"type": "web_search"}), unsaid)
+    lost = ("max_uses",) if "max_uses" in tool.settings else ()
+    return Written(_json.raw(entry), _json.raw({"type": "web_search"}), lost)
 
 
 def restate(request: Request) -> tuple[Request, list[Deviation]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dragoman._json import Json, Raw
+from dragoman.codec.json_fields import native_fields
 from dragoman.codec.parts.call_ids import shape_id
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
 from dragoman.protocol import Dialect
 from dragoman.protocols.openai_responses.content import is_content_part, render_media, render_text
 from dragoman.protocols.openai_responses.wire import CONTENT_TYPE, NAME
-from dragoman.types import Media, Message, Native, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
+from dragoman.types import Media, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 
 #: Native fields of an assistant's text that belong to its item, not to the part.
 _ITEM_FIELDS: Final = ("id", "status", "phase")
@@ -44,7 +45,7 @@ class _Writer:
                     self._part(part, message.role, (place, index))
             return
         role: Json = message.role if message.role == "user" else self._dialect.system_role
-        fields = dict(_own(message.native))
+        fields = dict(native_fields(message.native, NAME))
         content = [
             value
             for index, part in enumerate(message.parts)
@@ -59,7 +60,7 @@ class _Writer:
         for part in parts:
             if not isinstance(part, Thinking):
                 return False
-            if part.signature is not None or (_own(part.native) and not self._stateless):
+            if part.signature is not None or (native_fields(part.native, NAME) and not self._stateless):
                 return True
         return False
 
@@ -111,7 +112,7 @@ class _Writer:
         return content
 
     def _text(self, part: Text) -> None:
-        own = _own(part.native)
+        own = native_fields(part.native, NAME)
         if not own:  # another provider's words: an item of the list form must have an id of this provider's store
             self._open = None
             self.items.append({"type": "message", "role": "assistant", "content": part.text})
@@ -125,7 +126,7 @@ class _Writer:
         self._open = ("message", fields)
 
     def _thinking(self, part: Thinking, at: tuple[int, ...]) -> None:
-        fields = dict(_own(part.native))
+        fields = dict(native_fields(part.native, NAME))
         is_content = fields.pop("type", None) == CONTENT_TYPE
         if self._open != ("reasoning", fields):
             self.items.append({"type": "reasoning", **fields, "summary": []})
@@ -160,7 +161,7 @@ class _Writer:
         return sent
 
     def _call(self, call: ToolCall, at: tuple[int, ...]) -> None:
-        fields = _own(call.native)
+        fields = native_fields(call.native, NAME)
         id = self._ids[call.id] = self._new_id(self._id(call.id, at, ".id"), at)
         if call.kind == "custom":
             self._custom.add(call.id)
@@ -177,7 +178,7 @@ class _Writer:
         return self._ids.get(result.call_id, shaped)
 
     def _result(self, result: ToolResult, at: tuple[int, ...]) -> None:
-        fields = dict(_own(result.native))
+        fields = dict(native_fields(result.native, NAME))
         parts: tuple[Text | Media | Opaque, ...] = result.parts
         if result.is_error:
             self._say("changed", at, "said in words before the text", field=".is_error")
@@ -213,10 +214,6 @@ class _Writer:
     def _say(self, code: str, at: tuple[int, ...], why: str, *, field: str = "") -> None:
         """Note a deviation. `at`: the part, by the numbers of its message, of itself, of what is in it."""
         self._deviations.append(Deviation(code, part_path(at) + field, why))
-
-
-def _own(native: Native | None) -> dict[str, Raw]:
-    return native.fields if native is not None and native.protocol == NAME else {}
 
 
 def _say_error(parts: tuple[Text | Media | Opaque, ...]) -> tuple[Text | Media | Opaque, ...]:

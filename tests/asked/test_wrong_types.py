@@ -32,6 +32,7 @@ from asked.writing import (
     used,
 )
 from dragoman.types import ProtocolName
+from for_each import for_each
 
 MARK: Final = "mark9999"
 #: One of each kind of JSON; a marked one is found again.
@@ -110,7 +111,7 @@ def unsaid(client: ProtocolName, target: ProtocolName) -> list[str]:
 
 
 #: What is read all the same: the model is the target's, numbers are numbers, and a result answers by its place,
-#: and a model that samples in its own way takes no top_p.
+#: a model that samples in its own way takes no top_p, and names of schemas are told of always.
 SAME: Final = frozenset({
     ("openai-chat", "model"), ("openai-responses", "model"), ("anthropic-messages", "model"), ("ollama-chat", "model"),
     ("openai-chat", "seed"), ("anthropic-messages", "top_k"), ("openai-chat", "messages.3.tool_call_id"),
@@ -118,12 +119,10 @@ SAME: Final = frozenset({
     ("ollama-chat", "messages.3.tool_name"), ("openai-chat", "messages.2.tool_calls.0.type"),
     ("openai-chat", "tools.0.type"), ("openai-responses", "tools.0.type"), ("ollama-chat", "tools.0.type"),
     ("openai-chat", "messages.1.content.0.type"), ("openai-chat", "top_p"),
+    ("openai-chat", "response_format.json_schema.name"), ("openai-responses", "text.format.name"),
 })  # fmt: skip
 #: What still goes without a word.
 LEFT: Final = frozenset({
-    ("openai-chat", "response_format.json_schema.name"), ("openai-responses", "input.0.content.0.text"),
-    ("openai-responses", "input.0.content.1.image_url"), ("openai-responses", "input.1.name"),
-    ("openai-responses", "text.format"), ("openai-responses", "text.format.name"),
     ("anthropic-messages", "messages.0.content.1.source.media_type"), ("anthropic-messages", "tool_choice.name"),
     ("gemini-generate", "contents.0.parts.1.inlineData.mimeType"),
 })  # fmt: skip
@@ -134,3 +133,40 @@ def test_a_value_of_another_kind_is_refused_seen_or_told(client: ProtocolName) -
     other: ProtocolName = "anthropic-messages" if client == "openai-chat" else "openai-chat"
     found = {(client, place.partition(" = ")[0]) for place in unsaid(client, other)}
     assert found - SAME == {place for place in LEFT if place[0] == client}
+
+
+#: Settings of how to answer: a value of another kind there, an empty one too, would be as if nobody had asked.
+SETTINGS: Final[dict[ProtocolName, tuple[str, ...]]] = {
+    "openai-chat": ("response_format", "response_format.type", "response_format.json_schema",
+                    "response_format.json_schema.name", "response_format.json_schema.schema", "reasoning_effort"),
+    "openai-responses": ("text", "text.format", "text.format.type", "text.format.name", "reasoning", "instructions"),
+    "anthropic-messages": ("output_config", "output_config.format", "output_format"),
+    "gemini-generate": ("generationConfig", "generationConfig.thinkingConfig"),
+    "ollama-chat": ("format", "think", "options"),
+}  # fmt: skip
+_OF_LISTS: Final = ("instructions",)
+
+
+@for_each("client", EVERYWHERE)
+def test_a_setting_of_another_kind_is_refused_with_its_place(client: ProtocolName) -> None:
+    for where in SETTINGS[client]:
+        *above, last = where.split(".")
+        body = copy.deepcopy(BODIES[client])
+        inner = body
+        for key in above:
+            inner = inner.setdefault(key, {"type": "json_schema", "schema": CITY} if key == "format" else {})
+        for value in ([], [MARK]) if last not in _OF_LISTS else ({}, {"x": MARK}):
+            inner[last] = value
+            for target in EVERYWHERE:
+                sent = asked(client, body, VENDORS[target])
+                assert where in sent.refused and "expected" in sent.refused, (where, value, target, sent.refused)
+
+
+def test_a_picture_without_a_source_is_refused_with_its_place() -> None:
+    for url in (7, "", [], {}):
+        part = {"type": "image_url", "image_url": {"url": url}}
+        sent = asked("openai-chat", chat({"role": "user", "content": [part]}), VENDORS["gemini-generate"])
+        assert "messages[0].content[0].image_url.url" in sent.refused, (url, sent)
+        part = {"type": "input_image", "image_url": url}
+        sent = asked("openai-responses", responses({"role": "user", "content": [part]}), VENDORS["gemini-generate"])
+        assert "input[0].content[0].image_url" in sent.refused, (url, sent)

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
-from dragoman._json import Raw, raw_text
+from dragoman import _json
+from dragoman._json import Json, Raw, raw_text
 from dragoman.codec.json_fields import read_string
 from dragoman.deviations import clip
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 
-Kind: TypeAlias = Literal["a list", "an object", "true or false"]
+Kind: TypeAlias = Literal[
+    "a list", "an object", "a text", "true or false", "a text or an object", "a text or a list",
+    "a text, true or false",
+]  # fmt: skip
 #: How a value of a kind begins.
-_BEGINS: Final[dict[Kind, bytes]] = {"a list": b"[", "an object": b"{", "true or false": b"tf"}
+_BEGINS: Final[dict[Kind, bytes]] = {
+    "a list": b"[", "an object": b"{", "a text": b'"', "true or false": b"tf", "a text or an object": b'"{',
+    "a text or a list": b'"[', "a text, true or false": b'"tf',
+}  # fmt: skip
 _SEEN: Final = {b"[": "a list", b"{": "an object", b"t": "true", b"f": "false", b'"': "a text", b"n": "null"}
 
 
@@ -46,6 +53,16 @@ def wanted_text(fields: Mapping[str, Raw], key: str, where: str) -> str:
         first = bytes(memoryview(value)[:1])
         raise WireError(f"expected a text, got {_SEEN.get(first, 'a number')}", path=f"{where}.{key}")
     return text
+
+
+def refuse_no_text(value: Json, where: str) -> None:
+    """Refuse a decoded value that is no text; null is nothing.
+
+    Raises:
+        WireError: it is of another kind.
+    """
+    if value is not None and not isinstance(value, str):
+        raise WireError(f"expected a text, got {_SEEN.get(_json.encode(value)[:1], 'a number')}", path=where)
 
 
 def name_unread(fields: Mapping[str, object], where: str, deviations: list[Deviation], *known: str) -> None:

@@ -113,7 +113,7 @@ def _type(made: dict[str, Any], value: Json, lost: list[str]) -> None:
     types = list(dict.fromkeys(each for each in known if each in _TYPES))
     if _ANY in known:
         return
-    if len(types) < len(set(known)):
+    if len(types) < len(set(known)) or not known:
         lost.append("type")
     if types:
         made["type"] = types if isinstance(value, list) and value else types[0]

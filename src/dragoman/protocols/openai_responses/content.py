@@ -15,6 +15,8 @@ from dragoman._json import Json, Raw
 from dragoman.codec.counterparts import is_refusal, sound_form
 from dragoman.codec.hosted.citations import Citation, CitationForm
 from dragoman.codec.hosted.found_files import FoundFile
+from dragoman.codec.unread import refuse_no_text
+from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.openai_responses.remote_items import render_remote
 from dragoman.protocols.openai_responses.wire import NAME, make_native, text_of
@@ -87,11 +89,14 @@ def _parse_part(part: Json, deviations: list[Deviation], where: str) -> Text | M
         return Opaque(NAME, _json.raw(part))
     kind = part.get("type")
     if kind in ("input_text", "output_text", "text", "summary_text") or (kind is None and "text" in part):
-        return Text(text_of(part.get("text")), native=_rest(part, ("type", "text")))
+        text = text_of(part.get("text"))
+        if not text:
+            refuse_no_text(part.get("text"), f"{where}.text")
+        return Text(text, native=_rest(part, ("type", "text")))
     if kind == "refusal":
         return Text(text_of(part.get("refusal")), native=Native(NAME, {"type": _REFUSAL}))
     if kind in ("input_image", "image_url"):
-        return _parse_image(part)
+        return _parse_image(part, where)
     if kind == "input_file":
         return _parse_file(part)
     if kind == "input_audio" and isinstance(part.get("input_audio"), dict):
@@ -107,12 +112,15 @@ def _rest(part: dict[str, Json], known: tuple[str, ...]) -> Native | None:
     return make_native({name: _json.raw(inner) for name, inner in part.items() if name not in known and inner})
 
 
-def _parse_image(part: dict[str, Json]) -> Media:
+def _parse_image(part: dict[str, Json], where: str) -> Media:
     url = part.get("image_url")
     if isinstance(url, dict):  # Chat's form
         url = url.get("url")
+    source = url or part.get("file_id")
+    if not isinstance(source, str) and part.get("image_url") is not None:
+        raise WireError("expected an address, base64 data or a file's id", path=f"{where}.image_url")
     native = _rest(part, ("type", "image_url", "file_id"))
-    return _media("image", url if isinstance(url, str) else text_of(part.get("file_id")), native=native)
+    return _media("image", source if isinstance(source, str) else "", native=native)
 
 
 def _parse_file(part: dict[str, Json]) -> Media:

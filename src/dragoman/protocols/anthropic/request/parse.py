@@ -83,6 +83,7 @@ def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None 
 
 _KINDS: Final[dict[str, Kind]] = {
     "tools": "a list", "stream": "true or false", "output_config": "an object",
+    "output_format": "an object",
 }  # fmt: skip
 
 
@@ -244,6 +245,7 @@ class _Parser:
         return reasoning
 
     def _schema(self, config: dict[str, Raw], older: Raw | None) -> ResponseSchema | None:
+        refuse_other_kinds(config, {"format": "an object"}, "output_config.")
         form = read_fields(config.get("format")) or read_fields(older)
         if older is not None:
             forms = {"output_format": older, "output_config.format": config.get("format", older)}

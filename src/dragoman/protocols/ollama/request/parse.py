@@ -137,7 +137,10 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     return Parsed(request, deviations=tuple(parser.deviations))
 
 
-_KINDS: Final[dict[str, Kind]] = {"tools": "a list", "options": "an object", "stream": "true or false"}
+_KINDS: Final[dict[str, Kind]] = {
+    "tools": "a list", "options": "an object", "stream": "true or false", "format": "a text or an object",
+    "think": "a text, true or false",
+}  # fmt: skip
 
 
 class _Parser:

@@ -38,7 +38,9 @@ _NONE: Final = Raw(b"[]")
 _LONGEST: Final = "24h"
 _KINDS: Final[dict[str, Kind]] = {
     "tools": "a list", "functions": "a list", "stream": "true or false", "stream_options": "an object",
+    "response_format": "an object", "reasoning_effort": "a text",
 }  # fmt: skip
+_IN_SCHEMA: Final[dict[str, Kind]] = {"name": "a text", "schema": "an object"}
 _MODELLED: Final = frozenset({
     "model", "messages", "stream", "stream_options", "tools", "functions", "tool_choice", "function_call", "n",
     "parallel_tool_calls", "response_format", "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k",
@@ -107,9 +109,12 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
         native["tools"] = _json.raw(others)
     if "response_format" in fields:
         form = read_fields(fields["response_format"]) or {}
+        refuse_other_kinds(form, {"type": "a text", "json_schema": "an object"}, "response_format.")
         name_unread(form, "response_format", deviations, "type", "json_schema")
         known = ("name", "schema", "strict", "description")
-        name_unread(read_fields(form.get("json_schema")) or {}, "response_format.json_schema", deviations, *known)
+        inner = read_fields(form.get("json_schema")) or {}
+        refuse_other_kinds(inner, _IN_SCHEMA, "response_format.json_schema.")
+        name_unread(inner, "response_format.json_schema", deviations, *known)
     params = _parse_params(fields, deviations)
     native |= {} if _WORDS.isdisjoint(fields) else _unread_words(fields, params)
     if has_rivals:

@@ -181,6 +181,8 @@ class Conversation:
         if kind in _MEDIA:
             url = read_text(inner.get("url")) or read_text(fields.get(kind))
             rest = {key: value for key, value in fields.items() if key not in ("type", kind)}
+            if not url:
+                raise WireError("expected an address or base64 data", path=f"{where}.{kind}.url")
             unsaid = make_native(NAME, inner, "url")
             if unsaid is not None:
                 rest[kind] = _json.raw(unsaid.fields)

@@ -9,7 +9,7 @@ from typing import Final, get_args
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.unread import Kind, refuse_other_kinds
+from dragoman.codec.unread import Kind, refuse_no_text, refuse_other_kinds
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Parsed, Rendered, ReplyStyle
@@ -43,6 +43,7 @@ _SEALED: Final = "reasoning.encrypted_content"
 _LONGEST: Final = "24h"
 _KINDS: Final[dict[str, Kind]] = {
     "tools": "a list", "stream": "true or false", "reasoning": "an object", "text": "an object",
+    "instructions": "a text or a list",
 }  # fmt: skip
 _NULL: Final = Raw(b"null")
 _FALSE: Final = Raw(b"false")
@@ -163,8 +164,12 @@ def _parse_format(fields: dict[str, Raw], native: dict[str, Raw], deviations: li
         return None
     rest = {name: inner for name, inner in value.items() if inner is not None and name != "format"}
     form = value.get("format")
-    kind = form.get("type") if isinstance(form, dict) else form
-    if kind is not None and kind not in ("text", "json_object", "json_schema"):
+    if isinstance(form, dict):
+        _refuse_odd_format(form)
+    elif form is not None:
+        raise WireError(f"expected an object, got {type(form).__name__}", path="text.format")
+    kind = form.get("type") if isinstance(form, dict) else None
+    if form is not None and kind not in ("text", "json_object", "json_schema"):
         deviations.append(Deviation("unknown-part", "text.format", str(kind)[:60]))
         rest["format"] = form
     if rest:
@@ -183,6 +188,11 @@ def _parse_format(fields: dict[str, Raw], native: dict[str, Raw], deviations: li
         strict if isinstance(strict, bool) else None,
         text_of(form.get("description")) or None,
     )
+
+
+def _refuse_odd_format(form: dict[str, Json]) -> None:
+    for key in ("type", "name"):
+        refuse_no_text(form.get(key), f"text.format.{key}")
 
 
 # ---------------------------------------------------------------- rendering

@@ -10,6 +10,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.unread import refuse_no_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.openai_responses.content import (
@@ -158,6 +159,7 @@ def _parse_call(
     if not isinstance(call_id, str):
         deviations.append(Deviation("missing-id", f"{where}.call_id"))
         call_id = turns.next_call_id()
+    refuse_no_text(item.get("name"), f"{where}.name")
     name = text_of(item.get("name"))
     arguments = item.get("input") if kind == "custom_tool_call" else item.get("arguments")
     if not isinstance(arguments, str):

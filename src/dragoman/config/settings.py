@@ -28,6 +28,8 @@ _OWN_ACCESS: Final = frozenset({"base_url", "headers", "query", "auth"})
 Order: TypeAlias = Literal["declared", "proof", "price", "speed"]
 #: How often one request is sent again at most; more would multiply a provider's trouble.
 MOST_RETRIES: Final = 2
+#: A web page's origin, as browsers send it: no path, and never "null", which any page may send.
+PageOrigin: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z][A-Za-z0-9+.-]{0,40}://[^/*?#\s]{1,255}$")]
 Retries: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_RETRIES)]
 
 
@@ -37,6 +39,8 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         keys: client keys by reference (`env:`, `file:`), or their `sha256:HEX`; none: loopback only.
+        allowed_origins: origins of web pages that may ask from a browser and read the answers, such as
+            "https://chat.example.org" or "app://obsidian.md".
         connections_per_address: open connections from one remote address (IPv4, or 64 bits of IPv6).
         trusted_proxies: addresses that carry many clients and have no such limit.
         memory_mib: MiB that the bodies of all current requests may take, in each worker; each counts twice.
@@ -57,6 +61,7 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     protocols: Literal["all"] | tuple[ProtocolName, ...] = "all"
     keys: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[PageOrigin, ...] = ()
     connections_per_address: Annotated[int, msgspec.Meta(ge=1)] = 512
     trusted_proxies: tuple[str, ...] = ()
     memory_mib: Annotated[int, msgspec.Meta(ge=1)] = 512

@@ -106,7 +106,8 @@ class App:
 
     def admit(self, head: Head) -> Answer | None:
         """Check Host, Origin and key, on every method and path."""
-        failure = self._guard.judge(head, needs_key=head.path not in HEALTH)
+        needs_key = head.path not in HEALTH and not self._guard.cross_origin.is_preflight(head)
+        failure = self._guard.judge(head, needs_key=needs_key)
         if failure is None:
             return None
         return self._addresses.slowed(self.refuse(head, failure), head, failure)
@@ -128,7 +129,7 @@ class App:
         found = self._find(head)
         name = protocol_of_client(head.path, head.headers) if isinstance(found, Failure) else _protocol(found[0]).name
         answer = refusal(PROTOCOLS[name], failure)
-        headers = answer.headers
+        headers = {**answer.headers, **self._guard.cross_origin.headers(head)}
         if failure.status == _WRONG_METHOD and (taken := self._methods(_path(head))):
             headers = {**headers, "allow": ", ".join(taken)}
         return Answer(failure.status or answer.status, answer.body, answer.content_type, headers)
@@ -137,6 +138,11 @@ class App:
         """Answer one request that was admitted."""
         guard = self._guard
         has_keys = guard.has_keys
+        if guard.cross_origin.origins:
+            if guard.cross_origin.is_preflight(head):
+                response_writer.send(guard.cross_origin.answer(head))
+                return
+            response_writer.headers.update(guard.cross_origin.headers(head))
         if head.path in PATHS:
             # Where clients have keys, each sees what tells of itself; all of it is at the admin listener.
             await self._operations.respond(head, response_writer, only=guard.owner(head) if has_keys else None)

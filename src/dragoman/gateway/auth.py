@@ -13,6 +13,7 @@ import msgspec
 
 from dragoman.events import Failure
 from dragoman.gateway.messages import Head, query_values
+from dragoman.gateway.server.cross_origin import CrossOrigin
 from dragoman.ledger.key_ring import KeyRing
 from dragoman.ledger.keys import VirtualKey
 from dragoman.secret import Secret
@@ -34,19 +35,27 @@ _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,40}://(.*)")
 class Guard:
     """Judges request heads before every route."""
 
-    __slots__ = ("_digests", "_hosts", "_let_in", "_ring")
+    __slots__ = ("_digests", "_hosts", "_let_in", "_ring", "cross_origin")
 
     def __init__(
-        self, *, allowed_hosts: Iterable[str], keys: Iterable[Secret | str], ring: KeyRing | None = None
+        self,
+        *,
+        allowed_hosts: Iterable[str],
+        keys: Iterable[Secret | str],
+        ring: KeyRing | None = None,
+        allowed_origins: Iterable[str] = (),
     ) -> None:
         """Create it. `keys`: secrets, or `sha256:HEX` of one; `ring`: virtual keys. Without both, every client of an
-        allowed host is admitted.
+        allowed host is admitted. `allowed_origins`: pages that may ask and read the answers.
         """
         self._ring = ring
-        self.take(allowed_hosts=allowed_hosts, keys=keys)
+        self.take(allowed_hosts=allowed_hosts, keys=keys, allowed_origins=allowed_origins)
 
-    def take(self, *, allowed_hosts: Iterable[str], keys: Iterable[Secret | str]) -> None:
+    def take(
+        self, *, allowed_hosts: Iterable[str], keys: Iterable[Secret | str], allowed_origins: Iterable[str] = ()
+    ) -> None:
         """Use these from now on."""
+        self.cross_origin = CrossOrigin(allowed_origins)
         self._hosts = frozenset(host.lower() for host in allowed_hosts)
         self._digests = tuple(_digest(key) for key in keys)
         self._let_in: set[str] = set()  # Host headers that were judged
@@ -72,8 +81,9 @@ class Guard:
         else:
             found = _ORIGIN.fullmatch(origin)
             is_foreign = found is None or not self._is_allowed(host_name(found[1]))
-        if is_foreign:
-            return Failure("permission", "requests from other sites' pages are not taken", 403)
+        if is_foreign and not self.cross_origin.allows(origin):
+            words = "requests from other sites' pages are not taken, but for those in server.allowed_origins"
+            return Failure("permission", words, 403)
         if needs_key and self.has_keys and not self.owner(head):
             if self._ring is not None and self._ring.is_too_old:
                 words = "the keys of this gateway's store cannot be checked now"

@@ -101,12 +101,12 @@ class Gateway:
         self._names = ModelNames(config, only_routes=only_routes, proof=self._client.target_states.model_proof)
         keys = read_keys(config)
         weak = check_reach(host, keys.of_clients())
-        server = config.server
+        hosts, origins, server = self._hosts(config), config.server.allowed_origins, config.server
         self._addresses = ClientAddresses(most=server.connections_per_address, trusted=server.trusted_proxies)
         self._memory = BodyMemory(server.memory_mib * 1024 * 1024)
         folder, max_age = None if ledger is None else ledger.folder, config.ledger.replica_max_age_seconds
         self._ring = KeyRing(folder, virtual_keys(config), max_age=max_age)
-        self._guard = Guard(allowed_hosts=self._hosts(config), keys=keys.clients, ring=self._ring)
+        self._guard = Guard(allowed_hosts=hosts, keys=keys.clients, ring=self._ring, allowed_origins=origins)
         self._relay = Relay(self._client, self._names, keepalive_seconds=keepalive_seconds)
         self._state = State()
         self._is_closed = False
@@ -304,7 +304,7 @@ class Gateway:
         server = config.server
         self._addresses.reconfigure(most=server.connections_per_address, trusted=server.trusted_proxies)
         self._ring.take(virtual_keys(config))
-        self._guard.take(allowed_hosts=self._hosts(config), keys=keys.clients)
+        self._guard.take(allowed_hosts=self._hosts(config), keys=keys.clients, allowed_origins=server.allowed_origins)
         if self._admin is not None:
             admin_host, _ = split_address(config.admin.address or "")
             self._admin.take(allowed_hosts={*self._hosts(config), admin_host}, keys=keys.admins)

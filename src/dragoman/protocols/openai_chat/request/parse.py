@@ -40,7 +40,6 @@ _KINDS: Final[dict[str, Kind]] = {
     "tools": "a list", "functions": "a list", "stream": "true or false", "stream_options": "an object",
     "response_format": "an object", "reasoning_effort": "a text",
 }  # fmt: skip
-_IN_SCHEMA: Final[dict[str, Kind]] = {"name": "a text", "schema": "an object"}
 _MODELLED: Final = frozenset({
     "model", "messages", "stream", "stream_options", "tools", "functions", "tool_choice", "function_call", "n",
     "parallel_tool_calls", "response_format", "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k",
@@ -108,13 +107,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     if others:
         native["tools"] = _json.raw(others)
     if "response_format" in fields:
-        form = read_fields(fields["response_format"]) or {}
-        refuse_other_kinds(form, {"type": "a text", "json_schema": "an object"}, "response_format.")
-        name_unread(form, "response_format", deviations, "type", "json_schema")
-        known = ("name", "schema", "strict", "description")
-        inner = read_fields(form.get("json_schema")) or {}
-        refuse_other_kinds(inner, _IN_SCHEMA, "response_format.json_schema.")
-        name_unread(inner, "response_format.json_schema", deviations, *known)
+        _check_format(read_fields(fields["response_format"]) or {}, deviations)
     params = _parse_params(fields, deviations)
     native |= {} if _WORDS.isdisjoint(fields) else _unread_words(fields, params)
     if has_rivals:
@@ -131,6 +124,16 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     )
     style = ReplyStyle(include_usage=read(options.get("include_usage")) is True)
     return Parsed(request, style, tuple(deviations))
+
+
+def _check_format(form: Fields, deviations: list[Deviation]) -> None:
+    """Refuse a `response_format` with values of another kind, and name what is not read of it."""
+    where = "response_format.json_schema"
+    refuse_other_kinds(form, {"type": "a text", "json_schema": "an object"}, "response_format.")
+    name_unread(form, "response_format", deviations, "type", "json_schema")
+    inner = read_fields(form.get("json_schema")) or {}
+    refuse_other_kinds(inner, {"name": "a text", "schema": "an object"}, f"{where}.")
+    name_unread(inner, where, deviations, "name", "schema", "strict", "description")
 
 
 def _checked_model(fields: Fields) -> str:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from cases import counter
 from dragoman import _json
-from dragoman.client.streaming.apart import LONGEST
+from dragoman.client.streaming.threaded_reading import LONGEST
 from dragoman.errors import DragomanError
 from dragoman.events import Start, TextDelta, TextStart
 from dragoman.gateway.request_bodies import check_shape

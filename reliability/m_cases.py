@@ -22,7 +22,7 @@ CASES = {
     "wrong keys, and only they, wait; weak ones are refused": "tests/gateway/server/test_client_addresses.py",
     "one slow name stops no other": "tests/client/test_dns_lookups.py",
     "what was not stored says store: false; a damaged page costs its own rows": "tests/gateway/storage/test_sqlite.py",
-    "what is large is read apart, in order": "tests/gateway/test_apart.py",
+    "what is large is read apart, in order": "tests/gateway/test_threaded_reading.py",
 }
 
 

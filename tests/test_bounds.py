@@ -135,7 +135,7 @@ BREAKS: dict[str, tuple[int, bytes, bytes]] = {
     "answer_mib": (1, _ASKED, _text(1_200)),
     "whole_mib": (1, _ASKED.replace(b"true", b"false"), _text(1_200)),
 }
-#: Of these nothing is refused: tests/gateway/test_apart.py.
+#: Of these nothing is refused: tests/gateway/test_threaded_reading.py.
 NO_REFUSAL = {"apart_kib"}
 
 

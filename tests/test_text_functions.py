@@ -48,7 +48,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/framing/large_frames.py check_large": {"bounds": USUAL_BOUNDS, "look": None},
     "codec/framing/outline.py room_left": {"marks": (b"{", b"["), "most": 10},
     "codec/framing/outline.py values_beyond": {"most": 10},
-    "codec/packing.py unpacked_start": {"most": 1000},
+    "codec/compression.py unpacked_start": {"most": 1000},
     "codec/parts/call_ids.py hashed": {"size": 20},
     "codec/parts/half_characters.py join_halves": {"text": "a"},
     "protocols/gemini/response/unmodelled.py split": {"bounds": USUAL_BOUNDS},
@@ -125,7 +125,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "the user's own configuration, command or code says it": (
         "agent/pick_model.py first_target", "agent/tool_plan.py identity_of", "agent/tools/pins.py origin_of",
         "config/quotas.py check_zone", "config/quotas.py read_scope",
-        "cli/presets.py fill", "cli/serve_banner.py render_banner",
+        "cli/presets.py fill", "cli/presets.py load_tables", "cli/serve_banner.py render_banner",
         "config/references.py read_secret", "config/references.py check_listener",
         "config/references.py check_reference", "config/references.py expand", "ledger/prices.py make_priced",
         "routing/resolve.py refuse_name", "routing/resolve.py resolve", "validate/selection.py is_paid",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.client.exchange import Exchange
-from dragoman.codec.packing import Unpacker
+from dragoman.codec.compression import Unpacker
 from dragoman.config import load_config
 from dragoman.events import Event, Failure, fold
 from dragoman.routing.resolve import resolve, with_defaults

@@ -11,7 +11,7 @@ import msgspec
 from dragoman.client.failure_words import explained
 from dragoman.client.request.forwarding import ClientHead, addressed
 from dragoman.client.request.tool_mode import Asked, first_attempt, next_attempt, offer_tools
-from dragoman.codec.packing import READ_ENCODINGS, begins_as_text, is_packed, is_readable
+from dragoman.codec.compression import READ_ENCODINGS, begins_as_text, is_packed, is_readable
 from dragoman.deviations import clip
 from dragoman.errors import failure_kind
 from dragoman.events import GROWTH, SEMANTIC, Deviation, Event, Failure, Finish, Start, UsageUpdate

@@ -26,8 +26,8 @@ from dragoman.codec.hosted.found_files import each_once as each_file_once
 from dragoman.codec.hosted.searches import each_once
 from dragoman.codec.hosted.told_parts import ToldParts
 from dragoman.codec.json_fields import Fields, read_fields, read_items
+from dragoman.codec.logprobs import OddsForm, take_odds
 from dragoman.codec.lost_places import lose
-from dragoman.codec.token_odds import OddsForm, take_odds
 from dragoman.deviations import clip
 from dragoman.events import (
     Deviation,

@@ -128,7 +128,7 @@ def seconds(data: bytes) -> float:
 
 #: Lists of bytes and texts of ours in which pieces of what others sent may wait, and why small pieces do not fill them.
 LISTS = {
-    "client/streaming/apart.py _kept": "of one read: the response is paused meanwhile",
+    "client/streaming/threaded_reading.py _kept": "of one read: the response is paused meanwhile",
     "client/passthrough/exchange.py _kept_back": "the last frames of an answer, whole ones",
     "client/passthrough/read_along.py _kept": "of some milliseconds, 32 KiB at most",
     "codec/framing/event_stream.py alike": "data of events in one read",

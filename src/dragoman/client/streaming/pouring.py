@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dragoman.client.exchange import Exchange
 from dragoman.client.passthrough.exchange import PassthroughExchange
 from dragoman.client.passthrough.read_along import ReadAlong
-from dragoman.client.streaming.apart import LONGEST, Apart
+from dragoman.client.streaming.threaded_reading import LONGEST, ThreadedReader
 from dragoman.events import GROWTH, SEMANTIC, Event, Failure, TextDelta, ThinkingDelta, ToolCallDelta
 from dragoman.http.response import Response, TransportFailed
 from dragoman.http.timeouts import Timeouts, Watch
@@ -19,7 +19,7 @@ async def pour(
     response: Response,
     exchange: Exchange | PassthroughExchange,
     passing: PassthroughExchange | None,
-    apart: Apart,
+    apart: ThreadedReader,
     watch: Watch,
     *,
     give: Callable[[list[Event]], None],
@@ -62,7 +62,7 @@ async def pour(
 
 def _reader(
     exchange: Exchange | PassthroughExchange,
-    apart: Apart,
+    apart: ThreadedReader,
     watch: Watch,
     response: Response,
     *,
@@ -100,7 +100,11 @@ def _reader(
 
 
 def _passer(
-    passing: PassthroughExchange, read_along: ReadAlong, apart: Apart, watch: Watch, send: Callable[[bytes], None]
+    passing: PassthroughExchange,
+    read_along: ReadAlong,
+    apart: ThreadedReader,
+    watch: Watch,
+    send: Callable[[bytes], None],
 ) -> Callable[[bytes], None]:
     """Return a function that passes bytes on and reads them afterwards; before, if they may be the answer's end."""
     now, pass_on, may_end, keep = asyncio.get_running_loop().time, passing.pass_on, passing.may_end, read_along.keep

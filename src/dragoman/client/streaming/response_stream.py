@@ -12,9 +12,9 @@ from dragoman.bounds import exceeded
 from dragoman.client.exchange import Exchange
 from dragoman.client.passthrough.exchange import PassthroughExchange
 from dragoman.client.passthrough.whole import WholePassthrough
-from dragoman.client.streaming.apart import MOST_EVENTS, Apart, portions
 from dragoman.client.streaming.pouring import note_progress, pour
 from dragoman.client.streaming.reply_so_far import ReplySoFar
+from dragoman.client.streaming.threaded_reading import MOST_EVENTS, ThreadedReader, portions
 from dragoman.errors import DragomanError
 from dragoman.events import SEMANTIC, Deviation, Event, Failure, Finish, Reply
 from dragoman.http.timeouts import Timeouts, Watch
@@ -310,7 +310,7 @@ class ResponseStream:
             self._finish()
         self._done = self._is_closed
         self._exchange, self._first_event, self._response, self._watch = exchange, first_event, None, None
-        self._apart = Apart(exchange.feed, self._course.target.bounds.apart)
+        self._apart = ThreadedReader(exchange.feed, self._course.target.bounds.apart)
 
     async def _read(self) -> list[Event]:
         exchange = self._exchange

@@ -12,9 +12,9 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed
+from dragoman.codec.compression import is_binary, named_packing, unpacked_start
 from dragoman.codec.errors.context_overflow import says_overflow
 from dragoman.codec.errors.retry_after import read_wait, wait_in_words
-from dragoman.codec.packing import is_binary, named_packing, unpacked_start
 from dragoman.errors import failure_kind
 from dragoman.events import Failure, FailureKind
 

@@ -16,6 +16,7 @@ from weakref import ref
 from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds, exceeded
+from dragoman.codec.compression import Broken, Unpacker, is_packed
 from dragoman.codec.framing.batches import ReadsBatches
 from dragoman.codec.framing.event_stream import Deviate as Deviate
 from dragoman.codec.framing.event_stream import EventLines, lines_of, too_large, with_line_feeds
@@ -24,7 +25,6 @@ from dragoman.codec.framing.event_stream import TooLarge as TooLarge
 from dragoman.codec.framing.json_array import ArrayItems
 from dragoman.codec.framing.large_frames import LARGE, Look, check_large
 from dragoman.codec.framing.plain_keys import LONG, has_escaped_letters, may_have_escapes, with_plain_keys
-from dragoman.codec.packing import Broken, Unpacker, is_packed
 from dragoman.deviations import clip
 from dragoman.gathered import Gathered
 

@@ -15,7 +15,7 @@ from dragoman._json import Json, Raw
 from dragoman.codec.cross_protocol import CrossProtocol, crossed
 from dragoman.codec.hosted.citations import CitationForm
 from dragoman.codec.json_fields import Fields, native_fields, overlaid, read, read_count, read_fields, read_items
-from dragoman.codec.token_odds import OF_CANDIDATE
+from dragoman.codec.logprobs import OF_CANDIDATE
 from dragoman.errors import FailedCalls, failure_of, status_of
 from dragoman.events import (
     Deviation,

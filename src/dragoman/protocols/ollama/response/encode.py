@@ -15,8 +15,8 @@ from dragoman._json import Json
 from dragoman.codec.counterparts import takes_media
 from dragoman.codec.cross_protocol import CrossProtocol, crossed
 from dragoman.codec.json_fields import Fields, native_fields
+from dragoman.codec.logprobs import OF_ANSWER
 from dragoman.codec.timestamps import render_time
-from dragoman.codec.token_odds import OF_ANSWER
 from dragoman.errors import CALL_FAILED, FailedCalls, failure_of, status_of
 from dragoman.events import (
     Deviation,

@@ -15,7 +15,7 @@ from dragoman._json import Json, Raw
 from dragoman.codec.cross_protocol import CrossProtocol, crossed, pass_over
 from dragoman.codec.framing.body import write_event
 from dragoman.codec.json_fields import Fields, native_fields, read_fields, read_items
-from dragoman.codec.token_odds import OF_CHOICE
+from dragoman.codec.logprobs import OF_CHOICE
 from dragoman.errors import FailedCalls, failure_of, status_of
 from dragoman.events import (
     Deviation,

@@ -13,7 +13,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.cross_protocol import CrossProtocol, crossed
 from dragoman.codec.framing.body import write_event
-from dragoman.codec.token_odds import OF_TEXT
+from dragoman.codec.logprobs import OF_TEXT
 from dragoman.errors import CALL_FAILED, FailedCalls
 from dragoman.events import (
     Deviation,

@@ -15,7 +15,7 @@ from openai.types.responses import Response
 from answer_fates import write
 from dragoman._json import Raw
 from dragoman.codec.json_fields import read_fields
-from dragoman.codec.token_odds import OF_ANSWER, OF_CANDIDATE, OF_CHOICE, OF_TEXT, take_odds
+from dragoman.codec.logprobs import OF_ANSWER, OF_CANDIDATE, OF_CHOICE, OF_TEXT, take_odds
 from vendor_answers import LEAST
 
 #: Where an answer tells odds in each protocol.

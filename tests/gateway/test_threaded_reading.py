@@ -17,9 +17,9 @@ import pytest
 from cases import counter
 from dragoman.client.exchange import Exchange
 from dragoman.client.passthrough.exchange import PassthroughExchange
-from dragoman.client.streaming import apart as apart_module
-from dragoman.client.streaming.apart import LONGEST, Apart
+from dragoman.client.streaming import threaded_reading
 from dragoman.client.streaming.pouring import pour
+from dragoman.client.streaming.threaded_reading import LONGEST, ThreadedReader
 from dragoman.events import Event, Finish, Reply, TextDelta, TextStart, fold, unfold
 from dragoman.http.timeouts import Timeouts
 from dragoman.protocols import PROTOCOLS
@@ -120,7 +120,7 @@ def test_what_is_much_work_is_read_apart(tmp_path: Path, threads: list[tuple[str
 def test_bytes_in_slices_are_the_same_bytes() -> None:
     """Whatever is read apart, in order, and none is lost."""
     fed: list[bytes] = []
-    apart = Apart(lambda data: fed.append(data) or [], most=100_000)  # type: ignore[func-returns-value]
+    apart = ThreadedReader(lambda data: fed.append(data) or [], most=100_000)  # type: ignore[func-returns-value]
     data = b"".join(b"%d\n" % number for number in range(12_000))
     events, rest = apart.some(data)
     assert not events and b"".join([*fed, rest]) == data and max(map(len, fed)) < LONGEST
@@ -147,7 +147,7 @@ _EVENT = (
 def test_only_usual_events_are_read_in_large_parts(first: bytes, event: bytes, is_usual: bool) -> None:
     """8 KiB of anything take some milliseconds, and so do 48 KiB of long events that hold little that may be a call."""
     fed: list[int] = []
-    apart = Apart(lambda data: fed.append(len(data)) or [], most=1_000_000)  # type: ignore[func-returns-value]
+    apart = ThreadedReader(lambda data: fed.append(len(data)) or [], most=1_000_000)  # type: ignore[func-returns-value]
     data = first + event * (45_000 // len(event))
     events, rest = apart.some(data[:20])
     assert not events and not rest
@@ -160,18 +160,18 @@ def test_only_usual_events_are_read_in_large_parts(first: bytes, event: bytes, i
 def test_rare_bytes_are_counted(count: int) -> None:
     data = b"{".join([b"some text"] * (count + 1))
     assert data.count(b"{") == count
-    assert apart_module._is_rare(b"{", data, 100) == (count <= 100)
-    assert apart_module._is_rare(b"{", data, count)
-    assert not count or not apart_module._is_rare(b"{", data, count - 1)
+    assert threaded_reading._is_rare(b"{", data, 100) == (count <= 100)
+    assert threaded_reading._is_rare(b"{", data, count)
+    assert not count or not threaded_reading._is_rare(b"{", data, count - 1)
 
 
 def test_a_client_that_goes_meanwhile_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread is at work when nobody waits any more: its answer is given to nobody."""
     started, goes_on, given = threading.Event(), threading.Event(), []
-    before = Apart.stop
+    before = ThreadedReader.stop
     stopped = threading.Event()
 
-    def stop(self: Apart) -> None:
+    def stop(self: ThreadedReader) -> None:
         before(self)
         stopped.set()
 
@@ -188,7 +188,7 @@ def test_a_client_that_goes_meanwhile_ends_it(tmp_path: Path, monkeypatch: pytes
     with gateway(tmp_path) as running:
         loop_thread = running.run(name_of_thread())
         monkeypatch.setattr(Exchange, "feed", slow)
-        monkeypatch.setattr(Apart, "stop", stop)
+        monkeypatch.setattr(ThreadedReader, "stop", stop)
         running.answer(stream_of("ollama-chat", deltas()))
         method, path, body = asking("openai-chat", "via-ollama-chat")
         with socket.create_connection(("127.0.0.1", running.gateway.port)) as plain:
@@ -210,9 +210,9 @@ def test_what_takes_long_is_left_to_a_thread(monkeypatch: pytest.MonkeyPatch) ->
     data, fed = _EVENT * 1_500, list[int]()
     ticks = itertools.count()
     for seconds, most, parts in ((1.0, 1_000_000, 1), (0.0, 1_000_000, 0), (0.0, 60_000, 0)):
-        monkeypatch.setattr(apart_module.time, "thread_time", lambda step=seconds: next(ticks) * step)
+        monkeypatch.setattr(threaded_reading.time, "thread_time", lambda step=seconds: next(ticks) * step)
         fed.clear()
-        apart = Apart(lambda data: fed.append(len(data)) or [], most=most)  # type: ignore[func-returns-value]
+        apart = ThreadedReader(lambda data: fed.append(len(data)) or [], most=most)  # type: ignore[func-returns-value]
         assert apart.some(data[:20]) == ([], b"")
         _, rest = apart.some(data[20:])
         assert sum(fed) + len(rest) == len(data) and bool(rest) == (parts == 1 or most < len(data)), (seconds, most)
@@ -221,7 +221,7 @@ def test_what_takes_long_is_left_to_a_thread(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_end_of_much_is_read_in_a_thread() -> None:
     async def end(size: int) -> str:
-        apart = Apart(lambda data: [TextDelta(0, "a")])
+        apart = ThreadedReader(lambda data: [TextDelta(0, "a")])
         await apart.run(b"data: " + b"a" * size)
         threads: list[str] = []
         await apart.end(lambda: threads.append(threading.current_thread().name) or [])  # type: ignore[func-returns-value]
@@ -236,7 +236,11 @@ def test_what_is_poured_is_counted(fed: list[list[Event]]) -> None:
     """Text for the meter, all bytes for the end, and those without an event for the next ones."""
     read, given = 400, list[Event]()
     exchange = SimpleNamespace(feed=lambda data: list(fed[0]), ended=False)
-    apart, meter, watch = Apart(exchange.feed, most=5_000), SimpleNamespace(grown=0, usage=None), SimpleNamespace()
+    apart, meter, watch = (
+        ThreadedReader(exchange.feed, most=5_000),
+        SimpleNamespace(grown=0, usage=None),
+        SimpleNamespace(),
+    )
     watch.last_byte = watch.last_event = 0.0
 
     async def body(take: Callable[[bytes], None]) -> None:
@@ -255,7 +259,7 @@ def test_what_is_poured_is_counted(fed: list[list[Event]]) -> None:
 def test_what_is_packed_is_read_in_a_thread(first: int) -> None:
     """A few bytes of it may be a thousand times as many."""
     threads: list[str] = []
-    apart = Apart(lambda data: threads.append(threading.current_thread().name) or [])  # type: ignore[func-returns-value]
+    apart = ThreadedReader(lambda data: threads.append(threading.current_thread().name) or [])  # type: ignore[func-returns-value]
     data = gzip.compress(_EVENT * 100)
 
     async def run() -> None:

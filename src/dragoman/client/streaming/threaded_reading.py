@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, final
 
 from dragoman.bounds import USUAL_BOUNDS
-from dragoman.codec.packing import FIRST_BYTES
+from dragoman.codec.compression import FIRST_BYTES
 from dragoman.events import Event
 from dragoman.http.response import Response
 
@@ -65,7 +65,7 @@ def portions(events: list[Event]) -> Iterator[list[Event]]:
 
 
 @final
-class Apart:
+class ThreadedReader:
     """Takes the bytes of one answer, in order.
 
     Attributes:

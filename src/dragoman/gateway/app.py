@@ -10,6 +10,8 @@ from functools import partial
 from typing import TypeAlias
 from urllib.parse import unquote
 
+import msgspec
+
 from dragoman.client.offload import LARGE, run_sized
 from dragoman.errors import DragomanError, WireError, failure_kind
 from dragoman.events import Deviation, Failure
@@ -127,6 +129,8 @@ class App:
 
     def _refusal(self, head: Head, failure: Failure) -> Answer:
         found = self._find(head)
+        if isinstance(found, Failure):  # who reads there expects the same form where it does anything else
+            found = self._find(msgspec.structs.replace(head, method="GET"))
         name = protocol_of_client(head.path, head.headers) if isinstance(found, Failure) else _protocol(found[0]).name
         answer = refusal(PROTOCOLS[name], failure)
         headers = {**answer.headers, **self._guard.cross_origin.headers(head)}

@@ -8,7 +8,10 @@ from typing import Protocol as Interface
 
 import msgspec
 
+from dragoman.errors import WireError
+
 READ: Final = ("GET", "HEAD")
+_DIGITS: Final = 9
 JSON: Final = "application/json; charset=utf-8"
 
 
@@ -56,6 +59,10 @@ class ModelQuestion(Interface):
         """The text of `{model}` in the path, or ""."""
         ...
 
+    def parameter(self, name: str) -> str:
+        """Return the first value of a field of the query, "" without one."""
+        ...
+
     @property
     def since(self) -> int:
         """When the gateway started, in Unix seconds: the date of every model in a list."""
@@ -81,6 +88,19 @@ class ModelQuestion(Interface):
             WireError: it is no request of this protocol.
         """
         ...
+
+
+def read_size(text: str, name: str, most: int) -> int | None:
+    """Return how many models a client asks for at once; None: it does not say.
+
+    Raises:
+        WireError: it is no whole number above 0.
+    """
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()) or len(text) > _DIGITS or int(text) == 0:
+        raise WireError(f"expected a number from 1 to {most}", path=name)
+    return min(int(text), most)
 
 
 #: Whether a page is for the client with these headers (names in lower case) and this query.

@@ -196,3 +196,60 @@ def test_an_alias_is_a_name_of_its_route(tmp_path: Path) -> None:
             assert (status, json.loads(answer.split(b"\n")[0][6:])["model"]) == (200, name)
         assert {seen.json["model"] for seen in running.provider.requests} == {"model-7"}
         assert json.loads(running.request("POST", "/api/show", b'{"model":"gpt-4o"}')[2])["capabilities"]
+
+
+# ---------------------------------------------------------------- pages of a list, and errors beside it
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_a_client_that_pages_gets_each_model_once(open_door: Running, size: int) -> None:
+    for path, headers, keys, models in (
+        ("/v1/models", ANTHROPIC, ("limit", "after_id", "last_id"), "data"),
+        ("/v1beta/models", GEMINI, ("pageSize", "pageToken", "nextPageToken"), "models"),
+    ):
+        wanted = get(open_door, path, headers)[models]
+        found: list[Any] = []
+        query = f"?{keys[0]}={size}"
+        for _ in range(len(wanted) + 1):
+            page = get(open_door, path + query, headers)
+            assert len(page[models]) <= size
+            found += page[models]
+            if not page.get("has_more", keys[2] in page):
+                break
+            query = f"?{keys[0]}={size}&{keys[1]}={page[keys[2]]}"
+        assert found == wanted
+    listed = get(open_door, "/v1/models", ANTHROPIC)["data"]
+    back = get(open_door, f"/v1/models?limit={size}&before_id={listed[-1]['id']}", ANTHROPIC)
+    assert back["data"] == listed[:-1][-size:] and back["has_more"] == (len(listed) - 1 > size)
+
+
+def test_sdks_page_through_all_models(open_door: Running) -> None:
+    base = f"http://127.0.0.1:{open_door.gateway.port}"
+    wanted = [each["id"] for each in get(open_door, "/v1/models", ANTHROPIC)["data"]]
+    claude = anthropic.Anthropic(base_url=base, api_key="k")
+    assert [each.id for each in claude.models.list(limit=1)] == wanted
+    google = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=base))
+    assert [str(each.name).removeprefix("models/") for each in google.models.list(config={"page_size": 1})] == wanted
+
+
+def test_an_odd_page_is_refused_with_its_place(open_door: Running) -> None:
+    for path, headers, place in (
+        ("/v1/models?limit=0", ANTHROPIC, "limit"), ("/v1/models?limit=-1", ANTHROPIC, "limit"),
+        ("/v1/models?after_id=nobody", ANTHROPIC, "after_id"), ("/v1/models?before_id=nobody", ANTHROPIC, "before_id"),
+        ("/v1beta/models?pageSize=x", GEMINI, "pageSize"), ("/v1beta/models?pageToken=99999", GEMINI, "pageToken"),
+        ("/v1beta/models?pageToken=%C2%B2", GEMINI, "pageToken"),
+    ):  # fmt: skip
+        status, _, body = open_door.request("GET", path, b"", headers)
+        assert status == 400 and place.encode() in body, (path, body)
+
+
+def test_an_error_at_a_model_has_the_form_of_its_page(open_door: Running) -> None:
+    both = {**GEMINI, **ANTHROPIC}
+    for headers in ({"authorization": "Bearer k"}, ANTHROPIC, GEMINI, both):
+        forms = set()
+        for method, path in (("POST", "nobody"), ("DELETE", "coder"), ("PUT", "coder")):
+            status, _, body = open_door.request(method, f"/v1/models/{path}", b"{}", headers)
+            error = json.loads(body)
+            assert status in (404, 405), (method, path)
+            forms.add(("type" in error, isinstance(error["error"].get("code"), int)))
+        assert len(forms) == 1, (headers, forms)

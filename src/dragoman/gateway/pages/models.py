@@ -12,7 +12,7 @@ from typing import TypeAlias, final
 
 import msgspec
 
-from dragoman.gateway.messages import Answer, Head
+from dragoman.gateway.messages import Answer, Head, query_values
 from dragoman.gateway.model_names import Listed, ModelNames, UnknownModel
 from dragoman.gateway.pages.start import render_start, wants_html
 from dragoman.ledger.keys import VirtualKey
@@ -48,6 +48,10 @@ class Asked(msgspec.Struct, frozen=True):
     def path(self) -> str:
         """Return the request's path, without its query."""
         return self.head.path
+
+    def parameter(self, name: str) -> str:
+        """Return the first value of a field of the query, "" without one."""
+        return next(iter(query_values(self.head.query, name)), "")
 
     @property
     def server_version(self) -> str:

@@ -5,13 +5,17 @@ https://docs.anthropic.com/en/api/models-list (read 2026-11-21).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.codec.timestamps import render_time
-from dragoman.protocol.model_pages import Applies, ListedModel, ModelPage, ModelQuestion, Precedence, to_all
+from dragoman.errors import WireError
+from dragoman.protocol.model_pages import Applies, ListedModel, ModelPage, ModelQuestion, Precedence, read_size, to_all
+
+
+_MOST: Final = 1_000  # models of a page
 
 
 def _is_marked(headers: Mapping[str, str], query: str) -> bool:
@@ -19,9 +23,26 @@ def _is_marked(headers: Mapping[str, str], query: str) -> bool:
 
 
 def _every(asked: ModelQuestion) -> bytes:
-    data = [_model(listed, asked.since) for listed in asked.listed()]
+    listed, has_more = _page(asked)
+    data = [_model(each, asked.since) for each in listed]
     first, last = (data[0]["id"], data[-1]["id"]) if data else (None, None)
-    return _json.encode({"data": data, "has_more": False, "first_id": first, "last_id": last})
+    return _json.encode({"data": data, "has_more": has_more, "first_id": first, "last_id": last})
+
+
+def _page(asked: ModelQuestion) -> tuple[Sequence[ListedModel], bool]:
+    """Return the models of a page, and whether more follow in its direction. Without a limit it has all."""
+    listed = asked.listed()
+    names = [each.name for each in listed]
+    size = read_size(asked.parameter("limit"), "limit", _MOST) or len(listed)
+    for key in ("after_id", "before_id"):
+        if (name := asked.parameter(key)) and name not in names:
+            raise WireError("expected the id of a model in the list", path=key)
+        if name and key == "after_id":
+            listed = listed[names.index(name) + 1 :]
+        elif name:
+            before = listed[: names.index(name)]
+            return before[-size:] if before else before, len(before) > size
+    return listed[:size], len(listed) > size
 
 
 def _one(asked: ModelQuestion) -> bytes:

@@ -7,7 +7,12 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.protocol.model_pages import Applies, ListedModel, ModelPage, ModelQuestion, Precedence, to_all
+from dragoman.errors import WireError
+from dragoman.protocol.model_pages import Applies, ListedModel, ModelPage, ModelQuestion, Precedence, read_size, to_all
+
+
+_MOST: Final = 1_000  # models of a page
+_DIGITS: Final = 9
 
 
 def _is_marked(headers: Mapping[str, str], query: str) -> bool:
@@ -15,7 +20,22 @@ def _is_marked(headers: Mapping[str, str], query: str) -> bool:
 
 
 def _every(asked: ModelQuestion) -> bytes:
-    return _json.encode({"models": [_model(listed) for listed in asked.listed()]})
+    listed = asked.listed()
+    begin = _begin(asked.parameter("pageToken") or asked.parameter("page_token"), len(listed))
+    asks = asked.parameter("pageSize") or asked.parameter("page_size")
+    end = begin + (read_size(asks, "pageSize", _MOST) or len(listed))
+    more = {"nextPageToken": str(end)} if end < len(listed) else {}
+    return _json.encode({"models": [_model(each) for each in listed[begin:end]], **more})
+
+
+def _begin(token: str, count: int) -> int:
+    """Return the place at which a page begins."""
+    if not token:
+        return 0
+    place = int(token) if token.isascii() and token.isdigit() and len(token) <= _DIGITS else count
+    if place >= count:
+        raise WireError("expected the nextPageToken of a page", path="pageToken")
+    return place
 
 
 def _one(asked: ModelQuestion) -> bytes:

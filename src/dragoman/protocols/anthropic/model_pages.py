@@ -14,7 +14,6 @@ from dragoman.codec.timestamps import render_time
 from dragoman.errors import WireError
 from dragoman.protocol.model_pages import Applies, ListedModel, ModelPage, ModelQuestion, Precedence, read_size, to_all
 
-
 _MOST: Final = 1_000  # models of a page
 
 

@@ -10,7 +10,6 @@ from dragoman._json import Json
 from dragoman.errors import WireError
 from dragoman.protocol.model_pages import Applies, ListedModel, ModelPage, ModelQuestion, Precedence, read_size, to_all
 
-
 _MOST: Final = 1_000  # models of a page
 _DIGITS: Final = 9
 

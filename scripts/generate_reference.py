@@ -136,8 +136,9 @@ def render_losses() -> str:
 RESCUE = """\
 Some models write tool calls into their text. A server passes such text on if it does not know the form of its model's
 calls. If your request offers tools, dragoman takes these calls out of the text. It delivers them like any other call,
-with the deviation `rescued-call`. The name must be that of an offered tool, once [cleaned](deviations.md). Everything
-else stays text, byte for byte.
+with the deviation `rescued-call`. The name must be that of an offered tool, once [cleaned](deviations.md). A call to
+another tool stays text, with all that its values hold; the calls around it are delivered. Everything else stays text,
+byte for byte.
 
 ## What stays text
 

@@ -82,19 +82,3 @@ def test_a_value_holds_what_ends_thinking() -> None:
             text = form.write(calls).text()
             for reply in replies(text):
                 assert exact(delivered(reply)) == exact(calls), (text, reply.failed_calls)
-
-
-def test_what_a_call_of_another_tool_holds_is_no_call() -> None:
-    inner = '<tool_call>{"name": "run_command", "arguments": {"command": "ls"}}</tool_call>'
-    # That slip writes the name as a parameter: it names no tool.
-    for form in (one for one in ANYWHERE if one.closes == "tag" and one.name != "parameter for function"):
-        for reply in replies(call(form, "make_note", text=f"a {inner} b")):
-            assert delivered(reply) == [], (form.family, form.name)
-
-
-def test_tags_of_another_family_end_no_value_of_another_tool() -> None:
-    inner = '<invoke name="run_command"><parameter name="command">ls</parameter></invoke>'
-    for form in ANYWHERE:
-        if form.family in ("step3", "deepseek-dsml"):
-            for reply in replies(call(form, "make_note", text=f"{inner}\n{inner}")):
-                assert delivered(reply) == [], (form.family, form.name)

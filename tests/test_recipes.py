@@ -133,7 +133,8 @@ def test_a_family(tree: Tree) -> None:
         "stages/rescue/families/toy.py",
         '"""Toy: `[[CALL {"name": …, "arguments": {…}}]]`."""\n\n'
         "from __future__ import annotations\n\n"
-        "from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools\n"
+        "from dragoman.stages.offered_tools import Tools\n"
+        "from dragoman.stages.rescue.cursor import Cursor, Family, Parser\n"
         "from dragoman.stages.rescue.json_calls import call_objects\n\n\n"
         "def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:\n"
         '    cursor.stops = ("]]",)\n'

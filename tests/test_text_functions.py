@@ -17,8 +17,8 @@ from dragoman.codec.containers import Place
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.protocol.native_tools import SchemaRules
 from dragoman.secret import Secret
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.behind.kinds import Facts
-from dragoman.stages.rescue.cursor import Tools
 from dragoman.types import Tool, Usage
 from for_each import for_each
 from growth import naming, steps_of

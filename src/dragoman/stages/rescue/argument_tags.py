@@ -6,7 +6,8 @@ import re
 from collections.abc import Generator
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Parser, Piece, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Parser, Piece
 from dragoman.stages.rescue.heads import attributes, begun, head_rest, head_until, is_read, plain
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.typed_tags import BROKEN, empty_call, first_tag, refused, refused_head, refused_to_the_end

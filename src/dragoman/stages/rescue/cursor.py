@@ -7,20 +7,14 @@ arguments, `Close(by)` with what closed the call. It raises `NotACall` for text 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
 
-from dragoman._json import Json
 from dragoman.gathered import GatheredText
-from dragoman.stages.argument_repair.repairer import read_object
-from dragoman.stages.json_schema import Judge, Shape, ToolSchema
-from dragoman.stages.known_schemas import schema_of
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.quoted import Begun, first_of, is_shown
-from dragoman.stages.schema_words import describes
-from dragoman.stages.tool_names import clean_name
-from dragoman.types import Tool
 
 
 @final
@@ -93,55 +87,6 @@ _MOST_LEFT: Final = 400  # characters of a call that cannot be read, before its 
 _SPACE_LIMIT: Final = 1000  # before a closing tag; more is none of the markup
 #: What `closing` passes over that shows of no call that it was not cut: it may stand in a list that was.
 _PUNCTUATION: Final = frozenset({"]", ")", "}", ",", ";", "```"})
-
-
-class Tools:
-    """The offered tools, for parsers."""
-
-    __slots__ = ("_by_name", "_schemas", "_tools")
-
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        self._tools = tools
-        self._schemas: dict[str, ToolSchema] = {}
-        self._by_name: dict[str, Tool] | None = None  # most answers hold no call in their text
-
-    def _functions(self) -> dict[str, Tool]:
-        if self._by_name is None:
-            self._by_name = {tool.name: tool for tool in self._tools if tool.kind == "function"}
-        return self._by_name
-
-    def offered(self, name: str) -> str | None:
-        """Return the offered tool that a name means after cleaning, or None."""
-        return clean_name(name, self._functions())
-
-    def openers(self, family: Family) -> tuple[str, ...]:
-        """Return what begins a message of a family, behind each offered name if it is `named`."""
-        if not family.named:
-            return family.openers
-        return tuple(f"{name}{opener}" for name in self._functions() for opener in family.openers)
-
-    def schema(self, name: str) -> ToolSchema:
-        """Return the schema of an offered tool."""
-        schema = self._schemas.get(name)
-        if schema is None:
-            schema = self._schemas[name] = schema_of(self._functions()[name])
-        return schema
-
-    def shape(self, name: str, key: str) -> Shape:
-        """Return the shape of one argument of an offered tool."""
-        schema = self.schema(name)
-        return schema.member(schema.root(), key)
-
-    def fits(self, name: str, arguments: str) -> bool:
-        """Return whether argument text, repaired and coerced, fits the tool's schema, and gives values."""
-        schema = self.schema(name)
-        value = self.read(name, arguments)
-        judge = Judge(schema, len(arguments))
-        return value is not None and judge.fits(value, schema.root().schema) and not describes(value, schema)
-
-    def read(self, name: str, arguments: str) -> dict[str, Json] | None:
-        """Return argument text of an offered tool, repaired and coerced, or None if it is no object."""
-        return read_object(self.schema(name), arguments)[0]
 
 
 class Cursor:
@@ -419,6 +364,7 @@ class Family(msgspec.Struct, frozen=True, eq=False):
         where: "anywhere" outside code, "line" at the start of a line, or "message": only as the whole message whose
             arguments fit the schema.
         named: an offered tool's name stands before it.
+        is_code: code is written so too, which calls other functions beside.
         residue: what may stand behind its calls, each twice.
         value_ends: what ends an argument between tags.
         line_openers: those that count at a line's start alone.
@@ -431,9 +377,16 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     source: str
     where: Literal["anywhere", "line", "message"] = "anywhere"
     named: bool = False
+    is_code: bool = False
     residue: tuple[str, ...] = ()
     line_openers: tuple[str, ...] = ()
     value_ends: tuple[str, ...] = ()
+
+    def openers_of(self, tools: Tools) -> tuple[str, ...]:
+        """Return what begins a message of this family, behind each offered name if it is `named`."""
+        if not self.named:
+            return self.openers
+        return tuple(f"{name}{opener}" for name in tools.names() for opener in self.openers)
 
     def read(self, cursor: Cursor, tools: Tools, opener: str) -> Parser:
         """Parse its calls from behind the opener on. A marker may stand there twice."""

@@ -10,8 +10,9 @@ from typing import Final
 from dragoman import _json
 from dragoman.codec.json_fields import parts_of
 from dragoman.stages.argument_repair.repairer import read_object
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.behind.brackets import WRITTEN
-from dragoman.stages.rescue.cursor import Close, Family, Tools
+from dragoman.stages.rescue.cursor import Close, Family
 from dragoman.stages.rescue.json_calls import BRACED, IS_CALL, UNCLOSED, closes_before_its_end, is_call
 from dragoman.stages.rescue.markers import value_begins, value_ends
 from dragoman.stages.rescue.parts import Call

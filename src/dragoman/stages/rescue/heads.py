@@ -11,7 +11,8 @@ from collections.abc import Callable, Generator
 from typing import Final
 
 from dragoman.stages.json_schema import ToolSchema
-from dragoman.stages.rescue.cursor import MORE, Action, Cursor, NotACall, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import MORE, Action, Cursor, NotACall
 from dragoman.stages.rescue.quoted import Begun
 
 #: Characters of a head.
@@ -38,8 +39,8 @@ _LABELS: Final = {
 
 
 def begun(tools: Tools, written: str) -> Generator[Action, None, str]:
-    """Return the offered tool that a call names; without one it is no call."""
-    name = tools.offered(written)
+    """Return the tool that a call names; without one it is no call."""
+    name = tools.called(written)
     if name is None:
         raise NotACall
     yield Begun(name)

@@ -8,7 +8,8 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed
-from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece
 from dragoman.stages.rescue.quoted import Begun
 
 _NAME_KEYS: Final = frozenset({"name", "tool_name", "function", "tool", "recipient_name", "function_name"})
@@ -180,7 +181,7 @@ class _CallObject:
             self._name, self._named_by = _name(value, self._tools), key
             self._is_mended = self._is_mended or value[:1] != '"'
         elif key in _NAME_KEYS:
-            named = _offered(value, self._tools)
+            named = self._tools.offered(_text(value))
             if named != self._name and (named is not None or key == self._named_by):
                 self._problem = f"it names two tools, the second under {key!r}"
         elif key in ARGUMENT_KEYS:
@@ -278,18 +279,18 @@ def _key(cursor: Cursor) -> Generator[Action, None, str]:
 
 
 def _name(value: str, tools: Tools) -> str:
-    offered = _offered(value, tools)
-    if offered is None:
+    name = tools.called(_text(value))
+    if name is None:
         raise NotOffered
-    return offered
+    return name
 
 
-def _offered(value: str, tools: Tools) -> str | None:
-    """Return a JSON text as an offered name, or None."""
+def _text(value: str) -> str:
+    """Return the text that a JSON text is; "" if it is none."""
     decoded = _json.decode(value)
     if isinstance(decoded, Malformed) and value[1:] and value[-1] in _QUOTES.get(value[0], ""):
         decoded = value[1:-1]
-    return tools.offered(decoded) if isinstance(decoded, str) else None
+    return decoded if isinstance(decoded, str) else ""
 
 
 def call_objects(cursor: Cursor, tools: Tools, *, is_message: bool = False) -> Parser:

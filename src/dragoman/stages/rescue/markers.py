@@ -66,13 +66,11 @@ class Markers:
         repeated: a marker that follows itself, many times.
         tags: those that begin or end values or thinking, and no call.
         ends: those of them that end values.
-        closers: the closing tags of the families that a marker begins.
     """
 
     __slots__ = (
         "_on_line",
         "_within",
-        "closers",
         "ends",
         "first",
         "longest",
@@ -99,10 +97,6 @@ class Markers:
         self.repeated = re.compile(rf"({any_of_them})(?:\s*+\1){{3,}}+")
         self._on_line = {opener: _begun(opener, families, on_line=True) for opener in openers}
         self._within = {opener: _begun(opener, families, on_line=False) for opener in openers}
-        self.closers = {
-            opener: tuple({end for family, _ in begun for end in family.residue if end.startswith("</")})
-            for opener, begun in self._on_line.items()
-        }
         self.first = re.compile("|".join(sorted({_beginning(mark) for mark in marks})) or _NOTHING)
 
     def call_begins(self, text: str) -> int:

@@ -1,4 +1,6 @@
-"""The open parts while an answer is read: the scanned text, the call found in it, and their indices."""
+"""The open parts while an answer is read: the scanned text, the call found in it, their indices, and which calls
+structured ones repeat.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,32 @@ from typing import Final, TypeAlias
 
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.parts.settled_arguments import is_same
-from dragoman.events import Event, TextDelta, TextEnd, TextStart, ThinkingDelta, ThinkingEnd, ThinkingStart
+from dragoman.events import (
+    Event,
+    PartEvent,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+)
 from dragoman.gathered import GatheredRuns, GatheredText
 from dragoman.stages.rescue.cursor import Open
 from dragoman.stages.rescue.runner import Found, Prose
 from dragoman.stages.rescue.scan import Scanner
+from dragoman.types import ToolCall
 
 #: Events of empty parts that wait behind what may be the whole message.
 _MOST_EMPTY: Final = 1000
 
 
+#: Of a structured call, or of another part that is no text.
+StructuredEvent: TypeAlias = ToolCallStart | ToolCallDelta | ToolCallEnd | ToolCallFailed | PartEvent
 TextEvent: TypeAlias = TextStart | ThinkingStart | TextDelta | ThinkingDelta | TextEnd | ThinkingEnd
 
 
@@ -78,7 +96,54 @@ class Whole:
         return True
 
 
-def is_repeated(calls: list[tuple[str, str]], name: str, arguments: str | None) -> bool:
+class Repeats:
+    """Calls of the text and structured ones, by name and arguments: one that is both counts once.
+
+    Attributes:
+        held: the index of a structured call that may repeat one of the text, or -1.
+    """
+
+    __slots__ = ("_events", "_found", "_structured", "held")
+
+    def __init__(self) -> None:
+        self._found: list[tuple[str, str]] = []
+        self._structured: list[tuple[str, str]] = []
+        self._events: list[StructuredEvent] = []  # of the held call
+        self.held = -1
+
+    def find(self, name: str, arguments: str) -> None:
+        """Note a call of the text."""
+        self._found.append((name, arguments))
+
+    def see(self, call: ToolCall) -> None:
+        """Note a structured call."""
+        self._structured.append((call.name, call.arguments))
+
+    def may_be_structured(self, name: str) -> bool:
+        """Return whether a call of the text, to this tool, may repeat a structured one."""
+        return any(known == name for known, _ in self._structured)
+
+    def is_structured(self, name: str, arguments: str | None) -> bool:
+        """Return whether a call of the text repeats a structured one, which then counts no more."""
+        return _is_repeated(self._structured, name, arguments)
+
+    def begin(self, event: ToolCallStart) -> bool:
+        """Begin a structured call. Return whether it is held: it may repeat one of the text."""
+        if any(known == event.name for known, _ in self._found):
+            self.held = event.index
+        return self.held >= 0
+
+    def hold(self, event: StructuredEvent) -> list[StructuredEvent] | None:
+        """Hold an event of the held call. Return what leaves at its end, nothing if it is a repeat; None before."""
+        self._events.append(event)
+        if not isinstance(event, ToolCallEnd | ToolCallFailed):
+            return None
+        held, self._events, self.held = self._events, [], -1
+        is_repeat = isinstance(event, ToolCallEnd) and _is_repeated(self._found, event.call.name, event.call.arguments)
+        return [] if is_repeat else held
+
+
+def _is_repeated(calls: list[tuple[str, str]], name: str, arguments: str | None) -> bool:
     """Return whether one of these calls, by name and arguments, is repeated; then remove it from them."""
     for known in calls if arguments is not None else ():
         if known[0] == name and is_same(known[1], arguments or ""):

@@ -13,7 +13,8 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.gathered import GatheredText
-from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece
 from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.python_text import (
     CutShort,

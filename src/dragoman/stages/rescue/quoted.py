@@ -1,6 +1,6 @@
 """Markers that begin no readable call.
 
-Those in quotation marks, or of tools that were not offered, cover text. Others begin a call that cannot be read. It
+Those in quotation marks cover text. Others begin a call that cannot be read. It
 also decides which of several markers begins a text.
 """
 
@@ -50,19 +50,15 @@ def first_of(text: str, literals: tuple[str, ...]) -> tuple[str, bool]:
     return found, is_sure
 
 
-#: Behind a whole tag or token a tool's name stands alone, behind other markers anything names one: that word tells a
-#: call's kind.
-_NAME: Final = re.compile(r"\s*+(?!function\b)[^\s<>{}\]]++(?:[<\n]|\Z)")
-_HEAD: Final = re.compile(r"\s*+(?!function\b)[^\s<\]]")
 _MOST_HEAD: Final = 256
-_WORDS: Final = re.compile(r"[\w.-]+")
 
 
 @functools.lru_cache(maxsize=256)
-def _ends(opener: str, more: tuple[str, ...]) -> tuple[re.Pattern[str], int]:
+def _ends(opener: str) -> tuple[re.Pattern[str], int]:
     """Return what ends the text that a marker covers, and how long that may be."""
-    closers = [end for end in (closing_of(opener), *more) if end]
-    return re.compile("|".join((*map(re.escape, closers), _PARAGRAPH_END))), max((80, *map(len, closers)))
+    closing = closing_of(opener)
+    ends = f"{re.escape(closing)}|{_PARAGRAPH_END}" if closing else _PARAGRAPH_END
+    return re.compile(ends), max(80, len(closing))
 
 
 class Cover:
@@ -77,9 +73,8 @@ class Cover:
 
     __slots__ = ("_end", "_is_fresh", "_longest", "_quote", "_tail", "still_open")
 
-    def __init__(self, opener: str, quote: str, ends: tuple[str, ...] = ()) -> None:
-        """Create it. `ends`: what else closes it."""
-        self._end, self._longest = _ends(opener, ends)
+    def __init__(self, opener: str, quote: str) -> None:
+        self._end, self._longest = _ends(opener)
         self._quote = quote
         self._is_fresh = True
         self._tail = ""  # what came last: an end may begin in it
@@ -100,45 +95,6 @@ class Cover:
             return -1
         self.still_open = self._quote if found.group()[0] != "\n" else ""
         return max(found.end() - len(self._tail), 0)
-
-
-class Foreign:
-    """A marker that no family could read. If it names a tool that was not offered, the values up to its end are that
-    tool's.
-
-    Attributes:
-        value: the tag that began such a value, until its own end: what it holds is no call. Else "".
-    """
-
-    __slots__ = ("_cover", "_head", "_is_closed", "_is_element", "_is_offered", "_size", "value")
-
-    def __init__(self, opener: str, ends: tuple[str, ...], is_offered: Callable[[str], object]) -> None:
-        """Create it. `ends`: closing tags of the families that it begins."""
-        self._cover = Cover(opener, "", ends)
-        self._is_offered = is_offered
-        self._is_closed = opener[-1:] == ">" and opener != "<|channel|>"
-        self._is_element = self._is_closed and opener[-2:] not in ("|>", "｜>")
-        self._size = len(opener)
-        self._head = ""
-        self.value = ""
-
-    def ends(self, text: str) -> bool:
-        """Return whether it ends in the next text; the first text begins with the marker."""
-        if len(self._head) < self._size + _MOST_HEAD:
-            self._head += text
-        return self._cover.end(text) >= 0
-
-    def has(self, tag: str) -> bool:
-        """Return whether a tag of values belongs to it, so that it names a tool.
-
-        Behind an element's tag tools are named if keys have tags of their own.
-        """
-        if self._is_element and "arg" not in tag:
-            return False
-        head = self._head[self._size :]
-        if (_NAME if self._is_closed else _HEAD).match(head) is None:
-            return False
-        return not any(map(self._is_offered, _WORDS.findall(head.partition("<")[0])))
 
 
 # ------------------------------------------------------------ calls that are begun and cannot be read

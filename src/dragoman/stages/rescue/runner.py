@@ -15,23 +15,12 @@ import msgspec
 from dragoman._json import Json
 from dragoman.codec.json_fields import parts_of
 from dragoman.gathered import GatheredRuns, GatheredText
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.behind.brackets import MAY_GO_ON, WRITTEN, Brackets
 from dragoman.stages.rescue.behind.kinds import AHEAD, GOES_ON, Facts, Kind, kind_of
 from dragoman.stages.rescue.behind.sealed import goes_on
 from dragoman.stages.rescue.contexts import others_begin
-from dragoman.stages.rescue.cursor import (
-    BODY,
-    MORE,
-    Action,
-    Close,
-    Cursor,
-    Family,
-    NotACall,
-    Open,
-    Parser,
-    Piece,
-    Tools,
-)
+from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, Family, NotACall, Open, Parser, Piece
 from dragoman.stages.rescue.json_calls import ARGUMENT_KEYS, NotOffered
 from dragoman.stages.rescue.markers import Markers, closings
 from dragoman.stages.rescue.quoted import Begun, closing_of, is_begun
@@ -42,10 +31,15 @@ _BETWEEN: Final = " \t\r\n,;"
 
 @final
 class Prose(msgspec.Struct, frozen=True, gc=False):
-    """Text that is no call. `tag`: one of values with which it ends, or one that ends thinking which nothing began."""
+    """Text that is no call.
+
+    `tag`: one of values with which it ends, or one that ends thinking which nothing began. `is_call`: it is a call to a
+    tool that was not offered.
+    """
 
     text: str
     tag: str = ""
+    is_call: bool = False
 
 
 @final
@@ -81,9 +75,9 @@ class Runner:
     """One family reading one candidate."""
 
     __slots__ = (
-        "begun_at", "cursor", "family", "found", "is_begun", "is_over", "is_spoilt", "is_torn", "opened", "opener",
-        "_arguments", "_begun", "_behind", "_body", "_brackets", "_in_call", "_in_tags", "_is_doubtful", "_last",
-        "_markers", "_name", "_parser", "_place", "_tags", "_tools",
+        "begun_at", "cursor", "family", "found", "has_call", "is_begun", "is_over", "is_spoilt", "is_torn", "opened",
+        "opener", "said", "_arguments", "_begun", "_behind", "_body", "_brackets", "_in_call", "_in_tags",
+        "_is_doubtful", "_is_other", "_last", "_markers", "_name", "_parser", "_place", "_tags", "_tools",
     )  # fmt: skip
 
     def __init__(
@@ -96,6 +90,8 @@ class Runner:
         self.found: GatheredRuns[Found] = GatheredRuns()
         self.begun_at = 0  # where the text begins behind the name of the last call, from the marker on
         self.opened = False
+        self.has_call = False  # to an offered tool
+        self.said = 0  # characters of calls to other tools before that, from the marker on
         self.is_begun = False  # it cannot be read, and is a call that failed where no other family reads it
         self.is_over = False
         self.is_spoilt = False  # not all of it is calls that can be delivered
@@ -114,6 +110,7 @@ class Runner:
         self._name = self._last = ""  # of the last call, and the last character of it
         self._arguments = GatheredText()  # the text of its arguments
         self._in_call = self._in_tags = False
+        self._is_other = False  # the last call is one to a tool that was not offered
         self._brackets: Brackets | None = None  # what reads on behind the last call
         self._body: Close | None = None  # how the last call closed, until it is known what follows
 
@@ -149,7 +146,21 @@ class Runner:
             return True
         self.is_over = True
         self._settle_body(is_proven=self.cursor.is_sealed or bool(self.cursor.rest().strip()))
+        if self._is_other:
+            self._say()
         return self.opened
+
+    def fits(self) -> bool:
+        """Return whether there are calls whose arguments, coerced, fit the tools' schemas."""
+        calls: list[tuple[str, list[str]]] = []
+        for action in self.found.items:
+            if isinstance(action, Open):
+                calls.append((action.name, []))
+            elif isinstance(action, Piece):
+                calls[-1][1].append(action.text)
+        # A name alone is a call without arguments where it stands beside one with some.
+        empty = "{}" if any(pieces for _, pieces in calls) else ""
+        return bool(calls) and all(self._tools.fits(name, "".join(pieces) or empty) for name, pieces in calls)
 
     def fail(self) -> None:
         """Report the begun call as failed."""
@@ -161,7 +172,7 @@ class Runner:
     def _is_call(self) -> bool | None:
         """Return whether unreadable text is a call all the same; None while it is unknown."""
         begun, cursor = self._begun, self.cursor
-        if begun is None or self.family.where == "message":
+        if begun is None or self.family.where == "message" or not self._tools.has(begun.name):
             return False
         text = cursor.passed()[self.begun_at :] + cursor.rest()
         ends = (*cursor.stops, *self.family.residue, *self.family.openers, closing_of(self.opener) or self.opener)
@@ -178,9 +189,18 @@ class Runner:
                 self._begun = action
                 continue
             if not isinstance(action, Open | Piece | Close):
+                if self._is_other and self._in_call:
+                    self._say()
                 return True
             self._take(action)
         return False
+
+    def _say(self, lead: str = "") -> None:
+        """Pass what was read since the mark as text, behind a lead: it is of a call to a tool that was not offered."""
+        if text := lead + self.cursor.passed():
+            self.found.add(Prose(text, is_call=True))
+            self.said += 0 if self.has_call else len(text)
+        self.cursor.mark()
 
     def _unnamed(self, parser: Parser) -> Parser:
         """Yield what a parser finds, but hold its first call while it may be merely named.
@@ -322,18 +342,26 @@ class Runner:
         self._settle_body(is_proven=True)
         if isinstance(action, Close):
             self._close(action)
-            return
-        if isinstance(action, Open):
-            self._in_tags, self._name = action.in_tags, action.name
-            is_item = self._place.is_item and not self.opened
-            action = msgspec.structs.replace(action, family=self.family.name, is_item=is_item)
-            self.opened = self._in_call = True
-            self._begun = None
-            self.cursor.unmark()
-            self._arguments.clear()
-        else:
+        elif isinstance(action, Open):
+            self._open(action)
+        elif not self._is_other:
             self._arguments.add(action.text)
-        self.found.add(action)
+            self.found.add(action)
+
+    def _open(self, begun: Open) -> None:
+        """Begin a call. One to a tool that was not offered stays text, with what was read before it."""
+        lead, is_item = "" if self.opened else self.opener, self._place.is_item and not self.opened
+        self._in_tags, self._name, self._begun = begun.in_tags, begun.name, None
+        self._is_other = not self._tools.has(begun.name)
+        self.opened = self._in_call = True
+        self._tools.reads_others = not self.family.is_code
+        if self._is_other:
+            self._say(lead)
+            return
+        self.has_call = True
+        self.cursor.unmark()
+        self._arguments.clear()
+        self.found.add(msgspec.structs.replace(begun, family=self.family.name, is_item=is_item))
 
     def _close(self, end: Close) -> None:
         """End a call. The marker that closed it, by its family, must have been read."""
@@ -343,9 +371,12 @@ class Runner:
         self._in_call, self._last = False, cursor.last()
         self.is_spoilt = self.is_spoilt or not end.is_whole()
         self.is_torn = self._in_tags and not end.is_whole()
-        cursor.mark()
         cursor.is_sealed = end.by not in ("", BODY)
         cursor.is_broken = not end.is_whole()
+        if self._is_other:
+            self._say()
+            return
+        cursor.mark()
         if self._place.is_moved and end.is_whole():
             end = Close("", MOVED)
         if end.is_whole():

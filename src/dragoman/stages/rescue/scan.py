@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from dragoman.gathered import GatheredText
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.code import Code
-from dragoman.stages.rescue.cursor import Cursor, Family, Open, Piece, Tools
-from dragoman.stages.rescue.markers import THOUGHTS, Markers, value_begins, value_tags
-from dragoman.stages.rescue.quoted import Cover, Foreign
+from dragoman.stages.rescue.cursor import Cursor, Family
+from dragoman.stages.rescue.markers import THOUGHTS, Markers, value_tags
+from dragoman.stages.rescue.quoted import Cover
 from dragoman.stages.rescue.runner import Found, Place, Prose, Runner
 from dragoman.stages.thinking.pairs import Pair
 
@@ -34,9 +35,9 @@ class Scanner:
     """
 
     __slots__ = (
-        "_begun", "_code", "_cover", "_families", "_foreign", "_furthest", "_hold", "_is_ended", "_is_idle",
-        "_is_shown", "_is_torn", "_known", "_markers", "_moved", "_race", "_raw", "_raw_size", "_thoughts", "_tools",
-        "_whole", "family",
+        "_begun", "_code", "_cover", "_families", "_furthest", "_hold", "_is_ended", "_is_idle", "_is_shown",
+        "_is_torn", "_known", "_markers", "_moved", "_named", "_race", "_raw", "_raw_size", "_said", "_thoughts",
+        "_tools", "_whole", "family",
     )  # fmt: skip
 
     def __init__(
@@ -54,7 +55,6 @@ class Scanner:
         self._cover: Cover | None = None  # a quoted marker, whose text is none
         self._moved: set[str] = set()  # tags of values in the text since the last call
         self._thoughts: set[Pair] = set()  # those whose opening tag stands in the text
-        self._foreign: Foreign | None = None  # up to its end
         self._is_shown = False  # one that begins a value was quoted: the next one ends what it shows
         self._hold = ""  # text that may become a marker, or from a marker on, until it is known whether it is in code
         self._is_ended = False
@@ -65,6 +65,8 @@ class Scanner:
         self._known: dict[str, tuple[_Begun, str]] = {}  # marker → what it began last, and that text was no call
         self._is_torn = False  # a call in tags did not end as it must: what follows may be the rest of a value of it
         self._furthest = 0  # how far families read that found words behind a name
+        self._named = tools  # those that the race may name
+        self._said = 0  # characters of calls to other tools with which the message begins
         self._is_idle = False  # nothing waits, no message begins, and no end is looked for
 
     def is_held(self) -> bool:
@@ -93,7 +95,7 @@ class Scanner:
         waited = bool(self._race or self._hold)
         out: list[Found] = []
         self._take(text, out)
-        self._is_idle = not (self._race or self._hold or self._whole or self._cover or self._foreign)
+        self._is_idle = not (self._race or self._hold or self._whole or self._cover)
         if not waited and len(out) == 1 and out[0] == Prose(text):
             return None
         return out
@@ -149,7 +151,7 @@ class Scanner:
     def _try_message(self, text: str, out: list[Found]) -> str:
         """Begin the message, possibly with what must be the whole of it."""
         bare = text.lstrip()
-        openers = [(family, opener) for family in self._whole for opener in self._tools.openers(family)]
+        openers = [(family, opener) for family in self._whole for opener in family.openers_of(self._tools)]
         begun = [(family, opener) for family, opener in openers if bare.startswith(opener)]
         if not bare or any(len(opener) > len(bare) and opener.startswith(bare) for _, opener in openers):
             self._hold = text
@@ -158,6 +160,7 @@ class Scanner:
         if not begun:
             return text
         self._raw = GatheredText([text])
+        self._named = self._tools.for_candidate(reads_others=not any(family.named for family, _ in begun))
         for family, opener in begun:
             self._start(family, opener, bare[len(opener) :])
         return self._run(out)
@@ -172,8 +175,6 @@ class Scanner:
             begun = self._markers.begun(found.group(), is_line_start=self._code.is_line_start)
             is_tag = found.group() in self._markers.tags
             if not (begun or is_tag) or self._code.is_block():
-                continue
-            if not is_tag and self._foreign is not None and self._foreign.value:
                 continue
             if text[passed:] in self._markers.partial and not self._is_ended:
                 position = passed  # a longer one may come
@@ -214,9 +215,14 @@ class Scanner:
 
     def _begin_race(self, text: str, marker: str, begun: _Begun, out: list[Found]) -> str:
         """Let the families that a marker begins read on from it."""
-        self._furthest = 0
         self._raw, self._raw_size, self._begun = GatheredText([text]), len(text), (marker, begun)
-        for family, opener in begun:
+        return self._read_on(out, reads_others=False)
+
+    def _read_on(self, out: list[Found], *, reads_others: bool) -> str:
+        """Let the families read from the marker on: calls to offered tools, or to others too."""
+        self._furthest, self._named = 0, self._tools.for_candidate(reads_others=reads_others)
+        text = self._raw.text()
+        for family, opener in self._begun[1]:
             self._start(family, opener, text[len(opener) :])
         return self._run(out)
 
@@ -242,13 +248,8 @@ class Scanner:
             out.append(Prose(text[: found.end()], "" if is_named else tag))
             return text[found.end() :]
         is_any_end = tag.endswith("</")  # of a call too
-        is_shown = is_quoted or self._is_shown or is_any_end or (self._foreign is not None and self._foreign.has(tag))
+        is_shown = is_quoted or self._is_shown or is_any_end
         self._is_shown = is_quoted and tag not in self._markers.ends
-        if self._foreign is not None and self._foreign.has(tag):
-            if tag not in self._markers.ends:
-                self._foreign.value = self._foreign.value or tag.replace("arg_key", "arg_value")
-            elif self._foreign.value in value_begins((tag,)):
-                self._foreign.value = ""
         if not is_shown:
             self._moved.add(tag)
         self._feed(tag)
@@ -325,10 +326,8 @@ class Scanner:
         _say(text, out)
 
     def _feed(self, text: str) -> None:
-        """Take text outside of calls: code may begin or end in it, and a foreign call end."""
+        """Take text outside of calls: code may begin or end in it."""
         self._code.feed(text)
-        if self._foreign is not None and self._foreign.ends(text):
-            self._foreign = None
 
     # ------------------------------------------------------------ candidates
 
@@ -340,14 +339,13 @@ class Scanner:
         if known is None or known[0] != begun:
             return False
         if text.startswith(known[1]):
-            self._foreign = Foreign(marker, self._markers.closers[marker], self._tools.offered)
             return True
         return None if known[1].startswith(text) and not self._is_ended else False
 
     def _start(self, family: Family, opener: str, rest: str) -> None:
         is_item = self._code.is_item_start()
         place = Place(not self._moved.isdisjoint(value_tags(family)), is_item, self._code.is_behind_words())
-        self._race.append(Runner(family, opener, Cursor(rest), self._tools, self._markers, place))
+        self._race.append(Runner(family, opener, Cursor(rest), self._named, self._markers, place))
 
     def _run(self, out: list[Found], *, is_end: bool = False) -> str:
         """Let the families read what has come. Return the text that is left if none reads on."""
@@ -363,16 +361,13 @@ class Scanner:
         if winner is None:
             if is_end or self._raw_size > _MOST_WAITING:
                 self._race.clear()
-            elif not self._race and self._raw_size <= _MOST_KNOWN:
-                marker, begun = self._begun
-                self._known[marker] = begun, self._raw.text()
-            return "" if self._race else self._release(out)
+            return "" if self._race else self._unread(out, is_end=is_end)
         self._race = [winner]
         self._raw.clear()
-        self._moved.clear()
-        self._foreign = None
         self._code.skip_call()
-        self.family = winner.family.name
+        if winner.has_call:
+            self._moved.clear()
+            self.family = winner.family.name
         out += winner.found.take()
         if not winner.is_over:
             return ""
@@ -380,6 +375,15 @@ class Scanner:
         self._is_torn = winner.is_torn
         self._code.end_call(winner.cursor.marker)
         return winner.cursor.rest()
+
+    def _unread(self, out: list[Found], *, is_end: bool) -> str:
+        """Take a candidate that no family reads: a call to a tool that was not offered, or no call at all."""
+        if self._named.lacks_one and self._raw_size <= _MOST_WAITING:
+            return self._read_on(out, reads_others=True)
+        if not is_end and self._raw_size <= _MOST_KNOWN:
+            marker, begun = self._begun
+            self._known[marker] = begun, self._raw.text()
+        return self._release(out)
 
     def _failed(self, *, is_end: bool) -> Runner | None:
         """Return the runner of a begun call that no family can read: it is reported as failed."""
@@ -397,12 +401,13 @@ class Scanner:
 
     def _run_message(self, out: list[Found], *, is_end: bool) -> str:
         """Run whole-message families: nothing but white space may follow, and only the end decides."""
+        self._said = max(self._said, *(runner.said for runner in self._race), 0)
         self._race = [
             runner for runner in self._race
             if not runner.is_spoilt and not (runner.is_over and runner.cursor.rest().strip())
         ]  # fmt: skip
         if is_end:
-            whole = [runner for runner in self._race if runner.is_over and self._fits(runner.found.items)]
+            whole = [runner for runner in self._race if runner.is_over and runner.fits()]
             self._race = []
             if whole:
                 self.family = whole[0].family.name
@@ -410,25 +415,13 @@ class Scanner:
                 return ""
         return "" if self._race else self._release(out, is_message=True)
 
-    def _fits(self, found: list[Found]) -> bool:
-        """Return whether the calls' arguments, coerced, fit the tools' schemas."""
-        calls: list[tuple[str, list[str]]] = []
-        for action in found:
-            if isinstance(action, Open):
-                calls.append((action.name, []))
-            elif isinstance(action, Piece):
-                calls[-1][1].append(action.text)
-        # A name alone is a call without arguments where it stands beside one with some.
-        empty = "{}" if any(pieces for _, pieces in calls) else ""
-        return bool(calls) and all(self._tools.fits(name, "".join(pieces) or empty) for name, pieces in calls)
-
     def _release(self, out: list[Found], *, is_message: bool = False) -> str:
         """Reject a candidate: the marker's first character is prose, the rest is looked at again."""
         text = self._raw.take()
         if is_message:
-            return text
-        marker = self._begun[0]
-        self._foreign = Foreign(marker, self._markers.closers[marker], self._tools.offered)
+            size = len(text) - len(text.lstrip()) + self._said if self._said else 0
+            out += [Prose(text[:size], is_call=True)] if size else []
+            return text[size:]
         self._prose(text[:1], out)
         return text[1:]
 
@@ -436,7 +429,7 @@ class Scanner:
 def _say(text: str, out: list[Found]) -> None:
     """Add prose to what was found, to the short one before it if there is one: that is told once."""
     last = out[-1] if out else None
-    if type(last) is Prose and not last.tag and len(last.text) <= _MOST_KNOWN:
+    if type(last) is Prose and not (last.tag or last.is_call) and len(last.text) <= _MOST_KNOWN:
         out[-1] = Prose(last.text + text)
     else:
         out.append(Prose(text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
@@ -31,17 +31,16 @@ from dragoman.events import (
 )
 from dragoman.gathered import GatheredText
 from dragoman.protocol import NewId
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.part_indices import FEW, OPENING, index_of, of_kinds, text_of
 from dragoman.stages.rescue.behind.ended import Ended, failed, failed_call, finish
-from dragoman.stages.rescue.cursor import Close, Family, Open, Piece, Tools
+from dragoman.stages.rescue.cursor import Close, Family, Open, Piece
 from dragoman.stages.rescue.doubts import doubt_of
 from dragoman.stages.rescue.markers import THOUGHTS, sort_families, value_ends
-from dragoman.stages.rescue.parts import Call, Part, Places, TextEvent, Whole, is_blank, is_repeated
+from dragoman.stages.rescue.parts import Call, Part, Places, Repeats, StructuredEvent, TextEvent, Whole, is_blank
 from dragoman.stages.rescue.runner import Behind, Found, Prose
 from dragoman.stages.rescue.scan import Scanner
 from dragoman.types import Tool, ToolCall
-
-_PartEvent: TypeAlias = ToolCallStart | ToolCallDelta | ToolCallEnd | ToolCallFailed | PartEvent
 
 _PASSING: Final[frozenset[type]] = frozenset({Start, UsageUpdate, Deviation})
 #: What must be seen while every part keeps its index and no call is held: when a text is read, and when none is.
@@ -54,9 +53,8 @@ class Rescue:
     """The stage for one response. A `dragoman.protocol.Stage`."""
 
     __slots__ = (
-        "_ended", "_failed", "_families", "_found_calls", "_has_answer", "_held_call", "_held_events", "_new_id",
-        "_out", "_parts", "_pending", "_places", "_rescued", "_structured", "_tools", "_torn", "_unproven",
-        "handles",
+        "_ended", "_failed", "_families", "_found_calls", "_has_answer", "_new_id", "_out", "_parts", "_pending",
+        "_places", "_repeats", "_tools", "_torn", "_unproven", "handles",
     )  # fmt: skip
 
     acts_on = _TEXT_STARTS
@@ -71,11 +69,8 @@ class Rescue:
         self._places = Places()
         self._found_calls = 0
         self._has_answer = False
-        self._rescued: list[tuple[str, str]] = []  # calls from text, until a structured one repeats them
-        self._structured: list[tuple[str, str]] = []  # and the other way round
+        self._repeats = Repeats()
         self.handles = _UNREAD
-        self._held_call = -1  # a structured call that may repeat a rescued one
-        self._held_events: list[_PartEvent] = []
         self._failed = 0
         self._ended = Ended()
         self._torn: TextEnd | None = None  # such a tag, in a call that may go on behind it
@@ -104,7 +99,7 @@ class Rescue:
         """Return how many events pass as they are, before the first text, if none is being read."""
         for event in events if len(events) <= FEW else of_kinds(events, _UNREAD):
             if type(event) is ToolCallEnd:
-                self._structured.append((event.call.name, event.call.arguments))
+                self._repeats.see(event.call)
             elif type(event) in _TEXT_STARTS:
                 return events.index(event)
             elif type(event) in _UNREAD:
@@ -247,7 +242,7 @@ class Rescue:
             part.held.add(action)
         elif isinstance(action, Prose):
             self._ended.see(action.tag)
-            self._prose(part, action.text)
+            self._prose(part, action)
             if action.tag in THOUGHTS and not part.is_thinking:
                 self._ended.think()  # a value hid the tag before
         else:
@@ -255,13 +250,13 @@ class Rescue:
             part.space.clear()
             self._act(part, action)
 
-    def _prose(self, part: Part, text: str) -> None:
-        if not part.is_thinking and part.index < 0 and not text.strip():
-            part.space.add(text)
+    def _prose(self, part: Part, prose: Prose) -> None:
+        if not part.is_thinking and part.index < 0 and not prose.text.strip():
+            part.space.add(prose.text)
             return
         self._begin(part)
-        text = part.space.text() + text
-        self._behind_calls(text)
+        text = part.space.text() + prose.text
+        self._behind_prose(prose, text)
         self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, text))
         part.space.clear()
 
@@ -281,7 +276,7 @@ class Rescue:
             self._behind_calls("", is_end=True)
             self._has_answer = True
             self._found_calls += 1
-            waits = any(name == action.name for name, _ in self._structured)
+            waits = self._repeats.may_be_structured(action.name)
             index, id = self._fresh_index(), f"call_{self._new_id()}"
             part.call = Call(index, id, action, waits=waits)
             self._out.append(Deviation("rescued-call", f"call {index}", action.family))
@@ -321,6 +316,10 @@ class Rescue:
         self._ended.add(text, of_call=of_call)
         self._close_calls(self._ended.due())
 
+    def _behind_prose(self, prose: Prose, text: str) -> None:
+        """Take text that is no call to an offered tool, but to another one perhaps."""
+        self._behind_calls("" if prose.is_call else text, of_call=len(text), is_end=prose.is_call)
+
     def _close_calls(self, calls: list[tuple[Call, Close]]) -> None:
         for call, end in calls:
             self._close_call(call, end)
@@ -331,7 +330,7 @@ class Rescue:
             end = Close("", problem)
         delta = (settled.text or "") if call.waits else settled.delta
         if call.waits:
-            if is_repeated(self._structured, call.name, settled.text):
+            if self._repeats.is_structured(call.name, settled.text):
                 self._out.append(Deviation("duplicate-call", f"call {call.index}", "structured and in the text"))
                 return
             self._out.append(ToolCallStart(call.index, call.id, call.name))
@@ -343,35 +342,28 @@ class Rescue:
             self._out.append(Deviation(code, f"call {call.index}", seen))
         if delta:
             self._out.append(ToolCallDelta(call.index, delta))
-        self._rescued.append((call.name, settled.text))
+        self._repeats.find(call.name, settled.text)
         self._out.append(ToolCallEnd(call.index, ToolCall(call.id, call.name, settled.text)))
 
-    def _structured_event(self, event: _PartEvent) -> None:
+    def _structured_event(self, event: StructuredEvent) -> None:
         """Take a structured call: one that a call in the text said already counts once."""
-        begun = event.name if isinstance(event, ToolCallStart) and self._held_call < 0 else ""
-        if begun and self._ended.holds(begun):
-            self._close_calls(self._ended.take())
-        if begun and any(name == begun for name, _ in self._rescued):
-            self._held_call = event.index
-            self.handles = EVERY_KIND
-        if event.index == self._held_call:
-            self._held_events.append(event)
-            if isinstance(event, ToolCallEnd | ToolCallFailed):
-                self._end_held(event)
+        if isinstance(event, ToolCallStart) and self._repeats.held < 0:
+            if self._ended.holds(event.name):
+                self._close_calls(self._ended.take())
+            if self._repeats.begin(event):
+                self.handles = EVERY_KIND
+        if event.index != self._repeats.held:
+            self._pass(event)
             return
-        self._pass(event)
-
-    def _end_held(self, event: ToolCallEnd | ToolCallFailed) -> None:
-        held, self._held_events, self._held_call = self._held_events, [], -1
-        if isinstance(event, ToolCallEnd) and is_repeated(self._rescued, event.call.name, event.call.arguments):
+        left = self._repeats.hold(event)
+        if left == []:
             self._out.append(Deviation("duplicate-call", f"call {event.index}", "in the text and structured"))
-            return
-        for waiting in held:
+        for waiting in left or ():
             self._pass(waiting)
 
-    def _pass(self, event: _PartEvent) -> None:
+    def _pass(self, event: StructuredEvent) -> None:
         if isinstance(event, ToolCallEnd):
-            self._structured.append((event.call.name, event.call.arguments))
+            self._repeats.see(event.call)
         index = self._places.of(event.index)
         self._out.append(event if index == event.index else msgspec.structs.replace(event, index=index))
 
@@ -437,7 +429,8 @@ class Rescue:
         """Take thinking behind a call of it."""
         for action in prose:
             self._ended.see(action.tag)
-        self._behind_calls(text := "".join(action.text for action in prose))
+            self._behind_prose(action, action.text)
+        text = "".join(action.text for action in prose)
         if text.strip():
             self._open_again(part)
             self._out.append(ThinkingDelta(part.index, text))

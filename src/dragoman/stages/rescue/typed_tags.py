@@ -9,7 +9,8 @@ from typing import Final, TypeAlias, final
 import msgspec
 
 from dragoman.gathered import GatheredText
-from dragoman.stages.rescue.cursor import MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece
 from dragoman.stages.rescue.heads import attributes, is_call_read, is_read, tool_of, words_before
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.quoted import Begun, names_place

@@ -9,7 +9,8 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.stages.json_schema import Judge, Shape, ToolSchema, is_of
-from dragoman.stages.rescue.cursor import MORE, Action, Cursor, NotACall, Piece, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import MORE, Action, Cursor, NotACall, Piece
 from dragoman.stages.rescue.quoted import first_of, names_place
 
 #: What begins text in which nothing is markup (XML 1.0, 2.7).

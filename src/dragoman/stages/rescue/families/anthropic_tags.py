@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.argument_tags import invoke_calls
-from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 
 _PREFIX: Final = "antml:"
 _SPELLINGS: Final = ("", _PREFIX)

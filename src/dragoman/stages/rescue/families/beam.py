@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.heads import named
 from dragoman.stages.rescue.typed_tags import Tags, name_head, tagged_call
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
@@ -16,7 +17,7 @@ _OPENER: Final = "[Calling tool:"
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     while True:
         yield from cursor.space()
-        name = tools.offered((yield from cursor.word(_NAME)))
+        name = tools.called((yield from cursor.word(_NAME)))
         yield from cursor.expect("(")
         yield from cursor.space()
         if name is None or (yield from cursor.peek()) != "{":

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.json_calls import call_objects
 
 _ACTION: Final = "Action:"

@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.heads import begun, named
 from dragoman.stages.rescue.json_calls import named_call
 
@@ -47,8 +48,8 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         fence = yield from cursor.take("```json", "```")
         if fence:
             yield from cursor.space()
-    if not name:
-        raise NotACall
+    elif not name:
+        name = yield from begun(tools, written)
     yield from named_call(cursor, name, ends=_CALL_END)
     if fence:
         yield from cursor.closing("```")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.typed_tags import invoke_in, spellings
 
 _BLOCKS: Final = ("tool_calls", "function_calls", "calls")

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.argument_tags import invoke_calls
-from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.json_calls import call_objects
 
 _END: Final = "</dots_function_call>"

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.heads import bare_name
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.quoted import Begun
@@ -22,7 +23,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """Parse calls from behind the marker of the first on."""
     more = _MARKER
     while more:
-        name = tools.offered((yield from bare_name(cursor)))
+        name = tools.called((yield from bare_name(cursor)))
         if name is None:
             raise NotACall
         yield from cursor.expect("\n")

@@ -13,19 +13,8 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.gathered import GatheredText
-from dragoman.stages.rescue.cursor import (
-    BODY,
-    MORE,
-    Action,
-    Close,
-    Cursor,
-    Family,
-    NotACall,
-    Open,
-    Parser,
-    Piece,
-    Tools,
-)
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, Family, NotACall, Open, Parser, Piece
 from dragoman.stages.rescue.heads import head_until, named, plain
 from dragoman.stages.rescue.quoted import DOTS
 from dragoman.stages.rescue.typed_tags import refused_to_the_end

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.argument_tags import argument_pairs
-from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.heads import named
 from dragoman.stages.rescue.json_calls import named_call
 

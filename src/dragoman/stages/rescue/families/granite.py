@@ -3,7 +3,8 @@ one call object after `<function_call>`. (Granite 3.1 and 4 write Hermes' tags.)
 
 from __future__ import annotations
 
-from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.json_calls import call_objects
 
 

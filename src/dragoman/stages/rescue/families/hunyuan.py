@@ -8,8 +8,9 @@ import re
 from collections.abc import Generator
 from typing import Final
 
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.argument_tags import argument_pairs
-from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.heads import begun, named
 from dragoman.stages.rescue.json_calls import call_objects, named_call
 
@@ -64,9 +65,7 @@ def _name(cursor: Cursor, tools: Tools, suffix: str) -> Generator[Action, None, 
     if is_separated and written == "function":
         yield from cursor.space()
         name = yield from named(cursor, tools, _NAME)
-    if not name:
-        raise NotACall
-    return name, is_separated
+    return name or (yield from begun(tools, written)), is_separated
 
 
 FAMILY = Family(

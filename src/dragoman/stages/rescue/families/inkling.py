@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Open, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Open, Parser
 from dragoman.stages.rescue.heads import bare_name
 from dragoman.stages.rescue.json_calls import call_object
 from dragoman.stages.rescue.quoted import Begun
@@ -28,7 +29,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.space()
     yield from cursor.expect("{")
     for action in call_object(cursor, tools):
-        if isinstance(action, Open) and header and tools.offered(header) != action.name:
+        if isinstance(action, Open) and header and tools.called(header) != action.name:
             raise NotACall
         yield action
     yield from cursor.closing(*_ENDS)

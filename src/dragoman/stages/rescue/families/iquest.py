@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.argument_tags import argument_pairs
-from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.heads import named
 
 

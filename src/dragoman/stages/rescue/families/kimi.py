@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dragoman.stages.rescue.cursor import BODY, Close, Cursor, Family, Open, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import BODY, Close, Cursor, Family, Open, Parser
 from dragoman.stages.rescue.heads import bare_name, begun
 from dragoman.stages.rescue.json_calls import named_call
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Action, Cursor, Family, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Action, Cursor, Family, Parser
 from dragoman.stages.rescue.heads import attributes, is_call_read, is_read, tool_of
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.typed_tags import Tags, refused_head, tagged_call

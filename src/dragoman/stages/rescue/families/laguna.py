@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.argument_tags import argument_pairs
-from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
-from dragoman.stages.rescue.heads import bare_name, words_before
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
+from dragoman.stages.rescue.heads import bare_name, begun, words_before
 from dragoman.stages.rescue.json_calls import call_objects, named_call
-from dragoman.stages.rescue.quoted import Begun
 
 _KEY: Final = "<arg_key>"
 _SLIP: Final = "<user>"
@@ -24,12 +24,10 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from call_objects(cursor, tools)
         yield from cursor.closing(*ends)
         return
-    name = tools.offered(written := (yield from bare_name(cursor)))
-    if name is None and written == "function" and (yield from cursor.take("\n")):
-        name = tools.offered((yield from bare_name(cursor)))
-    if name is None:
-        raise NotACall
-    yield Begun(name)
+    written = yield from bare_name(cursor)
+    if written == "function" and not tools.offered(written) and (yield from cursor.take("\n")):
+        written = yield from bare_name(cursor)
+    name = yield from begun(tools, written)
     if opener == _SLIP and (
         (yield from cursor.sees(_KEY)) or (yield from words_before(cursor, (_KEY,), ("</arg_value>",), (_SLIP, *ends)))
     ):

@@ -3,7 +3,8 @@ A `;` separates several objects. The custom format is `<function=NAME>{…}</fun
 
 from __future__ import annotations
 
-from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.heads import bare_name, begun
 from dragoman.stages.rescue.json_calls import call_objects, named_call
 from dragoman.stages.rescue.python_calls import python_calls

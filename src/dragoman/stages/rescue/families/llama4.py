@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.json_calls import call_objects
 from dragoman.stages.rescue.python_calls import python_calls
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Final
 
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.argument_tags import named_head
-from dragoman.stages.rescue.cursor import Action, Cursor, Family, Parser, Tools
+from dragoman.stages.rescue.cursor import Action, Cursor, Family, Parser
 from dragoman.stages.rescue.heads import first_told, is_read, plain_until
 from dragoman.stages.rescue.typed_tags import Tags, empty_call, tagged_call
 

@@ -4,8 +4,9 @@ tags."""
 
 from __future__ import annotations
 
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.argument_tags import invoke_calls
-from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.json_calls import call_objects
 
 

@@ -10,8 +10,9 @@ from typing import Final
 
 from dragoman import _json
 from dragoman.stages.json_schema import Shape, ToolSchema
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.argument_tags import named_head
-from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Open, Parser, Piece, Tools
+from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Open, Parser, Piece
 from dragoman.stages.rescue.heads import plain_until, words_before
 from dragoman.stages.rescue.typed_tags import refused, refused_head, refused_to_the_end
 from dragoman.stages.rescue.xml_values import is_nullable, leaf, live_string, member, null_until

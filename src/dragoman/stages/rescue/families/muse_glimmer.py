@@ -9,7 +9,8 @@ import re
 from collections.abc import Generator
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.heads import begun, head_rest
 from dragoman.stages.rescue.typed_tags import Tags, name_head, tagged_call
 

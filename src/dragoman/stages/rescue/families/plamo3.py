@@ -6,7 +6,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.json_calls import named_call
 

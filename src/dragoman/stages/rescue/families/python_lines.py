@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.stages.rescue.cursor import Cursor, Family, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.python_calls import python_calls
 from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
@@ -17,6 +18,7 @@ FAMILY = Family(
     parse=_parse,
     where="message",
     named=True,
+    is_code=True,
     source="https://github.com/vllm-project/vllm (vllm/tool_parsers/granite_pythonic_tool_parser.py, read 2026-11-22)",
     residue=STOP_TOKENS,
 )

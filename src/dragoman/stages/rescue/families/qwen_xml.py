@@ -7,7 +7,8 @@ import re
 from collections.abc import Generator
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Parser, Piece, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Parser, Piece
 from dragoman.stages.rescue.heads import begun, first_told, is_call_read, is_read
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.typed_tags import first_tag, refused, refused_head, refused_to_the_end

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Final
 
-from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser, Tools
+from dragoman.stages.offered_tools import Tools
+from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.heads import named, plain_until
 from dragoman.stages.rescue.typed_tags import Tags, tagged_call
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.argument_tags import invoke_call
-from dragoman.stages.rescue.cursor import Cursor, Family, Open, Parser, Tools
+from dragoman.stages.rescue.cursor import Cursor, Family, Open, Parser
 from dragoman.stages.rescue.typed_tags import refused_head
 
 _WORD: Final = re.compile(r"[^\s<>{}`]+")

@@ -1,0 +1,66 @@
+"""Calls to tools that were not offered: they stay text, what their values hold is no call, and the calls around them
+are delivered."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+
+from dragoman.events import Reply
+from for_each import for_each
+from profiles import IS_SOAK
+from rescue_forms import FORMS, Form
+from test_written_calls import TOOLS, delivered, exact, play_pieces
+
+#: A message that begins with a name that was not offered is no call of these.
+NAMED = ("python-lines", "functionary-bare")
+OUTER = [form for form in FORMS if form.family not in NAMED]
+INNER = [form for form in FORMS if form.where != "message"]
+IDS = [f"{form.family}: {form.name}" for form in OUTER]
+#: One of so many forms stands in another, others in the next one.
+SHARE = 1 if IS_SOAK else 24
+VALUES = (
+    "{}", "a {} b", "a\n{}\nb", "{}\n\nb", "\n\n{}", "x </b> {}{} y", '" {} "', "a.\n{}", "``` {}", "</think>\n{}",
+)  # fmt: skip
+LEADS = ("", "Let me see.\n", "I do: ")
+OFFERED = [("run_command", {"command": "ls"}), ("get_time", {"zone": "x"})]
+OTHER = ("make_note", {"text": "hi", "size": 5})
+
+
+def pieces(text: str, size: int) -> Reply:
+    return play_pieces(TOOLS, [text[at : at + size] for at in range(0, len(text), size)], "stop")
+
+
+def holding(outer: Form, chance: random.Random) -> Iterator[str]:
+    """Texts with a call to another tool, in one of whose values stands a call to an offered one."""
+    for inner in INNER[OUTER.index(outer) % SHARE :: SHARE]:
+        value = chance.choice(VALUES).replace("{}", inner.write(OFFERED[:1]).text())
+        lead = chance.choice(LEADS) if outer.where != "message" else ""
+        yield lead + outer.write([("make_note", {"size": 1, "text": value})]).text()
+
+
+@for_each("outer", OUTER, ids=IDS)
+def test_a_value_of_another_tool_holds_no_call(outer: Form) -> None:
+    chance = random.Random(outer.family + outer.name)
+    for text in holding(outer, chance):
+        for cut, size in ((len(text), len(text)), (len(text), 1), (chance.randrange(len(text)), 3)):
+            reply = pieces(text[:cut], size)
+            assert not delivered(reply) and not reply.failed_calls, (size, text[:cut])
+            said = reply.text + (reply.thinking if "</think>" in text else "")
+            assert len(said.strip()) >= len(text[:cut].strip()) - len("</think>\n\n"), (size, text[:cut])
+
+
+@for_each("form", [form for form in OUTER if form.most > 1], ids=lambda form: f"{form.family}: {form.name}")
+def test_the_calls_around_it_are_delivered(form: Form) -> None:
+    orders = [order for count in (2, 3, 4) for order in itertools.product("ABN", repeat=count) if "N" in order]
+    chance = random.Random(form.family + form.name)
+    for order in orders if IS_SOAK else chance.sample(orders, 8):
+        calls = [OTHER if one == "N" else OFFERED["AB".index(one)] for one in order]
+        text = form.write(calls).text()
+        wanted = exact([call for call in calls if call is not OTHER])
+        for size in (1, len(text)):
+            reply = pieces(text, size)
+            assert exact(delivered(reply)) == wanted, (size, text)
+            assert not reply.failed_calls, text
+            assert reply.text.count("make_note") == text.count("make_note"), (size, text)

@@ -22,6 +22,7 @@ from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.splicing import splice
 from dragoman.errors import DragomanError
 from dragoman.events import (
+    Deviation,
     Event,
     Finish,
     Start,
@@ -88,6 +89,16 @@ def through(policy: Policy, *, thinking: bool = False) -> Place:
                 events = stage.feed(events)
 
     return run
+
+
+def told_again(text: str) -> None:
+    """Texts that later ones contradict, with all stages behind."""
+    stages = stages_for(TOOLS, Policy(), new_id=counter())
+    differ = [Deviation("final-differs", texts=(text[at:], text)) for at in range(1, 21)]
+    first, *rest = said(text)
+    for events in ([*first, *differ], *rest):
+        for stage in stages:
+            events = stage.feed(events)
 
 
 def family_place(family: Family) -> Place:
@@ -257,6 +268,7 @@ def _union_place(text: str) -> None:
 
 PLACES: dict[str, Place] = {
     "stages": through(Policy(sequential=True)),
+    "stages, told again": told_again,
     "stages, thinking": through(Policy(sequential=True), thinking=True),
     "stages, asked by schema": through(Policy(way="schema")),
     "stages, asked in the prompt": through(Policy(way="prompted")),

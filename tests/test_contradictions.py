@@ -56,6 +56,17 @@ def messages(told: Told) -> bytes:
     return wires.body_of("anthropic-messages", wires.messages_stream(start, *again, *rest))
 
 
+def messages_again(told: Told) -> bytes:
+    """`start`, `deltas`, and a `message` that tells the whole answer before its end. A block without arguments is a
+    call without any, so one of both has some."""
+    started = told["start"] if told["deltas"] or told["start"] not in ("", "{}") else told["message"]
+    block = wires.tool_use("ring", json.loads(started or "{}"))
+    frames = wires.messages_stream(*wires.block_of(block, *map(wires.json_delta, halves(told["deltas"]))))
+    if told["message"]:
+        frames.insert(-1, wires.messages_answer(wires.tool_use("ring", json.loads(told["message"]))))
+    return wires.body_of("anthropic-messages", frames)
+
+
 def chat(told: Told) -> bytes:
     """`deltas`, `message`; `key` is a sibling of the last delta's arguments, `finished` a message behind the reason."""
     calls = [wires.chat_call("ring"), *map(wires.chat_piece, halves(told["deltas"]))]
@@ -132,6 +143,7 @@ def responses_renamed(told: Told) -> bytes:
 BODIES: dict[str, tuple[str, Callable[[Told], bytes], tuple[str, ...]]] = {
     "responses": ("openai-responses", responses, ("start", "deltas", "final", "item", "again", "output")),
     "messages": ("anthropic-messages", messages, ("start", "key", "restart", "deltas")),
+    "messages-again": ("anthropic-messages", messages_again, ("start", "deltas", "message")),
     "chat": ("openai-chat", chat, ("deltas", "key", "message", "finished")),
     "chat-whole": ("openai-chat", chat_whole, ("arguments", "parameters", "flat")),
     "chat-renamed": ("openai-chat", chat_renamed, ("deltas", "renamed")),

@@ -72,6 +72,7 @@ FEEDERS = {
         "rescue/scan.py Scanner", "rescue/stage.py Rescue", "sequencer.py Sequencer", "strict.py Strict",
         "thinking/stage.py ThinkingTags", "parallel_wrapper.py ParallelWrapper", "thinking/scanner.py ThinkingScanner", "argument_repair/repairer.py Repairer",  # noqa: E501
         "cumulative.py Cumulative", "rescue/behind/brackets.py Brackets")},
+    "stages/told_again.py ToldAgain": "stages, told again",
     "tool_emulation/prompted.py Prompted": "stages, asked in the prompt",
     "tool_emulation/structured.py Structured": "stages, asked by schema",
 }  # fmt: skip

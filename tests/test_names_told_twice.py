@@ -116,3 +116,31 @@ def test_a_call_of_two_names_is_never_delivered(name: str):
             assert reply.error is not None or not different, told
         tried += 1
     assert tried == 3 ** len(places)
+
+
+def pieced(*pieces: tuple[str, str], id: str = "") -> bytes:
+    """A call at one index in pieces, each with a part of its name and of its arguments. `id`: of all but the first."""
+    first, *rest = pieces
+    entries = [wires.chat_call(first[0], first[1])]
+    entries += [
+        {"index": 0, **({"id": id} if id else {}), "function": {"name": name, "arguments": text}} for name, text in rest
+    ]
+    return wires.body_of("openai-chat", wires.chat_stream(*entries))
+
+
+def test_a_name_that_goes_on_behind_whole_arguments_has_two_readings():
+    """A name may come in pieces, but a tool's whole call is one: what goes on behind it is no piece of it for sure."""
+    tools: list[Frame] = [{"name": name, "parameters": {}} for name in ("git", "git_status", "git_status_all", "all")]
+    half = ('{"bell"', ': "a"}')
+    for id, more in itertools.product(("", "c0"), ("", "{}", TEXT)):
+        for name, piece in (("git", "_status"), ("git_status", "_all"), ("git", "_status_all")):
+            for whole in (TEXT, *(["{}"] if more != TEXT else [])):
+                reply = decode(pieced((name, whole), (piece, more), id=id), tools=tools)
+                assert not delivered(reply) or not reply.tool_calls, (name, piece, more, reply)
+                assert reply.error is not None
+    for pieces in (
+        (("git", ""), ("_status", TEXT)), (("git", half[0]), ("_status", half[1])), (("gi", TEXT), ("t_status", "")),
+        (("git_st", half[0]), ("atus", ""), ("", half[1])), (("git", ""), ("_status", ""), ("", TEXT)),
+    ):  # fmt: skip
+        reply = decode(pieced(*pieces), tools=tools)
+        assert [(call.name, call.values()) for call in reply.tool_calls] == [("git_status", ARGUMENTS)], (pieces, reply)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, final
 
 import msgspec
@@ -16,6 +17,7 @@ from dragoman.stages.rescue import FAMILIES, Rescue
 from dragoman.stages.sequencer import Sequencer
 from dragoman.stages.strict import Strict
 from dragoman.stages.thinking.stage import ThinkingTags
+from dragoman.stages.told_again import ToldAgain
 from dragoman.stages.tool_names import ToolNames
 from dragoman.tool_emulation.prompted import Prompted
 from dragoman.tool_emulation.structured import Structured
@@ -62,12 +64,9 @@ def stages_for(
         stages.append(Sequencer())
     stages.append(ThinkingTags(dialect))
     if tools:
-        if policy.way == "schema":
-            stages.append(Structured(new_id=new_id))
-        if policy.way == "prompted":
-            stages.append(Prompted(tools, lenient=policy.rescue, new_id=new_id))
-        elif policy.rescue:
-            stages.append(Rescue(tools, FAMILIES, new_id=new_id))
+        make = partial(_text_stages, tools, policy, new_id=new_id)
+        stages += make()
+        stages.append(ToldAgain(lambda: [ThinkingTags(dialect), *make()], marks_calls=policy.way == "native"))
         names = frozenset([tool.name for tool in tools])
         stages.append(ParallelWrapper(names))
         stages.append(ToolNames(names))
@@ -79,6 +78,16 @@ def stages_for(
         stages.append(Strict(takes_notes=policy.strict != "notes"))
     if policy.sequential:
         stages.append(Sequencer())
+    return stages
+
+
+def _text_stages(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId) -> list[Stage]:
+    """Return the stages that read calls in text."""
+    stages: list[Stage] = [Structured(new_id=new_id)] if policy.way == "schema" else []
+    if policy.way == "prompted":
+        stages.append(Prompted(tools, lenient=policy.rescue, new_id=new_id))
+    elif policy.rescue:
+        stages.append(Rescue(tools, FAMILIES, new_id=new_id))
     return stages
 
 

@@ -222,12 +222,15 @@ class Deviation(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
 
     `where` is a JSON path or a place in words; `seen` is clipped to 200 bytes and never contains argument values.
     `severity` "note": what the protocol's usual servers leave out without harm; no reason to call a wire unclean.
+    `texts`, from a decoder to its stages alone: what the pieces of a text said (None: not known), and what another
+    event told in whole.
     """
 
     code: str
     where: str = ""
     seen: str = ""
     severity: Severity = "fault"
+    texts: tuple[str | None, str] | None = None
 
 
 Event: TypeAlias = (

@@ -57,7 +57,7 @@ class Assembly:
 
     __slots__ = (
         "_before_surrogate", "_high_surrogate", "_names_tool_use", "_next_index", "_parts", "_reported",
-        "_run", "_semantic", "bounds", "calls", "ending", "events", "has_said", "longest_arguments",
+        "_run", "_semantic", "bounds", "calls", "ending", "events", "has_said", "last_text", "longest_arguments",
         "opened_calls", "phase", "said", "started",
     )  # fmt: skip
 
@@ -81,6 +81,7 @@ class Assembly:
         self._run: OpenPart | None = None  # the text or thinking that goes on until something else comes
         self._parts: dict[int, OpenPart] = {}
         self.said = 0  # characters of text
+        self.last_text = ""  # the last piece of them
         self._high_surrogate = self._before_surrogate = ""  # half a character, and the text that it was cut from
         self.calls = OpenCalls(new_id, offered_names, takes_nothing, needs_ids)
         self.ending = ResponseEnd()
@@ -120,6 +121,7 @@ class Assembly:
         run = self._run
         if run is not None and run.kind is TextStart and not self._high_surrogate:
             self.said += len(text)
+            self.last_text = text
             self.events.append(TextDelta(run.index, text))
         else:
             self._grow_run(TextStart, text)
@@ -175,6 +177,7 @@ class Assembly:
             self.has_said = True
             if part.kind is TextStart:
                 self.said += len(text)
+                self.last_text = text
                 self.events.append(TextDelta(part.index, text))
             else:
                 self.events.append(ThinkingDelta(part.index, text))
@@ -188,6 +191,7 @@ class Assembly:
             return
         if is_text:
             self.said += len("".join(texts))
+            self.last_text = texts[-1]
         grown = TextDelta if is_text else ThinkingDelta
         self.has_said = True
         self.events += map(grown, repeat(part.index), texts)
@@ -321,6 +325,16 @@ class Assembly:
             self.calls.fail(call, self, "contradicted", message)
         elif call.state == "whole":
             self.ending.contradiction = self.ending.contradiction or message
+
+    def differ(self, told: str, said: str, where: str, seen: str = "") -> None:
+        """Report a whole text that says more than its pieces, or another one."""
+        self.deviate("final-differs", where, seen)
+        self.tell_again(told, said)
+
+    def tell_again(self, told: str, said: str | None = None) -> None:
+        """Take a whole text behind its pieces: both may hold calls. `said`: see `Deviation.texts`."""
+        if self.calls.offered_names and self.phase == "open" and not (said and told.startswith(said)):
+            self.events.append(Deviation("final-differs", texts=(said, told)))
 
     # ------------------------------------------------------------ counts and ends
 

@@ -331,7 +331,9 @@ class CallSlots:
             call.name = name
             call.is_doubtful = call.text.is_closed()
             self._assembly.deviate("late-name", where)
-        elif self._extends(call, name):
+        elif self._extends(call, name) and not (
+            call.text.is_whole() and call.name in self._assembly.calls.offered_names
+        ):
             call.name += name
             self._assembly.deviate("split-name", where)
         elif self._completes(call, name):

@@ -32,6 +32,7 @@ from dragoman.protocols.anthropic.response.lenient import (
     tell_foreign,
     tell_missing,
 )
+from dragoman.protocols.anthropic.response.told_again import compare
 from dragoman.protocols.anthropic.response.usage import Counts, rest_of_usage
 from dragoman.protocols.anthropic.wire import (
     CALL_EVENTS,
@@ -65,8 +66,8 @@ class Decoder:
     """Decodes one response."""
 
     __slots__ = (
-        "__weakref__", "_assembly", "_blocks", "_counts", "_grown", "_held_content", "_id", "_last", "_reader",
-        "_start_reason", "_told_at_start",
+        "__weakref__", "_assembly", "_blocks", "_content_of_start", "_counts", "_grown", "_held_content", "_id",
+        "_last", "_reader", "_start_reason", "_told_at_start",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +86,7 @@ class Decoder:
         self._grown = self._blocks.by_index.get(-1)  # the block that it let grow: none so far
         self._counts = Counts(self._assembly)
         self._held_content = UNSET  # of `message_start`: it counts where no block says it
+        self._content_of_start = UNSET  # where blocks say it
         self._told_at_start: frozenset[str] = frozenset()  # ids of calls with arguments in `message_start`
         self._start_reason = ""  # of `message_start`: it counts at the end, where no other came
         self._id = ""
@@ -299,6 +301,7 @@ class Decoder:
             else:
                 self._assembly.deviate("duplicate-final", "message_start.message.content")
                 self._told_at_start = calls_in_start(held, self._assembly)
+                self._content_of_start = held
         block = self._blocks.start(event, frame, is_usual=is_usual)
         if not is_usual or self._told_at_start:
             note_start(block, event, frame, self._told_at_start, assembly=self._assembly)
@@ -334,6 +337,7 @@ class Decoder:
             return {}
         if not self._assembly.is_empty:
             self._assembly.deviate("duplicate-final", "message")
+            compare(fields.get("content"), self._assembly)
         else:
             self._begin(fields)
             self._content(fields.get("content"))
@@ -382,6 +386,8 @@ class Decoder:
             self._stop_reason(self._start_reason, {})
         if assembly.ending.reason is None:
             assembly.deviate("missing-stop-reason", "stop_reason")
+        if self._content_of_start:
+            compare(self._content_of_start, assembly, is_start=True)
         self._blocks.finish(is_good=assembly.ending.reason is not None)
         assembly.end()
 

@@ -93,8 +93,7 @@ class Decoder:
             self._rare.end_audio()
         self._assembly.ending.native = self._kept.native() or self._assembly.ending.native
         self._calls.close(is_ended=self._assembly.ending.reason is not None)
-        stray = self._reader.stray
-        empty = read_problem(stray, status=None).message if stray.strip() else self._reader.seen
+        empty = read_problem(stray, status=None).message if (stray := self._reader.stray).strip() else self._reader.seen
         self._assembly.close(marker="" if self._whole else "[DONE]", empty=empty, body=self._reader.document)
         return self._assembly.take()
 
@@ -398,12 +397,14 @@ class Decoder:
 
     def _unsaid(self, text: str, said: int, where: str) -> str:
         """Return the part of a final text that the deltas lack."""
-        if not text or not said:
-            return text
-        self._assembly.deviate("duplicate-final", f"choices[0].message.{where}")
-        if len(text) < said or (where == "content" and not text.startswith(self._first_text)):
-            self._assembly.deviate("final-differs", f"choices[0].message.{where}")
-            return ""
+        if text and said:
+            self._assembly.deviate("duplicate-final", f"choices[0].message.{where}")
+            is_same = text.startswith(self._first_text) and text[:said].endswith(self._assembly.last_text)
+            if where == "content":
+                self._assembly.tell_again(text)
+            if len(text) < said or (where == "content" and not is_same):
+                self._assembly.deviate("final-differs", f"choices[0].message.{where}")
+                return ""
         return text[said:]
 
     def _finish(self, word: str, data: bytes) -> None:

@@ -215,7 +215,7 @@ class Items:
         if (parts := item.in_parts(key[0], text, self._assembly.deviate)) is not None:
             return self._say(item, *parts)
         if text and said:
-            self._assembly.deviate("final-differs", f"output[{item.index}]")
+            self._assembly.differ(text, said, f"output[{item.index}]")
         if text.startswith(said):
             self._say(item, key, text[len(said) :])
             item.late |= {key: Late(text, len(said))}
@@ -242,8 +242,8 @@ class Items:
             for index, value in enumerate(values):
                 self.final_content(item, index, value, inner.inner(index))
             return
-        self._assembly.deviate("final-differs", f"output[{item.index}]", "in other parts")
         whole, last = "".join(texts), next(reversed(item.said))
+        self._assembly.differ(whole, item.text(), f"output[{item.index}]", "in other parts")
         if whole.startswith(item.text()):
             self._say(item, last, whole[len(item.text()) :])
 

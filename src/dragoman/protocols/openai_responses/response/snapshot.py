@@ -35,9 +35,12 @@ def reconcile(items: Items, output: list[Json], place: Place, *, assembly: Assem
             item.repeated = True
         found.append(item)
     left_out = [item.call for item in came if item.call is not None and not item.repeated]
+    unsaid = "".join([item.text() for item in items.all if item.kind == "message" and not item.repeated])
     for (index, fields), item in zip(entries, found, strict=True):
         where = Place(place.frame, place, index)
-        if item is None:
+        if item is None and unsaid and fields.get("type") == "message":  # told otherwise: the deltas count
+            assembly.differ(text_of(fields.get("content")), unsaid, f"response.output[{index}]")
+        elif item is None:
             if streamed.is_any:
                 assembly.deviate("part-not-opened", f"response.output[{index}]")
             item = items.open(-1 if streamed.is_any else index, fields, where)

@@ -1,0 +1,33 @@
+"""Compare the content of a message that is told whole with what its blocks said: a client reads one of both."""
+
+from __future__ import annotations
+
+from dragoman import _json
+from dragoman._json import Raw
+from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder
+from dragoman.protocols.anthropic.wire import read_fields, read_items, read_name, read_text
+
+
+def compare(content: Raw | None, assembly: Assembly, *, is_start: bool = False) -> None:
+    """Compare content that came beside the blocks. `is_start`: it came first, so that it may have no arguments yet."""
+    blocks = [read_fields(item) or {"text": item} for item in read_items(content) or ([content] if content else [])]
+    calls = {
+        read_text(block.get("id")): (read_name(block), _json.raw_text(block["input"]))
+        for block in blocks
+        if read_text(block.get("type")) == "tool_use" and "input" in block
+    }
+    texts = [read_text(block.get("text")) for block in blocks if read_text(block.get("type")) in ("text", "")]
+    if any(texts):
+        assembly.tell_again("".join(texts))
+    if is_start or not blocks:
+        return
+    for call in [*assembly.calls.by_id.values()]:
+        if call.state == "failed":
+            continue
+        name, values = calls.pop(call.id, ("", ""))
+        text = call.arguments or call.text.raw()
+        if name != call.name or contradicts(text, values) or (is_placeholder(text) and not is_placeholder(values)):
+            assembly.contradict(call, "message.content")
+    for id, (name, _) in calls.items():  # that no block has said
+        assembly.contradict(assembly.open_call(id, name), "message.content")

@@ -15,16 +15,20 @@ from typing import Any
 import msgspec
 import pytest
 
+import wires
 from cases import counter
 from conversations import reply
+from dragoman.client.streaming.reply_so_far import ReplySoFar
 from dragoman.codec import repeated_keys
 from dragoman.codec.framing import event_stream
+from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.protocols.openai_chat.response import calls as chat_calls
+from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Text, ToolCall
 from for_each import for_each
 from plain_clients import run_by
-from two_calls import CALLS, LETTERS, TURNS, WIRES, Path, made, read, value_at, wire_body
+from two_calls import CALLS, LETTERS, TOOLS, TURNS, WIRES, Path, made, read, value_at, wire_body
 
 
 def members(value: object, path: Path) -> Iterator[Path]:
@@ -258,3 +262,24 @@ def test_a_key_told_twice_in_pieces_that_come_together(wire: str, monkeypatch: p
                     assert all(call in calls for call in made(reply)), (told[number], made(reply))
                     tried += 1
     assert tried > 20
+
+
+def test_what_is_seen_of_a_key_told_twice_does_not_depend_on_the_cut():
+    """The arguments of a call that fails so, as they are shown while they come."""
+    for text in (
+        '{"a": "x", "a": "y"}',
+        '{"a": "x", "b": 1, "a": "y"}',
+        '{"b": {"c": 1, "c": 2}}',
+        '{"b": 1, "\\u0062": 2}',
+    ):
+        seen = set()
+        for cut in range(1, len(text) + 1):
+            pieces = [text[:cut], *text[cut:]]
+            frames = wires.chat_stream(wires.chat_call("ring"), *(wires.chat_piece(piece) for piece in pieces if piece))
+            view, new_id = ReplySoFar(), counter()
+            decoder = PROTOCOLS["openai-chat"].decoder(new_id=new_id, offered_names=frozenset({"ring"}))
+            reader = Reader(decoder, stages_for(TOOLS, Policy(), new_id=new_id))
+            view.unread += [*reader.feed(wires.body_of("openai-chat", frames)), *reader.close()]
+            seen.add(json.dumps(dict(view.arguments(0)), default=str))
+            assert [one.kind for one in view.reply().failed_calls] == ["contradicted"]
+        assert len(seen) == 1, (text, seen)

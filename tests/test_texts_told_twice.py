@@ -191,3 +191,60 @@ def test_an_end_that_differs_is_said_and_nothing_is_lost(group: str):
         frames = [frame for frame in responses_ends(texts, group) if not frame["type"].endswith("delta")]
         reply = decode(wire_body("openai-responses", list(map(json.dumps, frames))))
         assert (reply.text or reply.thinking) == meant, texts
+
+
+def test_a_text_of_an_older_form_beside_another_text_is_told():
+    for place in ("delta", "message"):
+        for content, is_told in (("a", True), ("b", False)):
+            choice = {
+                "index": 0,
+                "text": "b",
+                place: {"role": "assistant", "content": content},
+                "finish_reason": "stop",
+            }
+            body = wires.body_of("openai-chat", [{"choices": [choice]}], is_whole=place == "message")
+            reply = decode(body, "openai-chat")
+            assert reply.text == content
+            assert [one.where for one in reply.deviations if one.code == "sibling-key"] == (
+                ["choices[0].text"] if is_told else []
+            )
+
+
+def test_half_a_character_is_no_control_character():
+    """Each protocol says of a frame what is odd in it."""
+    for wire, frames in STREAMS.items():
+        body = wire_body(wire, list(map(json.dumps, frames)))
+        for odd, code in ((b"\\ud83d", "lone-surrogate"), (b"\x01", "control-character")):
+            reply = decode(body.replace(b"four", b"four" + odd), wire.split(",")[0])  # type: ignore[arg-type]
+            codes = {one.code for one in reply.deviations}
+            assert codes & {"lone-surrogate", "control-character"} <= {code}, (wire, odd, codes)
+            assert reply.error is None
+
+
+ENDS: dict[str, list[tuple[str, Any]]] = {
+    "openai-chat": [("finish_reason", "length"), ("usage", {"prompt_tokens": 9, "completion_tokens": 9})],
+    "anthropic-messages": [("stop_reason", "max_tokens"), ("usage", {"output_tokens": 9})],
+    "gemini-generate": [("finishReason", "MAX_TOKENS"), ("usageMetadata", {"promptTokenCount": 9})],
+    "ollama-chat": [("done_reason", "length"), ("eval_count", 9)],
+}
+
+
+def test_an_end_that_is_told_twice_is_said():
+    """Why an answer ended, and what it cost, must not depend on which of two readers of a key is right."""
+    for wire, keys in ENDS.items():
+        for key, other in keys:
+            own: Any = "stop" if isinstance(other, str) else 1 if isinstance(other, int) else dict.fromkeys(other, 1)
+            own = {"stop_reason": "end_turn", "finishReason": "STOP"}.get(key, own)
+            is_beside = key in ("usage", "usageMetadata", "eval_count")
+            frames = [json.loads(json.dumps(frame)) for frame in STREAMS[wire]]
+            end = next(frame for frame in reversed(frames) if is_beside or key in json.dumps(frame))
+            end = next((frame for frame in frames if frame.get("type") == "message_delta"), end)
+            if is_beside:
+                end[key] = own
+            line, place = json.dumps(end), f'"{key}": {json.dumps(own)}'
+            assert place in line
+            for again, is_told in ((other, True), (own, False)):
+                twice = line.replace(place, f'"{key}": {json.dumps(again)}, {place}')
+                told = [twice if frame is end else json.dumps(frame) for frame in frames]
+                codes = [one.code for one in decode(wire_body(wire, told), wire).deviations]  # type: ignore[arg-type]
+                assert ("repeated-key" in codes) is is_told, (wire, twice, codes)

@@ -14,6 +14,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman.codec.parts.argument_residue import behind_residue, is_residue, skip_behind, unfenced
+from dragoman.codec.parts.settled_arguments import is_plain_object
 from dragoman.deviations import clip
 from dragoman.events import (
     Deviation,
@@ -128,8 +129,8 @@ class ArgumentRepair:
         call = self._calls.get(index)
         if call is None:
             return events
-        # The call has not ended: nobody has seen that numbers can be held which its schema does not name.
-        if not call.size and call.schema.takes_as_is(text) and type(_json.decode(text)) is not _json.Malformed:
+        # The call has not ended: nobody has seen what its schema does not name, a key told twice or a number too large.
+        if not call.size and call.schema.takes_as_is(text) and is_plain_object(text):
             call.unread = text
             call.size = len(text)
             left = text

@@ -16,7 +16,7 @@ from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import note_frame, tell_unread, tell_unread_event
-from dragoman.codec.repeated_keys import repeats_key, tells_more
+from dragoman.codec.repeated_keys import repeats_key, tell_twice, tells_more
 from dragoman.events import Event, Failure, NativeEvent
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.anthropic.response.blocks import Blocks
@@ -307,6 +307,7 @@ class Decoder:
             note_start(block, event, frame, self._told_at_start, assembly=self._assembly)
 
     def _message_delta(self, event: StreamEvent, frame: bytes) -> None:
+        tell_twice(frame, (b'"stop_reason"', b'"usage"', b'"output_tokens"'), self._assembly.deviate)
         fields = delta_fields(frame)
         self._counts.take(event.usage or fields.get("usage"))
         top = decode_fields(frame)

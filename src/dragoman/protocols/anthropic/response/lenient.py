@@ -72,7 +72,7 @@ def read_event_leniently(value: dict[str, Json], frame: bytes, assembly: Assembl
     if is_nan := tells_nan(frame):
         value = _refuse_infinite(value)
     if isinstance(_json.decode(frame), Malformed):
-        odd = "wrong-type" if is_nan else "control-character"
+        odd = "wrong-type" if is_nan else "control-character" if min(frame.strip()) < 0x20 else "lone-surrogate"
         assembly.deviate(odd if _is_utf8(frame) else "invalid-utf8", "stream", "NaN" if is_nan else "")
     fields = read_fields_leniently(value)
     event = StreamEvent(

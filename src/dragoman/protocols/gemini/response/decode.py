@@ -17,7 +17,7 @@ from dragoman.codec.json_fields import Fields, make_native
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import note_astray, note_frame, tell_unknown, tell_unread
-from dragoman.codec.repeated_keys import repeats_key, tells_more
+from dragoman.codec.repeated_keys import repeats_key, tell_twice, tells_more
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure, TextStart, ThinkingStart
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -363,6 +363,7 @@ class Decoder:
         if candidate.finish_reason:
             self._assembly.deviate("sibling-key", "candidate", "finish_reason")
         if reason:
+            tell_twice(frame, (b'"finishReason"', b'"usageMetadata"'), self._assembly.deviate)
             self._read_reason(reason)
 
     def _pass_over(self, candidate: Candidate, place: int, *, is_odd: bool) -> None:

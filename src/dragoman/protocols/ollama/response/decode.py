@@ -19,7 +19,7 @@ from dragoman.codec.json_fields import read
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import fields_at, note_frame, noted, tell_unread
-from dragoman.codec.repeated_keys import has_plain_parts, repeats_key, tells_more
+from dragoman.codec.repeated_keys import has_plain_parts, repeats_key, tell_twice, tells_more
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -228,6 +228,8 @@ class Decoder:
             tell_unread_of(frame, value, assembly)
         elif holds_more(line):
             self._kept.known_line(line)
+        if line.done or line.done_reason:
+            tell_twice(frame, (b'"done"', b'"done_reason"', b'"eval_count"', b'"prompt_eval_count"'), assembly.deviate)
         self._read_end(line)
 
     def _begin(self, line: Line, frame: bytes, value: dict[str, Json] | None, *, is_known: bool) -> None:

@@ -16,6 +16,7 @@ from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.codec.parts.unread_arguments import note_astray, note_frame, tell_unread_event
+from dragoman.codec.repeated_keys import tell_twice
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.openai_chat.response import lenient
@@ -177,8 +178,9 @@ class Decoder:
         elif self.ended:
             self._assembly.deviate("after-end", "chunk")
         else:
-            is_stream = self._reader.kind != "document"
-            torn_frames.unreadable(self._assembly, "chunk", value.problem, text, is_stream=is_stream)
+            torn_frames.unreadable(
+                self._assembly, "chunk", value.problem, text, is_stream=self._reader.kind != "document"
+            )
 
     def _odd_value(self, value: Json, data: bytes, name: bytes, *, is_exact: bool = False) -> None:
         """Read JSON that does not fit the Structs: an object by fields, a list one by one. `is_exact`: it is JSON."""
@@ -408,6 +410,7 @@ class Decoder:
         return text[said:]
 
     def _finish(self, word: str, data: bytes) -> None:
+        tell_twice(data, (b'"finish_reason"', b'"usage"'), self._assembly.deviate)
         reason = REASONS.get(word) or foreign_reason(word)
         if reason is None:
             return  # quirk: finish-reason-empty-then-foreign

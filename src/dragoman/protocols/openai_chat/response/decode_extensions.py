@@ -221,6 +221,9 @@ def read_odd_places(choice: Choice, assembly: Assembly) -> None:
         assembly.text(choice.text)
     elif choice.text:
         note_words(assembly, {"text": choice.text}, "choices[0]")
+        said = choice.delta or choice.message
+        if said is not None and said.content != choice.text:
+            assembly.deviate("sibling-key", "choices[0].text", "beside another text")
     if isinstance(choice.usage, dict):
         assembly.deviate("usage-place", "choices[0].usage")
         assembly.usage(read_usage(choice.usage), read_cost(choice.usage))

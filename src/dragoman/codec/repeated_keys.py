@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.framing.body import Deviate
 
 SHORT: Final = 1024  # bytes of a value that are read at once sooner than apart
 _NEAR: Final = 256  # bytes from the beginning within which objects of a long list begin
@@ -68,11 +67,11 @@ def has_plain_keys(text: bytes) -> bool:
     return text[:1] == b"{" and _json.is_told_once(text)
 
 
-def tell_twice(frame: bytes, keys: Iterable[bytes], deviate: Deviate) -> None:
+def tell_twice(frame: bytes, keys: Iterable[bytes], deviate: Callable[[str, str, str], None]) -> None:
     """Report keys of the end of an answer (with their quotes) that a frame tells twice: which value counts?"""
     for key in keys:
         if tells_more(frame, key):
-            deviate("repeated-key", key.strip(b'"').decode())
+            deviate("repeated-key", key.strip(b'"').decode(), "")
 
 
 def tells_more(frame: bytes, key: bytes, told: int = 1) -> bool:

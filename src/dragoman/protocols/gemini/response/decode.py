@@ -363,15 +363,15 @@ class Decoder:
         if candidate.finish_reason:
             self._assembly.deviate("sibling-key", "candidate", "finish_reason")
         if reason:
-            tell_twice(frame, (b'"finishReason"', b'"usageMetadata"'), self._assembly.deviate)
-            self._read_reason(reason)
+            self._read_reason(reason, frame)
 
     def _pass_over(self, candidate: Candidate, place: int, *, is_odd: bool) -> None:
         if (calls := told_by(Chunk(candidates=[candidate]))[1]) or is_odd:
             self._assembly.deviate("ignored-call", f"candidates[{place}]", f"index {candidate.index}")
             self._calls.pass_over(candidate.index, calls)
 
-    def _read_reason(self, word: str | int) -> None:
+    def _read_reason(self, word: str | int, frame: bytes) -> None:
+        tell_twice(frame, (b'"finishReason"', b'"usageMetadata"'), self._assembly.deviate)
         native = str(word)
         name = enum_name(FINISH_REASONS, word).upper()
         if name in UNSPECIFIED:

@@ -29,7 +29,7 @@ class Form(NamedTuple):
 
     `closes`: "tag" where a call needs its closing tag, "body" where its arguments close themselves. `never`: what no
     text value can hold, since the form has no way to say it. `most`: calls that one text may hold. `where`: as the
-    family has it. `trims`: a line end at the beginning of a text is markup.
+    family has it. `trims`: line ends at both ends of a text are markup.
     """
 
     family: str

@@ -125,7 +125,7 @@ def text_value(draw: random.Random, form: Form, *, is_plain: bool) -> str:
     while any(bad in text for bad in form.never):
         for bad in form.never:
             text = text.replace(bad, "")
-    return text.lstrip("\n") if form.trims else text
+    return text.rstrip("\n") if form.trims and text[:1] == "\n" else text
 
 
 def arguments(draw: random.Random, form: Form, name: str, *, is_plain: bool) -> dict[str, Any]:

@@ -29,6 +29,7 @@ _MARKS: Final = re.compile(r"[{}\[\]<>()|\"'/]")
 #: What stands in no number and no word of JSON.
 _NO_WORD: Final = re.compile(r"[^\w.+-]")
 _WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|true|false", re.IGNORECASE)
+_WORDS: Final = ("true", "false", "null")
 #: The rest of a tag with an attribute that says of what type a value is: those of other names begin texts of HTML.
 _ATTRIBUTE: Final = re.compile(
     r"\s*(?:string=\"(?:true|false)\"|type=\"(?:string|number|integer|boolean|array|object|null)\")\s*>"
@@ -137,7 +138,8 @@ def value_problem(
         if shape.types is not None and "string" not in shape.types and not shape.is_decided:
             value = read.get(key)
             is_item = isinstance(value, list) and value == [text] and _is_list(text)
-            if is_item or (isinstance(value, str) and (_MARKS.search(text) or _is_marked(text))):
+            is_damaged = _MARKS.search(text) or _is_marked(text) or is_misspelt(text)
+            if is_item or (isinstance(value, str) and is_damaged):
                 return NO_VALUE
     return ""
 
@@ -154,6 +156,12 @@ def _is_marked(text: str) -> bool:
     """Return whether a text is a number or a word of JSON but for marks in it."""
     bare = _NO_WORD.sub("", text)
     return bare != text.strip() and _WORD.fullmatch(bare) is not None
+
+
+def is_misspelt(text: str) -> bool:
+    """Return whether a text is a word of JSON but for one letter, or for two that changed places."""
+    bare = text.strip().lower()
+    return bare.isalpha() and bare not in _WORDS and any(_distance(bare, word, 1) <= 1 for word in _WORDS)
 
 
 def _is_list(text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from functools import partial
 from typing import Final
 
 from dragoman.stages.offered_tools import Tools
@@ -11,7 +12,7 @@ from dragoman.stages.rescue.cursor import Action, Close, Cursor, NotACall, Parse
 from dragoman.stages.rescue.heads import attributes, begun, head_rest, head_until, is_read, plain
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.typed_tags import BROKEN, empty_call, first_tag, refused, refused_head, refused_to_the_end
-from dragoman.stages.rescue.xml_values import leaf, line_end, member, value_until
+from dragoman.stages.rescue.xml_values import block_until, leaf, member, value_until
 
 _QUOTED: Final = re.compile(r"[^\"'<>\n]+")
 #: Hunyuan's, behind a name.
@@ -41,8 +42,8 @@ def invoke_calls(cursor: Cursor, tools: Tools, *, prefix: str = "", ends: tuple[
 def invoke_call(
     cursor: Cursor, tools: Tools, *, prefix: str, ends: tuple[str, ...], trims: bool = True
 ) -> Generator[Action, None, bool]:
-    """Read one call from behind `<invoke name=` on. Return whether its end was read. `trims`: line ends in a value's
-    tags are markup.
+    """Read one call from behind `<invoke name=` on. Return whether its end was read. `trims`: a value may stand in
+    lines of its own.
     """
     name, is_head_read, is_empty = yield from named_head(cursor, tools)
     if is_empty:
@@ -74,9 +75,9 @@ def invoke_call(
             yield from refused(cursor, (end, *ends))
             return False
         yield member(key, keys)
-        trim = trims and bool((yield from line_end(cursor)))
         stops = (f"{parameter.replace('<', '</')}>", f"{parameter} ", *nested)
-        stop = yield from value_until(cursor, tools, name, key, stops, trim=trim)
+        read = block_until if trims else partial(value_until, trim=False)
+        stop = yield from read(cursor, tools, name, key, stops)
         if stop in stops[1:]:
             yield from refused_to_the_end(cursor, stop) if stop in nested else refused(cursor, (end, *ends))
             return False

@@ -140,10 +140,10 @@ class Code:
         self._read()
         return self._is_blank
 
-    def is_behind_words(self) -> bool:
-        """Return whether words stand before, on this line; calls are none."""
+    def last_word(self) -> str:
+        """Return the end of what stands before, on this line, without white space; calls are none of it."""
         self._read()
-        return bool(self._last.strip())
+        return self._last.strip()
 
     def is_behind_space(self) -> bool:
         """Return whether white space of its line, and words before that, stand right before what comes next."""

@@ -43,6 +43,8 @@ _HEXADECIMAL: Final = {"x": 2, "u": 4, "U": 8}
 _OCTAL: Final = re.compile(r"[0-7]{1,3}")
 _FLOAT: Final = re.compile(r"^[^xX]*[.eE]")
 _ENDS: Final = {"[": "]", "(": ")", "{": "}"}
+#: A word between two apostrophes: a key that lost its marks, perhaps.
+_QUOTED: Final = re.compile(r"(?<=\w)'(\w{1,64})(?='\w)")
 _PADDED: Final = re.compile(r"[+-]?0\d+")
 _DEEPEST: Final = 64
 
@@ -80,7 +82,7 @@ def _call(cursor: Cursor, tools: Tools, written: str, *, is_listed: bool) -> Par
     if (yield from cursor.sees(*DOTS)):
         raise NotACall
     yield Open(name)
-    reader = _Reader(cursor)
+    reader = _Reader(cursor, tools.schema(name).names())
     try:
         yield from reader.arguments()
         if not (yield from stands_alone(cursor, is_listed=is_listed)):
@@ -97,10 +99,12 @@ def _call(cursor: Cursor, tools: Tools, written: str, *, is_listed: bool) -> Par
 class _Reader:
     """Reads the text between the parentheses of one call."""
 
-    __slots__ = ("_cursor", "_is_joined", "_open", "_quote")
+    __slots__ = ("_cursor", "_is_joined", "_names", "_open", "_quote")
 
-    def __init__(self, cursor: Cursor) -> None:
+    def __init__(self, cursor: Cursor, names: frozenset[str]) -> None:
+        """Create it. `names`: of the tool's arguments."""
         self._cursor = cursor
+        self._names = names
         self._is_joined = False  # the last value was several strings side by side
         self._open = ["("]  # brackets that are open
         self._quote = ""  # of the string that is open
@@ -330,6 +334,8 @@ class _Reader:
             elif (yield from cursor.peek(len(quote))) == quote and not (yield from self._is_apostrophe(before, quote)):
                 if len(quote) > 1 or (yield from ends_text(cursor)):
                     cursor.skip(len(quote))
+                    if not self._names.isdisjoint(_QUOTED.findall(said.text())):
+                        raise Unreadable("a text may hold the next argument, its marks lost")
                 else:
                     self._quote = ""
                     is_last = len(self._open) == 1

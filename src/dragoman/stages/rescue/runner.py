@@ -27,6 +27,8 @@ from dragoman.stages.rescue.quoted import Begun, closing_of, is_begun
 
 #: What stands between calls; at the end of a text it belongs to them.
 _BETWEEN: Final = " \t\r\n,;"
+#: White space behind a call, past which no sentence goes on.
+_MOST_SPACE: Final = 1000
 
 
 @final
@@ -64,11 +66,13 @@ class Place(NamedTuple):
         is_moved: tags of its values stand before it.
         is_item: it begins an item of a list.
         has_words: something else stands before it on its line.
+        in_sentence: and ends no sentence.
     """
 
     is_moved: bool = False
     is_item: bool = False
     has_words: bool = False
+    in_sentence: bool = False
 
 
 class Runner:
@@ -77,7 +81,7 @@ class Runner:
     __slots__ = (
         "begun_at", "cursor", "family", "found", "has_call", "is_begun", "is_over", "is_spoilt", "is_torn", "opened",
         "opener", "said", "_arguments", "_begun", "_behind", "_body", "_brackets", "_in_call", "_in_tags",
-        "_is_doubtful", "_is_other", "_last", "_markers", "_name", "_parser", "_place", "_tags", "_tools",
+        "_is_doubtful", "_is_held", "_is_other", "_last", "_markers", "_name", "_parser", "_place", "_tags", "_tools",
     )  # fmt: skip
 
     def __init__(
@@ -99,8 +103,7 @@ class Runner:
         self._tools = tools
         self._markers = markers
         parser = family.read(cursor, tools, opener)
-        may_be_named = bool(family.value_ends) and (place.is_item or place.has_words)
-        self._parser = self._unnamed(parser) if may_be_named else parser
+        self._parser = self._unnamed(parser) if family.value_ends else parser
         self._behind = self._read_behind(opener)
         self.opener = opener
         self._begun: Begun | None = None  # a call that is named, until it opens
@@ -109,14 +112,14 @@ class Runner:
         self._tags = closings(family)
         self._name = self._last = ""  # of the last call, and the last character of it
         self._arguments = GatheredText()  # the text of its arguments
-        self._in_call = self._in_tags = False
+        self._in_call = self._in_tags = self._is_held = False
         self._is_other = False  # the last call is one to a tool that was not offered
         self._brackets: Brackets | None = None  # what reads on behind the last call
         self._body: Close | None = None  # how the last call closed, until it is known what follows
 
     def is_in_call(self) -> bool:
-        """Return whether a call is open."""
-        return self._in_call
+        """Return whether a call is open, or held because it may be merely named."""
+        return self._in_call or self._is_held
 
     def run(self) -> bool:
         """Read what has come. Return False if it is no call of this family."""
@@ -205,8 +208,8 @@ class Runner:
     def _unnamed(self, parser: Parser) -> Parser:
         """Yield what a parser finds, but hold its first call while it may be merely named.
 
-        It is if it stands in tags without arguments, on one line, as an item of a list or in a sentence: behind words,
-        and its own tag ends it or words go on behind it.
+        It is if it stands in tags without arguments, on one line, as an item of a list or in a sentence that goes on
+        behind it. An element that its own tag ends stands alone, with no words behind it, or is named.
         """
         begun: list[Open] = []
         for action in parser:
@@ -215,6 +218,7 @@ class Runner:
                 break
             yield action
         held: list[Action] = [*begun]
+        self._is_held = bool(begun)
         for more in parser if begun and begun[0].in_tags else ():
             if not isinstance(more, Piece | Close):
                 yield more
@@ -223,23 +227,33 @@ class Runner:
             if more == Piece("{}") and len(held) == 2 and "\n" not in self.cursor.passed():
                 continue
             if isinstance(more, Close) and more.is_whole() and (yield from self._is_named()):
-                self._begun = None
+                self._begun, self._is_held = None, False
                 raise NotACall
             break
+        self._is_held = False
         yield from held
         yield from parser
 
     def _is_named(self) -> Generator[Action, None, bool]:
         """Return whether the call that was just read is no more than named where it stands."""
-        if self._place.is_item or self.cursor.passed().endswith("/>"):
-            return True
+        is_element = self.cursor.passed().endswith("/>")
+        if self._place.is_item or not (is_element or self._place.has_words):
+            return self._place.is_item
         while True:
-            behind = self.cursor.rest().lstrip(" \t")
-            while residue := next(filter(behind.startswith, self.family.residue), ""):
-                behind = behind[len(residue) :].lstrip(" \t")
-            if self.cursor.ended or not any(one.startswith(behind) for one in (*self.family.residue, "")):
-                return behind[:1].isalnum() or behind[:1] in (",", ";", ".")
+            rest = self.cursor.rest()
+            words = rest.lstrip()
+            while residue := next(filter(words.startswith, self.family.residue), ""):
+                rest, is_element = words[len(residue) :], False
+                words = rest.lstrip()
+            is_far = len(rest) - len(words) > _MOST_SPACE
+            if self.cursor.ended or is_far or not any(one.startswith(words) for one in (*self.family.residue, "")):
+                break
             yield MORE
+        first = words[:1]
+        if is_element:
+            return self._place.has_words or first.isalnum()
+        goes_on = first.islower() or (self._place.in_sentence and first.isalnum()) or first in (",", ";", ".")
+        return self._place.has_words and goes_on and "\n" not in rest[: len(rest) - len(words)]
 
     def _read_behind(self, opener: str) -> Parser:
         """Read what stands behind the last call: its family's residue, and its rest if it cannot be read."""

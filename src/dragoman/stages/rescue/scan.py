@@ -20,6 +20,7 @@ _SLICE: Final = 2048
 _Begun: TypeAlias = list[tuple[Family, str]]
 #: A candidate whose name has not come within about so many characters is none.
 _MOST_WAITING: Final = 1 << 17
+_SENTENCE_ENDS: Final = frozenset(".!?…。！？")
 _INLINE_END: Final = re.compile(r"`+|\n[ \t\r]*\n")
 #: Characters behind a marker in which backticks that close inline code are looked for.
 _INLINE_LIMIT: Final = 4096
@@ -344,7 +345,8 @@ class Scanner:
 
     def _start(self, family: Family, opener: str, rest: str) -> None:
         is_item = self._code.is_item_start()
-        place = Place(not self._moved.isdisjoint(value_tags(family)), is_item, self._code.is_behind_words())
+        is_moved, word = not self._moved.isdisjoint(value_tags(family)), self._code.last_word()
+        place = Place(is_moved, is_item, word != "", word != "" and word[-1] not in _SENTENCE_ENDS)
         self._race.append(Runner(family, opener, Cursor(rest), self._named, self._markers, place))
 
     def _run(self, out: list[Found], *, is_end: bool = False) -> str:

@@ -17,8 +17,8 @@ from dragoman.stages.rescue.quoted import Begun, names_place
 from dragoman.stages.rescue.xml_values import (
     SECTION,
     SECTION_END,
+    block_until,
     json_until,
-    line_end,
     live_string,
     member,
     section_until,
@@ -45,8 +45,7 @@ class Tags(msgspec.Struct, frozen=True):
         head: reads on to its value.
         closers: end that.
         ends: what ends the call, the closing tags around it too.
-        trims: a line end inside the tags of a value that begins with one is markup.
-        has_sections: a value may stand in `<![CDATA[…]]>`.
+        has_sections: a value may stand in `<![CDATA[…]]>`, or in lines of its own.
         calls: what begins a call: behind one in a value the rest of the answer is refused with the call, even if it is
             one of the `ends` too.
     """
@@ -55,7 +54,6 @@ class Tags(msgspec.Struct, frozen=True):
     head: Head
     closers: tuple[str, ...]
     ends: tuple[str, ...]
-    trims: bool = False
     has_sections: bool = False
     calls: tuple[str, ...] = ()
 
@@ -175,13 +173,12 @@ def _value(cursor: Cursor, tools: Tools, name: str, key: str, kind: str, tags: T
     if tags.has_sections and (yield from cursor.closing(SECTION)):
         return (yield from section_until(cursor, tools.shape(name, key), tools.schema(name), tags.closers))
     stops = (*tags.closers, *tags.openers, *tags.ends, *tags.calls)
-    trim = tags.trims and bool((yield from line_end(cursor)))
     if not kind and tags.has_sections:
-        return (yield from _unsectioned(value_until(cursor, tools, name, key, stops, trim=trim)))
+        return (yield from _unsectioned(block_until(cursor, tools, name, key, stops)))
     if not kind:
-        return (yield from value_until(cursor, tools, name, key, stops, trim=trim))
+        return (yield from value_until(cursor, tools, name, key, stops, trim=False))
     if kind in ("string", "any"):
-        return (yield from live_string(cursor, stops, trim=trim))
+        return (yield from live_string(cursor, stops, trim=False))
     return (yield from json_until(cursor, stops))
 
 

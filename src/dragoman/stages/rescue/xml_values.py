@@ -51,6 +51,23 @@ def value_until(
     return (yield from live_string(cursor, stops, trim=trim))
 
 
+def block_until(
+    cursor: Cursor, tools: Tools, name: str, key: str, stops: tuple[str, ...]
+) -> Generator[Action, None, str]:
+    """As `value_until`, of a family whose template writes no line ends in the tags of a value.
+
+    A model that writes one behind the opening tag and one before the closing tag puts the value in lines of its own:
+    both are markup. Alone, either is of the value.
+    """
+    if not (yield from line_end(cursor)):
+        return (yield from value_until(cursor, tools, name, key, stops, trim=False))
+    text, stop = yield from cursor.until(*stops)
+    if stop:
+        text = _trimmed(text) if text.endswith("\n") else text
+        yield Piece(leaf(text, tools.shape(name, key), tools.schema(name)))
+    return stop
+
+
 def is_nullable(shape: Shape) -> bool:
     """Return whether a value may be a text or null, which servers and chat templates write in the same way."""
     return shape.types is not None and "null" in shape.types and shape.takes_live("string")

@@ -19,6 +19,7 @@ from dragoman.stages.rescue.heads import head_until, named, plain
 from dragoman.stages.rescue.quoted import DOTS
 from dragoman.stages.rescue.typed_tags import refused_to_the_end
 from dragoman.stages.rescue.xml_values import escaped
+from dragoman.stages.torn_arguments import is_misspelt
 
 _NAME: Final = re.compile(r"[^\s{}()<>]+")
 _WORD: Final = re.compile(r"[^,{}()\[\]<\n]+")
@@ -197,7 +198,7 @@ class _Reader:
             if not (yield from cursor.peek()):
                 raise _Cut
             is_json = not isinstance(_json.decode(word), _json.Malformed)
-            if not is_json and _NO_VALUE.search(word):
+            if not is_json and (_NO_VALUE.search(word) or is_misspelt(word)):
                 raise _Unreadable("a value without quotation marks may be another one, or two")
             yield Piece(word if is_json else _json.quoted(word))
 

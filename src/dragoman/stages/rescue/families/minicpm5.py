@@ -40,7 +40,6 @@ _TAGS: Final = Tags(
     _head,
     ("</param>", "</parameter>"),
     ("</function>", _WRAPPER_END),
-    trims=True,
     has_sections=True,
     calls=(_FUNCTION, "<function="),
 )

@@ -172,6 +172,7 @@ SAID_ELSEWHERE = {
     "gateway/pages/legacy.py": "paths that one vendor's clients ask beside a chat",
     "gateway/pages/responses.py": "paths that one vendor's clients ask beside a chat",
     "gateway/telemetry/opentelemetry.py": "how another standard spells providers; nothing is decided by it",
+    "protocol/gpt_models.py": "a line of models, named after the program that it was made for",
     "stages/rescue/families/cohere.py": "a family of models, named after its vendor",
     "stages/rescue/families/deepseek.py": "a family of models, named after its vendor",
     "stages/rescue/families/longcat.py": "a family of models, named after its vendor",

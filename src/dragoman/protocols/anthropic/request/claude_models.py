@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final, TypeAlias
 
+from dragoman._json import Json
+from dragoman.types import Effort
+
 Version: TypeAlias = tuple[int, int]
 
 _VERSION: Final = re.compile(r"claude-(?:[a-z]+-)?([0-9]{1,2})(?:[-.]([0-9]{1,2}))?(?![0-9])")
@@ -17,6 +20,8 @@ _VERSION: Final = re.compile(r"claude-(?:[a-z]+-)?([0-9]{1,2})(?:[-.]([0-9]{1,2}
 _ONE_SAMPLER: Final = (4, 1)
 _ADAPTIVE: Final = (4, 6)
 _NO_SAMPLER: Final = (4, 7)
+#: Of the models before, the one that takes an effort beside a budget.
+_EARLY_EFFORT: Final = re.compile(r"opus-4[-.]5")
 
 
 def version_of(model: str) -> Version | None:
@@ -37,9 +42,10 @@ def refused_samplers(
     if version is not None and version >= _NO_SAMPLER:
         asked = {"temperature": temperature not in (None, 1), "top_p": top_p is not None, "top_k": top_k is not None}
         refused = {name: "this model samples in its own way" for name, is_asked in asked.items() if is_asked} | refused
-    elif version is not None and version >= _ONE_SAMPLER and None not in (temperature, top_p) and not refused:
-        name = "temperature" if temperature == 1 else "top_p"
-        refused = {name: "this model takes one of temperature and top_p"}
+        return refused
+    told = [name for name, value in (("temperature", temperature), ("top_p", top_p)) if value is not None]
+    if version is not None and version >= _ONE_SAMPLER and len(told) > 1 and refused.keys().isdisjoint(told):
+        refused["temperature" if temperature == 1 else "top_p"] = "this model takes one of temperature and top_p"
     return refused
 
 
@@ -56,3 +62,21 @@ def takes_budget(version: Version | None) -> bool:
 def takes_effort(version: Version | None) -> bool:
     """Return whether the model can be told to think as much as it likes, or with an effort."""
     return version is None or version >= _ADAPTIVE
+
+
+def nearest_effort(model: str, effort: Effort) -> Effort | None:
+    """Return the effort that a model takes in place of another; None: it takes none."""
+    version = version_of(model)
+    if version is None or version >= _NO_SAMPLER:
+        return effort
+    if version >= _ADAPTIVE:
+        return "high" if effort == "xhigh" else effort
+    if _EARLY_EFFORT.search(model) is None:
+        return None
+    return "high" if effort in ("xhigh", "max") else effort
+
+
+def takes_thinking(version: Version | None, thinking: Json) -> bool:
+    """Return whether the model takes a client's own `thinking`."""
+    kind = thinking.get("type") if isinstance(thinking, dict) else None
+    return takes_budget(version) if kind == "enabled" else takes_effort(version) if kind == "adaptive" else True

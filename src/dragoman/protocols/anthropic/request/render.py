@@ -5,7 +5,7 @@ What the API cannot express is left out with a `dropped` deviation; what it allo
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
@@ -13,10 +13,12 @@ from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
 from dragoman.protocols.anthropic.request.answer_schema import answer_schema, answer_words
 from dragoman.protocols.anthropic.request.claude_models import (
+    nearest_effort,
     refused_samplers,
     takes_beginning,
     takes_budget,
     takes_effort,
+    takes_thinking,
     version_of,
 )
 from dragoman.protocols.anthropic.request.parse import read_reasoning
@@ -50,6 +52,7 @@ _MOST_BREAKPOINTS: Final = 4
 _BUDGETS: Final[dict[Effort, int]] = {
     "minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 32_768,
 }  # fmt: skip
+_EFFORTS: Final = frozenset(get_args(Effort))
 _OPENING: Final = "<tool_call>\n"
 _CLOSING: Final = "</tool_call>"
 
@@ -209,7 +212,8 @@ class _Renderer:
         if "thinking" in self.native:
             kept = read(self.native["thinking"])
             is_sayable = kept is None or isinstance(kept, dict)
-            if is_sayable and read_reasoning(kept, reasoning.effort or "") == reasoning:
+            is_said = is_sayable and read_reasoning(kept, reasoning.effort or "") == reasoning
+            if is_said and takes_thinking(version_of(self.request.model), kept):
                 return kept, _effort_of(reasoning)
         thinking = thinking_of(reasoning)
         version = version_of(self.request.model)
@@ -226,6 +230,14 @@ class _Renderer:
         if reasoning.effort == "minimal":
             self._say("changed", "params.reasoning.effort", "low")
         return thinking, _effort_of(reasoning)
+
+    def _effort(self, asked: Effort) -> Effort | None:
+        """Return the effort as the model takes it."""
+        taken = nearest_effort(self.request.model, asked)
+        if taken != asked:
+            code = "dropped" if taken is None else "changed"
+            self._say(code, "params.reasoning.effort", f"{taken or 'none'}: this model takes no {asked}")
+        return taken
 
     def _max_tokens(self, thinking: Block | None) -> int:
         """Return the limit, which the API requires, and which is always above the thinking budget."""
@@ -268,8 +280,11 @@ class _Renderer:
     def _output_config(self, effort: Effort | None, system: list[Block]) -> Block:
         """Render `output_config`. A schema that it cannot say becomes words at the end of the system prompt."""
         config: Block = dict(read_fields(self.native.get("output_config")) or {})
-        if effort is not None:
-            config["effort"] = effort
+        asked = effort or read(config.get("effort"))
+        if asked in _EFFORTS:
+            config["effort"] = self._effort(asked)
+        if config.get("effort", "") is None:
+            del config["effort"]
         schema = self.request.params.response_schema
         if schema is None:
             return config

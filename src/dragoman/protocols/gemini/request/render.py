@@ -42,6 +42,10 @@ _BUDGET_MODEL: Final = re.compile(r"gemini-(?:1|2)(?:\D|$)")
 _BUDGETS: Final[dict[Effort, int]] = {
     "none": 0, "minimal": 512, "low": 1_024, "medium": 8_192, "high": 24_576, "xhigh": 24_576, "max": 24_576,
 }  # fmt: skip
+#: The least and the most of a budget, by words of a model's name, and whether 0 turns thinking off.
+_RANGES: Final = (("flash-lite", 512, 24_576, True), ("flash", 1, 24_576, True), ("-pro", 128, 32_768, False))
+#: A model that takes a level less.
+_NO_MEDIUM: Final = "gemini-3-pro"
 _LEVELS: Final[dict[Effort, str]] = {
     "none": "minimal", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high", "xhigh": "high",
     "max": "high",
@@ -314,22 +318,34 @@ class _Renderer:
         if reasoning.budget is not None:
             if reasoning.effort is not None:
                 self.report("dropped", "params.reasoning.effort", "a budget stands beside it")
-            return {"thinkingBudget": reasoning.budget, "includeThoughts": reasoning.budget != 0}
+            return {"thinkingBudget": self._budget(reasoning.budget), "includeThoughts": reasoning.budget != 0}
         effort = reasoning.effort
         if effort is None:
             return {"includeThoughts": True}
         if not self._has_levels:
             if effort in ("xhigh", "max"):
                 self.report("changed", "params.reasoning.effort", "the largest budget is that of high")
-            config: dict[str, Json] = {"thinkingBudget": _BUDGETS[effort]}
+            config: dict[str, Json] = {"thinkingBudget": self._budget(_BUDGETS[effort])}
         else:
             level = _LEVELS[effort]
             if level == "minimal" and "-pro" in self._model:
                 level = "low"  # the least that the larger models take
+            if level == "medium" and _NO_MEDIUM in self._model:
+                level = "high"
             if level != effort:
                 self.report("changed", "params.reasoning.effort", f"the nearest level is {level}")
             config = {"thinkingLevel": level}
         return config | ({"includeThoughts": True} if effort != "none" else {})
+
+    def _budget(self, asked: int) -> int:
+        """Return a budget that the model takes. A negative one leaves it to the model."""
+        found = next((each for each in _RANGES if each[0] in self._model), None)
+        if found is None or asked < 0 or (asked == 0 and found[3]):
+            return asked
+        budget = min(max(asked, found[1]), found[2])
+        if budget != asked:
+            self.report("changed", "params.reasoning.budget", f"{budget}: this model takes {found[1]} to {found[2]}")
+        return budget
 
 
 def _signed(signature: str | None) -> dict[str, Json]:

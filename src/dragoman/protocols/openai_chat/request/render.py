@@ -12,7 +12,7 @@ from dragoman._json import Json
 from dragoman.codec.json_fields import Fields, native_fields, read_fields, read_items
 from dragoman.deviations import clip
 from dragoman.events import Deviation
-from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
+from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered, gpt_models
 from dragoman.protocols.openai_chat.request.expectation import expect_of
 from dragoman.protocols.openai_chat.request.render_messages import Turns, mark_cache
 from dragoman.protocols.openai_chat.wire import NAME
@@ -81,6 +81,8 @@ class _Renderer:
             body |= {key: value for key, value in native.items() if key not in body and key not in _SAID_ELSEWHERE}
         if dialect.supports_store:
             body.setdefault("store", False)
+        if dialect.strict_tools:
+            self.deviations += gpt_models.fit(body, request.model)
         return body
 
     # ------------------------------------------------------------ tools

@@ -12,7 +12,17 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.unread import Kind, refuse_no_text, refuse_other_kinds
 from dragoman.errors import WireError
 from dragoman.events import Deviation
-from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Parsed, Rendered, ReplyStyle
+from dragoman.protocol import (
+    PLAIN,
+    UNKNOWN_MODEL,
+    Dialect,
+    HttpRequest,
+    ModelLimits,
+    Parsed,
+    Rendered,
+    ReplyStyle,
+    gpt_models,
+)
 from dragoman.protocols.openai_responses.request.expectation import expect_of
 from dragoman.protocols.openai_responses.request.parse_messages import parse_items
 from dragoman.protocols.openai_responses.request.render_messages import render_items
@@ -227,7 +237,10 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
         "content-type": "application/json",
         "accept": "text/event-stream" if request.stream else "application/json",
     }
-    http = HttpRequest("/responses", _json.encode({**body, **native}), headers)
+    body |= native
+    if dialect.strict_tools:
+        deviations += gpt_models.fit(body, request.model)
+    http = HttpRequest("/responses", _json.encode(body), headers)
     return Rendered(http, tuple(deviations), expect_of(request))
 
 

@@ -9,13 +9,20 @@ from zlib import crc32
 
 import pytest
 
-#: Whether `make soak` runs.
+#: Whether `make soak` runs, and `make search`.
 IS_SOAK: Final = bool(os.environ.get("DRAGOMAN_SOAK"))
+IS_SEARCH: Final = bool(os.environ.get("DRAGOMAN_SEARCH"))
 _Item = TypeVar("_Item")
 #: Marks of a file whose tests are tried for longer in `make soak`.
 MORE_IN_SOAK: Final = [pytest.mark.soak] if IS_SOAK else []
 
 
 def some(items: Iterable[_Item], beside: str, share: int) -> list[_Item]:
-    """One of so many items, other ones beside another text, the same in each run; all in `make soak`."""
-    return [item for item in items if IS_SOAK or crc32(f"{item}{beside}".encode("utf-8", "surrogatepass")) % share == 0]
+    """One of twice so many items, other ones beside another text, the same in each run; all in `make soak`."""
+    share = 1 if IS_SOAK else 2 * share
+    return [item for item in items if crc32(f"{item}{beside}".encode("utf-8", "surrogatepass")) % share == 0]
+
+
+def examples(count: int) -> int:
+    """How often a property is tried: in `make test`, which has the same examples each time, a quarter of the count."""
+    return count if IS_SOAK or IS_SEARCH else count // 4

@@ -32,7 +32,7 @@ OTHER_NAME = {"inkling": 10_000}
 LIVE = [form for form in FORMS if form.where != "message"]
 #: One mark put into a text.
 MARKS = ('"', "{", "}", ",", "]", ":", ">")
-STEP = 1 if IS_SOAK else 17
+STEP = 1 if IS_SOAK else 41
 
 pytestmark = MORE_IN_SOAK
 

@@ -35,7 +35,7 @@ REMOTE = {
 PROTOCOLS: tuple[str, ...] = get_args(ProtocolName)
 HTTP = HttpRequest("/chat/completions", b'{"model":"m"}')
 
-each_provider = pytest.mark.parametrize("provider", CATALOG.providers.values(), ids=CATALOG.providers)
+each_provider = for_each("provider", CATALOG.providers.values(), ids=lambda provider: provider.name)
 
 
 def urls(provider: Provider) -> list[str]:

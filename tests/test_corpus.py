@@ -9,7 +9,7 @@ from profiles import IS_SOAK, MORE_IN_SOAK
 CASES = load_cases()
 IDS = [f"{case.protocol}/{case.name}" for case in CASES]
 #: Cuts of one case: about as many in `make test`, all in `make soak`.
-MOST = 10**6 if IS_SOAK else 24
+MOST = 10**6 if IS_SOAK else 10
 
 pytestmark = MORE_IN_SOAK
 

@@ -23,13 +23,23 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 
-# Written in pieces, so that this file does not find itself.
+# Written in pieces, so that this file does not find itself. Each with what stands in all that it finds: to look for
+# that is quick.
 UNWANTED = {
-    "a path of one machine": re.compile(r"(?<![\w./-])/(?:work|root|opt/pypi)/\w|(?<!\w)/home/(?!user|you)\w+/"),
-    "a registry host": re.compile("|".join(("pypi" + r"\.org", "pythonhosted" + r"\.org", "npmjs" + r"\.(?:org|com)"))),
-    "a credential": re.compile(
-        r"\bsk-(?:ant-|proj-)?[A-Za-z0-9]{24,}|\bghp_[A-Za-z0-9]{30,}|\bAKIA[A-Z0-9]{16}\b|\bAIza[\w-]{30,}"
-        r"|BEGIN [A-Z ]*PRIVATE" + " KEY"
+    "a path of one machine": (
+        (b"/work/", b"/root/", b"/opt/pypi/", b"/home/"),
+        re.compile(r"(?<![\w./-])/(?:work|root|opt/pypi)/\w|(?<!\w)/home/(?!user|you)\w+/"),
+    ),
+    "a registry host": (
+        (b"pypi.", b"pythonhosted.", b"npmjs."),
+        re.compile("|".join(("pypi" + r"\.org", "pythonhosted" + r"\.org", "npmjs" + r"\.(?:org|com)"))),
+    ),
+    "a credential": (
+        (b"sk-", b"ghp_", b"AKIA", b"AIza", b"PRIVATE"),
+        re.compile(
+            r"\bsk-(?:ant-|proj-)?[A-Za-z0-9]{24,}|\bghp_[A-Za-z0-9]{30,}|\bAKIA[A-Z0-9]{16}\b|\bAIza[\w-]{30,}"
+            r"|BEGIN [A-Z ]*PRIVATE" + " KEY"
+        ),
     ),
 }
 
@@ -245,12 +255,14 @@ def test_named_extras_exist() -> None:
     assert named_in_pages(r"dragoman\[(\w+)\]") - set(project["optional-dependencies"]) == set()
 
 
-@pytest.mark.parametrize("what", UNWANTED)
-def test_tracked_files_name_no_machine_and_no_secret(what: str) -> None:
+def test_tracked_files_name_no_machine_and_no_secret() -> None:
     found = []
     for path in tracked_files():
         if not path.is_file():
             continue
-        text = path.read_bytes().decode("utf-8", "replace")
-        found += [f"{path.relative_to(PROJECT)}: {match[0]}" for match in UNWANTED[what].finditer(text)]
-    assert not found, f"{what} in tracked files"
+        data = path.read_bytes()
+        text = data.decode("utf-8", "replace")
+        for what, (words, pattern) in UNWANTED.items():
+            if any(word in data for word in words):
+                found += [f"{what} in {path.relative_to(PROJECT)}: {match[0]}" for match in pattern.finditer(text)]
+    assert not found

@@ -39,8 +39,8 @@ PIECE = 61
 KEY = "some_key"  # stands for every key
 OF_A_TYPE = ({"text": "t"}, [{"text": "t"}], "x", 3)
 SEVERAL = 400  # of several changes at a time, for each base
-#: `make test` takes one of each thirty changes in a row, by chance; `make soak` takes all, with more values.
-STEPS = [pytest.param(30, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")]
+#: `make test` takes one of each sixty changes in a row, by chance; `make soak` takes all, with more values.
+STEPS = [pytest.param(60, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")]
 
 
 @pytest.fixture(autouse=True)

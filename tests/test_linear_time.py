@@ -47,7 +47,7 @@ MOST_GROWTH, ONCE = 4**1.2, 300
 
 each_place = for_each("place", PLACES)
 #: `make test` tries one of so many tokens at each place, others at the next one; `make soak` tries all.
-STEP = 1 if IS_SOAK else 8
+STEP = 1 if IS_SOAK else 16
 
 #: Classes with a method `feed` → the row in which they run.
 FEEDERS = {
@@ -168,7 +168,7 @@ def test_depth_ends_in_an_error_of_ours(place: str, size: int):
 
 
 #: Made-up texts a place, and the characters of each.
-MADE, MADE_SIZE = 7, 1_500
+MADE, MADE_SIZE = 5, 1_500
 
 
 @each_place

@@ -27,7 +27,7 @@ FEW, TIMES = 100, 4
 MOST_GROWTH, ONCE = TIMES**1.2, 2_000
 #: Each so-many-th place of requests and answers, and of streams, of which there are fewer.
 _IS_SOAK = bool(os.environ.get("DRAGOMAN_SOAK"))
-_STEP, _STEP_OF_STREAMS = (1, 1) if _IS_SOAK else (307, 23)
+_STEP, _STEP_OF_STREAMS = (1, 1) if _IS_SOAK else (607, 47)
 
 each_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
 

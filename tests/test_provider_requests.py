@@ -14,8 +14,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from dragoman import _json
 from dragoman.events import fold
 from dragoman.protocols import PROTOCOLS
@@ -28,7 +26,7 @@ FOLDER = Path(__file__).parent / "providers"
 ROWS: dict[str, dict[str, Any]] = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in FOLDER.glob("*.toml")}
 CATALOG = load_catalog({"embedded": {"base_url": "http://127.0.0.1:4999/v1"}})
 
-each_row = pytest.mark.parametrize("name", sorted(ROWS))
+each_row = for_each("name", sorted(ROWS))
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 PLACEHOLDERS = {"AZURE_OPENAI_RESOURCE_NAME": "res"}
@@ -168,7 +166,7 @@ def reply_of(name: str, pieces: list[bytes]) -> dict[str, Any]:
 
 
 @each_row
-@pytest.mark.parametrize("size", [None, 1, 7])
+@for_each("size", [None, 1, 7])
 def test_its_stream_is_read(name: str, size: int | None) -> None:
     wire = ROWS[name]["stream"].encode()
     pieces = [wire] if size is None else [wire[at : at + size] for at in range(0, len(wire), size)]

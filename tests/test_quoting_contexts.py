@@ -203,15 +203,15 @@ def assert_text(form: Form, name: str, text: str, size: int) -> None:
 
 
 def sizes(*keys: str) -> tuple[int, ...]:
-    """Whole always; in pieces for a twentieth of all pairs, for all of them in `make soak`."""
-    is_cut = IS_SOAK or crc32("".join(keys).encode()) % 20 == 0
+    """Whole always; in pieces for a fortieth of all pairs, for all of them in `make soak`."""
+    is_cut = IS_SOAK or crc32("".join(keys).encode()) % 40 == 0
     return (100_000, 1, 3) if is_cut else (100_000,)
 
 
 def forms_in(name: str) -> list[Form]:
     """Those that can stand in a context: what begins the assistant's turn ends everybody else's. `make test` takes a
-    fifth of them, others in the next context."""
-    step = 1 if IS_SOAK else 5
+    tenth of them, others in the next context."""
+    step = 1 if IS_SOAK else 10
     some = FORMS[crc32(name.encode()) % step :: step]
     return [form for form in some if name not in TOKENS or "<|start|>assistant" not in form.write([CALL]).text()]
 
@@ -271,6 +271,6 @@ def test_the_result_is_the_same_however_a_context_is_cut():
     for (name, show), form in itertools.product(CLOSED.items(), FORMS[:1]):
         text = show(form.write([CALL]).text().strip()) + form.write([CALL]).text()
         whole = play(text, "stop", len(text))
-        for size in range(1, 40, 1 if IS_SOAK else 4):
+        for size in range(1, 40, 1 if IS_SOAK else 9):
             reply = play(text, "stop", size)
             assert (delivered(reply), reply.text) == (delivered(whole), whole.text), (name, size)

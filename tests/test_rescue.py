@@ -36,7 +36,7 @@ IDS = [f"{case.family}/{case.name}" for case in CASES]
 BY_NAME = {family.name: family for family in FAMILIES}
 OPENERS = {opener for family in FAMILIES for opener in family.openers}
 #: Cuts of one case: about as many in `make test`, all in `make soak`.
-MOST = 10**6 if IS_SOAK else 8
+MOST = 10**6 if IS_SOAK else 4
 
 pytestmark = MORE_IN_SOAK
 

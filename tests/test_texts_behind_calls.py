@@ -20,7 +20,7 @@ from dragoman import _json
 from dragoman.events import Reply
 from dragoman.types import Tool
 from for_each import for_each
-from profiles import MORE_IN_SOAK, some
+from profiles import MORE_IN_SOAK, examples, some
 from rescue_forms import FORMS, Calls, Form
 from test_joined_calls import outcome
 from test_written_calls import arguments, delivered, exact, play, play_with
@@ -179,7 +179,7 @@ def is_rest(text: str, *, ends_in_text: bool) -> bool:
 
 
 @pytest.mark.parametrize("value", ["a", 5])
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=9).map("".join))
 @example('", "k": 5}')
 @example(', "k": {}}')

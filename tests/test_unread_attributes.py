@@ -32,7 +32,7 @@ OWN_WORDS = {
     "mcp-tags": r"(?<=server_name>)\w+",
     "muse-glimmer": r"(?<= to=)\w+",
 }
-STEP = 1 if IS_SOAK else 8
+STEP = 1 if IS_SOAK else 17
 NEXT = ("get_time", {"zone": "Oslo"})
 
 

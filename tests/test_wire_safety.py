@@ -22,6 +22,7 @@ from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, nothing_fits, stages_for
 from dragoman.types import Tool
 from grammar import check
+from profiles import examples
 
 NAMES = ("set_sail", "set_anchor", "ring")
 TEXT = {"type": "string"}
@@ -272,7 +273,7 @@ def judge(protocol: str, stream: Stream, data: st.DataObject, *, is_needy: bool)
 
 @pytest.mark.parametrize("is_needy", [True, False], ids=["required", "optional"])
 @pytest.mark.parametrize("protocol", STREAMS)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_only_what_was_said_is_delivered(protocol: str, is_needy: bool, data: st.DataObject):
     judge(protocol, data.draw(STREAMS[protocol]), data, is_needy=is_needy)
@@ -288,7 +289,7 @@ def test_only_what_was_said_is_delivered_for_long(protocol: str, is_needy: bool,
 
 
 @pytest.mark.parametrize("protocol", STREAMS)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_a_whole_stream_is_a_whole_answer(protocol: str, data: st.DataObject):
     """The streams are worth reading: where each piece says whose it is, all calls are delivered."""
@@ -310,7 +311,7 @@ WRECKS = (
 
 @pytest.mark.parametrize("is_needy", [True, False], ids=["required", "optional"])
 @pytest.mark.parametrize("protocol", ["openai-chat", "anthropic-messages", "openai-responses", "gemini-generate"])
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_a_frame_that_nobody_can_read_makes_no_other_call(protocol: str, is_needy: bool, data: st.DataObject):
     """One frame of the stream is wrecked: its call fails, or is what the model said."""

@@ -19,7 +19,7 @@ from for_each import for_each
 from growth import MOST_EXPONENT, exponent
 from profiles import IS_SOAK
 
-SCHEMAS: Final = 6_000 if IS_SOAK else 250
+SCHEMAS: Final = 6_000 if IS_SOAK else 100
 _SEED: Final = 14
 _VALUES: Final = 8
 #: Of schemas without maps, how many the subset can say at least.

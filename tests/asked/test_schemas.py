@@ -35,7 +35,7 @@ def vocabulary(part: str) -> dict[str, Any]:
     return found["properties"]  # type: ignore[no-any-return]
 
 
-SCHEMAS: Final = 4_000 if IS_SOAK else 70
+SCHEMAS: Final = 4_000 if IS_SOAK else 30
 #: Draws in a row.
 _SEED: Final = 26
 _ODD: Final = "filter[id]"

@@ -36,6 +36,7 @@ from dragoman.protocol import Protocol
 from dragoman.protocols import PROTOCOLS, legacy
 from dragoman.types import Media, Native, Opaque, ProtocolName, ToolCall
 from for_each import for_each
+from profiles import examples
 
 NAMES: list[ProtocolName] = list(PROTOCOLS)  # type: ignore[arg-type]
 PAIRS = [pair for pair in product(NAMES, NAMES) if pair[0] != pair[1]]
@@ -127,7 +128,7 @@ def last_name(path: str) -> str:
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.data())
 def test_what_another_protocol_cannot_say_is_named(
     source: ProtocolName, target: ProtocolName, data: st.DataObject

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman.gateway.attempt_bounds import bound_of
 from dragoman.protocols import PROTOCOLS
+from profiles import examples
 
 LONGEST = 4_000
 COPIES = ("n", "best_of", "candidateCount", "candidate_count")
@@ -60,7 +61,7 @@ def used(request: dict[str, Any], limits: tuple[tuple[str, ...], ...]) -> int:
 
 
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(outer=members, inner=tables, seed=st.randoms(use_true_random=False))
 def test_no_server_reads_more_than_the_bound(
     protocol: str, outer: list[tuple[str, str]], inner: list[tuple[str, str]], seed: Any

@@ -83,15 +83,15 @@ def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relay.time, "time", itertools.repeat(1_750_000_000.0).__next__)
 
 
-@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-@pytest.mark.parametrize("broken", [one for one in BROKEN if one.failure != "stall"], ids=str)
+@for_each("stream", [True, False], ids=["streamed", "whole"])
+@for_each("broken", [one for one in BROKEN if one.failure != "stall"], ids=str)
 def test_a_failure_before_the_first_word_changes_no_byte(
     broken: Broken, stream: bool, running: Running, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compare_with_a_direct_run(running, bench, broken, monkeypatch, stream=stream)
 
 
-@pytest.mark.parametrize("broken", [one for one in BROKEN if one.failure == "stall"], ids=str)
+@for_each("broken", [one for one in BROKEN if one.failure == "stall"], ids=str)
 def test_a_stall_before_the_first_word_changes_no_byte(
     broken: Broken, impatient: Running, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ from dragoman.ledger.stores.sqlite import SqliteStore
 from ledger.counting_engines import KINDS, CountingEngines
 from ledger.histories import intent, settlement
 from ledger.leases_model import ReferenceCounters
+from profiles import examples
 
 HOLDERS = ("a", "b", "c")
 _calls = st.tuples(
@@ -39,7 +40,7 @@ _calls = st.tuples(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(_calls, max_size=30), st.integers(0, 40), st.integers(0, 40))
 def test_they_answer_as_the_model_does(
     tmp_path_factory: pytest.TempPathFactory, counting: CountingEngines, kind: str,

@@ -17,6 +17,7 @@ from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Seed
 from dragoman.ledger.stores.schema import ADJUSTED
 from ledger.counting_engines import CountingEngines, render_filling
+from profiles import examples
 
 _holders = st.sampled_from([*(f"{number:016x}" for number in range(6)), ADJUSTED])
 _spend = st.dictionaries(st.tuples(st.sampled_from([4, 5, 8]), _holders, st.sampled_from(["2026-10", "2026-11"])),
@@ -41,7 +42,7 @@ def _write(spend: Any, holders: dict[str, bool], connection: Any) -> None:
 
 
 @pytest.mark.skipif(bool(NO_POSTGRESQL), reason=NO_POSTGRESQL)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(_spend, st.dictionaries(_holders.filter(lambda name: name != ADJUSTED), st.booleans()))
 def test_an_account_is_filled_with_what_the_rows_say(
     counting: CountingEngines, tmp_path_factory: pytest.TempPathFactory, spend: Any, holders: dict[str, bool]

@@ -30,6 +30,7 @@ from dragoman.ledger.waking import Ringer, Sleeper
 from dragoman.secret import Secret
 from ledger.conformance import dump
 from ledger.histories import HOLDER, START, History, histories, intent, settlement
+from profiles import examples
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def write(journal: Journal, record: Intent | Settlement) -> None:
         journal.settle(record)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(histories(most=15), st.integers(700, 3_000), st.integers(1, 5), st.randoms(use_true_random=False))
 def test_rounds_at_any_time_by_any_shipper_make_one_dump(
     tmp_path_factory: pytest.TempPathFactory, history: History, size: int, batch: int, chance: object

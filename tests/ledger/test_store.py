@@ -27,6 +27,7 @@ from dragoman.ledger.stores.sqlite import SqliteStore
 from dragoman.ledger.stores.values import read_row, row_values
 from ledger.conformance import dump, rows_of, sums
 from ledger.histories import HOLDER, START, History, histories, intent, settlement
+from profiles import examples
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def delivered(folder: Path, batches: list[list[Row]]) -> list[tuple[object, ...]
     return dump(folder)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(histories(most=12), st.integers(0, 2**32))
 def test_redelivery_shuffling_and_half_batches_change_nothing(
     tmp_path_factory: pytest.TempPathFactory, history: History, seed: int
@@ -132,7 +133,7 @@ _told = st.tuples(st.integers(0, 1), st.sampled_from(["", "key", "owner", "accou
 _deliveries = st.lists(st.lists(st.tuples(st.integers(0, 23), _told, st.booleans()), max_size=30), max_size=2)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(_deliveries, st.integers(0, 24), st.lists(_told, min_size=24, max_size=24))
 def test_sums_are_those_of_single_rows_also_where_an_end_tells_of_another_intent(
     tmp_path_factory: pytest.TempPathFactory, deliveries: list[list[tuple[int, tuple[int, str], bool]]],
@@ -198,7 +199,7 @@ _MAY_BE_EMPTY = (
 )  # fmt: skip
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.data())
 def test_each_row_is_kept_as_it_is_whatever_the_rows_beside_it_leave_out(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -56,6 +56,7 @@ from dragoman.types import (
 )
 from for_each import for_each
 from grammar import check
+from profiles import examples
 
 SCHEMA = Raw(b'{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}')
 CLOSED = _json.raw({**json.loads(bytes(SCHEMA)), "additionalProperties": False})
@@ -856,7 +857,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(frames=st.lists(PIECES, max_size=12), cut=st.integers(1, 40))
 def test_any_events_in_any_order_are_in_the_grammar_however_they_are_cut(frames: list[bytes], cut: int):
     wire = b"".join(b"data: " + frame + b"\n\n" for frame in frames)

@@ -18,6 +18,7 @@ from dragoman.stages.schema_validator import reader_of
 from dragoman.types import Tool, ToolCall
 from for_each import for_each
 from growth import steps_of
+from profiles import examples
 
 
 def chain(keyword: str, length: int, last: dict[str, Any]) -> dict[str, Any]:
@@ -151,7 +152,7 @@ ODD = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     schema=st.dictionaries(
         st.sampled_from(["type", "properties", "enum", "anyOf", "oneOf", "allOf", "required", "additionalProperties",

@@ -19,7 +19,7 @@ from dragoman.tool_emulation import ask
 from dragoman.types import Message, Named, Params, Request, Text, Tool, ToolCall
 from profiles import IS_SOAK
 
-MANY = 1_000 if IS_SOAK else 60
+MANY = 1_000 if IS_SOAK else 20
 WAYS = ("schema", "prompted")
 ASKED = Message("user", (Text("Go."),))
 ODD = [

@@ -34,6 +34,7 @@ from dragoman.types import (
 )
 from for_each import for_each
 from grammar import check
+from profiles import examples
 
 WAYS = ("schema", "prompted")
 
@@ -188,7 +189,7 @@ MARKS = ['"', "\\", "{", "}", "[", "]", ",", ":", "```json", "tool_calls", '"nam
     changes=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 6), st.sampled_from(["", *MARKS])), max_size=4),
     way=st.sampled_from(WAYS),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_damaged_answers_keep_to_the_grammar_however_they_are_cut(text, changes, way):
     for place, size, mark in changes:
         start = int(place * len(text))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import NODEFAULT
 
 from dragoman.config.agent import McpServer
 from dragoman.errors import ConfigError
@@ -15,14 +16,15 @@ from dragoman.providers.address import scheme_hint, split_url
 from dragoman.providers.catalog import nearest
 from dragoman.providers.wrong_tables import dotted, listed, wrong_value
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 def as_struct(table: Mapping[str, Any], kind: type[T], where: str) -> T:
     """Return a table as a Struct. Wrong keys and types are named by their path."""
-    fields = msgspec.structs.fields(cast(Any, kind))
-    refuse_unknown(table, [field.name for field in fields], where)
-    missing = [field.name for field in fields if field.required and field.name not in table]
+    names, defaults = kind.__struct_fields__, kind.__struct_defaults__
+    refuse_unknown(table, names, where)
+    defaults_of = dict(zip(reversed(names), reversed(defaults), strict=False))
+    missing = [name for name in names if defaults_of.get(name, NODEFAULT) is NODEFAULT and name not in table]
     if missing:
         raise ConfigError(f"{where}.{missing[0]}: missing")
     read: Callable[[Mapping[str, Any]], T] = partial(msgspec.convert, type=kind, dec_hook=_path)

@@ -16,7 +16,7 @@ NAMES = ["".join(letters) for size in range(5) for letters in product("ab/[", re
 PATTERNS = st.text(alphabet="ab/*?[]!-", max_size=5)
 
 
-@settings(max_examples=10_000 if IS_SOAK else 1_500)
+@settings(max_examples=10_000 if IS_SOAK else 300)
 @given(PATTERNS, PATTERNS)
 def test_what_is_within_matches_no_more(pattern: str, bound: str) -> None:
     if is_within(pattern, bound):

@@ -27,6 +27,7 @@ from dragoman.types import NO_USAGE, Text
 from gateway.recording import recording
 from gateway.running import Running, gateway, whole_of
 from growth import steps_of
+from profiles import examples
 
 KEYS = f'[server]\nkeys = ["sha256:{hashlib.sha256(b"x" * 40).hexdigest()}"]\n'
 QUERIES = [
@@ -51,7 +52,7 @@ def test_no_query_breaks_a_page(tmp_path: Path, table: str, monkeypatch: pytest.
     assert statuses <= ({401} if table else {200, 404})
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(st.tuples(st.sampled_from(["key", "k%65y", "other"]), st.text(st.sampled_from("ab%&=+ é"), max_size=4)))
 )

@@ -262,7 +262,7 @@ def worker_config(folder: Path, url: str) -> Path:
 
 
 #: Turns before a restart, and after it.
-EACH = 500 if IS_SOAK else 120
+EACH = 500 if IS_SOAK else 40
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are workers only where there is fork")

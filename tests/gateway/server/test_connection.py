@@ -23,6 +23,7 @@ from dragoman.gateway.messages import Limits
 from dragoman.gateway.process.gateway import new_event_loop
 from dragoman.gateway.server.connection import READ_AT_ONCE, Connection
 from dragoman.protocols import PROTOCOLS
+from for_each import for_each
 from gateway.running import Running, gateway, stream_of
 
 LIMITS = Limits(body=200_000, head_seconds=0.4, body_seconds=0.4, idle_seconds=0.4)
@@ -382,8 +383,8 @@ def test_head_has_no_body(running: Running) -> None:
 # ---------------------------------------------------------------- who may come in
 
 
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH"])
-@pytest.mark.parametrize(
+@for_each("method", ["GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH"])
+@for_each(
     ("host", "origin", "expected"),
     [
         ("localhost:4141", None, True),

@@ -43,6 +43,7 @@ from dragoman.ledger.stores.sqlite import SqliteStore
 from dragoman.money import bounded_usage
 from dragoman.types import Usage
 from ledger.histories import History, histories, intent, settlement
+from profiles import examples
 
 blobs = st.lists(st.binary(max_size=40), max_size=12)
 
@@ -106,7 +107,7 @@ def test_a_bit_that_falls_over_is_noticed(records: list[bytes], data: st.DataObj
     assert all(record in records for record in found)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(blobs, st.binary(max_size=30), st.integers(0, 200_000))
 def test_the_filling_of_a_dead_writers_segment_is_no_damage_and_not_copied(
     records: list[bytes], noise: bytes, size: int

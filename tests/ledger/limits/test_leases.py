@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.leases_model import FAULTS, Fault, World, Wrong
+from profiles import examples
 
 HISTORIES = 100_000
 _steps = st.tuples(st.integers(0, 15), st.integers(0, 7), st.integers(0, 839))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(_steps, min_size=5, max_size=60))
 def test_nothing_is_overspent_and_nothing_is_stuck(steps: list[tuple[int, int, int]]) -> None:
     World().play(steps)

@@ -7,6 +7,7 @@ Each form stands in a sixth of the others, and one of ten of these texts is read
 from __future__ import annotations
 
 import json
+import random
 
 from for_each import for_each
 from profiles import IS_SOAK, MORE_IN_SOAK
@@ -15,6 +16,7 @@ from rescue_forms import FORMS, Form
 
 pytestmark = MORE_IN_SOAK
 
+MESSAGES = [form for form in FORMS if form.where == "message"]
 OUTER = [form for form in FORMS if form.where == "anywhere"]
 IDS = [f"{form.family}/{form.name}" for form in OUTER]
 #: One of so many forms stands in another, others in the next one.
@@ -42,3 +44,18 @@ def test_calls_inside_a_value_are_part_of_it_or_the_call_is_refused(outer: Form)
                 assert content.strip() == arguments["content"].strip(), told
             else:
                 assert failed, told
+
+
+@for_each("outer", MESSAGES, ids=lambda form: f"{form.family}/{form.name}")
+def test_no_call_inside_a_value_is_run_where_the_message_is_none(outer: Form):
+    """Words follow it, it is cut, its arguments do not fit, or it calls another tool in code: it stays text whole."""
+    chance = random.Random(outer.family + outer.name)
+    for inner in chance.sample(FORMS, len(FORMS) if IS_SOAK else 4):
+        value = f"x {inner.write([INNER]).text()} y"
+        text = outer.write([("write_file", {"path": "a.md", "content": value})]).text()
+        lacking = outer.write([("write_file", {"content": value})]).text()
+        others = outer.write([("search", {"query": "a"}), ("nosuch", {"text": value})][: outer.most]).text()
+        for told in (f"{text}\nThat is it.", text[: chance.randrange(len(text))], lacking, others):
+            for pieces in ([told], list(told)):
+                calls, _, _ = outcome(play_text(pieces))
+                assert INNER not in calls, told

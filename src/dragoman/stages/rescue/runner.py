@@ -80,7 +80,7 @@ class Runner:
 
     __slots__ = (
         "begun_at", "cursor", "family", "found", "has_call", "is_begun", "is_over", "is_spoilt", "is_torn", "opened",
-        "opener", "said", "_arguments", "_begun", "_behind", "_body", "_brackets", "_in_call", "_in_tags",
+        "opener", "_arguments", "_begun", "_behind", "_body", "_brackets", "_in_call", "_in_tags",
         "_is_doubtful", "_is_held", "_is_other", "_last", "_markers", "_name", "_parser", "_place", "_tags", "_tools",
     )  # fmt: skip
 
@@ -95,7 +95,6 @@ class Runner:
         self.begun_at = 0  # where the text begins behind the name of the last call, from the marker on
         self.opened = False
         self.has_call = False  # to an offered tool
-        self.said = 0  # characters of calls to other tools before that, from the marker on
         self.is_begun = False  # it cannot be read, and is a call that failed where no other family reads it
         self.is_over = False
         self.is_spoilt = False  # not all of it is calls that can be delivered
@@ -202,7 +201,6 @@ class Runner:
         """Pass what was read since the mark as text, behind a lead: it is of a call to a tool that was not offered."""
         if text := lead + self.cursor.passed():
             self.found.add(Prose(text, is_call=True))
-            self.said += 0 if self.has_call else len(text)
         self.cursor.mark()
 
     def _unnamed(self, parser: Parser) -> Parser:
@@ -367,8 +365,7 @@ class Runner:
         lead, is_item = "" if self.opened else self.opener, self._place.is_item and not self.opened
         self._in_tags, self._name, self._begun = begun.in_tags, begun.name, None
         self._is_other = not self._tools.has(begun.name)
-        self.opened = self._in_call = True
-        self._tools.reads_others = not self.family.is_code
+        self.opened = self._in_call = self._tools.reads_others = True
         if self._is_other:
             self._say(lead)
             return
@@ -388,6 +385,7 @@ class Runner:
         cursor.is_sealed = end.by not in ("", BODY)
         cursor.is_broken = not end.is_whole()
         if self._is_other:
+            self.is_spoilt = self.is_spoilt or self.family.is_code
             self._say()
             return
         cursor.mark()

@@ -37,7 +37,7 @@ class Scanner:
 
     __slots__ = (
         "_begun", "_code", "_cover", "_families", "_furthest", "_hold", "_is_ended", "_is_idle", "_is_shown",
-        "_is_torn", "_known", "_markers", "_moved", "_named", "_race", "_raw", "_raw_size", "_said", "_thoughts",
+        "_is_torn", "_known", "_markers", "_moved", "_named", "_race", "_raw", "_raw_size", "_read", "_thoughts",
         "_tools", "_whole", "family",
     )  # fmt: skip
 
@@ -67,7 +67,7 @@ class Scanner:
         self._is_torn = False  # a call in tags did not end as it must: what follows may be the rest of a value of it
         self._furthest = 0  # how far families read that found words behind a name
         self._named = tools  # those that the race may name
-        self._said = 0  # characters of calls to other tools with which the message begins
+        self._read = 0  # characters of calls with which the message begins
         self._is_idle = False  # nothing waits, no message begins, and no end is looked for
 
     def is_held(self) -> bool:
@@ -113,6 +113,7 @@ class Scanner:
             for runner in self._race:
                 runner.cursor.ended = True
             if self.is_held() and not is_message:
+                self._note_read()
                 self._race.clear()
                 rest = self._release(out, is_message=True)
             else:
@@ -160,7 +161,7 @@ class Scanner:
         self._whole = ()
         if not begun:
             return text
-        self._raw = GatheredText([text])
+        self._raw, self._raw_size = GatheredText([text]), len(text)
         self._named = self._tools.for_candidate(reads_others=not any(family.named for family, _ in begun))
         for family, opener in begun:
             self._start(family, opener, bare[len(opener) :])
@@ -403,11 +404,10 @@ class Scanner:
 
     def _run_message(self, out: list[Found], *, is_end: bool) -> str:
         """Run whole-message families: nothing but white space may follow, and only the end decides."""
-        self._said = max(self._said, *(runner.said for runner in self._race), 0)
-        self._race = [
-            runner for runner in self._race
-            if not runner.is_spoilt and not (runner.is_over and runner.cursor.rest().strip())
-        ]  # fmt: skip
+        reading = [one for one in self._race if not (one.is_spoilt or (one.is_over and one.cursor.rest().strip()))]
+        if len(reading) < len(self._race) or is_end:
+            self._note_read()
+        self._race = reading
         if is_end:
             whole = [runner for runner in self._race if runner.is_over and runner.fits()]
             self._race = []
@@ -417,13 +417,17 @@ class Scanner:
                 return ""
         return "" if self._race else self._release(out, is_message=True)
 
+    def _note_read(self) -> None:
+        """Note how far the message holds calls: if it is none, what their values hold is no call either."""
+        ends = [self._raw_size - len(runner.cursor.rest()) for runner in self._race if runner.opened]
+        self._read = max(self._read, *ends, 0)
+
     def _release(self, out: list[Found], *, is_message: bool = False) -> str:
         """Reject a candidate: the marker's first character is prose, the rest is looked at again."""
         text = self._raw.take()
         if is_message:
-            size = len(text) - len(text.lstrip()) + self._said if self._said else 0
-            out += [Prose(text[:size], is_call=True)] if size else []
-            return text[size:]
+            out += [Prose(text[: self._read], is_call=True)] if self._read else []
+            return text[self._read :]
         self._prose(text[:1], out)
         return text[1:]
 

@@ -6,6 +6,7 @@ delivered before it was taken for silent, and was cut off from the counters, or 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -23,7 +24,8 @@ LOOK_EVERY = 20.0
 START = 1_795_305_600.0
 OverdraftFault: TypeAlias = Literal[
     "who never asked is not folded", "parts by the list alone", "nobody asks the ledger", "a used part is given up",
-    "silent when it is written", "long attempts are not told", "a first look expires",
+    "silent when it is written", "long attempts are not told", "a first look expires", "a failed look is forgotten",
+    "what nobody answered was told",
 ]  # fmt: skip
 OVERDRAFT_FAULTS: tuple[OverdraftFault, ...] = get_args(OverdraftFault)
 
@@ -113,8 +115,55 @@ class Worker:
         return self.spent.get(account, 0) + going
 
 
+#: What happens, to whom, and how: see `OverdraftWorld.step`.
+Step: TypeAlias = tuple[int, int, int]
 #: Of which account and worker, whether it has ended, what it used, and since when it must have been silent.
 Plan: TypeAlias = list[tuple[int, Worker, bool, int, float | None]]
+
+
+def made_up(number: int) -> list[Step]:
+    """The history of a number. Steps that matter together come together more often than chance would have it: counters
+    that are away for all or for one, once or twice, and what is asked for before, meanwhile and after; somebody who
+    dies; a shipper that stands still between its look and what it does."""
+    chance = random.Random(number)
+    pick, who, most = chance.randrange, chance.choice((2, 3, 10)), chance.randrange(10, 80)
+    is_mixed = chance.random() < 0.5  # else nearly all is of one account
+
+    def how() -> int:
+        return pick(840) if is_mixed else 80 * pick(10) + 2 * pick(20)
+
+    def some(*kinds: int, of: int | None = None) -> list[Step]:
+        return [(chance.choice(kinds), pick(who) if of is None else of, how()) for _ in range(pick(1, 6))]
+
+    def all_ask() -> list[Step]:
+        return [(3, each, 0) for each in range(3)]
+
+    steps: list[Step] = []
+    while len(steps) < most:
+        one = pick(who)
+        match pick(8):
+            case 0 | 1:
+                steps += [*some(0), (7, 0, pick(2)), *some(0, 3, 5, 6, 10, 11, 14, 15), (13, one, pick(4))]
+                if pick(2):  # they are back, and away a second time before anybody could tell
+                    steps += [*some(0, 5), (7, 0, 2), (12, one, 2), (7, 0, pick(2)), (13, one, 1)]
+                steps += [(7, 0, 2), (12, one, 2), *all_ask()]
+                if pick(2):
+                    steps += [(13, one, pick(4)), (7, 0, pick(2)), *all_ask(), (7, 0, 2)]
+            case 2:
+                steps += [(8, one, pick(2)), *some(1, 3, 5, 6, 9, of=one), *some(3, 5, 13)]
+                steps += [(8, one, 2), *some(3, 6, 12)]
+            case 3:
+                one = chance.choice((one, -1))  # -1: who began last
+                steps += [*all_ask(), (15, one, 0), (13, one, pick(3)), (8, one, pick(3)), (3, one, how())]
+                steps += [(10, one, 0), (11, one, 0), *some(6, 12, 13)]
+            case 4:
+                steps += [(13, one, 3), (12, one, 0), *some(0, 3), (13, one, pick(4)), (12, one, 1), *some(0, 3)]
+            case 5:  # what nobody answered costs nothing, and then there is another life
+                steps += [(15, 0, 0), (0, -1, pick(40)), (7, 0, 1), (0, -1, how()), (15, 0, 0), (3, -1, 0)]
+                steps += [(5, -2, 14), (14, 0, 0)]
+            case _:
+                steps += some(*range(16))
+    return steps
 
 
 class OverdraftWorld:
@@ -132,7 +181,7 @@ class OverdraftWorld:
         self.told: Told = {}
         self.heard: dict[tuple[int, str], float] = {}
         self.unknown: Told = {}  # of those that were taken for silent, what neither rows nor a call had told
-        self.are_away = False  # the counters, for shippers as well
+        self.are_away = self.has_failed = False  # the counters, for shippers as well; the last look
         self.looked_at = self.expires_from = float("-inf")
         self.counters = counters or Reference(self.seed, self.live, lambda: self.now)
         for _ in range(2):
@@ -192,8 +241,10 @@ class OverdraftWorld:
 
         Where the counters were away, those that are back tell first.
         """
-        if self.now > self.looked_at + 2 * LOOK_EVERY:
+        has_failed = self.has_failed and self.fault != "a failed look is forgotten"
+        if has_failed or self.now > self.looked_at + 2 * LOOK_EVERY:
             self.expires_from = self.now + LOOK_EVERY
+        self.has_failed = False
         self.looked_at = self.now
         expires = self.now >= self.expires_from or self.fault == "a first look expires"
         if expires:
@@ -271,7 +322,7 @@ class OverdraftWorld:
         if worker.is_dead or not worker.open:
             return
         need = worker.open.pop(which % len(worker.open)).need
-        actual = (need.amount, need.amount, need.amount // 2)[share % 3]
+        actual = (need.amount, need.amount // 2, 0)[share % 3]
         worker.spent[need.charge.account] = worker.spent.get(need.charge.account, 0) + actual
         worker.budgets.settle(need, actual)
 
@@ -282,9 +333,11 @@ class OverdraftWorld:
             self.now += 1.0
             if self.fault == "a used part is given up":
                 worker.budgets._overdrawn.clear()
-            if self.fault == "long attempts are not told":
-                for line in worker.budgets._lines.values():
+            for line in worker.budgets._lines.values():
+                if self.fault == "long attempts are not told":
                     line.told = line.balance.used
+                if self.fault == "what nobody answered was told":
+                    line.is_unheard = False
             worker.budgets.tick(START)
 
     def wait(self, seconds: float) -> None:
@@ -297,7 +350,9 @@ class OverdraftWorld:
                 self.tick(each)
                 self.now -= 0.0 if each.is_dead else 1.0
                 self.deliver(each)
-            if self.now >= self.looked_at + LOOK_EVERY and not self.are_away:
+            if self.are_away:
+                self.has_failed = True
+            elif self.now >= self.looked_at + LOOK_EVERY:
                 self.sweep()
 
     def die(self, worker: Worker) -> None:
@@ -313,7 +368,7 @@ class OverdraftWorld:
 
     # ------------------------------------------------------------ histories
 
-    def play(self, steps: Sequence[tuple[int, int, int]]) -> None:
+    def play(self, steps: Sequence[Step]) -> None:
         for kind, first, second in steps:
             worker = self.workers[first % len(self.workers)]
             self.step(worker, kind, second)
@@ -334,6 +389,8 @@ class OverdraftWorld:
             case 7:  # the counters are away for all, or come back
                 lost = ("questions", "answers", "", "")[second % 4]
                 self.are_away = lost != ""
+                # Who made holders tell first looks often: no absence within that time passes unnoticed.
+                self.has_failed |= self.are_away and self.now < self.expires_from
                 for each in self.workers:
                     each.link.lost = lost
             case 8:
@@ -345,7 +402,7 @@ class OverdraftWorld:
             case 11:
                 self.deliver(worker)
             case 12 if self.are_away:
-                pass
+                self.has_failed = True
             case 12 if second % 4 == 0:
                 self.plans.append(self.read())
             case 12 if second % 4 == 1 and self.plans:

@@ -8,6 +8,7 @@ journals wait.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import threading
@@ -38,6 +39,8 @@ _TIDY_EVERY: Final = 10.0
 #: written: they may have what all others are refused for.
 _FOLD_EVERY: Final = 60.0
 _FOLD_SHARED_EVERY: Final = 20.0
+#: The same until nobody who could not reach the counters is taken for silent: a second absence is to be noticed.
+_FOLD_SOON: Final = 5.0
 #: Seconds until the next try when the store is away.
 _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 
@@ -210,6 +213,7 @@ class Shipper:
             self._say(str(problem))
         except Exception as problem:  # a fault of ours must not end the delivery; its message may quote a record
             self._say(f"{type(problem).__name__} in the shipper")
+        self._expires_from = math.inf
         return None
 
     def _has_writers(self) -> bool:
@@ -291,8 +295,12 @@ class Shipper:
             self._fold(now >= self._expires_from)
         except CountersAway as problem:
             raise StoreAway(str(problem)) from None
-        every = _FOLD_EVERY if self._folder.store is None else _FOLD_SHARED_EVERY
-        self._has_ended, self._fold_at = False, time.monotonic() + every
+        self._has_ended, now = False, time.monotonic()
+        self._expires_from = min(self._expires_from, now + _FOLD_SHARED_EVERY)
+        if self._folder.store is None:
+            self._fold_at = now + _FOLD_EVERY
+        else:
+            self._fold_at = now + (_FOLD_SOON if now < self._expires_from else _FOLD_SHARED_EVERY)
 
     def _journals(self) -> dict[str, list[int]]:
         try:

@@ -279,6 +279,8 @@ class Budgets:
         overspent = max(0, line.others + line.told - charge.limit)
         used = line.balance.used
         leased = used if line.leased is None else line.leased
+        if now >= line.balance.until:  # what ended for less since is others'
+            leased = min(leased, used)
         if used + amount > leased + charge.overdraft * part // PARTS - overspent:
             return False
         line.leased = leased

@@ -21,7 +21,7 @@ BASE = {
     "anthropic-messages": "",
     "gemini-generate": "/v1beta",
 }
-_READY_SECONDS = 30
+_READY_SECONDS = 120
 
 
 def providers(url: str, more: str = "", *, suffix: str = "", lines: str = "") -> str:
@@ -90,7 +90,7 @@ class Gateway:
         """Start it and wait until it listens.
 
         Raises:
-            RuntimeError: it ended, or said nothing for half a minute.
+            RuntimeError: it ended, or said nothing for two minutes.
         """
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -44,7 +45,70 @@ STREAMS = {
             wires.block_stop(),
         )),
     ),
+    "chat, in another choice under its id": (
+        "openai-chat", wires.body_of("openai-chat", [
+            wires.chat_chunk(calls(NAMED)),
+            {"choices": [{"index": 1, "delta": calls({"index": 0, "id": "a", "function": {"arguments": LOST}})}]},
+            wires.chat_chunk({}, "tool_calls"),
+        ]),
+    ),
+    "chat, in another choice behind the reason": (
+        "openai-chat", wires.body_of("openai-chat", [
+            wires.chat_chunk(calls(NAMED), "tool_calls"),
+            {"choices": [{"index": 1, "delta": calls(wires.chat_piece(LOST))}]},
+        ]),
+    ),
 }  # fmt: skip
+LATE = {
+    "openai-chat": [*wires.chat_stream(NAMED), wires.chat_chunk(calls(wires.chat_piece(LOST)))],
+    "anthropic-messages": [
+        *wires.messages_stream(*wires.block_of(wires.tool_use("search"))), wires.block_delta(wires.json_delta(LOST)),
+    ],
+    "openai-responses": [
+        *wires.responses_stream(
+            wires.item_added(wires.function_call("search")), wires.item_done(wires.function_call("search")),
+        ),
+        wires.arguments_delta(LOST),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", LATE)
+def test_an_answer_fails_if_arguments_come_behind_its_end_and_a_call_has_none(protocol: str) -> None:
+    done = "data: [DONE]\n\n" if protocol == "openai-chat" else ""
+    *frames, last = LATE[protocol]
+    for told, is_wrong in ((last, True), (json.loads(json.dumps(last).replace(json.dumps(LOST), '"{}"')), False)):
+        head, tail = (wires.body_of(protocol, part).decode() for part in (frames, [told]))
+        body = f"{head.removesuffix(done)}{done}{tail.removesuffix(done)}".encode()
+        reply = dragoman.decode(body, protocol, tools=TOOLS)  # type: ignore[arg-type]
+        assert (reply.error is not None) is is_wrong, (body, reply)
+        assert [call.name for call in reply.tool_calls] == ["search"]
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_call_without_arguments_fails_if_its_id_comes_again_with_some(is_stopped: bool) -> None:
+    """The second start may be that of the first call: what came is run once."""
+    again = wires.block_of({**wires.tool_use("search"), "id": "c0"}, wires.json_delta(LOST), at=1)
+    frames = [wires.block_start(wires.tool_use("search")), *again[: 3 if is_stopped else 2]]
+    reply = dragoman.decode(
+        wires.body_of("anthropic-messages", wires.messages_stream(*frames)), "anthropic-messages", tools=TOOLS
+    )
+    assert [call.values() for call in reply.tool_calls] == [{"query": "x"}]
+    assert [call.kind for call in reply.failed_calls] == ["lost"]
+
+
+def test_a_start_that_comes_behind_the_end_of_its_call_begins_no_other() -> None:
+    items = [wires.function_call("search", json.dumps({"query": text}), at) for at, text in enumerate("xy")]
+    bare = [{key: value for key, value in item.items() if key not in ("id", "call_id")} for item in items]
+    frames = [
+        wires.item_done(items[0]), *(step(items[1], 1) for step in (wires.item_added, wires.item_done)),
+        wires.item_added({**items[0], "arguments": ""}),
+    ]  # fmt: skip
+    for output in ([], items, bare, bare[::-1]):
+        body = wires.body_of("openai-responses", wires.responses_stream(*frames, output=output))
+        reply = dragoman.decode(body, "openai-responses", tools=TOOLS)
+        assert reply.error is None
+        assert [call.values()["query"] for call in reply.tool_calls] == ["x", "y"]
 
 
 @pytest.mark.parametrize("name", STREAMS)

@@ -65,8 +65,8 @@ class OpenCalls:
     """
 
     __slots__ = (
-        "_has_strays", "_nameless", "_needs_ids", "_new_id", "_without_id", "by_id", "by_index", "failed", "has_astray",
-        "has_bare", "offered_names", "ripe", "takes_nothing", "usable",
+        "_again", "_has_strays", "_nameless", "_needs_ids", "_new_id", "_without_id", "by_id", "by_index", "failed",
+        "has_astray", "has_bare", "offered_names", "ripe", "takes_nothing", "usable",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +82,7 @@ class OpenCalls:
         self._without_id: set[str] = set()  # names of calls without one, each of which is reported once
         self._has_strays = self.has_astray = self.has_bare = False
         self._nameless: list[OpenCall] = []  # calls that began without a name
+        self._again: dict[int, list[OpenCall]] = {}  # part index of a call → those that were sent under its id again
 
     # ------------------------------------------------------------ ids and names
 
@@ -94,6 +95,7 @@ class OpenCalls:
         earlier = self.by_id.get(call.id) if call.id else None
         if earlier is not None:
             call.repeats = earlier
+            self._again.setdefault(earlier.index, []).append(call)
         elif call.id:
             self.by_id[call.id] = call
         self.by_index[call.index] = call
@@ -233,7 +235,7 @@ class OpenCalls:
             settled = Settled(None, kind="cut", problem="the response ended before the call did")
         if call.repeats is not None and self._is_repeated(call, call.repeats, settled, answer):
             return
-        is_bare = (self.has_astray and call.text.is_empty()) or (call.text.is_blank() and self.has_strays)
+        is_bare = (call.text.is_empty() and self._may_lack(call)) or (call.text.is_blank() and self.has_strays)
         if call.kind == "function" and call.name and is_bare:
             problem = "arguments came that name no call; they may be its own"
             self.fail(call, answer, "lost", f"tool call {call.name}: {problem}")
@@ -271,6 +273,12 @@ class OpenCalls:
             further = answer.open_call(None, call.name)
             self.fail(further, answer, "cut", f"tool call {call.name}: further arguments in the same call are cut")
 
+    def _may_lack(self, call: OpenCall) -> bool:
+        """Return whether arguments came that a call without any may own: astray, or under its id again."""
+        return self.has_astray or any(
+            one.repeats is call and not one.text.is_empty() for one in self._again.get(call.index, ())
+        )
+
     def _fail_unread(self, call: OpenCall, answer: Answer) -> None:
         kind: CallFailureKind = "unreadable" if call.text.is_empty() else "lost"
         problem = f"it has {call.unread!r} and no" if call.text.is_empty() else f"a piece of it has {call.unread!r} for"
@@ -290,6 +298,8 @@ class OpenCalls:
             call.state = "failed"
             return True
         answer.deviate("duplicate-id", f"call {call.index}", call.id)
+        if not blank and earlier.is_open() and earlier.text.is_empty():
+            self.fail(earlier, answer, "lost", f"tool call {earlier.name}: arguments came under its id again")
         call.id = ""
         call.name = call.name or earlier.name
         call.repeats = None

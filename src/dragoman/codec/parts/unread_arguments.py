@@ -112,6 +112,13 @@ def note_astray(assembly: Assembly, fields: Mapping[str, Json]) -> None:
                 lose_unread(assembly, clip(key))
 
 
+def note_late(assembly: Assembly, arguments: str) -> None:
+    """Record arguments without a name behind the end of the response: a call that came without any lacks them."""
+    ending = assembly.ending
+    if assembly.phase == "ended" and assembly.calls.has_bare and not is_placeholder(arguments):
+        ending.contradiction = ending.contradiction or "arguments came behind the end, and a tool call has none"
+
+
 def telling(fields: Mapping[str, Json]) -> dict[str, Json]:
     """Return the fields that `tell_unread` would report, decoded, for repeated use. Of very many, some."""
     found = {key: said for key, name, said in _unread_in(fields) if name in _ANSWERS or name.isdecimal()}

@@ -15,7 +15,7 @@ from dragoman.codec.framing.entries import check_entries
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import note_frame, tell_unread, tell_unread_event
+from dragoman.codec.parts.unread_arguments import note_frame, note_late, tell_unread, tell_unread_event
 from dragoman.codec.repeated_keys import repeats_key, tell_twice, tells_more
 from dragoman.events import Event, Failure, NativeEvent
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
@@ -238,6 +238,8 @@ class Decoder:
         """Take an event after the end, of which only usage counts."""
         if kind in ("message_delta", "message_start"):
             self._counts.take(event.usage)
+        if event.delta is not None:
+            note_late(self._assembly, event.delta.partial_json)
         if kind != "ping":
             self._assembly.deviate("after-end", "end", kind)
 

@@ -12,7 +12,7 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import OUTSIDE, CallSlots
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
-from dragoman.codec.parts.unread_arguments import mark_unread, noted, refuse_unread
+from dragoman.codec.parts.unread_arguments import mark_unread, note_late, noted, refuse_unread
 from dragoman.codec.repeated_keys import SHORT, without_value
 from dragoman.protocols.openai_chat.response.frame_look import FrameLook
 from dragoman.protocols.openai_chat.wire import (
@@ -219,10 +219,18 @@ class CallReader:
         function = said.function_call
         pieces = [(*parts_of(piece)[:2], piece.id) for piece in said.tool_calls or ()]
         pieces += [] if function is None else [(function.name or "", function.arguments or "", None)]
-        if any(name or id for name, _, id in pieces):
+        if any(name or (id and self._assembly.calls.call_of(id) is None) for name, _, id in pieces):
             self._elsewhere.add(choice)
         elif choice not in self._elsewhere and any(arguments for _, arguments, _ in pieces):
             torn_frames.lose_open_calls(self._assembly, "choices", "a piece of a call stands in another choice")
+            self.drop_empty()
+
+    def read_late(self, chunk: Chunk) -> None:
+        """Take the pieces of calls behind the end."""
+        for choice in chunk.choices or ():
+            for piece in (choice.delta and choice.delta.tool_calls) or ():
+                name, arguments, _ = parts_of(piece)
+                note_late(self._assembly, "" if name else arguments)
 
     def _is_unlabelled(self, piece: CallPiece) -> bool:
         """Return whether a piece has arguments, and nothing that names their call."""

@@ -269,7 +269,7 @@ class Decoder:
         if chunk.usage is not None or chunk.x_groq is not None:
             self._usage(chunk)
         if self._assembly.is_late():
-            return  # usage alone counts
+            return self._calls.read_late(chunk)  # usage alone counts
         error = None if chunk.error is None else lenient.error_in(chunk.error, self._assembly)
         choices = lenient.numbered(chunk.choices or [])
         said = (choices[0].delta or choices[0].message) if choices else None

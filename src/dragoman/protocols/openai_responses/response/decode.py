@@ -21,6 +21,7 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import (
     note_astray,
     note_frame,
+    note_late,
     note_missing,
     tell_unknown,
     tell_unread_event,
@@ -255,6 +256,8 @@ class Decoder:
         """Take an event after the end, of which only usage counts."""
         if self._assembly.phase == "ended":
             self._assembly.deviate("after-end", "end", value.get("type") or "")
+            if isinstance(kind := value.get("type"), str) and "arguments" in kind:
+                note_late(self._assembly, text_of(value.get("arguments") or value.get("delta")))
             self._usage(response if isinstance(response := value.get("response"), dict) else value)
 
     def _fail(self, value: Json) -> None:

@@ -106,7 +106,8 @@ class Items:
         id = fields["id"] if isinstance(fields.get("id"), str) else ""
         known = self.places.at(index) if index >= 0 else self.places.by_id(id)
         if known is not None:
-            if not known.done and known.kind == kind and known.is_same(id, fields):
+            is_open = not known.done or (known.call is not None and known.call_id and not fields.get("arguments"))
+            if is_open and known.kind == kind and known.is_same(id, fields):
                 self._assembly.deviate("duplicate-start", where)
                 if known.call is not None:
                     self._say_again(known, known.call, fields, place, where)
@@ -114,8 +115,7 @@ class Items:
             self._assembly.deviate("reused-index", where)
             self.places.is_shared = True
             self.live.clear()
-        said = fields.get("type")
-        type = said if isinstance(said, str) and said else kind
+        type = said if isinstance(said := fields.get("type"), str) and said else kind
         item = Item(kind, index, id=id, type=type, native=native_fields(fields))
         self._hush()
         if kind in ("function_call", "custom_tool_call"):

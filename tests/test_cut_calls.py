@@ -106,21 +106,19 @@ def streams() -> dict[str, Cuttable]:
     return {stream.name: stream for stream in [*own_streams(), *written_streams(), *shared_streams()]}
 
 
-GROUPS = 16
 #: Places in each stream at which `make soak` cuts it.
 PLACES = 120
 EVERY = bool(os.environ.get("DRAGOMAN_EVERY_CUT"))
 
 
-@pytest.mark.parametrize("group", range(GROUPS))
-def test_no_cut_makes_a_call(group: int):
+def test_no_cut_makes_a_call():
     count, wrong = 0, []
-    for stream in [*own_streams(), *written_streams(), *shared_streams()[::5]][group::GROUPS]:
+    for stream in list(streams().values())[::3]:
         played, found = play(stream, 701)
         count += played
         wrong += found
     assert wrong == []
-    assert count > 300
+    assert count > 5_000
 
 
 @pytest.mark.parametrize("name", ["openai-responses/responses-custom-tool-call", "gemini-generate/streamed-arguments"])

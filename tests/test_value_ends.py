@@ -145,7 +145,7 @@ def test_a_good_call_stands_beside_one_whose_value_holds_another(form: Form):
     calls = [("run_command", {"command": "ls"}), ("write_file", {"path": "a.md", "content": f"See:\n{inner}\nThat."})]
     text = form.write(calls).text()
     good = calls if form.family == "minicpm5" else [] if (form.family, form.name) in UNBALANCED else calls[:1]
-    for size in (1, 7, len(text)):
+    for size in (len(text), *some((1, 7), text, 1)):
         reply = play(text, "stop", size)
         seen = (exact(delivered(reply)), len(reply.failed_calls), reply.stop_reason)
         assert seen == (exact(good), 2 - len(good), "tool_use" if good else "error")
@@ -155,7 +155,7 @@ def test_a_good_call_stands_beside_one_whose_value_holds_another(form: Form):
 def test_words_behind_a_call_do_not_refuse_it(form: Form):
     calls = [("run_command", {"command": "ls"}), ("get_time", {"zone": "a"})]
     for behind in ("\nThat is all.", f"\nThe `{form.never[0]}` ends it.", ""):
-        for size in (1, 1000):
+        for size in (1000, *some([1], form.name + behind, 2)):
             assert exact(delivered(play(form.write(calls).text() + behind, "stop", size))) == exact(calls)
 
 
@@ -175,7 +175,7 @@ def test_a_closing_tag_of_thinking_in_a_value_runs_nothing(form: Form):
 def test_a_whole_call_right_before_a_lone_closing_tag_of_thinking_counts_if_no_answer_follows(form: Form):
     call = ("run_command", {"command": "ls"})
     text = f"Let me see.\n{form.write([call]).text()}\n</think>\n"
-    for size in (1, 9, 100_000):
+    for size in (100_000, *some((1, 9), text, 2)):
         assert exact(delivered(play(text, "stop", size))) == exact([call])
         reply = play(f"{text}\nIt is done.", "stop", size)
         assert not reply.tool_calls or not reply.failed_calls, reply

@@ -119,3 +119,30 @@ def test_no_call_runs_without_arguments_that_came(name: str, required: list[str]
     reply = dragoman.decode(body, protocol, tools=[{**TOOLS[0], "parameters": parameters}])
     assert not reply.tool_calls and reply.error is not None, reply.tool_calls
     assert reply.stop_reason == "error"
+
+
+GLUED = {
+    "openai-chat": lambda texts: wires.chat_stream(NAMED, *map(wires.chat_piece, texts)),
+    "anthropic-messages": lambda texts: wires.messages_stream(
+        *wires.block_of(wires.tool_use("search"), *map(wires.json_delta, texts))
+    ),
+    "openai-responses": lambda texts: wires.responses_stream(
+        wires.item_added(wires.function_call("search")), *map(wires.arguments_delta, texts),
+        wires.arguments_done("".join(texts)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", GLUED)
+def test_arguments_of_another_tool_behind_those_of_a_call_run_nowhere(protocol: str) -> None:
+    """Servers put the arguments of all calls into the first one: each is of its own tool, whose name is lost."""
+    fetch = {"name": "fetch", "parameters": {"type": "object", "properties": {"url": {"type": "string"}}}}
+    of_another, of_same = '{"url": "u"}', '{"query": "y"}'
+    for more, offered, count in (
+        (of_another, [*TOOLS, fetch], 1), (of_same, [*TOOLS, fetch], 2), (of_another, TOOLS, 2),
+    ):  # fmt: skip
+        body = wires.body_of(protocol, GLUED[protocol]([LOST, more]))
+        reply = dragoman.decode(body, protocol, tools=offered)  # type: ignore[arg-type]
+        wanted = [("search", json.loads(text)) for text in (LOST, more)[:count]]
+        assert [(call.name, call.values()) for call in reply.tool_calls] == wanted, (more, reply)
+        assert [call.kind for call in reply.failed_calls] == ["lost"] * (2 - count)

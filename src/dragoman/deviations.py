@@ -62,7 +62,7 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "double-encoded-arguments": ("Arguments are JSON text inside a JSON string.", "The inner text is used."),
     "surplus-arguments": ("Something follows the closing brace of the arguments.", "Code fences and special tokens are dropped. Anything else fails the call."),
     "repeated-arguments": ("The same arguments were sent twice.", "They count once."),
-    "concatenated-calls": ("Several argument objects stand in one call.", "Each is a call."),
+    "concatenated-calls": ("Several argument objects stand in one call.", "Each is a call, but one without any key of the first fails if several tools were offered."),
     "lost-arguments": ("Arguments came that could belong to several calls.", "A final event may say which call they belong to. Without one, those calls fail."),
     "duplicate-call": ("A whole call was sent twice under one id.", "It counts once."),
     "repaired-arguments": ("Arguments are almost JSON.", "They are repaired if there is only one way to read them."),

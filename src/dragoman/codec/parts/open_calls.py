@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 from typing import Protocol as Interface
 
+from dragoman import _json
 from dragoman._json import whole_characters
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.parts.open_parts import OpenCall
@@ -267,8 +269,16 @@ class OpenCalls:
         if settled.delta:
             answer.events.append(ToolCallDelta(call.index, settled.delta))
         self.deliver(call, answer, settled.text)
+        self._add_further(call, settled, more, answer)
+
+    def _add_further(self, call: OpenCall, settled: Settled, more: Sequence[str], answer: Answer) -> None:
+        """Take what stands behind a call's own arguments: more objects, each a call, and perhaps a piece of one."""
         for text in more:
-            answer.whole_call(None, call.name, text)
+            if more is settled.more and len(self.offered_names) > 1 and _shares_no_key(call.arguments, text):
+                problem = "arguments behind its own have none of their keys: they may be another tool's"
+                self.fail(answer.open_call(None, call.name), answer, "lost", f"tool call {call.name}: {problem}")
+            else:
+                answer.whole_call(None, call.name, text)
         if settled.cut_after:
             further = answer.open_call(None, call.name)
             self.fail(further, answer, "cut", f"tool call {call.name}: further arguments in the same call are cut")
@@ -328,3 +338,11 @@ class OpenCalls:
         self.failed += 1
         self._has_strays = self._has_strays or (kind == "nameless" and not call.text.is_blank())
         answer.events.append(ToolCallFailed(call.index, call.id, call.name, kind, message, call.text.raw()))
+
+
+def _shares_no_key(one: str, other: str) -> bool:
+    """Return whether two objects with members have none of the same name."""
+    keys, others = _json.decode_object(one), _json.decode_object(other)
+    return (
+        isinstance(keys, dict) and isinstance(others, dict) and bool(keys and others) and keys.keys().isdisjoint(others)
+    )

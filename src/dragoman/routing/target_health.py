@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
+import msgspec
+
 from dragoman.routing.circuit_breaker import CircuitBreaker
 from dragoman.routing.retry import Budget
 
@@ -12,14 +14,11 @@ _KEPT: Final = 1_024
 
 
 @final
-class Health:
+class Health(msgspec.Struct, eq=False):
     """The health of one target."""
 
-    __slots__ = ("breaker", "budget")
-
-    def __init__(self) -> None:
-        self.breaker: CircuitBreaker = CircuitBreaker()
-        self.budget: Budget = Budget()
+    breaker: CircuitBreaker = msgspec.field(default_factory=CircuitBreaker)
+    budget: Budget = msgspec.field(default_factory=Budget)
 
 
 @final

@@ -55,16 +55,13 @@ class _Part:
         self.space = GatheredText()  # white space behind the object, which is text only before text
 
 
-class _Call:
+class _Call(msgspec.Struct, eq=False):
     """An open call."""
 
-    __slots__ = ("id", "index", "name", "text")
-
-    def __init__(self, index: int, call_id: str, name: str) -> None:
-        self.index = index
-        self.id = call_id
-        self.name = name
-        self.text = ArgumentText()
+    index: int
+    id: str
+    name: str
+    text: ArgumentText = msgspec.field(default_factory=ArgumentText)
 
 
 class Structured:

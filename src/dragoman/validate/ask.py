@@ -146,19 +146,16 @@ class Asker:
         )
 
 
-class _Recording:
+class _Recording(msgspec.Struct, eq=False):
     """An answer being received, with times."""
 
-    __slots__ = ("body", "events", "first_event", "is_left", "size", "start", "status")
-
-    def __init__(self) -> None:
-        self.start = monotonic()
-        self.status: int | None = None
-        self.body = bytearray()
-        self.size = 0  # bytes that came
-        self.events: list[Event] = []
-        self.first_event: float | None = None
-        self.is_left = False
+    start: float = msgspec.field(default_factory=monotonic)
+    status: int | None = None
+    body: bytearray = msgspec.field(default_factory=bytearray)
+    size: int = 0  # bytes that came
+    events: list[Event] = []
+    first_event: float | None = None
+    is_left: bool = False
 
     def add(self, events: list[Event]) -> None:
         if self.first_event is None and any(type(event) in SEMANTIC for event in events):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from dragoman.errors import DragomanError
 from dragoman.routing.resolve import resolve
 from dragoman.validate.ask import Asker
@@ -15,38 +17,25 @@ from dragoman.validate.results import Settings, TargetRun
 from dragoman.validate.sending import Sender
 
 
-class Runner:
-    """Validates targets with one set of settings and one budget."""
+class Runner(msgspec.Struct, eq=False):
+    """Validates targets with one set of settings and one budget. `version` is dragoman's own."""
 
-    __slots__ = ("_asker", "_budget", "_on_progress", "_pace", "_settings", "_version")
-
-    def __init__(
-        self,
-        asker: Asker,
-        settings: Settings,
-        *,
-        budget: Budget,
-        pace: Pace,
-        version: str,
-        on_progress: OnProgress = lambda target, probe, result, done, total: None,
-    ) -> None:
-        """Create it. `version` is dragoman's own."""
-        self._asker = asker
-        self._settings = settings
-        self._budget = budget
-        self._pace = pace
-        self._version = version
-        self._on_progress = on_progress
+    asker: Asker
+    settings: Settings
+    budget: Budget
+    pace: Pace
+    version: str
+    on_progress: OnProgress = lambda target, probe, result, done, total: None
 
     async def run(self, name: str) -> TargetRun:
         """Validate one target. An error of the target never raises."""
         try:
-            target = resolve(name, self._asker.config, tools="native")
-            claims = await identify(self._asker, target)
-            ready = await self._asker.ready(target)
-            sender = Sender(self._asker, self._budget, self._pace)
-            examination = Examination(sender, self._settings, ready, claims)
-            return await examination.whole(target, version=self._version, on_progress=self._on_progress)
+            target = resolve(name, self.asker.config, tools="native")
+            claims = await identify(self.asker, target)
+            ready = await self.asker.ready(target)
+            sender = Sender(self.asker, self.budget, self.pace)
+            examination = Examination(sender, self.settings, ready, claims)
+            return await examination.whole(target, version=self.version, on_progress=self.on_progress)
         except DragomanError as problem:
             return TargetRun(name, None, problem=str(problem))
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from dragoman import _json
 from dragoman._json import Json, Malformed
 from dragoman.codec.compression import is_binary, named_packing, unpacked_start
@@ -81,16 +83,13 @@ _TITLE: Final = re.compile(r"<(title|h1|h2|h3)\b[^<>]*+>(.{0,500}?)</\1", re.IGN
 _NO_WORDS: Final = re.compile(r"<(script|style)\b.*?(?:</\1>|$)|<[^<>]*+>", re.IGNORECASE | re.DOTALL)
 
 
-class _Finding:
+class _Finding(msgspec.Struct, eq=False):
     """What was found so far; the outermost finding of each kind wins."""
 
-    __slots__ = ("messages", "retry_after", "status", "words")
-
-    def __init__(self) -> None:
-        self.messages: list[str] = []
-        self.words: list[str] = []  # codes and types
-        self.status: int | None = None
-        self.retry_after: float | None = None
+    messages: list[str] = []
+    words: list[str] = []  # codes and types
+    status: int | None = None
+    retry_after: float | None = None
 
     def say(self, message: str) -> None:
         message = " ".join(message.split())

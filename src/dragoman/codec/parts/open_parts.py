@@ -12,17 +12,14 @@ from dragoman.gathered import GatheredText
 from dragoman.types import Native
 
 
-class OpenPart:
+class OpenPart(msgspec.Struct, eq=False):
     """A text or thinking part that is open. `native`: fields that its end tells."""
 
-    __slots__ = ("index", "kind", "native", "redacted", "signature")
-
-    def __init__(self, index: int, kind: type[TextStart] | type[ThinkingStart]) -> None:
-        self.index = index
-        self.kind = kind
-        self.signature: str | None = None
-        self.redacted: str | None = None
-        self.native: Native | None = None
+    index: int
+    kind: type[TextStart] | type[ThinkingStart]
+    signature: str | None = None
+    redacted: str | None = None
+    native: Native | None = None
 
 
 class OpenCall(msgspec.Struct, eq=False):

@@ -11,6 +11,8 @@ from collections import Counter, deque
 from contextlib import ExitStack
 from typing import Final
 
+import msgspec
+
 from dragoman.gateway.messages import Answer, Head, ResponseWriter
 from dragoman.gateway.telemetry.metrics import CONTENT_TYPE
 from dragoman.gateway.telemetry.record import Observer, is_of
@@ -29,14 +31,11 @@ _MOST_LISTENERS: Final = 16
 _SILENCE: Final = 15.0
 
 
-class State:
+class State(msgspec.Struct, eq=False):
     """The state of the process between its start and its end."""
 
-    __slots__ = ("draining", "is_started")
-
-    def __init__(self) -> None:
-        self.is_started = False
-        self.draining = asyncio.Event()
+    is_started: bool = False
+    draining: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
 
 class Operations:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from dragoman.events import (
     EVERY_KIND,
     Deviation,
@@ -27,18 +29,15 @@ from dragoman.stages.thinking.scanner import Found, ThinkingScanner
 from dragoman.types import Native
 
 
-class _Text:
+class _Text(msgspec.Struct, eq=False):
     """A text part that is read for tags. `index` is that of the open part in the output, or -1."""
 
-    __slots__ = ("behind", "has_said", "index", "is_thinking", "reader", "start")
-
-    def __init__(self, start: TextStart, reader: ThinkingScanner) -> None:
-        self.start = start
-        self.reader = reader
-        self.index = -1
-        self.is_thinking = False  # the part that is open in the output
-        self.has_said = False  # something left
-        self.behind = ""  # what stood before the next text, and is none
+    start: TextStart
+    reader: ThinkingScanner
+    index: int = -1
+    is_thinking: bool = False  # the part that is open in the output
+    has_said: bool = False  # something left
+    behind: str = ""  # what stood before the next text, and is none
 
 
 class ThinkingTags:

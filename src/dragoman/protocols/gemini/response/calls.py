@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
+import msgspec
+
 from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.codec.framing.body import TooLarge
@@ -39,14 +41,11 @@ few_candidates: Final = look_for_few(_MOST_CANDIDATES, "candidates")
 _Proof: TypeAlias = Literal["ended", "next", "over"]
 
 
-class _PartialCall:
+class _PartialCall(msgspec.Struct, eq=False):
     """A call whose arguments are streamed."""
 
-    __slots__ = ("arguments", "call")
-
-    def __init__(self, call: OpenCall, arguments: PartialArguments) -> None:
-        self.call = call
-        self.arguments = arguments
+    call: OpenCall
+    arguments: PartialArguments
 
 
 def are_plain(calls: list[FunctionCall], chunk: Chunk, frame: bytes) -> bool:

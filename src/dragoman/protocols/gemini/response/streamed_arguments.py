@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final, TypeAlias
 
+import msgspec
+
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.parts.settled_arguments import contradicts, told_once
@@ -28,16 +30,13 @@ _CONTRADICTION: Final = "its whole arguments contradict their pieces"
 _Step: TypeAlias = str | int
 
 
-class _OpenText:
+class _OpenText(msgspec.Struct, eq=False):
     """An unfinished text: its place, what has come of it, and what an earlier piece had said there."""
 
-    __slots__ = ("earlier", "holder", "pieces", "step")
-
-    def __init__(self, holder: Json, step: _Step, earlier: Json | None) -> None:
-        self.holder = holder
-        self.step = step
-        self.earlier = earlier
-        self.pieces = GatheredText()
+    holder: Json
+    step: _Step
+    earlier: Json | None
+    pieces: GatheredText = msgspec.field(default_factory=GatheredText)
 
 
 class PartialArguments:

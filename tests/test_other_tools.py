@@ -7,7 +7,8 @@ import itertools
 import random
 from collections.abc import Iterator
 
-from dragoman.events import Reply
+from dragoman.events import Event, Reply, Start, TextDelta, TextStart
+from dragoman.response_stages import Policy, stages_for
 from for_each import for_each
 from profiles import IS_SOAK
 from rescue_forms import FORMS, Form
@@ -64,3 +65,22 @@ def test_the_calls_around_it_are_delivered(form: Form) -> None:
             assert exact(delivered(reply)) == wanted, (size, text)
             assert not reply.failed_calls, text
             assert reply.text.count("make_note") == text.count("make_note"), (size, text)
+
+
+#: Kimi K3 ends the head of a call with a token.
+HEADED = [form for form in INNER if form.closes == "tag" and form.family != "kimi-k3"]
+
+
+@for_each("form", HEADED, ids=lambda form: f"{form.family}: {form.name}")
+def test_words_behind_the_name_of_another_tool_leave_at_once(form: Form) -> None:
+    written = form.write([("make_note", {"text": "hi"})]).text()
+    head = written[: written.rindex("make_note") + len("make_note")]
+    text = f"The tag {head}> and so it goes on and on" + ", word by word" * 20
+    stages = stages_for(TOOLS, Policy(), new_id=lambda: "0")
+    told = 0
+    for count, event in enumerate([Start(), TextStart(0), *(TextDelta(0, one) for one in text)], -1):
+        events: list[Event] = [event]
+        for stage in stages:
+            events = stage.feed(events)
+        told += sum(len(said.text) for said in events if isinstance(said, TextDelta))
+        assert count - told <= len(head) + 64, text[:count]

@@ -97,17 +97,29 @@ class Cursor:
         marker: the last literal that was read whole.
         is_sealed: a marker closed the last call, or came behind its body, which closed itself.
         is_broken: the last call cannot be read, and its closing marker may still come.
+        names_other: the last call names a tool that was not offered, so that words behind its name make it none.
         stops: markers that end a JSON value with unclosed brackets, set by families that have such.
     """
 
-    __slots__ = ("_kept", "_mark", "_position", "_text", "ended", "is_broken", "is_sealed", "marker", "stops")
+    __slots__ = (
+        "_kept",
+        "_mark",
+        "_position",
+        "_text",
+        "ended",
+        "is_broken",
+        "is_sealed",
+        "marker",
+        "names_other",
+        "stops",
+    )
 
     def __init__(self, text: str = "") -> None:
         self._text, self._position = text, 0
         self._mark = -1  # where in the text the mark stands
         self._kept = GatheredText()  # what was read since the mark and is not in the text any more
         self.ended, self.marker = False, ""
-        self.is_broken = self.is_sealed = False
+        self.is_broken = self.is_sealed = self.names_other = False
         self.stops: tuple[str, ...] = ()
 
     def append(self, text: str) -> None:

@@ -142,7 +142,7 @@ def words_before(
     What closes the argument must be followed at once by another tag of the call. An end or a brace before it, or much
     other text, means that there is none. Nothing is skipped.
     """
-    while True:
+    while not cursor.names_other:
         rest = cursor.rest()[:_MOST_WORDS]
         places = [(rest.find(one), one in openers) for one in (*openers, *ends, "{") if one in rest]
         place, is_argument = min(places, default=(0, True))
@@ -151,6 +151,7 @@ def words_before(
         if is_closed or not is_argument or cursor.ended or len(rest) == _MOST_WORDS:
             return is_closed and is_argument
         yield MORE
+    return False
 
 
 def first_told(head: str, is_known: Callable[[str], object] = lambda _: False) -> tuple[str, dict[str, str]]:

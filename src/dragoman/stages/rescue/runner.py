@@ -188,7 +188,7 @@ class Runner:
                 passed = self.cursor.passed()
                 if self._begun is None or action.is_body or passed[self.begun_at :].strip():  # not white space alone
                     self.begun_at = len(passed)
-                self._begun = action
+                self._begun, self.cursor.names_other = action, not self._tools.has(action.name)
                 continue
             if not isinstance(action, Open | Piece | Close):
                 if self._is_other and self._in_call:

@@ -29,13 +29,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
 
 #: Files of few and long tests: they begin first, so that no worker is left alone with one of them at the end.
 LONG = (
-    "test_linear_time.py", "test_hostile_repositories.py", "test_headless.py", "test_sdks.py", "test_terminal.py",
-    "test_escapes.py", "test_workers.py", "test_live.py", "test_nested_calls.py", "test_recipes.py",
-    "test_equal_ways.py", "test_cut_calls.py", "test_fields.py", "test_embedded.py", "test_kills.py",
+    "test_linear_time.py", "test_headless.py", "test_sdks.py", "test_terminal.py", "test_escapes.py", "test_workers.py",
+    "test_live.py", "test_recipes.py", "test_equal_ways.py", "test_fields.py", "test_embedded.py", "test_kills.py",
     "test_endings.py", "test_docs.py", "test_shared_counters.py", "test_pyright.py", "test_many_labels.py",
-    "test_postgresql.py", "test_mending.py", "test_rescue.py", "test_quoting_contexts.py", "test_overdraft_worlds.py",
-    "test_stores.py", "test_library_runs.py", "test_broken_bodies.py", "test_unread_attributes.py",
-    "test_damaged_marks.py", "test_words_around_calls.py", "test_value_ends.py", "test_wire_safety.py",
+    "test_postgresql.py", "test_mending.py", "test_typing.py", "test_serve_at_a_terminal.py", "test_rescue.py",
+    "test_quoting_contexts.py", "test_stores.py", "test_library_runs.py", "test_damaged_marks.py", "test_value_ends.py",
+    "test_overdraft_worlds.py", "test_wire_safety.py",
 )  # fmt: skip
 
 

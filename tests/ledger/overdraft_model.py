@@ -55,13 +55,14 @@ Told: TypeAlias = dict[tuple[int, str], int]
 
 
 class Link:
-    """A worker's way to the counters. `lost`: "" nothing, `questions` or `answers` are."""
+    """A worker's way to the counters. `lost`: nothing, `questions` or `answers`; `cut_at`: when it alone lost them."""
 
     is_shared = True
 
     def __init__(self, world: OverdraftWorld) -> None:
         self._world = world
         self.lost = ""
+        self.cut_at = float("-inf")
 
     @property
     def epoch(self) -> str:
@@ -269,8 +270,9 @@ class OverdraftWorld:
                 unknown = each.used(account) - self.known(each, account)
                 if each.has_store:  # its rows come within a second, but not those of what goes on
                     unknown = min(unknown, each.used(account) - each.spent.get(account, 0))
-                is_silent = self.heard.get((account, each.name), -1e9) <= self.now - SILENT_SECONDS
-                if is_silent and unknown > 0 and (each.link.lost or each.is_dead):
+                heard = self.heard.get((account, each.name), -1e9)
+                is_cut = each.link.lost or heard <= each.link.cut_at  # it is back, and had no time to tell
+                if heard <= self.now - SILENT_SECONDS and unknown > 0 and (is_cut or each.is_dead):
                     self.unknown[account, each.name] = max(unknown, self.unknown.get((account, each.name), 0))
 
     def is_known(self, account: int, name: str) -> None:
@@ -395,6 +397,8 @@ class OverdraftWorld:
                     each.link.lost = lost
             case 8:
                 worker.link.lost = ("questions", "answers", "")[second % 3]
+                if worker.link.lost:
+                    worker.link.cut_at = self.now
             case 9:
                 worker.has_store = second % 3 > 0
             case 10:

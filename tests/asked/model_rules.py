@@ -120,7 +120,9 @@ def _gpt(body: dict[str, Any], rules: Gpt, *, is_old: bool) -> Iterator[str]:
         for name, usual in _SAMPLING.items():
             if body.get(name, usual) != usual:
                 yield f"unsupported parameter: {name}"
-        yield from (f"unsupported parameter: {name}" for name in ("stop", "logprobs", "top_logprobs") if body.get(name))
+        yield from (f"unsupported parameter: {name}" for name in ("logprobs", "top_logprobs") if body.get(name))
+    if rules.efforts and body.get("stop") and effort != "none":
+        yield "unsupported parameter: stop"
     if "messages" in body and body.get("tools") and is_thinking and not rules.tools_in_chat:
         yield "function tools with reasoning_effort are not supported"
     if is_old and "parallel_tool_calls" in body:

@@ -63,7 +63,11 @@ SHORT: Final = {
     "gemini": "gemini-generate", "ollama": "ollama-chat", "deepseek": "deepseek/deepseek-v4", "vllm": "vllm/qwen3.6",
     "mistral": "mistral/devstral", "moonshot": "moonshot/kimi-k2.5", "llamacpp": "llamacpp/qwen3.6",
     "minimax": "minimax/m3", "gemini2": "gemini/gemini-2.5-pro", "sonnet": "anthropic/claude-sonnet-4-5",
-    "groq": "groq/m", "openrouter": "openrouter/m",
+    "groq": "groq/m", "openrouter": "openrouter/m", "chat54": "openai-chat/gpt-5.4", "chat41": "openai-chat/gpt-4.1",
+    "chat5": "openai-chat/gpt-5-mini", "gpt51": "openai/gpt-5.1", "gpt52": "openai/gpt-5.2", "gpt54": "openai/gpt-5.4",
+    "gpt56": "openai/gpt-5.6-terra", "plain": "openai/gpt-5-chat-latest", "gpt41": "openai/gpt-4.1",
+    "chat56": "openai-chat/gpt-5.6-terra", "opus46": "anthropic/claude-opus-4-6", "haiku": "anthropic/claude-haiku-4-5",
+    "gemini3": "gemini/gemini-3-pro-preview", "flash3": "gemini/gemini-3-flash",
 }  # fmt: skip
 
 

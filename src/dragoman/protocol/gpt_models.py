@@ -90,7 +90,9 @@ def fit(body: dict[str, Json], model: str) -> list[Deviation]:
         said.append(Deviation("changed", "params.reasoning.effort", f"{effort}: {why}"))
         holder[key] = effort
     is_quiet = effort == "none" or (effort is None and version < _UNASKED and "none" in efforts)
-    for name in () if is_quiet else _SAMPLING.keys() & body.keys():
+    for name in [name for name in _SAMPLING if name in body]:
+        if is_quiet and (name != "stop" or effort == "none"):  # some take no words that stop, also if they do not think
+            continue
         if body[name] != _SAMPLING[name]:
             where = name if name in _NATIVE else f"params.{name}"
             said.append(Deviation("dropped", where, "this model samples in its own way while it thinks"))

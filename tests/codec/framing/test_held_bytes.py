@@ -113,7 +113,7 @@ def test_frames_that_pass_are_cut_where_their_bytes_say(pieces: list[bytes], cha
 @for_each("kind", ["a document", "a list", "an event", "a line", "a mark of the byte order"])
 def test_small_packets_take_linear_time(kind: str, fill: str) -> None:
     """Four times as many packets: a bound between four and sixteen times the time, the best of three."""
-    few, many = (BODIES[kind] + FILLS[fill] * (64 * count) for count in (1_500, 6_000))
+    few, many = (BODIES[kind] + FILLS[fill] * (64 * count) for count in (750, 3_000))
     most = 9 * min(seconds(few) for _ in range(3))
     assert any(seconds(many) <= most for _ in range(3))
 

@@ -168,7 +168,7 @@ def test_depth_ends_in_an_error_of_ours(place: str, size: int):
 
 
 #: Made-up texts a place, and the characters of each.
-MADE, MADE_SIZE = 5, 1_500
+MADE, MADE_SIZE = 7, 1_500
 
 
 @each_place

@@ -123,7 +123,9 @@ class Runner:
     def run(self) -> bool:
         """Read what has come. Return False if it is no call of this family."""
         try:
-            if self._waits(self._parser):
+            if self._waits(parser := self._parser):
+                return True
+            if parser is not self._parser and self._waits(self._parser):  # its first call is more than named
                 return True
         except NotACall as problem:
             if isinstance(problem, NotOffered):
@@ -229,8 +231,8 @@ class Runner:
                 raise NotACall
             break
         self._is_held = False
+        self._parser = parser  # which reads on by itself
         yield from held
-        yield from parser
 
     def _is_named(self) -> Generator[Action, None, bool]:
         """Return whether the call that was just read is no more than named where it stands."""

@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 
 from dragoman.events import Failure
+from dragoman.gateway.cross_origin import CrossOrigin
 from dragoman.gateway.messages import Head, query_values
-from dragoman.gateway.server.cross_origin import CrossOrigin
 from dragoman.ledger.key_ring import KeyRing
 from dragoman.ledger.keys import VirtualKey
 from dragoman.secret import Secret

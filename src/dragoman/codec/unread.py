@@ -30,11 +30,8 @@ def refuse_other_kinds(fields: Mapping[str, Raw], kinds: Mapping[str, Kind], whe
     Raises:
         WireError: one is; null is nothing.
     """
-    for key, kind in kinds.items():
-        value = fields.get(key)
-        if value is None:
-            continue
-        first = bytes(memoryview(value)[:1])
+    for key in [key for key in kinds if key in fields]:
+        kind, first = kinds[key], bytes(memoryview(fields[key])[:1])
         if first not in _BEGINS[kind] and first != b"n":
             raise WireError(f"expected {kind}, got {_SEEN.get(first, 'a number')}", path=f"{where}{key}")
 

@@ -30,7 +30,7 @@ from vendor_types import LEAST, Case, Json, cases
 
 pytestmark = MORE_IN_SOAK
 
-REQUESTS = 3000 if IS_SOAK else 20
+REQUESTS = 3000 if IS_SOAK else 40
 #: What is said where tools are left out of the list, with all that stands in them.
 _FEWER = ("offered", "another tool has this name", "left out")
 #: What stands in required fields only because something must.

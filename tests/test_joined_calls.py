@@ -22,7 +22,7 @@ SECOND = ("run_command", {"command": "BBB", "timeout": 5})
 #: Lengths around which something is decided: of names, heads, waiting calls and white space.
 LIMITS = (64, 150, 200, 400, 1000)
 #: One cut of so many in `make test`.
-STEP = 1 if IS_SOAK else 41
+STEP = 1 if IS_SOAK else 17
 IDS = [f"{form.family}/{form.name}" for form in FORMS]
 
 
@@ -69,7 +69,7 @@ def assert_same_in_any_deltas(text: str, sizes: Iterable[int]) -> None:
 @for_each("form", FORMS, ids=IDS)
 def test_a_cut_call_and_one_of_another_family_in_any_deltas(form: Form):
     """What stands between them brings each limit about."""
-    written, step = form.write([FIRST]).text(), 2 if IS_SOAK else 131
+    written, step = form.write([FIRST]).text(), 2 if IS_SOAK else 67
     start = FORMS.index(form)
     for number, place in enumerate(range(3 + start % step, len(written), step)):
         other = FORMS[(start + 7 * number + 1) % len(FORMS)].write([SECOND]).text()

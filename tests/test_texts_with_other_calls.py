@@ -7,13 +7,14 @@ Where their calls differ none runs, whichever of both a client reads.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, Final
 
 import wires
 from cases import counter
 from dragoman.events import Reply, fold
 from dragoman.pipe import Reader
+from dragoman.protocol import Expectation
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Tool
@@ -111,11 +112,21 @@ WAYS: Final[dict[str, Callable[[str, str], bytes]]] = {
 }
 
 
-def read(wire: str, body: bytes, size: int, **policy: Any) -> Reply:
+def read(
+    wire: str,
+    body: bytes,
+    size: int,
+    *,
+    tools: tuple[Tool, ...] = TOOLS,
+    expected: Set[str] = frozenset(),
+    **policy: Any,
+) -> Reply:
+    """`expected`: tools that the request brings in its conversation."""
     protocol = wire.split(",")[0]
-    make, names = PROTOCOLS[protocol].decoder, frozenset(tool.name for tool in TOOLS)
+    make, names = PROTOCOLS[protocol].decoder, frozenset(tool.name for tool in tools) | expected
     decoder = make(new_id=counter(), offered_names=names)
-    reader = Reader(decoder, stages_for(TOOLS, Policy(**policy), new_id=counter()))
+    expectation = Expectation(tools=frozenset(expected))
+    reader = Reader(decoder, stages_for(tools, Policy(**policy), new_id=counter(), expectation=expectation))
     events = [event for at in range(0, len(body), size) for event in reader.feed(body[at : at + size])]
     return fold([*events, *reader.close()])
 
@@ -145,6 +156,7 @@ def test_calls_of_a_text_run_only_where_each_telling_of_it_has_them(wire: str):
 @for_each("wire", WAYS)
 def test_words_that_are_told_otherwise_stay_an_answer(wire: str):
     for again in (WORDS, f"{WORDS}Well.", "Else."):
-        reply = read(wire, WAYS[wire](f"{WORDS}Fine.", again), 50)
-        assert reply.error is None and reply.text.startswith(WORDS)
-        assert all(not hasattr(one, "texts") or one.texts is None for one in reply.deviations)
+        for tools, expected in ((TOOLS, frozenset()), ((), {"git"})):
+            reply = read(wire, WAYS[wire](f"{WORDS}Fine.", again), 50, tools=tools, expected=expected)
+            assert reply.error is None and reply.text.startswith(WORDS)
+            assert all(one.texts is None for one in reply.deviations), expected

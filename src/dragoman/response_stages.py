@@ -63,10 +63,11 @@ def stages_for(
     if policy.sequential:
         stages.append(Sequencer())
     stages.append(ThinkingTags(dialect))
-    if tools:
+    if tools or expectation.tools:
         make = partial(_text_stages, tools, policy, new_id=new_id)
         stages += make()
         stages.append(ToldAgain(lambda: [ThinkingTags(dialect), *make()], marks_calls=policy.way == "native"))
+    if tools:
         names = frozenset([tool.name for tool in tools])
         stages.append(ParallelWrapper(names))
         stages.append(ToolNames(names))
@@ -83,6 +84,8 @@ def stages_for(
 
 def _text_stages(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId) -> list[Stage]:
     """Return the stages that read calls in text."""
+    if not tools:
+        return []
     stages: list[Stage] = [Structured(new_id=new_id)] if policy.way == "schema" else []
     if policy.way == "prompted":
         stages.append(Prompted(tools, lenient=policy.rescue, new_id=new_id))

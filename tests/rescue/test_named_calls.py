@@ -3,7 +3,10 @@ elsewhere, behind a sentence as on a line of its own. A tag that ends its own el
 
 from __future__ import annotations
 
+from functools import partial
+
 from for_each import for_each
+from growth import steps_of
 from rescue_forms import FORMS
 from test_written_calls import delivered, play
 
@@ -36,3 +39,11 @@ def test_a_call_without_arguments_is_run_unless_a_sentence_goes_on_through_it(wr
         text = text.replace("{}", written)
         for size in (1, 7, len(text)):
             assert delivered(play(text, "stop", size)) == ([("get_time", {})] if is_run else []), (size, text)
+
+
+@for_each("written", [one for one in (*CALLS, *BLOCKS) if "</" in one])
+def test_tags_behind_a_call_that_may_be_named_are_read_once(written: str) -> None:
+    """However many there are, and in however many pieces they come."""
+    tags = written[written.index("</") :]
+    few, many = (steps_of(partial(play, f"Use {written}{tags * count}", "stop", len(tags))) for count in (40, 160))
+    assert many < 5 * few

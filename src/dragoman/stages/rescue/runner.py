@@ -242,7 +242,9 @@ class Runner:
         while True:
             rest = self.cursor.rest()
             words = rest.lstrip()
-            while residue := next(filter(words.startswith, self.family.residue), ""):
+            for _ in range(2 * len(self.family.residue)):
+                if not (residue := next(filter(words.startswith, self.family.residue), "")):
+                    break
                 rest, is_element = words[len(residue) :], False
                 words = rest.lstrip()
             is_far = len(rest) - len(words) > _MOST_SPACE

@@ -52,17 +52,18 @@ def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
 
 
 @final
-class LastFrame:
+class LastFrame(msgspec.Struct, eq=False):
     """The frame whose delta came last. One that differs from it in a single string adds that string, and is not parsed.
 
     If frames come one at a time, the next event is compared before it is framed.
     """
 
-    __slots__ = ("_head", "_middle", "_start", "_stop", "_tail", "_tries")
-
-    def __init__(self) -> None:
-        self._head = self._middle = self._tail = b""  # `_middle`: from behind a number to the string
-        self._start = self._stop = self._tries = 0
+    _head: bytes = b""
+    _middle: bytes = b""  # from behind a number to the string
+    _tail: bytes = b""
+    _start: int = 0
+    _stop: int = 0
+    _tries: int = 0
 
     def learn(self, frame: bytes, key: bytes, head: bytes = b"", *, counter: bytes = b"") -> None:
         """Remember a frame whose only delta is the string of a key (with its quotes).

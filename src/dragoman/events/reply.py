@@ -99,33 +99,19 @@ class Reply(msgspec.Struct, Generic[Output], frozen=True, repr_omit_defaults=Tru
         return Message("assistant", self.parts, origin=self.origin, is_cut=is_cut)
 
 
-class Fold:
+class Fold(msgspec.Struct, eq=False):
     """`fold`, step by step: `add` events as they come, take `reply()` at any time. Linear in the text."""
 
-    __slots__ = (
-        "_calls",
-        "_cost",
-        "_deviations",
-        "_end",
-        "_failed",
-        "_natives",
-        "_parts",
-        "_pieces",
-        "_start",
-        "_usage",
-    )
-
-    def __init__(self) -> None:
-        self._start = Start()
-        self._parts: dict[int, Part | None] = {}  # None while open
-        self._pieces: dict[int, GatheredText] = {}
-        self._natives: dict[int, tuple[type, Native | None]] = {}
-        self._calls: dict[int, ToolCallStart] = {}  # that started
-        self._failed: list[ToolCallFailed] = []
-        self._deviations: list[Deviation] = []
-        self._usage = NO_USAGE
-        self._cost: Cost | None = None
-        self._end: Finish | Failure | None = None
+    _start: Start = Start()
+    _parts: dict[int, Part | None] = {}  # None while open
+    _pieces: dict[int, GatheredText] = {}
+    _natives: dict[int, tuple[type, Native | None]] = {}
+    _calls: dict[int, ToolCallStart] = {}  # that started
+    _failed: list[ToolCallFailed] = []
+    _deviations: list[Deviation] = []
+    _usage: Usage = NO_USAGE
+    _cost: Cost | None = None
+    _end: Finish | Failure | None = None
 
     def add(self, event: Event) -> None:
         """Add the next event."""

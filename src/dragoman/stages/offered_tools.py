@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
+import msgspec
+
 from dragoman._json import Json
 from dragoman.stages.argument_repair.repairer import read_object
 from dragoman.stages.json_schema import Judge, Shape, ToolSchema
@@ -20,7 +22,7 @@ _NAME: Final = re.compile(r"[^\W\d][\w.:/$@-]{0,127}")
 _ANYTHING: Final = ToolSchema({})
 
 
-class Tools:
+class Tools(msgspec.Struct, eq=False):
     """The tools of one response, for parsers.
 
     Attributes:
@@ -28,13 +30,11 @@ class Tools:
         lacks_one: a call to another tool was not read.
     """
 
-    __slots__ = ("_by_name", "_schemas", "_tools", "lacks_one", "reads_others")
-
-    def __init__(self, tools: Sequence[Tool]) -> None:
-        self._tools = tools
-        self._schemas: dict[str, ToolSchema] = {}
-        self._by_name: dict[str, Tool] | None = None  # most answers hold no call in their text
-        self.reads_others = self.lacks_one = False
+    _tools: Sequence[Tool]
+    _schemas: dict[str, ToolSchema] = {}
+    _by_name: dict[str, Tool] | None = None  # most answers hold no call in their text
+    reads_others: bool = False
+    lacks_one: bool = False
 
     def for_candidate(self, *, reads_others: bool) -> Tools:
         """Return the same tools for the families that read one candidate."""

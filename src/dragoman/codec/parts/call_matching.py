@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
+import msgspec
+
 from dragoman.codec.parts.argument_growth import grow_by_many, tell_whole
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.doubtful_calls import Doubts
@@ -25,26 +27,20 @@ OUTSIDE: Final = -(1 << 62)
 _NOTHING: Final = ("null", "None", "undefined", "nil")
 
 
-class CallSlots:
+class CallSlots(msgspec.Struct, eq=False):
     """Finds the call of each fragment of one response and appends to it. `by_index`: the last call at each index."""
 
-    __slots__ = (
-        "_assembly", "_doubted", "_doubts", "_index_of", "_last", "_left", "_replaced", "_shared", "_unmatched",
-        "by_index",
-    )  # fmt: skip
-
-    def __init__(self, assembly: Assembly) -> None:
-        self._assembly = assembly
-        self.by_index: dict[int, OpenCall] = {}
-        self._doubts: Doubts | None = None  # once a fragment came
-        self._last: OpenCall | None = None
-        self._index_of: dict[int, int] = {}  # on the wire, of the last fragment of each part
-        self._left: dict[int, OpenCall] = {}  # calls that went on at an index which nobody opened, by their own
-        self._unmatched: list[OpenCall] = []  # calls that a final message may repeat
-        self._doubted: list[tuple[OpenCall, list[OpenCall]]] = []  # calls of it that those may be, told otherwise
-        # calls at whose index another one began, and whether its name may be theirs, told as far as it is known
-        self._replaced: list[tuple[OpenCall, bool]] = []
-        self._shared: SharedCalls | None = None  # once a call came under a second id
+    _assembly: Assembly
+    by_index: dict[int, OpenCall] = {}
+    _doubts: Doubts | None = None  # once a fragment came
+    _last: OpenCall | None = None
+    _index_of: dict[int, int] = {}  # on the wire, of the last fragment of each part
+    _left: dict[int, OpenCall] = {}  # calls that went on at an index which nobody opened, by their own
+    _unmatched: list[OpenCall] = []  # calls that a final message may repeat
+    _doubted: list[tuple[OpenCall, list[OpenCall]]] = []  # calls of it that those may be, told otherwise
+    # calls at whose index another one began, and whether its name may be theirs, told as far as it is known
+    _replaced: list[tuple[OpenCall, bool]] = []
+    _shared: SharedCalls | None = None  # once a call came under a second id
 
     def grow(self, index: int | None, arguments: str) -> bool:
         """Take the usual delta, which has neither id nor name. False: it is not that plain, use `fragment`."""

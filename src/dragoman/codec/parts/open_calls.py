@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 from typing import Protocol as Interface
 
+import msgspec
+
 from dragoman import _json
 from dragoman._json import whole_characters
 from dragoman.codec.parts.argument_text import ArgumentText
@@ -54,7 +56,7 @@ class Answer(Interface):
         """Fail a call that came in two ways."""
 
 
-class OpenCalls:
+class OpenCalls(msgspec.Struct, eq=False):
     """The open calls by index, and counts of the others.
 
     Attributes:
@@ -66,25 +68,21 @@ class OpenCalls:
         usable, failed: the numbers of delivered and failed calls.
     """
 
-    __slots__ = (
-        "_again", "_has_strays", "_nameless", "_needs_ids", "_new_id", "_without_id", "by_id", "by_index", "failed",
-        "has_astray", "has_bare", "offered_names", "ripe", "takes_nothing", "usable",
-    )  # fmt: skip
-
-    def __init__(
-        self, new_id: NewId, offered_names: frozenset[str], takes_nothing: TakesNothing, needs_ids: Severity | None
-    ) -> None:
-        """Create it. `needs_ids`: the severity of a call without an id; None: the protocol has no ids."""
-        self._new_id, self._needs_ids = new_id, needs_ids
-        self.offered_names, self.takes_nothing = offered_names, takes_nothing
-        self.by_index: dict[int, OpenCall] = {}
-        self.ripe: dict[int, OpenCall] = {}
-        self.by_id: dict[str, OpenCall] = {}
-        self.usable = self.failed = 0
-        self._without_id: set[str] = set()  # names of calls without one, each of which is reported once
-        self._has_strays = self.has_astray = self.has_bare = False
-        self._nameless: list[OpenCall] = []  # calls that began without a name
-        self._again: dict[int, list[OpenCall]] = {}  # part index of a call → those that were sent under its id again
+    _new_id: NewId
+    offered_names: frozenset[str]
+    takes_nothing: TakesNothing
+    _needs_ids: Severity | None  # the severity of a call without an id; None: the protocol has no ids
+    by_index: dict[int, OpenCall] = {}
+    ripe: dict[int, OpenCall] = {}
+    by_id: dict[str, OpenCall] = {}
+    usable: int = 0
+    failed: int = 0
+    has_astray: bool = False
+    has_bare: bool = False
+    _has_strays: bool = False
+    _without_id: set[str] = set()  # names of calls without one, each of which is reported once
+    _nameless: list[OpenCall] = []  # calls that began without a name
+    _again: dict[int, list[OpenCall]] = {}  # part index of a call → those that were sent under its id again
 
     # ------------------------------------------------------------ ids and names
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from dragoman._json import whole_characters
 from dragoman.events import Failure, FailureKind, Finish, UsageUpdate, settle_reason
 from dragoman.money import bounded_usage
 from dragoman.types import NO_USAGE, Cost, Native, StopReason, Usage
 
 
-class ResponseEnd:
+class ResponseEnd(msgspec.Struct, eq=False):
     """Collects what counts at the end of one response.
 
     Attributes:
@@ -22,20 +24,16 @@ class ResponseEnd:
         contradiction: why a call that has left may be another one.
     """
 
-    __slots__ = (
-        "_cost", "_usage", "contradiction", "is_torn", "lost", "native", "native_reason", "odd_frames", "reason",
-        "unreadable",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.reason: StopReason | None = None
-        self.native_reason: str | None = None
-        self.native: Native | None = None
-        self._usage = NO_USAGE
-        self._cost: Cost | None = None
-        self.unreadable = self.contradiction = self.lost = ""
-        self.is_torn = False
-        self.odd_frames: list[bytes] = []
+    reason: StopReason | None = None
+    native_reason: str | None = None
+    native: Native | None = None
+    unreadable: str = ""
+    lost: str = ""
+    is_torn: bool = False
+    odd_frames: list[bytes] = []
+    contradiction: str = ""
+    _usage: Usage = NO_USAGE
+    _cost: Cost | None = None
 
     def count(self, usage: Usage, cost: Cost | None) -> UsageUpdate | None:
         """Take tokens so far; None when they say nothing new. What cannot be meant is not known."""

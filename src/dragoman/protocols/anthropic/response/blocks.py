@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.codec.parts.assembly import Assembly
@@ -53,16 +55,14 @@ from dragoman.protocols.anthropic.wire import (
 from dragoman.types import Native, Opaque
 
 
-class Blocks:
+class Blocks(msgspec.Struct, eq=False):
     """Opens, grows and ends the blocks of one response. `by_index`: the last opened there; `open_calls`: unfinished."""
 
-    __slots__ = ("_assembly", "_highest", "_last", "by_index", "open_calls")
-
-    def __init__(self, assembly: Assembly) -> None:
-        self._assembly = assembly
-        self._last = self._highest = -1  # the index that was named last, and the highest
-        self.open_calls: dict[int, Block] = {}  # by the identity of the block
-        self.by_index: dict[int, Block] = {}
+    _assembly: Assembly
+    _last: int = -1  # the index that was named last
+    _highest: int = -1
+    open_calls: dict[int, Block] = {}  # by the identity of the block
+    by_index: dict[int, Block] = {}
 
     def start(self, event: StreamEvent, frame: bytes, *, is_usual: bool = False) -> Block | None:
         """Take `content_block_start`, and return its block. `is_usual`: nothing stands beside the block."""

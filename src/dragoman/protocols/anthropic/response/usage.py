@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import overlaid
@@ -21,15 +23,12 @@ _DETAILS: Final = "output_tokens_details"
 _DIGITS: Final = 16
 
 
-class Counts:
+class Counts(msgspec.Struct, eq=False):
     """The counts so far. A later report replaces an earlier; omitted counts stay (a later 0 is no count of input)."""
 
-    __slots__ = ("_assembly", "_counts", "rest")
-
-    def __init__(self, assembly: Assembly) -> None:
-        self._assembly = assembly
-        self._counts: dict[str, int] = {}
-        self.rest: dict[str, Json] = {}  # what `Usage` does not hold of all reports
+    _assembly: Assembly
+    _counts: dict[str, int] = {}
+    rest: dict[str, Json] = {}  # what `Usage` does not hold of all reports
 
     def take(self, value: Raw | None) -> None:
         """Take a `usage`."""

@@ -76,20 +76,17 @@ def numbered(candidates: list[Candidate]) -> list[Candidate]:
     return candidates
 
 
-class CallReader:
+class CallReader(msgspec.Struct, eq=False):
     """Reads the calls of one response; remembers the one whose arguments are coming."""
 
-    __slots__ = ("_assembly", "_bare", "_before", "_elsewhere", "_is_torn", "_last", "_partial", "_pieced")
-
-    def __init__(self, assembly: Assembly) -> None:
-        self._assembly = assembly
-        self._bare: OpenCall | None = None  # the last one without arguments: they may come behind it, without its name
-        self._before: _PartialCall | None = None  # one of the same name, which had no end of its own
-        self._elsewhere: set[int | None] = set()  # candidates that are not read, in which a call began
-        self._is_torn = False  # pieces came that name no call
-        self._last: OpenCall | None = None  # the call that was read last
-        self._partial: _PartialCall | None = None
-        self._pieced: set[str] = set()  # ids of calls whose arguments came piece by piece
+    _assembly: Assembly
+    _bare: OpenCall | None = None  # the last one without arguments: they may come behind it, without its name
+    _before: _PartialCall | None = None  # one of the same name, which had no end of its own
+    _elsewhere: set[int | None] = set()  # candidates that are not read, in which a call began
+    _is_torn: bool = False  # pieces came that name no call
+    _last: OpenCall | None = None  # the call that was read last
+    _partial: _PartialCall | None = None
+    _pieced: set[str] = set()  # ids of calls whose arguments came piece by piece
 
     def takes(self, part: Part) -> bool:
         """Take the call of a part if it is a whole one and the part has nothing else.

@@ -49,7 +49,6 @@ from dragoman.protocols.gemini.wire import (
     UNSPECIFIED,
     Candidate,
     Chunk,
-    FunctionCall,
     Part,
     PlainChunk,
     UsageMetadata,
@@ -165,9 +164,7 @@ class Decoder:
     def _read_frame(self, frame: bytes) -> None:
         chunk = decode_chunk(frame)
         if type(chunk) is Chunk:
-            texts, calls = told_by(chunk)
-            self._weigh(frame, len(texts))
-            self._read_chunk(chunk, frame, calls)
+            self._read_chunk(chunk, frame)
         else:
             self._read_odd_frame(frame)
 
@@ -184,7 +181,7 @@ class Decoder:
         found = split(frame, self._assembly.bounds)
         chunk = decode_chunk(found.frame) if found is not None else None
         if type(chunk) is Chunk and found is not None:
-            return self._read_chunk(chunk, found.frame, told_by(chunk)[1], found)
+            return self._read_chunk(chunk, found.frame, found)
         value = _json.decode_lenient(frame)
         if rb"\ud" in frame.lower() and not _json.is_json(frame):
             self._assembly.deviate("lone-surrogate", "chunk")
@@ -213,17 +210,20 @@ class Decoder:
         elif not is_known(chunk):
             self._read_bare(value)
         else:
-            self._read_chunk(chunk, frame, told_by(chunk)[1], found)
+            self._read_chunk(chunk, frame, found)
 
-    def _read_chunk(self, chunk: Chunk, frame: bytes, calls: list[FunctionCall], found: Split | None = None) -> None:
-        """Read a chunk with these calls. `found`: its unmodelled fields; `frame` contains the rest."""
+    def _read_chunk(self, chunk: Chunk, frame: bytes, found: Split | None = None) -> None:
+        """Read a chunk. `found`: its unmodelled fields; `frame` contains the rest."""
+        texts, calls = told_by(chunk)
+        told: _Told = "plainly" if calls and are_plain(calls, chunk, frame) else "once"
+        if told == "once" and found is None:
+            self._weigh(frame, len(texts))
         self._is_stream = self._begun
         if not self._begun:
             self._begin(chunk, frame)
         candidates = chunk.candidates
-        told: _Told = "once"
         if calls:
-            told = "plainly" if are_plain(calls, chunk, frame) else "twice" if repeats_key(frame) else "once"
+            told = "twice" if told == "once" and repeats_key(frame) else told
         elif frame.rfind(b"unction") >= 0:  # found sooner than by `find`
             if found is not None and any("functionCall" in part for part in found.parts.values()):
                 told = "twice" if repeats_key(frame) else "once"
@@ -277,7 +277,7 @@ class Decoder:
         if isinstance(chunk, Malformed):
             self._read_odd_frame(frame)
         elif is_known(chunk):
-            self._read_chunk(chunk, frame, told_by(chunk)[1])
+            self._read_chunk(chunk, frame)
 
     def _begin(self, chunk: Chunk, frame: bytes) -> None:
         """Begin the response with the first chunk that is more than an error or an envelope."""

@@ -201,19 +201,16 @@ def _kept(fields: Fields, known: frozenset[str]) -> Fields:
     }
 
 
-class Kept:
+class Kept(msgspec.Struct, eq=False):
     """Collects them over the frames of one response.
 
     `first` and `last`: the frame with which the response began, and the last one whose usage was new.
     """
 
-    __slots__ = ("_candidate", "_others", "first", "last")
-
-    def __init__(self) -> None:
-        self._candidate: dict[str, list[Raw]] = {}
-        self._others: list[bytes] = []
-        self.first = b""
-        self.last = b""
+    _candidate: dict[str, list[Raw]] = {}
+    _others: list[bytes] = []
+    first: bytes = b""
+    last: bytes = b""
 
     def add_rest(self, found: Split, place: int, assembly: Assembly) -> None:
         """Take a chunk's fields beside the content of its candidate, and name those not kept, or that may be a call."""

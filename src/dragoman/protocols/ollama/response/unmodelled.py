@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.containers import says_nothing
@@ -29,14 +31,11 @@ _LINE: Final = MODELLED.union(NOT_MODELLED, ENVELOPES)
 _SAYS_NOTHING: Final = frozenset({b"", b"null", b"[]", b"{}", b'""'})
 
 
-class Kept:
+class Kept(msgspec.Struct, eq=False):
     """Gathers these fields from the lines of one answer: lists grow, otherwise the last value counts."""
 
-    __slots__ = ("_fields", "_message")
-
-    def __init__(self) -> None:
-        self._fields: dict[str, Json] = {}
-        self._message: dict[str, Json] = {}
+    _fields: dict[str, Json] = {}
+    _message: dict[str, Json] = {}
 
     def line(self, data: bytes) -> None:
         """Take a line's other fields."""

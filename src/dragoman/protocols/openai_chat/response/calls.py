@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.parts import torn_frames
@@ -35,31 +37,18 @@ _FEW: Final = 8
 _MOST_FRAMES: Final = 64  # that are kept for a look at what stands beside their calls
 
 
-class CallReader:
+class CallReader(msgspec.Struct, eq=False):
     """Reads the calls of one response. `is_watching`: a call may lack arguments: each chunk is searched for some."""
 
-    __slots__ = (
-        "_assembly",
-        "_elsewhere",
-        "_frames",
-        "_has_legacy",
-        "_is_refused",
-        "_look",
-        "_mirrored",
-        "_slots",
-        "is_watching",
-    )
-
-    def __init__(self, assembly: Assembly, slots: CallSlots) -> None:
-        self._assembly = assembly
-        self._slots = slots
-        self._look = FrameLook()
-        self.is_watching = False
-        self._frames: list[bytes] = []  # those in which calls began since, which have not been looked at
-        self._has_legacy = False  # a call came in the older form
-        self._is_refused = False  # both forms came, and do not say the same
-        self._elsewhere: set[int | None] = set()  # other choices in which calls began
-        self._mirrored: list[tuple[str, str]] = []  # what the older form told behind calls of the newer one
+    _assembly: Assembly
+    _slots: CallSlots
+    _look: FrameLook = msgspec.field(default_factory=FrameLook)
+    is_watching: bool = False
+    _frames: list[bytes] = []  # those in which calls began since, which have not been looked at
+    _has_legacy: bool = False  # a call came in the older form
+    _is_refused: bool = False  # both forms came, and do not say the same
+    _elsewhere: set[int | None] = set()  # other choices in which calls began
+    _mirrored: list[tuple[str, str]] = []  # what the older form told behind calls of the newer one
 
     def read_many(self, pieces: list[CallPiece], frame: bytes) -> None:
         """Take the pieces of one delta."""

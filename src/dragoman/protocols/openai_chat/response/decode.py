@@ -86,6 +86,7 @@ class Decoder:
         return self._assembly.take()
 
     def close(self) -> list[Event]:
+        self._odd = _MOST_ODD  # a whole answer is no chunk
         if self._assembly.phase != "closed":
             self._read(self._reader.close())
         if self._whole:

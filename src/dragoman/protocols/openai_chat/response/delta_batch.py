@@ -71,22 +71,18 @@ _MOST_TURNS: Final = 8  # from thinking to something else
 _MOST_MISSES: Final = 64  # chunks in a row that are read twice in vain
 
 
-class Growth:
+class Growth(msgspec.Struct, eq=False):
     """Appends a chunk to what the previous one let grow. `kind` names that; "" while it is unknown."""
 
-    __slots__ = (
-        "_assembly", "_index", "_last", "_misses", "_reader", "_slots", "_thinking_misses", "kind", "thought",
-    )  # fmt: skip
-
-    def __init__(self, assembly: Assembly, slots: CallSlots, reader: BodyReader) -> None:
-        self._assembly = assembly
-        self._reader = reader
-        self._slots = slots
-        self._last = LastFrame()
-        self._index = 0  # of the call that the last frame let grow
-        self._misses = self._thinking_misses = 0
-        self.kind: Literal["", "text", "thinking", "call"] = ""
-        self.thought = 0
+    _assembly: Assembly
+    _slots: CallSlots
+    _reader: BodyReader
+    _last: LastFrame = msgspec.field(default_factory=LastFrame)
+    _index: int = 0  # of the call that the last frame let grow
+    _misses: int = 0
+    _thinking_misses: int = 0
+    kind: Literal["", "text", "thinking", "call"] = ""
+    thought: int = 0
 
     def expect(self, kind: Literal["text", "call"]) -> None:
         """Record what a chunk let grow."""

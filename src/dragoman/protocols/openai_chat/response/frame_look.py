@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
+import msgspec
+
 from dragoman._json import Json
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_shapes import ASTRAY
@@ -15,25 +17,19 @@ _FEW: Final = 8  # fields that are looked at again sooner than sorted out
 
 
 @final
-class FrameLook:
+class FrameLook(msgspec.Struct, eq=False):
     """Looks at one frame after the other. A frame is identified by object identity: the caller holds it."""
 
-    __slots__ = ("_arguments", "_around", "_beside", "_frame", "_is_twice")
-
-    def __init__(self) -> None:
-        self._frame = b""
-        self._forget()
-
-    def _forget(self) -> None:
-        self._is_twice: bool | None = None
-        self._around: dict[str, Json] | None = None
-        self._beside: dict[str, Json] | None = None
-        self._arguments: int | None = None
+    _frame: bytes = b""
+    _is_twice: bool | None = None
+    _around: dict[str, Json] | None = None
+    _beside: dict[str, Json] | None = None
+    _arguments: int | None = None
 
     def _take(self, frame: bytes) -> None:
         if frame is not self._frame:
             self._frame = frame
-            self._forget()
+            self._is_twice = self._around = self._beside = self._arguments = None
 
     def repeats_key(self, frame: bytes, shortened: bytes | None = None) -> bool:
         """Return whether an object in it repeats a key. `shortened`: without a long text, which is cheaper to check."""

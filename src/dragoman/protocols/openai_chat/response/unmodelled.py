@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+import msgspec
+
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.hosted.citations import Citation, CitationForm
@@ -57,22 +59,19 @@ _USUAL: Final = frozenset({
 _DEEPEST: Final = 32  # objects in each other whose fields are joined
 
 
-class Kept:
+class Kept(msgspec.Struct, eq=False):
     """Gathers the fields of one answer. Of fields in pieces lists grow, objects are joined, others replaced.
 
     Attributes:
         filters: the result of Azure's filter for the latest text.
     """
 
-    __slots__ = ("_choice", "_head", "_message", "_response", "_usage", "filters")
-
-    def __init__(self) -> None:
-        self.filters = NOTHING
-        self._head: Fields = {}
-        self._choice: dict[str, Json] = {}
-        self._message: dict[str, Json] = {}
-        self._usage: dict[str, Json] = {}
-        self._response: Fields = {}
+    filters: Raw = NOTHING
+    _head: Fields = {}
+    _choice: dict[str, Json] = {}
+    _message: dict[str, Json] = {}
+    _usage: dict[str, Json] = {}
+    _response: Fields = {}
 
     def choice(self, fields: dict[str, Json]) -> None:
         """Take fields of a choice."""

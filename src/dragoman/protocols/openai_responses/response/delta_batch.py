@@ -9,6 +9,8 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple
 
+import msgspec
+
 from dragoman import _json
 from dragoman.codec.delta_batch import LastFrame, narrowed
 from dragoman.codec.framing.body import BodyReader, Frame
@@ -26,17 +28,14 @@ _Text: Final = narrowed(PlainDelta, {"type": Literal[TEXT_DELTA], **_PLACE}, pas
 _Arguments: Final = narrowed(PlainDelta, {"type": Literal[ARGUMENTS_DELTA], **_PLACE, **_IDS})
 
 
-class Growth:
+class Growth(msgspec.Struct, eq=False):
     """Appends plain deltas to open items."""
 
-    __slots__ = ("_assembly", "_item", "_items", "_last", "_reader")
-
-    def __init__(self, items: Items, assembly: Assembly, reader: BodyReader) -> None:
-        self._assembly = assembly
-        self._items = items
-        self._reader = reader
-        self._last = LastFrame()
-        self._item: Item | None = None  # that the last frame let grow
+    _items: Items
+    _assembly: Assembly
+    _reader: BodyReader
+    _last: LastFrame = msgspec.field(default_factory=LastFrame)
+    _item: Item | None = None  # that the last frame let grow
 
     def take_alone(self, event: bytes) -> bool:
         """Take the bytes of an event that came alone, as the one before. Return False if they must be fed."""
@@ -140,14 +139,14 @@ def read_burst(lines: list[bytes], *, is_alone: bool) -> Burst | None:
 
     `is_alone`: only one item grows, so that a repeated index can name no other.
     """
+    joined = b"\n".join(lines)
     if b'"response.output_text.delta"' in lines[0]:
-        said = _decode_texts(lines)
-        if said is None or b"\n".join(lines).count(b'"delta"') > len(lines):
+        said = _decode_texts(lines, joined)
+        if said is None or joined.count(b'"delta"') > len(lines):
             return None
         item, place, ids = said[0].output_index, said[0].content_index, set[tuple[str, str]]()
         texts = [each.delta for each in said if each.output_index == item and each.content_index == place]
     else:
-        joined = b"\n".join(lines)
         grown = _decode_arguments(lines, joined)
         if grown is None or joined.count(b'"delta"') > len(lines):
             return None

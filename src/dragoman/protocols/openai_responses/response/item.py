@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, TypeAlias
 
+import msgspec
+
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.framing.body import Deviate
@@ -119,10 +121,7 @@ class Late:
         return True
 
 
-_NO_PIECES: Final = GatheredText()  # of an item of which no part is open: none takes any
-
-
-class Item:
+class Item(msgspec.Struct, eq=False):
     """One output item.
 
     Attributes:
@@ -144,33 +143,29 @@ class Item:
         repeated: the final list of output has named it.
     """
 
-    __slots__ = (
-        "call", "call_id", "done", "echo", "ends", "extras", "id", "index", "is_doubtful", "is_final", "is_named",
-        "key", "kind", "late", "native", "part", "pieces", "prefill", "repeated", "said", "text_index", "told", "type",
-    )  # fmt: skip
-
-    def __init__(self, kind: ItemKind, index: int, *, id: str, type: str, native: dict[str, Raw]) -> None:
-        self.kind: ItemKind = kind
-        self.index = index
-        self.id = id
-        self.type = type
-        self.native = native
-        self.call: OpenCall | None = None
-        self.part: OpenPart | None = None
-        self.key = NOWHERE
-        self.text_index = -1
-        self.said: dict[Key, GatheredText] = {}
-        self.pieces = _NO_PIECES
-        self.extras: dict[str, Raw] = {}
-        self.told: ToldApart | None = None
-        self.late: dict[Key, Late] = {}
-        self.ends: set[Key] = set()
-        self.echo: Echo | None = None
-        self.prefill = ""
-        self.call_id = ""
-        self.is_named = self.is_doubtful = False
-        self.is_final = self.done = False
-        self.repeated = False
+    kind: ItemKind
+    index: int
+    id: str
+    type: str
+    native: dict[str, Raw]
+    call: OpenCall | None = None
+    part: OpenPart | None = None
+    key: Key = NOWHERE
+    text_index: int = -1
+    said: dict[Key, GatheredText] = {}
+    pieces: GatheredText = msgspec.field(default_factory=GatheredText)
+    extras: dict[str, Raw] = {}
+    told: ToldApart | None = None
+    late: dict[Key, Late] = {}
+    ends: set[Key] = set()
+    echo: Echo | None = None
+    prefill: str = ""
+    call_id: str = ""
+    is_named: bool = False
+    is_doubtful: bool = False
+    is_final: bool = False
+    done: bool = False
+    repeated: bool = False
 
     def end(self, key: Key) -> None:
         """Take a whole text: each delta behind it is checked."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+import msgspec
+
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.framing.entries import check_entries
@@ -42,19 +44,16 @@ _ARGUMENTS: Final = {"function": ("arguments",), "custom": ("arguments", "input"
 _UNUSABLE: Final = ("incomplete", "failed", "cancelled", "canceled")
 
 
-class Items:
+class Items(msgspec.Struct, eq=False):
     """The items of one response, in the order in which they opened. `live` has the open ones by `output_index`, for the
     short cut of plain deltas; it is empty while indices are not reliable.
     """
 
-    __slots__ = ("_assembly", "_talking", "all", "live", "places")
-
-    def __init__(self, assembly: Assembly) -> None:
-        self._assembly = assembly
-        self.all: list[Item] = []
-        self.places = Places()
-        self._talking: Item | None = None  # the item whose text or thinking is open
-        self.live: dict[int, Item] = {}
+    _assembly: Assembly
+    all: list[Item] = []
+    places: Places = msgspec.field(default_factory=Places)
+    _talking: Item | None = None  # the item whose text or thinking is open
+    live: dict[int, Item] = {}
 
     # ------------------------------------------------------------ which item
 

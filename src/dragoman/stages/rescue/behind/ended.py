@@ -36,7 +36,7 @@ MOST_WAITING: Final = 200
 _KEPT: Final = 120
 
 
-class Ended:
+class Ended(msgspec.Struct, eq=False):
     """Calls that wait, with the text behind them.
 
     Attributes:
@@ -44,26 +44,21 @@ class Ended:
         told: the name of the first call that was delivered before it was known to have two readings, and why, or None.
     """
 
-    __slots__ = (
-        "_again", "_begins", "_behind", "_behind_call", "_calls", "_drafts", "_due", "_is_refused", "_tag",
-        "_tail", "_told", "_told_draft", "reads", "told",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self._calls: deque[tuple[Call, Close, int]] = deque()  # those that wait, each with how much came before it
-        self._due: list[tuple[Call, Close]] = []  # those that waited long enough
-        self._again: re.Pattern[str] | None = None  # what ends a value of the waiting calls in tags
-        self._tag: re.Pattern[str] | None = None
-        self._begins: frozenset[str] = frozenset()  # of the parameters of the family
-        self._tail = ""
-        self._is_refused = False
-        self._behind = 0  # characters that came behind the first call
-        self._told: Call | None = None  # the first call that was told of this text
-        self._drafts: list[tuple[Call, Close]] = []  # calls of thinking that no tag began
-        self._told_draft: Call | None = None  # the first one of them that was told
-        self._behind_call: tuple[Call, Brackets] | None = None  # and what reads the text behind it
-        self.told: tuple[str, str] | None = None
-        self.reads = False
+    # those that wait, each with how much came before it
+    _calls: deque[tuple[Call, Close, int]] = msgspec.field(default_factory=deque)
+    _due: list[tuple[Call, Close]] = []  # those that waited long enough
+    _again: re.Pattern[str] | None = None  # what ends a value of the waiting calls in tags
+    _tag: re.Pattern[str] | None = None
+    _begins: frozenset[str] = frozenset()  # of the parameters of the family
+    _tail: str = ""
+    _is_refused: bool = False
+    _behind: int = 0  # characters that came behind the first call
+    _told: Call | None = None  # the first call that was told of this text
+    _drafts: list[tuple[Call, Close]] = []  # calls of thinking that no tag began
+    _told_draft: Call | None = None  # the first one of them that was told
+    _behind_call: tuple[Call, Brackets] | None = None  # and what reads the text behind it
+    told: tuple[str, str] | None = None
+    reads: bool = False
 
     def read_behind(self, call: Call, brackets: Brackets) -> None:
         """Read the text behind a call that its own brackets closed."""

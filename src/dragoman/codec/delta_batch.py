@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, final
 import msgspec
 
 from dragoman import _json
+from dragoman.secret import name_alone
 
 _VALUE: Final = re.compile(rb'\s*:\s*"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
 _BACKSLASH: Final = 0x5C
@@ -64,6 +65,8 @@ class LastFrame(msgspec.Struct, eq=False):
     _start: int = 0
     _stop: int = 0
     _tries: int = 0
+
+    __repr__ = name_alone
 
     def learn(self, frame: bytes, key: bytes, head: bytes = b"", *, counter: bytes = b"") -> None:
         """Remember a frame whose only delta is the string of a key (with its quotes).

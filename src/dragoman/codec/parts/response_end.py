@@ -7,6 +7,7 @@ import msgspec
 from dragoman._json import whole_characters
 from dragoman.events import Failure, FailureKind, Finish, UsageUpdate, settle_reason
 from dragoman.money import bounded_usage
+from dragoman.secret import name_alone
 from dragoman.types import NO_USAGE, Cost, Native, StopReason, Usage
 
 
@@ -34,6 +35,8 @@ class ResponseEnd(msgspec.Struct, eq=False):
     contradiction: str = ""
     _usage: Usage = NO_USAGE
     _cost: Cost | None = None
+
+    __repr__ = name_alone
 
     def count(self, usage: Usage, cost: Cost | None) -> UsageUpdate | None:
         """Take tokens so far; None when they say nothing new. What cannot be meant is not known."""

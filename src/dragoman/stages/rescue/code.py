@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from dragoman.secret import name_alone
 from dragoman.stages.rescue import contexts
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}+|~{3,}+)([^\n]*+)$")
@@ -70,6 +71,8 @@ class Code(msgspec.Struct, eq=False):
     _is_paragraph: bool = False  # the line before may go on in this one
     _list: int = 0  # where the text of the list item begins that this line may belong to
     _waiting: list[str] = []  # passed and not read: nobody asked since
+
+    __repr__ = name_alone
 
     def feed(self, text: str) -> None:
         """Take text that passes."""

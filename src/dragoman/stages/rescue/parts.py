@@ -26,6 +26,7 @@ from dragoman.events import (
     ToolCallStart,
 )
 from dragoman.gathered import GatheredRuns, GatheredText
+from dragoman.secret import name_alone
 from dragoman.stages.rescue.cursor import Open
 from dragoman.stages.rescue.runner import Found, Prose
 from dragoman.stages.rescue.scan import Scanner
@@ -109,6 +110,8 @@ class Repeats(msgspec.Struct, eq=False):
     _structured: list[tuple[str, str]] = []
     _events: list[StructuredEvent] = []  # of the held call
     held: int = -1
+
+    __repr__ = name_alone
 
     def find(self, name: str, arguments: str) -> None:
         """Note a call of the text."""

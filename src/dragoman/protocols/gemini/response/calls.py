@@ -31,6 +31,7 @@ from dragoman.protocols.gemini.wire import (
     is_whole,
     note_unread,
 )
+from dragoman.secret import name_alone
 from dragoman.types import Native
 
 #: A request can ask for 8 (https://ai.google.dev/api/generate-content, read 2026-11-26).
@@ -87,6 +88,8 @@ class CallReader(msgspec.Struct, eq=False):
     _last: OpenCall | None = None  # the call that was read last
     _partial: _PartialCall | None = None
     _pieced: set[str] = set()  # ids of calls whose arguments came piece by piece
+
+    __repr__ = name_alone
 
     def takes(self, part: Part) -> bool:
         """Take the call of a part if it is a whole one and the part has nothing else.

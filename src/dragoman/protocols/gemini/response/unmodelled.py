@@ -36,6 +36,7 @@ from dragoman.protocols.gemini.wire import (
     says_nothing,
     told_by,
 )
+from dragoman.secret import name_alone
 from dragoman.types import Native
 
 _PART: Final = frozenset(Part.__struct_fields__)
@@ -211,6 +212,8 @@ class Kept(msgspec.Struct, eq=False):
     _others: list[bytes] = []
     first: bytes = b""
     last: bytes = b""
+
+    __repr__ = name_alone
 
     def add_rest(self, found: Split, place: int, assembly: Assembly) -> None:
         """Take a chunk's fields beside the content of its candidate, and name those not kept, or that may be a call."""

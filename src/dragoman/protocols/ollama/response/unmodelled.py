@@ -25,6 +25,7 @@ from dragoman.protocols.ollama.wire import (
     Line,
     decode_fields,
 )
+from dragoman.secret import name_alone
 from dragoman.types import Native
 
 _LINE: Final = MODELLED.union(NOT_MODELLED, ENVELOPES)
@@ -36,6 +37,8 @@ class Kept(msgspec.Struct, eq=False):
 
     _fields: dict[str, Json] = {}
     _message: dict[str, Json] = {}
+
+    __repr__ = name_alone
 
     def line(self, data: bytes) -> None:
         """Take a line's other fields."""

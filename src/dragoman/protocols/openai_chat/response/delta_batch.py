@@ -21,6 +21,7 @@ from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.codec.repeated_keys import tells_more
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
 from dragoman.protocols.openai_chat.wire import NOTHING, CallPiece, Choice, Chunk, Delta, FunctionPiece
+from dragoman.secret import name_alone
 from dragoman.types import Cost, Usage
 
 _NO_OTHERS: Final[Mapping[str, Any]] = {}
@@ -83,6 +84,8 @@ class Growth(msgspec.Struct, eq=False):
     _thinking_misses: int = 0
     kind: Literal["", "text", "thinking", "call"] = ""
     thought: int = 0
+
+    __repr__ = name_alone
 
     def expect(self, kind: Literal["text", "call"]) -> None:
         """Record what a chunk let grow."""

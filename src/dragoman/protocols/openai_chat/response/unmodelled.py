@@ -33,6 +33,7 @@ from dragoman.protocols.openai_chat.wire import (
     decode_fields,
     rest_of_response,
 )
+from dragoman.secret import name_alone
 from dragoman.types import Native
 
 
@@ -72,6 +73,8 @@ class Kept(msgspec.Struct, eq=False):
     _message: dict[str, Json] = {}
     _usage: dict[str, Json] = {}
     _response: Fields = {}
+
+    __repr__ = name_alone
 
     def choice(self, fields: dict[str, Json]) -> None:
         """Take fields of a choice."""

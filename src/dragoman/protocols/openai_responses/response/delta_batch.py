@@ -20,6 +20,7 @@ from dragoman.codec.repeated_keys import tells_more
 from dragoman.protocols.openai_responses.response.item import Item
 from dragoman.protocols.openai_responses.response.items import Items
 from dragoman.protocols.openai_responses.wire import ARGUMENTS_DELTA, TEXT_DELTA, PlainDelta, decode_delta
+from dragoman.secret import name_alone
 
 _PLACE: Final = {"output_index": int, "content_index": ..., "delta": str, "logprobs": ...}
 #: Ids count for arguments alone.
@@ -36,6 +37,8 @@ class Growth(msgspec.Struct, eq=False):
     _reader: BodyReader
     _last: LastFrame = msgspec.field(default_factory=LastFrame)
     _item: Item | None = None  # that the last frame let grow
+
+    __repr__ = name_alone
 
     def take_alone(self, event: bytes) -> bool:
         """Take the bytes of an event that came alone, as the one before. Return False if they must be fed."""

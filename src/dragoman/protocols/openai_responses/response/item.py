@@ -14,6 +14,7 @@ from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.gathered import GatheredText
 from dragoman.protocols.openai_responses.response.told_apart import ToldApart
 from dragoman.protocols.openai_responses.wire import ItemKind
+from dragoman.secret import name_alone
 
 #: A place in an item: a group ("text", "refusal", "summary", "reasoning") and an index in it.
 Key: TypeAlias = tuple[str, int]
@@ -166,6 +167,8 @@ class Item(msgspec.Struct, eq=False):
     is_final: bool = False
     done: bool = False
     repeated: bool = False
+
+    __repr__ = name_alone
 
     def end(self, key: Key) -> None:
         """Take a whole text: each delta behind it is checked."""

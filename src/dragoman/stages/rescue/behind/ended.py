@@ -21,6 +21,7 @@ import msgspec
 
 from dragoman.codec.parts.settled_arguments import Settled
 from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed, settle_reason
+from dragoman.secret import name_alone
 from dragoman.stages.rescue.behind.brackets import MAY_GO_ON, Brackets
 from dragoman.stages.rescue.cursor import Close
 from dragoman.stages.rescue.markers import parameter_begins, value_begins
@@ -59,6 +60,8 @@ class Ended(msgspec.Struct, eq=False):
     _behind_call: tuple[Call, Brackets] | None = None  # and what reads the text behind it
     told: tuple[str, str] | None = None
     reads: bool = False
+
+    __repr__ = name_alone
 
     def read_behind(self, call: Call, brackets: Brackets) -> None:
         """Read the text behind a call that its own brackets closed."""

@@ -17,6 +17,8 @@ from reliability.engine_haproxy import MISSING as NO_HAPROXY
 from reliability.engine_valkey import MISSING as NO_VALKEY
 from reliability.engines import MISSING
 
+import profiles
+
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The same code has the same verdict: what a search finds becomes a test of its own.
 settings.register_profile("test", settings.get_profile("search"), derandomize=True, max_examples=20)
@@ -37,6 +39,9 @@ LONG = (
     "test_overdraft_worlds.py", "test_wire_safety.py",
 )  # fmt: skip
 
+#: A file with one of these from `profiles.py` has tests that are tried for longer in `make soak`.
+_LONGER = {name: getattr(profiles, name) for name in ("IS_SOAK", "examples", "some")}
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Each worker begins to collect with other files: what one has compiled, the others find."""
@@ -49,7 +54,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long files first; the same order in each worker."""
+    """The long files first; the same order in each worker. What `make soak` tries for longer belongs to it."""
+    for item in items if profiles.IS_SOAK else ():
+        module = getattr(item, "module", None)
+        if any(getattr(module, name, None) is value for name, value in _LONGER.items()):
+            item.add_marker(pytest.mark.soak)
     places = {name: place for place, name in enumerate(LONG)}
     items.sort(key=lambda item: (places.get(item.path.name, len(places)), item.path))
 

@@ -13,7 +13,7 @@ import pytest
 IS_SOAK: Final = bool(os.environ.get("DRAGOMAN_SOAK"))
 IS_SEARCH: Final = bool(os.environ.get("DRAGOMAN_SEARCH"))
 _Item = TypeVar("_Item")
-#: Marks of a file whose tests are tried for longer in `make soak`.
+#: Marks of a file with nothing else of this one, whose tests are tried for longer in `make soak`.
 MORE_IN_SOAK: Final = [pytest.mark.soak] if IS_SOAK else []
 
 

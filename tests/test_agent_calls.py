@@ -8,11 +8,9 @@ import random
 from dragoman import _json
 from dragoman.types import Tool
 from for_each import for_each
-from profiles import MORE_IN_SOAK, some
+from profiles import some
 from rescue_forms import FORMS, Form
 from test_written_calls import delivered, exact, play, play_with
-
-pytestmark = MORE_IN_SOAK
 
 IDS = [f"{form.family}: {form.name}" for form in FORMS]
 #: What files, commands and patterns of such agents hold.

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from for_each import for_each
-from profiles import IS_SOAK, MORE_IN_SOAK, some
+from profiles import IS_SOAK, some
 from rescue_forms import FORMS, Form
 from test_moved_parameters import parts_of
 from test_written_calls import delivered, exact, play
@@ -33,8 +33,6 @@ LIVE = [form for form in FORMS if form.where != "message"]
 #: One mark put into a text.
 MARKS = ('"', "{", "}", ",", "]", ":", ">")
 STEP = 1 if IS_SOAK else 41
-
-pytestmark = MORE_IN_SOAK
 
 
 def named(form: Form) -> list[tuple[str, str]]:

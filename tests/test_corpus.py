@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from cases import Case, differences, load_cases, play
 from for_each import for_each
-from profiles import IS_SOAK, MORE_IN_SOAK
+from profiles import IS_SOAK
 
 CASES = load_cases()
 IDS = [f"{case.protocol}/{case.name}" for case in CASES]
 #: Cuts of one case: about as many in `make test`, all in `make soak`.
 MOST = 10**6 if IS_SOAK else 10
-
-pytestmark = MORE_IN_SOAK
 
 
 def test_the_corpus_is_there():

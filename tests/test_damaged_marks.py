@@ -15,11 +15,9 @@ from typing import Any
 from dragoman import _json
 from dragoman.types import Tool
 from for_each import for_each
-from profiles import IS_SOAK, MORE_IN_SOAK, some
+from profiles import IS_SOAK, some
 from rescue_forms import FORMS, Calls, Form, Written
 from test_written_calls import delivered, exact, play_with
-
-pytestmark = MORE_IN_SOAK
 
 TEXT, NUMBER, SWITCH = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
 OPTIONS = {"type": "object", "properties": {"mode": NUMBER, "owner": TEXT}}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -25,12 +24,13 @@ from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from places import NAMES, TOOLS
+from profiles import IS_SOAK
 
 DEPTHS = (120, 480, 950, 100_000)
 _PATH = "/v1beta/models/m:generateContent"
 _MARK = "@deep@"
 #: Each so-many-th place; `make soak` takes them all.
-_STEP = 1 if os.environ.get("DRAGOMAN_SOAK") else 29
+_STEP = 1 if IS_SOAK else 29
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

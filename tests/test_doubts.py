@@ -7,11 +7,9 @@ import random
 from typing import Any
 
 from for_each import for_each
-from profiles import MORE_IN_SOAK, some
+from profiles import some
 from rescue_forms import FORMS, Form
 from test_written_calls import delivered, play
-
-pytestmark = MORE_IN_SOAK
 
 MEANT: list[tuple[str, dict[str, Any]]] = [("write_file", {"path": "alpha", "content": "omega"})]
 PYTHON = [form for form in FORMS if "zone='" in form.write([("get_time", {"zone": "a"})]).text()]

@@ -10,12 +10,10 @@ import json
 from collections.abc import Iterator
 
 from for_each import for_each
-from profiles import MORE_IN_SOAK, some
+from profiles import some
 from rescue_forms import FORMS, Calls, Form, Written
 from test_joined_calls import outcome
 from test_written_calls import exact, play
-
-pytestmark = MORE_IN_SOAK
 
 CALL = ("run_command", {"command": "ls", "timeout": 5})
 CLOSED = [form for form in FORMS if form.closes == "body"]

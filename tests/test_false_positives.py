@@ -14,10 +14,8 @@ from typing import Literal, NamedTuple, get_args
 from dragoman.events import Deviation, fold
 from dragoman.stages.rescue import FAMILIES
 from for_each import for_each
-from profiles import MORE_IN_SOAK, some
+from profiles import some
 from rescue_cases import TOOLS, play_text
-
-pytestmark = MORE_IN_SOAK
 
 FOLDER = Path(__file__).parent / "rescue" / "answers"
 Placement = Literal["", "fence", "inline", "quotation", "tool-result", "json", "diff"]

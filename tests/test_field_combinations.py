@@ -23,12 +23,10 @@ from pydantic import TypeAdapter, ValidationError
 from dragoman.events import Deviation
 from field_fates import Sent, fate, is_named, leaves_of, places_of, send
 from for_each import for_each
-from profiles import IS_SOAK, MORE_IN_SOAK
+from profiles import IS_SOAK
 from test_fields import NAMES, excusing
 from test_history import exhaust
 from vendor_types import LEAST, Case, Json, cases
-
-pytestmark = MORE_IN_SOAK
 
 REQUESTS = 3000 if IS_SOAK else 40
 #: What is said where tools are left out of the list, with all that stands in them.

@@ -17,9 +17,7 @@ from found_streams_combined import COMBINED
 from found_streams_elsewhere import ELSEWHERE
 from found_streams_of_gateways import GATEWAYS
 from grammar import check
-from profiles import MORE_IN_SOAK, some
-
-pytestmark = MORE_IN_SOAK
+from profiles import some
 
 WRITTEN = Policy(sequential=True)
 STREAMS = (*CHAT, *ELSEWHERE, *GATEWAYS, *COMBINED)

@@ -11,10 +11,8 @@ from found_answers import Found
 from found_lookalikes import ALIKE
 from found_texts import MEANT
 from found_texts_later import ALL_TOOLS, LATER_ALIKE, LATER_MEANT
-from profiles import MORE_IN_SOAK, some
+from profiles import some
 from test_written_calls import delivered, exact, play_pieces
-
-pytestmark = MORE_IN_SOAK
 
 SHOWN = (*ALIKE, *LATER_ALIKE)
 TEXTS = (*MEANT, *LATER_MEANT, *SHOWN)

@@ -10,11 +10,9 @@ from dragoman.response_stages import Policy, stages_for
 from dragoman.stages.rescue import FAMILIES
 from for_each import for_each
 from grammar import check
-from profiles import MORE_IN_SOAK, some
+from profiles import some
 from rescue_forms import FORMS, Form
 from test_written_calls import TOOLS, delivered, exact, play, some_calls
-
-pytestmark = MORE_IN_SOAK
 
 #: Characters behind the point where a message can be no call any more.
 MOST = 200

@@ -290,3 +290,11 @@ def test_fast_ways_are_few_and_their_tests_exist() -> None:
         places = (PROJECT, PACKAGE, PACKAGE / "client" / "passthrough", *(PACKAGE / "protocols").iterdir())
         lenient = (folder / "response" for folder in (PACKAGE / "protocols").iterdir())
         assert [path for path in named if not any((place / path).exists() for place in (*places, *lenient))] == [], row
+
+
+def test_tests_ask_profiles_whether_they_are_tried_for_longer() -> None:
+    """Else `make soak` would not know that they belong to it."""
+    asking = {
+        path.name for path in (PROJECT / "tests").rglob("*.py") if re.search(r"get\W+DRAGOMAN_SOAK", path.read_text())
+    }
+    assert asking == {"profiles.py"}

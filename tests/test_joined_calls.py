@@ -11,11 +11,9 @@ from collections.abc import Iterable
 
 from dragoman.events import Reply
 from for_each import for_each
-from profiles import IS_SOAK, MORE_IN_SOAK, some
+from profiles import IS_SOAK, some
 from rescue_forms import FORMS, Calls, Form
 from test_written_calls import delivered, exact, is_subsequence, play
-
-pytestmark = MORE_IN_SOAK
 
 FIRST = ("write_file", {"path": "/etc/passwd", "content": "AAA"})
 SECOND = ("run_command", {"command": "BBB", "timeout": 5})

@@ -23,9 +23,7 @@ from for_each import for_each
 from growth import naming, steps_of
 from patterns import ROOT
 from places import BEGINNINGS, PLACES, Place
-from profiles import IS_SOAK, MORE_IN_SOAK, some
-
-pytestmark = MORE_IN_SOAK
+from profiles import IS_SOAK, some
 
 TOKENS = [
     "<", "<!--", "<think>", "</think>", "<|", "<a ", "<a>", "</", "&lt;", "&#", "[", "]", "{", "}", "(", ")", "{{",

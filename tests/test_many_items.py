@@ -6,7 +6,6 @@ loop is held is measured by the row S19.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -20,14 +19,14 @@ from dragoman.protocols import PROTOCOLS
 from growth import json_bytes_of, steps_of
 from many_items import Many, answers, requests, stream_of, streams
 from places import reader_of
+from profiles import IS_SOAK
 
 _PATH = "/v1beta/models/m:generateContent"
 FEW, TIMES = 100, 4
 #: What so many times the members may cost, and what is done once.
 MOST_GROWTH, ONCE = TIMES**1.2, 2_000
 #: Each so-many-th place of requests and answers, and of streams, of which there are fewer.
-_IS_SOAK = bool(os.environ.get("DRAGOMAN_SOAK"))
-_STEP, _STEP_OF_STREAMS = (1, 1) if _IS_SOAK else (607, 47)
+_STEP, _STEP_OF_STREAMS = (1, 1) if IS_SOAK else (607, 47)
 
 each_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
 

@@ -16,10 +16,9 @@ import pytest
 import wires
 from dragoman.decoding import decode
 from growth import MOST_EXPONENT, exponent
-from profiles import IS_SOAK, MORE_IN_SOAK
+from profiles import IS_SOAK
 from wires import Frame
 
-pytestmark = MORE_IN_SOAK
 TOOLS = [{"name": f"f{number}", "parameters": {"type": "object"}} for number in range(3)]
 Piece = Callable[[int], Frame]
 #: What a piece has under a label: nothing, always the same, or its own.

@@ -6,15 +6,13 @@ import itertools
 import random
 
 from for_each import for_each
-from profiles import IS_SOAK, MORE_IN_SOAK, some
+from profiles import IS_SOAK, some
 from rescue_forms import FORMS, Form
 from test_written_calls import delivered, exact, play
 
 ARGUMENTS = {"command": "ls", "dry_run": True}
 TAGGED = [form for form in FORMS if form.closes == "tag"]
 ORDERS = 720 if IS_SOAK else 8
-
-pytestmark = MORE_IN_SOAK
 
 
 def parts_of(form: Form, name: str, arguments: dict[str, object]) -> list[str]:

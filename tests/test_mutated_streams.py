@@ -23,9 +23,7 @@ from found_streams import CHAT
 from found_streams_elsewhere import ELSEWHERE
 from found_streams_of_gateways import GATEWAYS
 from grammar import check
-from profiles import MORE_IN_SOAK, some
-
-pytestmark = MORE_IN_SOAK
+from profiles import some
 
 Row = tuple[str, str, bytes, tuple[Tool, ...], Dialect]
 #: Streams that say nothing by which a frame of a call could be missed: pieces of one value, in no form of their own.

@@ -10,11 +10,9 @@ import json
 import random
 
 from for_each import for_each
-from profiles import IS_SOAK, MORE_IN_SOAK
+from profiles import IS_SOAK
 from rescue_cases import outcome, play_text
 from rescue_forms import FORMS, Form
-
-pytestmark = MORE_IN_SOAK
 
 MESSAGES = [form for form in FORMS if form.where == "message"]
 OUTER = [form for form in FORMS if form.where == "anywhere"]

@@ -34,12 +34,10 @@ from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, nothing_fits, stages_for
 from grammar import check, check_sequential
-from profiles import IS_SOAK, MORE_IN_SOAK
+from profiles import IS_SOAK
 from rescue_forms import FORMS, Form
 from test_wire_safety import GOOD_ENDS, NAMES, STREAMS, Stream, tools
 from test_written_calls import TOOLS, some_calls
-
-pytestmark = MORE_IN_SOAK
 
 
 def told_calls(events: list[Event]) -> list[tuple[str, str]]:

@@ -8,11 +8,9 @@ from typing import Any
 from dragoman import _json
 from dragoman.types import Tool
 from for_each import for_each
-from profiles import MORE_IN_SOAK, some
+from profiles import some
 from rescue_forms import FORMS, Form
 from test_written_calls import delivered, exact, play_with
-
-pytestmark = MORE_IN_SOAK
 
 TEXT: dict[str, Any] = {"type": "string"}
 NULL: dict[str, Any] = {"type": "null"}

@@ -10,13 +10,11 @@ from zlib import crc32
 from dragoman.events import Deviation, Finish, Start, TextDelta, TextEnd, TextStart
 from dragoman.response_stages import Policy, stages_for
 from for_each import for_each
-from profiles import IS_SOAK, MORE_IN_SOAK
+from profiles import IS_SOAK
 from rescue_forms import FORMS, Form
 from test_written_calls import TOOLS, delivered, exact, play
 
 CALL = ("run_command", {"command": "rm -rf build", "timeout": 5})
-
-pytestmark = MORE_IN_SOAK
 
 
 def lines(text: str, lead: str) -> str:

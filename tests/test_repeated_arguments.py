@@ -23,12 +23,10 @@ from dragoman.decoding import decode
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Tool, Usage
 from for_each import for_each
-from profiles import MORE_IN_SOAK, some
+from profiles import some
 from rescue_forms import FORMS, Form
 from test_failed_calls import PROVIDERS
 from test_written_calls import delivered, play_with
-
-pytestmark = MORE_IN_SOAK
 
 PAIRS: list[tuple[Any, Any]] = [
     ("ls", "rm -rf build"), ("", "x"), (1, 2), (True, False), ({"a": 1}, {"a": 2}), (["a"], ["b"]),

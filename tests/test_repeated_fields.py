@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -26,12 +25,13 @@ from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from growth import steps_of
 from places import NAMES, TOOLS
+from profiles import IS_SOAK
 from test_linear_time import MOST_GROWTH, ONCE
 
 _PATH = "/v1beta/models/m:generateContent"
 _FEW = 20
 #: Each so-many-th list; `make soak` takes them all.
-_STEP = 1 if os.environ.get("DRAGOMAN_SOAK") else 97
+_STEP = 1 if IS_SOAK else 97
 
 
 def lists(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

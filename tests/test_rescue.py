@@ -28,7 +28,7 @@ from dragoman.stages.rescue import FAMILIES, Rescue
 from dragoman.types import ToolCall
 from for_each import for_each
 from grammar import check
-from profiles import IS_SOAK, MORE_IN_SOAK
+from profiles import IS_SOAK
 from rescue_cases import TOOLS, RescueCase, load_rescue_cases, outcome, play_text
 
 CASES = load_rescue_cases()
@@ -37,8 +37,6 @@ BY_NAME = {family.name: family for family in FAMILIES}
 OPENERS = {opener for family in FAMILIES for opener in family.openers}
 #: Cuts of one case: about as many in `make test`, all in `make soak`.
 MOST = 10**6 if IS_SOAK else 4
-
-pytestmark = MORE_IN_SOAK
 
 
 def expected(case: RescueCase) -> tuple[list[tuple[str, object]], list[str], str]:

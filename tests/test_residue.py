@@ -17,11 +17,9 @@ from hypothesis import strategies as st
 from dragoman.stages.rescue import FAMILIES
 from dragoman.stages.rescue.cursor import Family
 from for_each import for_each
-from profiles import IS_SOAK, MORE_IN_SOAK
+from profiles import IS_SOAK
 from rescue_forms import FORMS, Form
 from test_written_calls import HARD, WORDS, delivered, exact, play, some_calls
-
-pytestmark = MORE_IN_SOAK
 
 FAMILY = {family.name: family for family in FAMILIES}
 #: What closes other families' calls, and what closes nothing.

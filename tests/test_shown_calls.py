@@ -8,12 +8,10 @@ from typing import Any
 from dragoman import _json
 from dragoman.types import Tool
 from for_each import for_each
-from profiles import MORE_IN_SOAK, some
+from profiles import some
 from rescue_forms import FORMS, Form
 from test_damaged_marks import TOOLS
 from test_written_calls import delivered, exact, play_with
-
-pytestmark = MORE_IN_SOAK
 
 LIVE = [form for form in FORMS if form.where == "anywhere"]
 IDS = [f"{form.family}: {form.name}" for form in LIVE]

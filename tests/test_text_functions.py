@@ -22,11 +22,9 @@ from dragoman.stages.rescue.behind.kinds import Facts
 from dragoman.types import Tool, Usage
 from for_each import for_each
 from growth import naming, steps_of
-from profiles import MORE_IN_SOAK, some
+from profiles import some
 from test_linear_time import MOST_GROWTH, ONCE, TOKENS
 from text_functions import TextFunction, functions_in, text_functions
-
-pytestmark = MORE_IN_SOAK
 
 
 def take_nothing(code: str, where: str, seen: str) -> None:

@@ -20,12 +20,10 @@ from dragoman import _json
 from dragoman.events import Reply
 from dragoman.types import Tool
 from for_each import for_each
-from profiles import MORE_IN_SOAK, examples, some
+from profiles import examples, some
 from rescue_forms import FORMS, Calls, Form
 from test_joined_calls import outcome
 from test_written_calls import arguments, delivered, exact, play, play_with
-
-pytestmark = MORE_IN_SOAK
 
 CLOSED = [form for form in FORMS if form.closes == "body"]
 FOUND = [form for form in CLOSED if form.where != "message"]

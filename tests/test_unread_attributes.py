@@ -7,12 +7,10 @@ import re
 from dragoman import _json
 from dragoman.types import Tool
 from for_each import for_each
-from profiles import IS_SOAK, MORE_IN_SOAK, some
+from profiles import IS_SOAK, some
 from rescue_forms import FORMS, Form
 from test_moved_parameters import parts_of
 from test_written_calls import delivered, exact, play, play_with
-
-pytestmark = MORE_IN_SOAK
 
 ATTRIBUTES = (' timeout="5"', " dry_run", " timeout=5", " timeout='5'", ' timeout="5" dry_run="true"')[
     : 5 if IS_SOAK else 2

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman.events import Event, Failure, Finish, Start, TextDelta, TextEnd, TextStart, ToolCallDelta, ToolCallEnd
 from dragoman.response_stages import Policy, stages_for
 from for_each import for_each
-from profiles import IS_SOAK, MORE_IN_SOAK, some
+from profiles import IS_SOAK, some
 from rescue_forms import FORMS, Form
 from test_written_calls import TOOLS, delivered, exact, play
 
@@ -22,8 +22,6 @@ WORDS = ("x", " … ", "\n", "Then:", "a b", "}", "```\n", '"', "> ")
 #: Forms whose tags do not tell a value's beginning from a call's: a call in a value leaves no call.
 UNBALANCED = {("minimax-m3", "nested"), ("qwen-xml", "parameter for function")}
 EXAMPLES = 200 if IS_SOAK else 3
-
-pytestmark = MORE_IN_SOAK
 
 
 def markup(form: Form) -> list[str]:

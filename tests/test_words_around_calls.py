@@ -6,13 +6,11 @@ from __future__ import annotations
 from zlib import crc32
 
 from for_each import for_each
-from profiles import MORE_IN_SOAK, some
+from profiles import some
 from rescue_forms import FORMS, Form
 from test_joined_calls import outcome
 from test_written_calls import delivered, exact, play
 from words_around_calls import ABOUT, BEHIND, GOES_ON, IN_LINE
-
-pytestmark = MORE_IN_SOAK
 
 CALL = ("run_command", {"command": "ls src"})
 NEXT = ("get_time", {"zone": "Rome"})

@@ -19,11 +19,9 @@ from dragoman.types import Text, ToolCall, ToolResult
 from for_each import for_each
 from gateway.running import Running, stream_of, wire
 from gateway.sdks import SDKS, Sdk
-from profiles import IS_SOAK, MORE_IN_SOAK
+from profiles import IS_SOAK
 from scripted import Step, chunk, head, streamed
 from test_failed_calls import PROVIDERS, WORDS
-
-pytestmark = MORE_IN_SOAK
 
 #: What an SDK raises when a response is broken.
 BROKEN = (

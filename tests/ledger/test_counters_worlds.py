@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
@@ -12,8 +11,9 @@ from dragoman.ledger.interfaces import Claim, Lease, Seed
 from ledger.counting_engines import KINDS, CountingEngines
 from ledger.leases_model import World, Wrong
 from ledger.limits.test_leases import made_up
+from profiles import IS_SOAK
 
-HISTORIES = 1_000 if os.environ.get("DRAGOMAN_SOAK") else 60
+HISTORIES = 1_000 if IS_SOAK else 60
 
 
 class _Total:

@@ -21,9 +21,10 @@ from ledger.counting_engines import REMOTE, CountingEngines, Ledger
 from ledger.days_model import KEPT_AFTER, START, Clock, DaysWorld
 from ledger.dict_place import DictPlace
 from ledger.leases_model import Wrong
+from profiles import IS_SOAK
 
 #: How many are played, and from which number on.
-HISTORIES = int(os.environ.get("DRAGOMAN_DAYS", "20000" if os.environ.get("DRAGOMAN_SOAK") else "150"))
+HISTORIES = int(os.environ.get("DRAGOMAN_DAYS", "20000" if IS_SOAK else "150"))
 FIRST = int(os.environ.get("DRAGOMAN_DAYS_FROM", "0"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -27,6 +26,7 @@ from ledger.overdraft_model import (
     Step,
     made_up,
 )
+from profiles import IS_SOAK
 
 HISTORIES = 100_000
 #: Of these, what `make test` plays: each fault that is put back is found among them.
@@ -79,7 +79,7 @@ def test_no_more_than_the_limit_and_the_overdraft_is_used() -> None:
 
 @pytest.mark.soak
 def test_no_more_than_the_limit_and_the_overdraft_is_used_in_many_histories() -> None:
-    _play_each(range(PLAYED, HISTORIES if os.environ.get("DRAGOMAN_SOAK") else 2 * PLAYED))
+    _play_each(range(PLAYED, HISTORIES if IS_SOAK else 2 * PLAYED))
 
 
 def _play_each(numbers: range) -> None:
@@ -125,7 +125,7 @@ def test_so_it_is_with_real_counters(
     tmp_path_factory: pytest.TempPathFactory, counting: CountingEngines, kind: str
 ) -> None:
     histories = [*FOUND.values(), *BACK_AFTER_SILENCE.values()]
-    histories += map(made_up, range(1_000 if os.environ.get("DRAGOMAN_SOAK") else 4))
+    histories += map(made_up, range(1_000 if IS_SOAK else 4))
     for number, steps in enumerate(histories):
         world = _RealWorld(counting, kind, tmp_path_factory.mktemp("world"))
         try:

@@ -13,9 +13,7 @@ from dragoman.stages.rescue import FAMILIES, Rescue, scan
 from for_each import for_each
 from growth import MOST_EXPONENT, exponent, steps_of
 from places import TOOLS, counter, pieces
-from profiles import IS_SOAK, MORE_IN_SOAK
-
-pytestmark = MORE_IN_SOAK
+from profiles import IS_SOAK
 
 OPENERS = sorted({(family.name, opener) for family in FAMILIES for opener in family.openers})
 #: Characters of a text of which lines are counted, by the size of a delta: the first 2,048 of a whole text are passed

@@ -19,9 +19,7 @@ from dragoman.codec.framing.json_array import ArrayItems
 from dragoman.gathered import Gathered
 from for_each import for_each
 from patterns import ROOT
-from profiles import MORE_IN_SOAK, some
-
-pytestmark = MORE_IN_SOAK
+from profiles import some
 
 SIZE = 12_000
 #: Bodies of which nothing leaves before their ends.

@@ -18,9 +18,7 @@ from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Tool
 from for_each import for_each
 from patterns import ROOT
-from profiles import MORE_IN_SOAK, some
-
-pytestmark = MORE_IN_SOAK
+from profiles import some
 
 SIZE = 50_000
 #: What does not grow with the body: what an assembly, its stages and one read of it take.

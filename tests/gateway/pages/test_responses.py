@@ -23,10 +23,8 @@ from dragoman.protocols import PROTOCOLS
 from dragoman.types import Request, ToolCall, ToolResult
 from gateway.process.test_gateway import serve
 from gateway.running import Running, gateway, stream_of, whole_of, wire
-from profiles import IS_SOAK, MORE_IN_SOAK
+from profiles import IS_SOAK
 from scripted import Scripted, serving, streamed
-
-pytestmark = MORE_IN_SOAK
 
 TOOL = {"type": "function", "name": "get_weather", "parameters": {"type": "object", "properties": {}}}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.leases_model import FAULTS, Fault, World, Wrong
-from profiles import examples
+from profiles import IS_SOAK, examples
 
 HISTORIES = 100_000
 _steps = st.tuples(st.integers(0, 15), st.integers(0, 7), st.integers(0, 839))
@@ -30,7 +29,7 @@ def made_up(number: int) -> list[tuple[int, int, int]]:
 
 @pytest.mark.soak
 def test_nothing_is_overspent_and_nothing_is_stuck_in_many_histories() -> None:
-    for number in range(HISTORIES if os.environ.get("DRAGOMAN_SOAK") else 1_000):
+    for number in range(HISTORIES if IS_SOAK else 1_000):
         try:
             World().play(made_up(number))
         except Wrong as problem:

@@ -25,9 +25,7 @@ from dragoman.types import Tool, ToolCall
 from for_each import for_each
 from grammar import check
 from growth import calls_made
-from profiles import IS_SOAK, MORE_IN_SOAK
-
-pytestmark = MORE_IN_SOAK
+from profiles import IS_SOAK
 
 SCHEMA = {
     "type": "object",

@@ -45,9 +45,7 @@ MADE = {
     "stages/rescue/markers.py self.openers": "fixed texts side by side",
     "stages/rescue/markers.py self.repeated": "fixed texts, matched at one place, nothing given back",
     "stages/rescue/markers.py self.first": "beginnings of fixed texts",
-    "stages/rescue/quoted.py '|'.join((*map(re.escape, closers), _PARAGRAPH_END))": (
-        "fixed texts, or two line ends with blanks between"
-    ),
+    "stages/rescue/quoted.py ends": "a fixed text, or two line ends with blanks between",
     "stages/argument_repair/string_text.py run": "judged below for every quote",
     "stages/argument_repair/string_text.py mending": "judged below for every quote",
     "stages/thinking/tags.py self.search": "fixed texts side by side",

@@ -15,7 +15,7 @@ from rich.console import Console
 from agent import scenes
 from agent.driving import PROMPT, QUESTION, PseudoTerminal, allow_the_command, at_prompt, chatting, enter, wait_for
 from agent.playing import call, numbered, playing, script
-from agent.test_hostile_repositories import REPOSITORIES, trap
+from agent.test_hostile_repositories import REPOSITORIES, plant, trap
 from agent.test_safe_text import SEQUENCES
 from dragoman.agent.interface import CallBegins, CallEnded
 from dragoman.agent.tool_plan import Outcome, Plan
@@ -98,8 +98,8 @@ def test_a_folder_full_of_traps_sends_nothing_and_starts_nothing(tmp_path: Path)
     asks = [call("run", argv=["git", "status"])]
     config = home / "mine.toml"
     with trap() as (url, seen), playing(script(list(reads), list(asks), "seen it all")) as server:
-        for plant in REPOSITORIES.values():
-            plant(work, url, proof)
+        for files in REPOSITORIES.values():
+            plant(files, work, url, proof)
         config.write_text(server.table())
         with chatting(PseudoTerminal, tmp_path, config, "lab/m", home=home) as terminal:
             wait_for(terminal, PROMPT)

@@ -52,7 +52,7 @@ _MOST_BREAKPOINTS: Final = 4
 _BUDGETS: Final[dict[Effort, int]] = {
     "minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 32_768,
 }  # fmt: skip
-_EFFORTS: Final = frozenset(get_args(Effort))
+_EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 _OPENING: Final = "<tool_call>\n"
 _CLOSING: Final = "</tool_call>"
 

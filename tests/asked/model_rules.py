@@ -24,11 +24,12 @@ class Claude(NamedTuple):
 
 
 class Gpt(NamedTuple):
-    """What a model takes. `unasked`: the effort without one. `tools_in_chat`: beside thinking."""
+    """What a model takes. `unasked`: the effort without one. `tools_in_chat`: beside thinking, as `stops`."""
 
     efforts: str
     unasked: str
     tools_in_chat: bool = True
+    stops: bool = False
 
 
 CLAUDES: Final = {
@@ -45,6 +46,10 @@ GPTS: Final = {
     "gpt-4.1": Gpt("", "none"),
     "gpt-4o-mini": Gpt("", "none"),
     "gpt-5-chat-latest": Gpt("", "none"),
+    "gpt-5.1-chat-latest": Gpt("medium", "medium"),
+    "gpt-5.3-chat-latest": Gpt("medium", "medium"),
+    "o1": Gpt("low medium high", "medium", stops=True),
+    "o3-mini": Gpt("low medium high", "medium", stops=True),
     "o3": Gpt("low medium high", "medium"),
     "gpt-5": Gpt("minimal low medium high", "medium"),
     "gpt-5-mini": Gpt("minimal low medium high", "medium"),
@@ -80,7 +85,7 @@ def refused(protocol: ProtocolName, body: dict[str, Any], model: str) -> list[st
         return [*_claude(body, CLAUDES[model])]
     if protocol == "gemini-generate":
         return [*_gemini(body, *GEMINIS[model])]
-    return [*_gpt(body, GPTS[model], is_old=model == "o3")]
+    return [*_gpt(body, GPTS[model], is_old=model[0] == "o")]
 
 
 def _claude(body: dict[str, Any], rules: Claude) -> Iterator[str]:
@@ -121,7 +126,7 @@ def _gpt(body: dict[str, Any], rules: Gpt, *, is_old: bool) -> Iterator[str]:
             if body.get(name, usual) != usual:
                 yield f"unsupported parameter: {name}"
         yield from (f"unsupported parameter: {name}" for name in ("logprobs", "top_logprobs") if body.get(name))
-    if rules.efforts and body.get("stop") and effort != "none":
+    if rules.efforts and not rules.stops and body.get("stop") and effort != "none":
         yield "unsupported parameter: stop"
     if "messages" in body and body.get("tools") and is_thinking and not rules.tools_in_chat:
         yield "function tools with reasoning_effort are not supported"

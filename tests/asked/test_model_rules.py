@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Final
 
 from asked.asking import asked
-from asked.model_rules import MODELS, refused
+from asked.model_rules import GPTS, MODELS, refused
 from asked.writing import CITY, EVERYWHERE, chat, function, gemini, messages, ollama, responses, tool
 from dragoman.types import ProtocolName
 from for_each import for_each
@@ -87,6 +87,13 @@ SAID: Final = {
 #: What says nothing, or what is so anyway.
 USUAL: Final = (None, False, 0, 1, "auto", {"type": "auto"}, {"functionCallingConfig": {"mode": "AUTO"}}, "none",
                 {"type": "none"}, {"functionCallingConfig": {"mode": "NONE"}}, True)  # fmt: skip
+
+
+def test_stop_words_are_sent_to_every_model_that_takes_them() -> None:
+    request = chat({"role": "user", "content": "Hello."}, stop=["x"])
+    for model, rules in GPTS.items():
+        sent = asked("openai-chat", request, f"openai-chat/{model}").body
+        assert ("stop" in sent) == (rules.stops or not rules.efforts), model
 
 
 @for_each("client", EVERYWHERE)

@@ -140,7 +140,7 @@ SETTINGS: Final[dict[ProtocolName, tuple[str, ...]]] = {
     "openai-chat": ("response_format", "response_format.type", "response_format.json_schema",
                     "response_format.json_schema.name", "response_format.json_schema.schema", "reasoning_effort"),
     "openai-responses": ("text", "text.format", "text.format.type", "text.format.name", "reasoning", "instructions"),
-    "anthropic-messages": ("output_config", "output_config.format", "output_format"),
+    "anthropic-messages": ("output_config", "output_config.format", "output_config.effort", "output_format"),
     "gemini-generate": ("generationConfig", "generationConfig.thinkingConfig"),
     "ollama-chat": ("format", "think", "options"),
 }  # fmt: skip

@@ -17,6 +17,8 @@ from dragoman.types import Effort
 Version: TypeAlias = tuple[int, int]
 
 _GPT: Final = re.compile(r"(?:^|/)gpt-([3-9])o?(?:\.([0-9]{1,2}))?(?![0-9.])")
+#: Of the o series, those that take stop words.
+_STOPS: Final = re.compile(r"(?:^|/)o(?:1|3-mini)(?![0-9A-Za-z])")
 _O: Final = re.compile(r"(?:^|/)o[1-9](?![0-9A-Za-z])")
 #: The version that stands for models of the o series, and the first of the others that thinks.
 _OLD: Final = (1, 0)
@@ -31,6 +33,9 @@ _UNASKED: Final = (5, 5)
 _APART: Final = (5, 4)
 _LARGEST: Final = (5, 6)
 _EXTRA: Final = (5, 2)
+#: In the names of models that think in one way only. The first of them, GPT-5's, does not think at all.
+_CHAT: Final = "-chat"
+_FIXED: Final = (_CHAT, "-deep-research")
 #: Settings that are refused beside thinking, and the value that says nothing.
 _SAMPLING: Final = {
     "temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "stop": None, "logprobs": False,
@@ -48,6 +53,8 @@ def version_of(model: str) -> Version | None:
 
 def efforts_of(model: str, version: Version) -> tuple[Effort, ...]:
     """Return the efforts that a model takes."""
+    if any(word in model for word in _FIXED):
+        return ("medium",)
     usual: tuple[Effort, ...] = ("low", "medium", "high")
     if version == _OLD:
         return usual
@@ -73,7 +80,7 @@ def fit(body: dict[str, Json], model: str) -> list[Deviation]:
     version = version_of(model)
     if version is None:
         return []
-    if _OLD < version < _THINKING or "-chat" in model:
+    if _OLD < version < _THINKING or (version == _THINKING and _CHAT in model):
         return _without_thinking(body)
     said: list[Deviation] = []
     inner = body.get("reasoning")
@@ -82,7 +89,7 @@ def fit(body: dict[str, Json], model: str) -> list[Deviation]:
     efforts = efforts_of(model, version)
     if isinstance(asked, str) and asked in _ORDER:
         effort = nearest(asked, efforts)
-    is_apart = "messages" in body and version >= _APART and bool(body.get("tools"))
+    is_apart = "messages" in body and version >= _APART and bool(body.get("tools")) and "none" in efforts
     if is_apart and (effort is not None or version >= _UNASKED):
         effort = "none"
     if effort != asked:
@@ -90,8 +97,9 @@ def fit(body: dict[str, Json], model: str) -> list[Deviation]:
         said.append(Deviation("changed", "params.reasoning.effort", f"{effort}: {why}"))
         holder[key] = effort
     is_quiet = effort == "none" or (effort is None and version < _UNASKED and "none" in efforts)
+    takes_stops = effort == "none" or _STOPS.search(model) is not None  # some take none, also if they do not think
     for name in [name for name in _SAMPLING if name in body]:
-        if is_quiet and (name != "stop" or effort == "none"):  # some take no words that stop, also if they do not think
+        if takes_stops if name == "stop" else is_quiet:
             continue
         if body[name] != _SAMPLING[name]:
             where = name if name in _NATIVE else f"params.{name}"

@@ -221,6 +221,15 @@ def test_a_client_that_pages_gets_each_model_once(open_door: Running, size: int)
     listed = get(open_door, "/v1/models", ANTHROPIC)["data"]
     back = get(open_door, f"/v1/models?limit={size}&before_id={listed[-1]['id']}", ANTHROPIC)
     assert back["data"] == listed[:-1][-size:] and back["has_more"] == (len(listed) - 1 > size)
+    ends = f"&after_id={listed[0]['id']}&before_id={listed[-1]['id']}"
+    between = get(open_door, f"/v1/models?limit={size}{ends}", ANTHROPIC)
+    assert between["data"] == listed[1:-1][-size:] and between["has_more"] == (len(listed) - 2 > size)
+
+
+def test_a_page_of_no_size_has_all(open_door: Running) -> None:
+    """0 is how Google's interfaces say that nothing is asked for (https://google.aip.dev/158)."""
+    for empty in ("pageSize=0", "pageSize=", "pageSize=0&pageToken=", "page_size=0"):
+        assert get(open_door, f"/v1beta/models?{empty}", GEMINI) == get(open_door, "/v1beta/models", GEMINI)
 
 
 def test_sdks_page_through_all_models(open_door: Running) -> None:

@@ -140,7 +140,10 @@ def _bounds(made: dict[str, Any]) -> None:
 
 
 def _checked(made: dict[str, Any], lost: list[str]) -> None:
-    """Remove keywords whose values are of another kind than the draft wants."""
+    """Remove keywords whose values are of another kind than the draft wants. Older drafts wrote an anchor as `$id`."""
+    if isinstance(name := made.get("$id"), str) and name[:1] == "#" and _is_anchor(name[1:]):
+        made.setdefault("$anchor", name[1:])
+        del made["$id"]
     for key, value in [*made.items()]:
         if key in _VALID and not _VALID[key](value):
             lost.append(key)

@@ -33,15 +33,16 @@ def _page(asked: ModelQuestion) -> tuple[Sequence[ListedModel], bool]:
     listed = asked.listed()
     names = [each.name for each in listed]
     size = read_size(asked.parameter("limit"), "limit", _MOST) or len(listed)
-    for key in ("after_id", "before_id"):
-        if (name := asked.parameter(key)) and name not in names:
+    after, before = asked.parameter("after_id"), asked.parameter("before_id")
+    for key, name in (("after_id", after), ("before_id", before)):
+        if name and name not in names:
             raise WireError("expected the id of a model in the list", path=key)
-        if name and key == "after_id":
-            listed = listed[names.index(name) + 1 :]
-        elif name:
-            before = listed[: names.index(name)]
-            return before[-size:] if before else before, len(before) > size
-    return listed[:size], len(listed) > size
+    begin = names.index(after) + 1 if after else 0
+    if not before:
+        return listed[begin : begin + size], begin + size < len(listed)
+    end = names.index(before)
+    first = max(begin, end - size)
+    return listed[first:end], begin < first
 
 
 def _one(asked: ModelQuestion) -> bytes:

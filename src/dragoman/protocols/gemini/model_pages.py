@@ -22,6 +22,7 @@ def _every(asked: ModelQuestion) -> bytes:
     listed = asked.listed()
     begin = _begin(asked.parameter("pageToken") or asked.parameter("page_token"), len(listed))
     asks = asked.parameter("pageSize") or asked.parameter("page_size")
+    asks = "" if asks == "0" else asks  # a number that is 0 is not said in the vendor's interfaces
     end = begin + (read_size(asks, "pageSize", _MOST) or len(listed))
     more = {"nextPageToken": str(end)} if end < len(listed) else {}
     return _json.encode({"models": [_model(each) for each in listed[begin:end]], **more})

@@ -21,7 +21,7 @@ _ONE_SAMPLER: Final = (4, 1)
 _ADAPTIVE: Final = (4, 6)
 _NO_SAMPLER: Final = (4, 7)
 #: Of the models before, the one that takes an effort beside a budget.
-_EARLY_EFFORT: Final = re.compile(r"opus-4[-.]5")
+_EARLY_EFFORT: Final = re.compile(r"opus-4[-.]5|4[-.]5-opus")
 
 
 def version_of(model: str) -> Version | None:

@@ -245,7 +245,7 @@ class _Parser:
         return reasoning
 
     def _schema(self, config: dict[str, Raw], older: Raw | None) -> ResponseSchema | None:
-        refuse_other_kinds(config, {"format": "an object"}, "output_config.")
+        refuse_other_kinds(config, {"format": "an object", "effort": "a text"}, "output_config.")
         form = read_fields(config.get("format")) or read_fields(older)
         if older is not None:
             forms = {"output_format": older, "output_config.format": config.get("format", older)}

@@ -1,7 +1,8 @@
 """What the vendors' pages and error messages say of a model's version: `refused` gives each rule that a body breaks.
 
-https://platform.claude.com/docs/en/about-claude/models/migration-guide, …/build-with-claude/effort and
-…/extended-thinking; https://developers.openai.com/api/docs/guides/latest-model; https://ai.google.dev/gemini-api/docs/thinking
+https://platform.claude.com/docs/en/about-claude/models/migration-guide, …/build-with-claude/effort,
+…/extended-thinking and …/models/opus-5-5/whats-new-opus-5-5, as of Sonnet, Haiku and Fable;
+https://developers.openai.com/api/docs/guides/latest-model; https://ai.google.dev/gemini-api/docs/thinking
 (read 2026-11-26). By model, not by a rule for many: so a table that is wrong for one is noticed.
 """
 
@@ -14,13 +15,17 @@ from dragoman.types import ProtocolName
 
 
 class Claude(NamedTuple):
-    """What a model takes. `samplers`: how many of temperature and top_p."""
+    """What a model takes. `samplers`: how many of temperature and top_p. `off`: what turns thinking off, if that can
+    be. `forced`: whether a call can be forced.
+    """
 
     efforts: str
     budget: bool
     adaptive: bool
     samplers: int
     prefill: bool
+    off: str = "disabled"
+    forced: bool = True
 
 
 class Gpt(NamedTuple):
@@ -41,6 +46,12 @@ CLAUDES: Final = {
     "claude-sonnet-4-6": Claude("low medium high max", True, True, 1, False),
     "claude-opus-4-7": Claude("low medium high xhigh max", False, True, 0, False),
     "claude-opus-4-8": Claude("low medium high xhigh max", False, True, 0, False),
+    "claude-opus-5": Claude("low medium high xhigh max", False, True, 0, False),
+    "claude-opus-5-5": Claude("low medium high xhigh max", False, True, 0, False, "", False),
+    "claude-sonnet-5-5": Claude("low medium high xhigh max", False, True, 0, False, "between_tools", False),
+    "claude-haiku-5-5": Claude("low medium high xhigh max", False, True, 0, False),
+    "claude-fable-5": Claude("low medium high xhigh max", False, True, 0, False, ""),
+    "claude-fable-5-1": Claude("low medium high xhigh max", False, True, 0, False, "", False),
 }  # fmt: skip
 GPTS: Final = {
     "gpt-4.1": Gpt("", "none"),
@@ -97,6 +108,10 @@ def _claude(body: dict[str, Any], rules: Claude) -> Iterator[str]:
             yield "thinking.type.enabled is not supported for this model"
         if not 1024 <= thinking["budget_tokens"] < body["max_tokens"]:
             yield f"budget_tokens {thinking['budget_tokens']} of max_tokens {body['max_tokens']}"
+    if "thinking" in body and thinking["type"] not in ("enabled", "adaptive", rules.off):
+        yield f"thinking.type.{thinking['type']} is not supported for this model"
+    if not rules.forced and body.get("tool_choice", {}).get("type") in ("any", "tool"):
+        yield "tool_choice forces tool use, which this model does not support"
     if thinking["type"] == "adaptive" and not rules.adaptive:
         yield "adaptive thinking is not supported on this model"
     if effort is not None and effort not in rules.efforts.split():

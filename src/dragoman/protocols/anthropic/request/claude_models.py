@@ -1,6 +1,7 @@
 """What Claude models take of sampling and thinking, by their version.
 
-Spec: https://platform.claude.com/docs/en/about-claude/models/migration-guide (read 2026-11-26). The API refuses a whole
+Spec: https://platform.claude.com/docs/en/about-claude/models/migration-guide and …/models/opus-5-5/whats-new-opus-5-5,
+as of Sonnet, Haiku and Fable (read 2026-11-26). The API refuses a whole
 request for one setting that its model does not take. A model of an unknown name takes everything.
 """
 
@@ -22,6 +23,10 @@ _ADAPTIVE: Final = (4, 6)
 _NO_SAMPLER: Final = (4, 7)
 #: Of the models before, the one that takes an effort beside a budget.
 _EARLY_EFFORT: Final = re.compile(r"opus-4[-.]5|4[-.]5-opus")
+#: Models that think always, those that can be told to think between calls alone, and those that cannot be made to call.
+_ALWAYS_THINKS: Final = re.compile(r"(?:fable|mythos)-5|opus-5[-.]5(?![0-9])")
+_THINKS_BETWEEN: Final = re.compile(r"sonnet-5[-.]5(?![0-9])")
+_NEVER_FORCED: Final = re.compile(r"(?:(?:fable|mythos)-5[-.][1-9]|(?:opus|sonnet)-5[-.]5)(?![0-9])")
 
 
 def version_of(model: str) -> Version | None:
@@ -76,7 +81,22 @@ def nearest_effort(model: str, effort: Effort) -> Effort | None:
     return "high" if effort in ("xhigh", "max") else effort
 
 
-def takes_thinking(version: Version | None, thinking: Json) -> bool:
+def takes_thinking(model: str, thinking: Json) -> bool:
     """Return whether the model takes a client's own `thinking`."""
+    version = version_of(model)
     kind = thinking.get("type") if isinstance(thinking, dict) else None
+    if kind == "disabled":
+        return thinking_off(model) == "disabled"
     return takes_budget(version) if kind == "enabled" else takes_effort(version) if kind == "adaptive" else True
+
+
+def thinking_off(model: str) -> str:
+    """Return the type of `thinking` with which the model thinks least; "" where it cannot be told."""
+    if _ALWAYS_THINKS.search(model) is not None:
+        return ""
+    return "disabled" if _THINKS_BETWEEN.search(model) is None else "between_tools"
+
+
+def takes_forced_call(model: str) -> bool:
+    """Return whether the model can be made to call a tool."""
+    return _NEVER_FORCED.search(model) is None

@@ -18,7 +18,9 @@ from dragoman.protocols.anthropic.request.claude_models import (
     takes_beginning,
     takes_budget,
     takes_effort,
+    takes_forced_call,
     takes_thinking,
+    thinking_off,
     version_of,
 )
 from dragoman.protocols.anthropic.request.parse import read_reasoning
@@ -182,6 +184,8 @@ class _Renderer:
             return {"type": "none"}
         if asked != "auto" and not self.dialect.supports_tool_choice:
             self._say("dropped", "tool_choice", "not known to the provider")
+        elif asked != "auto" and not takes_forced_call(self.request.model):
+            self._say("dropped", "tool_choice", "this model cannot be made to call a tool")
         elif isinstance(asked, Named) and self.dialect.supports_named_tool_choice:
             choice = {"type": "tool", "name": asked.name}
         elif asked != "auto":
@@ -213,9 +217,12 @@ class _Renderer:
             kept = read(self.native["thinking"])
             is_sayable = kept is None or isinstance(kept, dict)
             is_said = is_sayable and read_reasoning(kept, reasoning.effort or "") == reasoning
-            if is_said and takes_thinking(version_of(self.request.model), kept):
+            if is_said and takes_thinking(self.request.model, kept):
                 return kept, _effort_of(reasoning)
         thinking = thinking_of(reasoning)
+        if thinking == {"type": "disabled"} and (off := thinking_off(self.request.model)) != "disabled":
+            self._say("changed", "params.reasoning.effort", f"{off or 'low'}: this model thinks always")
+            return ({"type": off}, None) if off else (None, "low")
         version = version_of(self.request.model)
         is_budgeted = self.dialect.reasoning_style == "thinking-type" or not takes_effort(version)
         if is_budgeted and thinking == {"type": "adaptive"}:

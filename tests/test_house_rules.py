@@ -298,3 +298,25 @@ def test_tests_ask_profiles_whether_they_are_tried_for_longer() -> None:
         path.name for path in (PROJECT / "tests").rglob("*.py") if re.search(r"get\W+DRAGOMAN_SOAK", path.read_text())
     }
     assert asking == {"profiles.py"}
+
+
+#: In the annotations of fields that hold what people and models say.
+WORDS = re.compile(r"\b(bytes|bytearray|Json|Raw|Fields|Native|list\[str\])(?!\w)")
+
+
+def test_what_is_built_for_an_answer_shows_none_of_it_by_its_name() -> None:
+    """A mutable Struct whose fields hold words has a `__repr__` of its own: msgspec's shows them."""
+    shown = []
+    for path in SOURCES:
+        text = path.read_text(encoding="utf-8")
+        for node in ast.parse(text).body if "eq=False" in text else ():
+            if isinstance(node, ast.ClassDef) and any(ast.unparse(each) == "eq=False" for each in node.keywords):
+                fields = [ast.unparse(each.annotation) for each in node.body if isinstance(each, ast.AnnAssign)]
+                is_frozen = any(ast.unparse(each) == "frozen=True" for each in node.keywords)
+                if not is_frozen and any(map(WORDS.search, fields)) and not has_repr(node):
+                    shown.append(f"{relative(path)}:{node.name}")
+    assert shown == []
+
+
+def has_repr(node: ast.ClassDef) -> bool:
+    return any("__repr__" in ast.unparse(each).split("\n")[0] for each in node.body)

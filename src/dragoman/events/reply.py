@@ -28,6 +28,7 @@ from dragoman.events.steps import (
     UsageUpdate,
 )
 from dragoman.gathered import GatheredText
+from dragoman.secret import name_alone
 from dragoman.types import (
     NO_USAGE,
     Attempt,
@@ -112,6 +113,8 @@ class Fold(msgspec.Struct, eq=False):
     _usage: Usage = NO_USAGE
     _cost: Cost | None = None
     _end: Finish | Failure | None = None
+
+    __repr__ = name_alone
 
     def add(self, event: Event) -> None:
         """Add the next event."""

@@ -157,6 +157,8 @@ class _Recording(msgspec.Struct, eq=False):
     first_event: float | None = None
     is_left: bool = False
 
+    __repr__ = name_alone
+
     def add(self, events: list[Event]) -> None:
         if self.first_event is None and any(type(event) in SEMANTIC for event in events):
             self.first_event = monotonic() - self.start

@@ -19,6 +19,7 @@ from dragoman.codec.errors.context_overflow import says_overflow
 from dragoman.codec.errors.retry_after import read_wait, wait_in_words
 from dragoman.errors import failure_kind
 from dragoman.events import Failure, FailureKind
+from dragoman.secret import name_alone
 
 MESSAGE_LIMIT: Final = 1_000  # characters
 _MOST_UNPACKED: Final = 64 * 1024  # bytes of a body that came packed
@@ -90,6 +91,8 @@ class _Finding(msgspec.Struct, eq=False):
     words: list[str] = []  # codes and types
     status: int | None = None
     retry_after: float | None = None
+
+    __repr__ = name_alone
 
     def say(self, message: str) -> None:
         message = " ".join(message.split())

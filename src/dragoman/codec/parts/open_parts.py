@@ -9,6 +9,7 @@ import msgspec
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.gathered import GatheredText
+from dragoman.secret import name_alone
 from dragoman.types import Native
 
 
@@ -20,6 +21,8 @@ class OpenPart(msgspec.Struct, eq=False):
     signature: str | None = None
     redacted: str | None = None
     native: Native | None = None
+
+    __repr__ = name_alone
 
 
 class OpenCall(msgspec.Struct, eq=False):

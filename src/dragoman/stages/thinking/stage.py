@@ -24,6 +24,7 @@ from dragoman.events import (
     ToolCallFailed,
 )
 from dragoman.protocol import PLAIN, Dialect
+from dragoman.secret import name_alone
 from dragoman.stages.part_indices import FEW, OPENING, PartIndices, index_of, of_kinds, text_of
 from dragoman.stages.thinking.scanner import Found, ThinkingScanner
 from dragoman.types import Native
@@ -38,6 +39,8 @@ class _Text(msgspec.Struct, eq=False):
     is_thinking: bool = False  # the part that is open in the output
     has_said: bool = False  # something left
     behind: str = ""  # what stood before the next text, and is none
+
+    __repr__ = name_alone
 
 
 class ThinkingTags:

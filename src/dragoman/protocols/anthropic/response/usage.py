@@ -12,6 +12,7 @@ from dragoman.codec.json_fields import overlaid
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.money import MOST_TOKENS
 from dragoman.protocols.anthropic.wire import read
+from dragoman.secret import name_alone
 from dragoman.types import Usage
 
 #: Wire name → ours. `input_tokens` leaves cached tokens out; OpenAI's names hold them.
@@ -29,6 +30,8 @@ class Counts(msgspec.Struct, eq=False):
     _assembly: Assembly
     _counts: dict[str, int] = {}
     rest: dict[str, Json] = {}  # what `Usage` does not hold of all reports
+
+    __repr__ = name_alone
 
     def take(self, value: Raw | None) -> None:
         """Take a `usage`."""

@@ -16,6 +16,7 @@ from dragoman._json import Json, Raw
 from dragoman.codec.parts.settled_arguments import contradicts, told_once
 from dragoman.gathered import GatheredText
 from dragoman.protocols.gemini.wire import NOTHING, PartialArgument
+from dragoman.secret import name_alone
 
 _STEP: Final = re.compile(
     r"""\.(?P<name>[^.\[\]*]+)|\[(?P<index>[0-9]{1,9})\]|\[(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]"""
@@ -37,6 +38,8 @@ class _OpenText(msgspec.Struct, eq=False):
     step: _Step
     earlier: Json | None
     pieces: GatheredText = msgspec.field(default_factory=GatheredText)
+
+    __repr__ = name_alone
 
 
 class PartialArguments:

@@ -31,6 +31,7 @@ from dragoman.protocols.openai_chat.wire import (
     unread_in,
     unread_legacy,
 )
+from dragoman.secret import name_alone
 from dragoman.types import Native
 
 _FEW: Final = 8
@@ -49,6 +50,8 @@ class CallReader(msgspec.Struct, eq=False):
     _is_refused: bool = False  # both forms came, and do not say the same
     _elsewhere: set[int | None] = set()  # other choices in which calls began
     _mirrored: list[tuple[str, str]] = []  # what the older form told behind calls of the newer one
+
+    __repr__ = name_alone
 
     def read_many(self, pieces: list[CallPiece], frame: bytes) -> None:
         """Take the pieces of one delta."""

@@ -12,6 +12,7 @@ from dragoman.codec.parts.call_shapes import ASTRAY
 from dragoman.codec.parts.unread_arguments import fields_at, note_astray, tell_unread, telling
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.protocols.openai_chat.response.unmodelled import fields_beside
+from dragoman.secret import name_alone
 
 _FEW: Final = 8  # fields that are looked at again sooner than sorted out
 
@@ -25,6 +26,8 @@ class FrameLook(msgspec.Struct, eq=False):
     _around: dict[str, Json] | None = None
     _beside: dict[str, Json] | None = None
     _arguments: int | None = None
+
+    __repr__ = name_alone
 
     def _take(self, frame: bytes) -> None:
         if frame is not self._frame:

@@ -71,6 +71,8 @@ GPTS: Final = {
     "gpt-5.4": Gpt("none low medium high xhigh", "none", False),
     "gpt-5.5": Gpt("none low medium high xhigh", "medium", False),
     "gpt-5.6-terra": Gpt("none low medium high xhigh max", "medium", False),
+    "gpt-6-sol": Gpt("none low medium high xhigh max", "medium", False),
+    "gpt-6-astra": Gpt("low medium high xhigh max", "medium"),
 }
 #: Levels, or the least and the most of a budget, and whether thinking can be turned off by it.
 GEMINIS: Final[dict[str, tuple[str, int, int, bool]]] = {
@@ -135,6 +137,8 @@ def _gpt(body: dict[str, Any], rules: Gpt, *, is_old: bool) -> Iterator[str]:
     effort = body.get("reasoning_effort", body.get("reasoning", {}).get("effort"))
     if effort is not None and effort not in rules.efforts.split():
         yield f"unsupported value: {effort}"
+    if "messages" in body and effort == "max":
+        yield "unsupported value: max, in chat completions"
     is_thinking = (effort or rules.unasked) != "none"
     if is_thinking:
         for name, usual in _SAMPLING.items():

@@ -27,7 +27,7 @@ _THINKING: Final = (5, 0)
 _SEALED: Final = "reasoning.encrypted_content"
 _ORDER: Final[tuple[Effort, ...]] = get_args(Effort)
 #: The first versions that think only when they are asked to; that think unasked again; that take no function beside
-#: thinking in a chat; and that take it as far as `max`.
+#: thinking in a chat; and that take it as far as `max`, but for chats.
 _QUIET: Final = (5, 1)
 _UNASKED: Final = (5, 5)
 _APART: Final = (5, 4)
@@ -36,6 +36,8 @@ _EXTRA: Final = (5, 2)
 #: In the names of models that think in one way only. The first of them, GPT-5's, does not think at all.
 _CHAT: Final = "-chat"
 _FIXED: Final = (_CHAT, "-deep-research")
+#: In the name of a model that thinks always, of those that can be told not to.
+_ALWAYS_THINKS: Final = "gpt-6-astra"
 #: Settings that are refused beside thinking, and the value that says nothing.
 _SAMPLING: Final = {
     "temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0, "stop": None, "logprobs": False,
@@ -65,7 +67,8 @@ def efforts_of(model: str, version: Version) -> tuple[Effort, ...]:
         return (*usual, *largest)
     if version < _QUIET:
         return ("minimal", *usual)
-    return ("none", *usual, *largest, *(("max",) if version >= _LARGEST else ()))
+    least: tuple[Effort, ...] = () if _ALWAYS_THINKS in model else ("none",)
+    return (*least, *usual, *largest, *(("max",) if version >= _LARGEST else ()))
 
 
 def nearest(effort: Effort, efforts: tuple[Effort, ...]) -> Effort:
@@ -86,10 +89,11 @@ def fit(body: dict[str, Json], model: str) -> list[Deviation]:
     inner = body.get("reasoning")
     holder, key = (inner, "effort") if isinstance(inner, dict) else (body, "reasoning_effort")
     asked = effort = holder.get(key)
-    efforts = efforts_of(model, version)
+    is_chat = "messages" in body
+    efforts = tuple(each for each in efforts_of(model, version) if each != "max" or not is_chat)
     if isinstance(asked, str) and asked in _ORDER:
         effort = nearest(asked, efforts)
-    is_apart = "messages" in body and version >= _APART and bool(body.get("tools")) and "none" in efforts
+    is_apart = is_chat and version >= _APART and bool(body.get("tools")) and "none" in efforts
     if is_apart and (effort is not None or version >= _UNASKED):
         effort = "none"
     if effort != asked:

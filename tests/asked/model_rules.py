@@ -81,6 +81,9 @@ GEMINIS: Final[dict[str, tuple[str, int, int, bool]]] = {
     "gemini-2.5-flash-lite": ("", 512, 24_576, True),
     "gemini-3-pro-preview": ("low high", 128, 32_768, False),
     "gemini-3.1-pro-preview": ("low medium high", 128, 32_768, False),
+    "gemini-3.6-flash": ("minimal low medium high", 1, 32_768, False),
+    "gemini-3.8-flash": ("low medium high", 1, 32_768, False),
+    "gemini-3.1-flash-lite": ("minimal low medium high", 512, 32_768, False),
     "gemini-3-flash": ("minimal low medium high", 1, 32_768, False),
 }
 MODELS: Final[dict[ProtocolName, tuple[tuple[str, str], ...]]] = {

@@ -44,6 +44,8 @@ _BUDGETS: Final[dict[Effort, int]] = {
 }  # fmt: skip
 #: The least and the most of a budget, by words of a model's name, and whether 0 turns thinking off.
 _RANGES: Final = (("flash-lite", 512, 24_576, True), ("flash", 1, 24_576, True), ("-pro", 128, 32_768, False))
+#: Models whose least level is low: the larger ones, and later small ones, which the newest name may stand for.
+_NO_MINIMAL: Final = re.compile(r"-pro|gemini-(?:3\.[7-9]-flash|flash-latest)(?!-lite)")
 #: A model that takes a level less.
 _NO_MEDIUM: Final = "gemini-3-pro"
 _LEVELS: Final[dict[Effort, str]] = {
@@ -328,8 +330,8 @@ class _Renderer:
             config: dict[str, Json] = {"thinkingBudget": self._budget(_BUDGETS[effort])}
         else:
             level = _LEVELS[effort]
-            if level == "minimal" and "-pro" in self._model:
-                level = "low"  # the least that the larger models take
+            if level == "minimal" and _NO_MINIMAL.search(self._model):
+                level = "low"
             if level == "medium" and _NO_MEDIUM in self._model:
                 level = "high"
             if level != effort:

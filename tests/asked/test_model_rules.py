@@ -81,7 +81,8 @@ def test_what_a_model_refuses_is_not_sent(client: ProtocolName, target: Protocol
 SAID: Final = {
     "temperature": ("temperature",), "top_p": ("top_p", "topP"), "stop": ("stop", "stop_sequences", "stopSequences"),
     "seed": ("seed",), "presence_penalty": ("presence_penalty", "presencePenalty"), "top_k": ("top_k", "topK"),
-    "frequency_penalty": ("frequency_penalty",), "logprobs": ("logprobs", "top_logprobs", "responseLogprobs"),
+    "frequency_penalty": ("frequency_penalty", "frequencyPenalty"),
+    "logprobs": ("logprobs", "top_logprobs", "responseLogprobs"),
     "tool_choice": ("tool_choice", "toolConfig"), "parallel_tool_calls": ("parallel", "disable_parallel_tool_use"),
 }  # fmt: skip
 #: What says nothing, or what is so anyway.

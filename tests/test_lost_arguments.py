@@ -97,6 +97,30 @@ def test_a_call_without_arguments_fails_if_its_id_comes_again_with_some(is_stopp
     assert [call.kind for call in reply.failed_calls] == ["lost"]
 
 
+@pytest.mark.parametrize("arguments", ["", "{}"])
+def test_the_arguments_of_another_tool_under_a_calls_id_are_not_its_own(arguments: str) -> None:
+    """Some servers give all calls of an answer one id."""
+    tools = [*TOOLS, {"name": "now", "parameters": {"type": "object", "properties": {}}}]
+    values = json.loads(arguments or "{}")
+    one, other = wires.tool_use("now", id="c"), wires.tool_use("search", id="c")
+    answers = {
+        "openai-chat": wires.chat_stream(
+            wires.chat_call("now", arguments, id="c"), wires.chat_call("search", LOST, 1, id="c")
+        ),
+        "ollama-chat": wires.ollama_stream(
+            wires.ollama_call("now", values, id="c"), wires.ollama_call("search", json.loads(LOST), id="c")
+        ),
+        "anthropic-messages": wires.messages_stream(
+            wires.block_start(one), wires.block_start(other, 1), wires.block_delta(wires.json_delta(arguments)),
+            wires.block_delta(wires.json_delta(LOST), 1), wires.block_stop(), wires.block_stop(1),
+        ),
+    }  # fmt: skip
+    for protocol, frames in answers.items():
+        reply = dragoman.decode(wires.body_of(protocol, frames), protocol, tools=tools)  # type: ignore[arg-type]
+        assert [(call.name, call.values()) for call in reply.tool_calls] == [("now", {}), ("search", {"query": "x"})]
+        assert reply.error is None, protocol
+
+
 def test_a_start_that_comes_behind_the_end_of_its_call_begins_no_other() -> None:
     items = [wires.function_call("search", json.dumps({"query": text}), at) for at, text in enumerate("xy")]
     bare = [{key: value for key, value in item.items() if key not in ("id", "call_id")} for item in items]

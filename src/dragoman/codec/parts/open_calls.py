@@ -284,7 +284,8 @@ class OpenCalls(msgspec.Struct, eq=False):
     def _may_lack(self, call: OpenCall) -> bool:
         """Return whether arguments came that a call without any may own: astray, or under its id again."""
         return self.has_astray or any(
-            one.repeats is call and not one.text.is_empty() for one in self._again.get(call.index, ())
+            one.repeats is call and one.name in ("", call.name) and not one.text.is_empty()
+            for one in self._again.get(call.index, ())
         )
 
     def _fail_unread(self, call: OpenCall, answer: Answer) -> None:
@@ -306,7 +307,7 @@ class OpenCalls(msgspec.Struct, eq=False):
             call.state = "failed"
             return True
         answer.deviate("duplicate-id", f"call {call.index}", call.id)
-        if not blank and earlier.is_open() and earlier.text.is_empty():
+        if not blank and is_named and earlier.is_open() and earlier.text.is_empty():
             self.fail(earlier, answer, "lost", f"tool call {earlier.name}: arguments came under its id again")
         call.id = ""
         call.name = call.name or earlier.name

@@ -79,6 +79,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "protocol/gpt_models.py efforts_of": {"version": (5, 1)},
     "protocol/model_pages.py read_size": {"name": "limit", "most": 1000},
     "protocols/anthropic/request/claude_models.py nearest_effort": {"effort": "xhigh"},
+    "protocols/anthropic/request/claude_models.py takes_thinking": {"thinking": {"type": "disabled"}},
     "protocols/openai_responses/request/namespaces.py joined": {"name": "f"},
     "protocols/openai_responses/request/namespaces.py hashed": {"name": "f"},
     "protocols/openai_responses/request/namespaces.py known_name": {"name": "f", "offered": frozenset({"f"})},

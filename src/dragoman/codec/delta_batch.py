@@ -15,7 +15,6 @@ from typing import Any, Final, Literal, final
 import msgspec
 
 from dragoman import _json
-from dragoman.secret import name_alone
 
 _VALUE: Final = re.compile(rb'\s*:\s*"([^"\\]*+(?:\\.[^"\\]*+)*+)"', re.DOTALL)
 _BACKSLASH: Final = 0x5C
@@ -53,20 +52,17 @@ def read_alike(lines: list[bytes], key: bytes) -> list[str] | None:
 
 
 @final
-class LastFrame(msgspec.Struct, eq=False):
+class LastFrame:
     """The frame whose delta came last. One that differs from it in a single string adds that string, and is not parsed.
 
     If frames come one at a time, the next event is compared before it is framed.
     """
 
-    _head: bytes = b""
-    _middle: bytes = b""  # from behind a number to the string
-    _tail: bytes = b""
-    _start: int = 0
-    _stop: int = 0
-    _tries: int = 0
+    __slots__ = ("_head", "_middle", "_start", "_stop", "_tail", "_tries")
 
-    __repr__ = name_alone
+    def __init__(self) -> None:
+        self._head = self._middle = self._tail = b""  # `_middle`: from behind a number to the string
+        self._start = self._stop = self._tries = 0
 
     def learn(self, frame: bytes, key: bytes, head: bytes = b"", *, counter: bytes = b"") -> None:
         """Remember a frame whose only delta is the string of a key (with its quotes).

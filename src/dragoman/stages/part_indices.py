@@ -31,19 +31,22 @@ _OF_PARTS: Final = OPENING | {TextDelta, TextEnd, ThinkingDelta, ThinkingEnd, To
 index_of: Final[Callable[[Event], int]] = attrgetter("index")
 
 
-class PartIndices(msgspec.Struct, eq=False):
+class PartIndices:
     """Gives each incoming part its index in the output. Nothing changes until a part is added.
 
     Attributes:
         are_changed: a part was added.
     """
 
-    _given: dict[int, int] = {}  # in → out
-    _used: set[int] | None = None  # those that are given, once a part was added
-    _taken: int = -1  # the highest in the output
-    _split: int = -1  # the last part, as it came in, that became several
-    _added: int = 0
-    are_changed: bool = False
+    __slots__ = ("_added", "_given", "_split", "_taken", "_used", "are_changed")
+
+    def __init__(self) -> None:
+        self._given: dict[int, int] = {}  # in → out
+        self._used: set[int] | None = None  # those that are given, once a part was added
+        self._taken = -1  # the highest in the output
+        self._split = -1  # the last part, as it came in, that became several
+        self._added = 0
+        self.are_changed = False
 
     def of(self, index: int) -> int:
         """Return the index of an incoming part: those behind a split one move on."""

@@ -8,9 +8,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import msgspec
-
-from dragoman.secret import name_alone
 from dragoman.stages.rescue import contexts
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}+|~{3,}+)([^\n]*+)$")
@@ -46,33 +43,38 @@ _INDENTED: Final = 4
 _FENCE_RUN: Final = 3
 
 
-class Code(msgspec.Struct, eq=False):
+class Code:
     """Follows text as it passes."""
 
-    _fence: str = ""  # the run that opened a fence
-    _is_behind: bool = False  # it stood behind words
-    _closing: str = ""  # what closes the block that is open, as `contexts.block_end` tells it
-    _announced: int = -1  # how far in the line stands that says that those further in are text
-    _is_listing: bool = False  # the line before says that a listing follows
-    _inline: int = 0  # backticks that opened inline code
-    _run: int = 0  # backticks at the very end, which may go on
-    _shown: str = ""  # the context that is open: an element's name, a comment, a turn, what closes a result
-    _shown_at: int = 0  # characters of the line up to where it opened
-    _depth: int = 0  # elements of its name in it
-    _is_block: bool = False  # no blank line ends it
-    _is_quoted: bool = False  # it opened in a quotation of its line, and may be no more than named
-    _is_within: bool = False  # the line began in a context
-    _kind: str = ""  # what the lines before are: rows of a table, a diff
-    _quote: str = ""  # what closes the quotation that is open on this line
-    _line: str = ""  # how the line begins
-    _last: str = ""  # and its last characters
-    _carry: str = ""  # the beginning of a tag, perhaps
-    _is_blank: bool = True  # only white space on the line so far
-    _is_paragraph: bool = False  # the line before may go on in this one
-    _list: int = 0  # where the text of the list item begins that this line may belong to
-    _waiting: list[str] = []  # passed and not read: nobody asked since
+    __slots__ = (
+        "_announced", "_carry", "_closing", "_depth", "_fence", "_inline", "_is_behind", "_is_blank", "_is_block",
+        "_is_listing", "_is_paragraph", "_is_quoted", "_is_within", "_kind", "_last", "_line", "_list", "_quote",
+        "_run", "_shown", "_shown_at", "_waiting",
+    )  # fmt: skip
 
-    __repr__ = name_alone
+    def __init__(self) -> None:
+        self._fence = ""  # the run that opened a fence
+        self._is_behind = False  # it stood behind words
+        self._closing = ""  # what closes the block that is open, as `contexts.block_end` tells it
+        self._announced = -1  # how far in the line stands that says that those further in are text
+        self._is_listing = False  # the line before says that a listing follows
+        self._inline = 0  # backticks that opened inline code
+        self._run = 0  # backticks at the very end, which may go on
+        self._shown = ""  # the context that is open: an element's name, a comment, a turn, what closes a result
+        self._shown_at = 0  # characters of the line up to where it opened
+        self._depth = 0  # elements of its name in it
+        self._is_block = False  # no blank line ends it
+        self._is_quoted = False  # it opened in a quotation of its line, and may be no more than named
+        self._is_within = False  # the line began in a context
+        self._kind = ""  # what the lines before are: rows of a table, a diff
+        self._quote = ""  # what closes the quotation that is open on this line
+        self._line = ""  # how the line begins
+        self._last = ""  # and its last characters
+        self._carry = ""  # the beginning of a tag, perhaps
+        self._is_blank = True  # only white space on the line so far
+        self._is_paragraph = False  # the line before may go on in this one
+        self._list = 0  # where the text of the list item begins that this line may belong to
+        self._waiting: list[str] = []  # passed and not read: nobody asked since
 
     def feed(self, text: str) -> None:
         """Take text that passes."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-import msgspec
-
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.parts.settled_arguments import is_same
 from dragoman.events import (
@@ -26,7 +24,6 @@ from dragoman.events import (
     ToolCallStart,
 )
 from dragoman.gathered import GatheredRuns, GatheredText
-from dragoman.secret import name_alone
 from dragoman.stages.rescue.cursor import Open
 from dragoman.stages.rescue.runner import Found, Prose
 from dragoman.stages.rescue.scan import Scanner
@@ -99,19 +96,20 @@ class Whole:
         return True
 
 
-class Repeats(msgspec.Struct, eq=False):
+class Repeats:
     """Calls of the text and structured ones, by name and arguments: one that is both counts once.
 
     Attributes:
         held: the index of a structured call that may repeat one of the text, or -1.
     """
 
-    _found: list[tuple[str, str]] = []
-    _structured: list[tuple[str, str]] = []
-    _events: list[StructuredEvent] = []  # of the held call
-    held: int = -1
+    __slots__ = ("_events", "_found", "_structured", "held")
 
-    __repr__ = name_alone
+    def __init__(self) -> None:
+        self._found: list[tuple[str, str]] = []
+        self._structured: list[tuple[str, str]] = []
+        self._events: list[StructuredEvent] = []  # of the held call
+        self.held = -1
 
     def find(self, name: str, arguments: str) -> None:
         """Note a call of the text."""
@@ -159,12 +157,15 @@ def is_blank(found: Sequence[Found]) -> bool:
     return all(isinstance(action, Prose) and not action.text.strip() for action in found)
 
 
-class Places(msgspec.Struct, eq=False):
+class Places:
     """Gives each part its index in the output. Found calls stand between the incoming parts."""
 
-    _given: dict[int, int] = {}  # part index in → out
-    _are_changed: bool = False  # a part was added
-    _next: int = 0
+    __slots__ = ("_are_changed", "_given", "_next")
+
+    def __init__(self) -> None:
+        self._given: dict[int, int] = {}  # part index in → out
+        self._are_changed = False  # a part was added
+        self._next = 0
 
     def __contains__(self, index: int) -> bool:
         """Return whether an incoming part has its index."""

@@ -36,7 +36,6 @@ from dragoman.protocols.gemini.wire import (
     says_nothing,
     told_by,
 )
-from dragoman.secret import name_alone
 from dragoman.types import Native
 
 _PART: Final = frozenset(Part.__struct_fields__)
@@ -202,18 +201,19 @@ def _kept(fields: Fields, known: frozenset[str]) -> Fields:
     }
 
 
-class Kept(msgspec.Struct, eq=False):
+class Kept:
     """Collects them over the frames of one response.
 
     `first` and `last`: the frame with which the response began, and the last one whose usage was new.
     """
 
-    _candidate: dict[str, list[Raw]] = {}
-    _others: list[bytes] = []
-    first: bytes = b""
-    last: bytes = b""
+    __slots__ = ("_candidate", "_others", "first", "last")
 
-    __repr__ = name_alone
+    def __init__(self) -> None:
+        self._candidate: dict[str, list[Raw]] = {}
+        self._others: list[bytes] = []
+        self.first = b""
+        self.last = b""
 
     def add_rest(self, found: Split, place: int, assembly: Assembly) -> None:
         """Take a chunk's fields beside the content of its candidate, and name those not kept, or that may be a call."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
-
 from dragoman import _json
 from dragoman._json import Raw
 from dragoman.codec.parts.argument_text import ArgumentText
@@ -68,13 +66,16 @@ def whole_calls(calls: list[Call]) -> list[Function]:
     return functions
 
 
-class CallReader(msgspec.Struct, eq=False):
+class CallReader:
     """Reads the calls of one response."""
 
-    _assembly: Assembly
-    _held: list[_Held] = []
-    _last: _Held | None = None  # the last call that an entry named, when it was not whole
-    _noted: set[int] = set()  # places of whole calls that have no type
+    __slots__ = ("_assembly", "_held", "_last", "_noted")
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._held: list[_Held] = []
+        self._last: _Held | None = None  # the last call that an entry named, when it was not whole
+        self._noted: set[int] = set()  # places of whole calls that have no type
 
     def take_all(self, calls: list[Call], functions: list[Function]) -> bool:
         """Take the calls of a line if each has arguments. Else return False, with nothing done.

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.containers import says_nothing
@@ -25,20 +23,20 @@ from dragoman.protocols.ollama.wire import (
     Line,
     decode_fields,
 )
-from dragoman.secret import name_alone
 from dragoman.types import Native
 
 _LINE: Final = MODELLED.union(NOT_MODELLED, ENVELOPES)
 _SAYS_NOTHING: Final = frozenset({b"", b"null", b"[]", b"{}", b'""'})
 
 
-class Kept(msgspec.Struct, eq=False):
+class Kept:
     """Gathers these fields from the lines of one answer: lists grow, otherwise the last value counts."""
 
-    _fields: dict[str, Json] = {}
-    _message: dict[str, Json] = {}
+    __slots__ = ("_fields", "_message")
 
-    __repr__ = name_alone
+    def __init__(self) -> None:
+        self._fields: dict[str, Json] = {}
+        self._message: dict[str, Json] = {}
 
     def line(self, data: bytes) -> None:
         """Take a line's other fields."""

@@ -21,7 +21,6 @@ from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.codec.repeated_keys import tells_more
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
 from dragoman.protocols.openai_chat.wire import NOTHING, CallPiece, Choice, Chunk, Delta, FunctionPiece
-from dragoman.secret import name_alone
 from dragoman.types import Cost, Usage
 
 _NO_OTHERS: Final[Mapping[str, Any]] = {}
@@ -72,20 +71,22 @@ _MOST_TURNS: Final = 8  # from thinking to something else
 _MOST_MISSES: Final = 64  # chunks in a row that are read twice in vain
 
 
-class Growth(msgspec.Struct, eq=False):
+class Growth:
     """Appends a chunk to what the previous one let grow. `kind` names that; "" while it is unknown."""
 
-    _assembly: Assembly
-    _slots: CallSlots
-    _reader: BodyReader
-    _last: LastFrame = msgspec.field(default_factory=LastFrame)
-    _index: int = 0  # of the call that the last frame let grow
-    _misses: int = 0
-    _thinking_misses: int = 0
-    kind: Literal["", "text", "thinking", "call"] = ""
-    thought: int = 0
+    __slots__ = (
+        "_assembly", "_index", "_last", "_misses", "_reader", "_slots", "_thinking_misses", "kind", "thought",
+    )  # fmt: skip
 
-    __repr__ = name_alone
+    def __init__(self, assembly: Assembly, slots: CallSlots, reader: BodyReader) -> None:
+        self._assembly = assembly
+        self._reader = reader
+        self._slots = slots
+        self._last = LastFrame()
+        self._index = 0  # of the call that the last frame let grow
+        self._misses = self._thinking_misses = 0
+        self.kind: Literal["", "text", "thinking", "call"] = ""
+        self.thought = 0
 
     def expect(self, kind: Literal["text", "call"]) -> None:
         """Record what a chunk let grow."""

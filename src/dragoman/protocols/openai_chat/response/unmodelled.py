@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import msgspec
-
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.hosted.citations import Citation, CitationForm
@@ -33,7 +31,6 @@ from dragoman.protocols.openai_chat.wire import (
     decode_fields,
     rest_of_response,
 )
-from dragoman.secret import name_alone
 from dragoman.types import Native
 
 
@@ -60,21 +57,22 @@ _USUAL: Final = frozenset({
 _DEEPEST: Final = 32  # objects in each other whose fields are joined
 
 
-class Kept(msgspec.Struct, eq=False):
+class Kept:
     """Gathers the fields of one answer. Of fields in pieces lists grow, objects are joined, others replaced.
 
     Attributes:
         filters: the result of Azure's filter for the latest text.
     """
 
-    filters: Raw = NOTHING
-    _head: Fields = {}
-    _choice: dict[str, Json] = {}
-    _message: dict[str, Json] = {}
-    _usage: dict[str, Json] = {}
-    _response: Fields = {}
+    __slots__ = ("_choice", "_head", "_message", "_response", "_usage", "filters")
 
-    __repr__ = name_alone
+    def __init__(self) -> None:
+        self.filters = NOTHING
+        self._head: Fields = {}
+        self._choice: dict[str, Json] = {}
+        self._message: dict[str, Json] = {}
+        self._usage: dict[str, Json] = {}
+        self._response: Fields = {}
 
     def choice(self, fields: dict[str, Json]) -> None:
         """Take fields of a choice."""

@@ -86,6 +86,24 @@ def test_a_call_whose_index_another_took_is_not_run_without_what_its_tool_needs(
     assert free.error is None and [call.name for call in free.tool_calls] == [*names]
 
 
+@for_each("then", [[], [OTHER]])
+@for_each("again", [{"name": "ring"}, {"name": "ring", "arguments": ""}])
+def test_a_name_told_again_without_an_id_begins_no_call_without_what_its_tool_needs(
+    again: dict[str, str], then: list[str]
+):
+    """The name alone of a call that is whole: no other call, unless arguments follow, or its tool takes none."""
+    entries = [
+        {"index": 0, "id": "c", "type": "function", "function": {"name": "ring", "arguments": ONE}},
+        {"index": 0, "function": again}, *({"index": 0, "function": {"arguments": text}} for text in then),
+    ]  # fmt: skip
+    body = chat_rows(*({"tool_calls": [entry]} for entry in entries)) + FINISHED + b"data: [DONE]\n\n"
+    made = [json.loads(text) for text in (ONE, *then)]
+    reply = decode(body, "openai-chat", tools=tools(["bell"]))
+    assert delivered(reply) == made and reply.error is None
+    free = decode(body, "openai-chat", tools=tools([]))
+    assert delivered(free) == (made if then else [*made, {}])
+
+
 @for_each("required", [[], ["bell"]])
 def test_arguments_that_name_no_call_are_not_given_to_one_of_two_placeholders(required: list[str]):
     entries: list[dict[str, Any]] = [{"function": {"name": name, "arguments": "{}"}} for name in ("ring", "toll")]

@@ -265,7 +265,9 @@ class CallSlots(msgspec.Struct, eq=False):
         if not call.name or self._extends(call, name) or self._completes(call, name):
             return True
         if name == call.name:  # `{}` may have been a placeholder
-            return not call.text.is_closed() and not (call.text.is_whole() and arguments.strip() == "{}")
+            if call.text.is_closed():  # its name alone, once more, unless that is a call
+                return not (arguments or self._assembly.calls.takes_nothing(name))
+            return not (call.text.is_whole() and arguments.strip() == "{}")
         return call.text.is_started() and name not in self._assembly.calls.offered_names
 
     def _share(self, call: OpenCall, index: int | None, id: str, name: str, arguments: str) -> None:

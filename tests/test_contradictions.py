@@ -384,3 +384,20 @@ def test_newer_pieces_without_a_name_behind_the_older_form(text: str, labels: di
 
 def same(one: str, other: str) -> bool:
     return bool(one) and bool(other) and json.loads(one) == json.loads(other)
+
+
+@for_each("told, is_same", [
+    ({"bell": "low"}, True), ({"bell": "high"}, False), ({}, False),
+])  # fmt: skip
+@for_each("more", [{}, {"id": ""}, {"name": "toll"}, {"id": "other"}])
+def test_a_block_s_end_may_tell_its_call_once_more(told: dict[str, Any], is_same: bool, more: dict[str, str]):
+    """As the events of Anthropic's SDK do, which proxies write out as they are."""
+    block: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "ring", "input": {}}
+    deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ('{"bell": ', '"low"}')]
+    *begun, stop = wires.block_of(block, *deltas)
+    stop = {**stop, "content_block": {**block, "input": told, **more}}
+    body = wires.body_of("anthropic-messages", wires.messages_stream(*begun, stop))
+    reply = decode(body, "anthropic-messages", tools=TOOLS)
+    assert (reply.error is None) == (is_same and "name" not in more and more.get("id") != "other")
+    if reply.error is None:
+        assert delivered(reply) == [{"bell": "low"}] and "unread-field" not in {one.code for one in reply.deviations}

@@ -32,7 +32,7 @@ from dragoman.protocols.anthropic.response.lenient import (
     tell_foreign,
     tell_missing,
 )
-from dragoman.protocols.anthropic.response.told_again import compare
+from dragoman.protocols.anthropic.response.told_again import compare, is_call_again
 from dragoman.protocols.anthropic.response.usage import Counts, rest_of_usage
 from dragoman.protocols.anthropic.wire import (
     CALL_EVENTS,
@@ -209,6 +209,9 @@ class Decoder:
             name = read_text((read_fields(event.content_block) or {}).get("name"))
             torn_frames.refuse(self._assembly, kind, frame, name)
             kind = kind if kind == "message" else "ping"  # of a whole message its end counts
+        again = event.content_block if kind == "content_block_stop" else UNSET
+        if again and is_call_again(self._blocks.by_index.get(event.index), again):
+            event.content_block = UNSET
         tell_foreign(kind, event, frame, self._assembly)
         if kind == "content_block_delta":
             delta = event.delta

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dragoman import _json
 from dragoman._json import Raw
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder
+from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same
+from dragoman.protocols.anthropic.response.block import Block
 from dragoman.protocols.anthropic.wire import read_fields, read_items, read_name, read_text
 
 
@@ -31,3 +32,11 @@ def compare(content: Raw | None, assembly: Assembly, *, is_start: bool = False) 
             assembly.contradict(call, "message.content")
     for id, (name, _) in calls.items():  # that no block has said
         assembly.contradict(assembly.open_call(id, name), "message.content")
+
+
+def is_call_again(block: Block | None, content: Raw) -> bool:
+    """Return whether the end of a block tells its call once more, as the events of Anthropic's SDK do."""
+    call, fields = block.call if block is not None else None, read_fields(content) or {}
+    if block is None or call is None or "input" not in fields or read_text(fields.get("id")) not in ("", call.id):
+        return False
+    return read_name(fields) == call.name and is_same(call.text.raw() or block.told, _json.raw_text(fields["input"]))

@@ -215,7 +215,7 @@ def test_a_pod_serves_by_the_example(kinds: dict[str, dict[str, Any]], tmp_path:
         text = kinds["ConfigMap dragoman"]["data"]["dragoman.toml"]
         for before, after in (
             ("0.0.0.0:4141", f"127.0.0.1:{port}"), ("/var/lib/dragoman", str(own / "state")),
-            ("notice_seconds = 10", "notice_seconds = 3"),
+            ("notice_seconds = 10", "notice_seconds = 6"),
         ):  # fmt: skip
             assert text.count(before) == 1
             text = text.replace(before, after)

@@ -100,7 +100,7 @@ def test_half_a_mebibyte_of_two_tokens_in_turn_takes_a_second_at_most(name: str)
 def test_a_long_answer_is_drawn_in_bounded_time(size: int) -> None:
     """In pieces of 64 characters: what is kept and drawn anew with each one is bounded."""
     for token in ("![", "a\n", "```\n"):
-        assert seconds(_drawn, token * (size // len(token)), 1) < size / 32_768, token
+        assert seconds(_drawn, token * (size // len(token)), 1) < size / 16_384, token
 
 
 def test_a_pages_words_are_its_words() -> None:

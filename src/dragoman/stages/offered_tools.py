@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from dragoman._json import Json
+from dragoman.secret import name_alone
 from dragoman.stages.argument_repair.repairer import read_object
 from dragoman.stages.json_schema import Judge, Shape, ToolSchema
 from dragoman.stages.known_schemas import schema_of
@@ -35,6 +36,8 @@ class Tools(msgspec.Struct, eq=False):
     _by_name: dict[str, Tool] | None = None  # most answers hold no call in their text
     reads_others: bool = False
     lacks_one: bool = False
+
+    __repr__ = name_alone
 
     def for_candidate(self, *, reads_others: bool) -> Tools:
         """Return the same tools for the families that read one candidate."""

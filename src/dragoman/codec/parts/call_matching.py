@@ -18,6 +18,7 @@ from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_same
 from dragoman.codec.parts.shared_calls import SharedCalls
 from dragoman.deviations import clip
+from dragoman.secret import name_alone
 from dragoman.types import Native
 
 CallKind: TypeAlias = Literal["function", "custom"]
@@ -41,6 +42,8 @@ class CallSlots(msgspec.Struct, eq=False):
     # calls at whose index another one began, and whether its name may be theirs, told as far as it is known
     _replaced: list[tuple[OpenCall, bool]] = []
     _shared: SharedCalls | None = None  # once a call came under a second id
+
+    __repr__ = name_alone
 
     def grow(self, index: int | None, arguments: str) -> bool:
         """Take the usual delta, which has neither id nor name. False: it is not that plain, use `fragment`."""

@@ -23,6 +23,7 @@ from dragoman.events import (
     ToolCallStart,
 )
 from dragoman.protocol import NewId, TakesNothing
+from dragoman.secret import name_alone
 from dragoman.types import ToolCall
 
 #: How many calls of one response may wait for a label, or be meant by a piece that has none. One more, and each of them
@@ -83,6 +84,8 @@ class OpenCalls(msgspec.Struct, eq=False):
     _without_id: set[str] = set()  # names of calls without one, each of which is reported once
     _nameless: list[OpenCall] = []  # calls that began without a name
     _again: dict[int, list[OpenCall]] = {}  # part index of a call → those that were sent under its id again
+
+    __repr__ = name_alone
 
     # ------------------------------------------------------------ ids and names
 

@@ -52,6 +52,7 @@ from dragoman.protocols.anthropic.wire import (
     read_text,
     rest_of,
 )
+from dragoman.secret import name_alone
 from dragoman.types import Native, Opaque
 
 
@@ -63,6 +64,8 @@ class Blocks(msgspec.Struct, eq=False):
     _highest: int = -1
     open_calls: dict[int, Block] = {}  # by the identity of the block
     by_index: dict[int, Block] = {}
+
+    __repr__ = name_alone
 
     def start(self, event: StreamEvent, frame: bytes, *, is_usual: bool = False) -> Block | None:
         """Take `content_block_start`, and return its block. `is_usual`: nothing stands beside the block."""

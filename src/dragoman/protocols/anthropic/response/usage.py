@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import overlaid
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.money import MOST_TOKENS
 from dragoman.protocols.anthropic.wire import read
-from dragoman.secret import name_alone
 from dragoman.types import Usage
 
 #: Wire name → ours. `input_tokens` leaves cached tokens out; OpenAI's names hold them.
@@ -24,14 +21,15 @@ _DETAILS: Final = "output_tokens_details"
 _DIGITS: Final = 16
 
 
-class Counts(msgspec.Struct, eq=False):
+class Counts:
     """The counts so far. A later report replaces an earlier; omitted counts stay (a later 0 is no count of input)."""
 
-    _assembly: Assembly
-    _counts: dict[str, int] = {}
-    rest: dict[str, Json] = {}  # what `Usage` does not hold of all reports
+    __slots__ = ("_assembly", "_counts", "rest")
 
-    __repr__ = name_alone
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._counts: dict[str, int] = {}
+        self.rest: dict[str, Json] = {}  # what `Usage` does not hold of all reports
 
     def take(self, value: Raw | None) -> None:
         """Take a `usage`."""

@@ -35,6 +35,7 @@ from dragoman.protocols.openai_responses.wire import (
     native_fields,
     text_of,
 )
+from dragoman.secret import name_alone
 from dragoman.types import Opaque
 
 #: Native fields that mark what a part was, where the group's usual form is another.
@@ -54,6 +55,8 @@ class Items(msgspec.Struct, eq=False):
     places: Places = msgspec.field(default_factory=Places)
     _talking: Item | None = None  # the item whose text or thinking is open
     live: dict[int, Item] = {}
+
+    __repr__ = name_alone
 
     # ------------------------------------------------------------ which item
 

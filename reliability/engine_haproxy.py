@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from reliability.engines import ends_with_parent, free_port
+from reliability.engines import ends_with_parent
+from reliability.ports import free_port
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "docs" / "examples" / "haproxy.cfg"
 _PROGRAM = shutil.which("haproxy") or next((path for path in ("/usr/sbin/haproxy",) if Path(path).exists()), None)

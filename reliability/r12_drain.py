@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from dragoman.events import Failure
 from dragoman.protocols import PROTOCOLS
 from reliability.caller import Answer, Caller, ask, rendered, spoken
+from reliability.ports import free_port
 from reliability.process import BASE, Gateway, providers
 from reliability.provider import END, Provider, Step, chunk, head
 from reliability.r04_client_gone import opening
@@ -26,12 +26,6 @@ def lasting(seconds: float) -> list[Step]:
         steps += [chunk(delta("word ")), 0.5]
     return [*steps, chunk(b'data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'),
             chunk(b"data: [DONE]\n\n"), END]  # fmt: skip
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port: int = found.getsockname()[1]
-        return port
 
 
 def measure(scale: Scale) -> Iterator[Result]:

@@ -28,6 +28,7 @@ from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import StoreAway
 from dragoman.ledger.reports.checking import Checked, check, list_journals
 from dragoman.ledger.stores.files import month_file, months_in
+from reliability.ports import free_port
 from reliability.process import Gateway
 from reliability.request_bodies import RequestBodies
 from reliability.row import Result, Scale, run_alone
@@ -212,15 +213,6 @@ def count_open(folder: LedgerFolder) -> int:
         ):
             count += connection.execute("SELECT count(*) FROM attempt WHERE state = 'reserved'").fetchone()[0]
     return count
-
-
-def free_port() -> int:
-    """A port that nobody listens at."""
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def measure(scale: Scale, kills: int | None = None) -> Iterator[Result]:

@@ -32,8 +32,9 @@ from dragoman.ledger.stores.opening import open_reading, open_store
 from dragoman.secret import Secret
 from reliability.engines import MISSING, PostgreSQL
 from reliability.network import Here, dial, serve
+from reliability.ports import free_port
 from reliability.process import Gateway
-from reliability.r25_ledger import _CONFIG, Counting, free_port, kill
+from reliability.r25_ledger import _CONFIG, Counting, kill
 from reliability.row import Result, Scale, percentile, run_alone
 
 _CALLERS = 24

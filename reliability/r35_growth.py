@@ -36,8 +36,9 @@ from dragoman.ledger.stores.opening import open_reading
 from dragoman.ledger.stores.schema import COLUMNS, GROUPS, SUMS
 from dragoman.secret import Secret
 from reliability.engines import MISSING, PostgreSQL
+from reliability.ports import free_port
 from reliability.process import Gateway
-from reliability.r25_ledger import _CONFIG, Counting, free_port
+from reliability.r25_ledger import _CONFIG, Counting
 from reliability.row import Result, Scale, percentile, run_alone
 
 _INSTANCES = 3

@@ -32,7 +32,7 @@ from dragoman.ledger.stores.opening import open_reading
 from reliability import engine_valkey, engines, jumping_clock, network
 from reliability.jumping_clock import JumpingClock
 from reliability.network import Machine, serve
-from reliability.r25_ledger import free_port
+from reliability.ports import free_port
 from reliability.r26_budget import NANO_PER_TOKEN, TOKENS, Billing, ask
 from reliability.r32_shared_budget import Fleet, standing, until_settled
 from reliability.row import Result, Scale, run_alone

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Iterator
 
 from reliability.caller import Answer, Caller, ask, rendered, spoken
+from reliability.ports import free_port
 from reliability.process import Gateway, providers
 from reliability.provider import Provider, whole
 from reliability.row import Result, Scale
@@ -59,12 +60,6 @@ def measure(scale: Scale) -> Iterator[Result]:
             closed = asyncio.run(refuses(port))
         words = f"without [admin] its port is {'closed' if closed else 'OPEN'}, a client key at /metrics gets {found['/metrics']}"
         yield Result("S7", "off by default", words, closed and found["/metrics"] == 403)
-
-
-def free_port() -> int:
-    """A port that nobody listens at just now."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 def keyed(key: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from reliability import engine_haproxy, engine_valkey, engines
 from reliability.engine_haproxy import adapted, complaints
-from reliability.engines import free_port
+from reliability.ports import free_port
 
 from dragoman.config import Config, load_config
 from dragoman.gateway.pages.health import HEALTH

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from reliability.engines import free_port
+from reliability.ports import free_port
 
 from dragoman.ledger.stores.postgresql_schema import VERSION
 from dragoman.secret import Secret

@@ -41,10 +41,7 @@ class Tools(msgspec.Struct, eq=False):
 
     def for_candidate(self, *, reads_others: bool) -> Tools:
         """Return the same tools for the families that read one candidate."""
-        tools = Tools(self._tools)
-        tools._schemas, tools._by_name = self._schemas, self._functions()
-        tools.reads_others = reads_others
-        return tools
+        return Tools(self._tools, self._schemas, self._functions(), reads_others)
 
     def _functions(self) -> dict[str, Tool]:
         if self._by_name is None:

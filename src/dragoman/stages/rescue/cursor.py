@@ -102,17 +102,8 @@ class Cursor:
     """
 
     __slots__ = (
-        "_kept",
-        "_mark",
-        "_position",
-        "_text",
-        "ended",
-        "is_broken",
-        "is_sealed",
-        "marker",
-        "names_other",
-        "stops",
-    )
+        "_kept", "_mark", "_position", "_text", "ended", "is_broken", "is_sealed", "marker", "names_other", "stops",
+    )  # fmt: skip
 
     def __init__(self, text: str = "") -> None:
         self._text, self._position = text, 0

@@ -1,8 +1,8 @@
-"""What Claude models take of sampling and thinking, by their version.
+"""What Claude models take of sampling, thinking, efforts and forced calls, by their version.
 
 Spec: https://platform.claude.com/docs/en/about-claude/models/migration-guide and …/models/opus-5-5/whats-new-opus-5-5,
-as of Sonnet, Haiku and Fable (read 2026-11-26). The API refuses a whole
-request for one setting that its model does not take. A model of an unknown name takes everything.
+as of Sonnet, Haiku and Fable (read 2026-11-26). The API refuses a whole request for one setting that its model does not
+take. A model of an unknown name takes everything.
 """
 
 from __future__ import annotations

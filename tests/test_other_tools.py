@@ -47,7 +47,10 @@ def test_a_value_of_another_tool_holds_no_call(outer: Form) -> None:
     for text in holding(outer, chance):
         for cut, size in ((len(text), len(text)), (len(text), 1), (chance.randrange(len(text)), 3)):
             reply = pieces(text[:cut], size)
-            assert not delivered(reply) and not reply.failed_calls, (size, text[:cut])
+            assert not delivered(reply), (size, text[:cut])
+            if outer.where == "line" and text.startswith(LEADS[-1]):
+                continue  # behind words its marker begins no call, so that one in its text may fail
+            assert not reply.failed_calls, (size, text[:cut])
             said = reply.text + (reply.thinking if "</think>" in text else "")
             assert len(said.strip()) >= len(text[:cut].strip()) - len("</think>\n\n"), (size, text[:cut])
 

@@ -87,7 +87,7 @@ def test_a_call_whose_index_another_took_is_not_run_without_what_its_tool_needs(
 
 
 @for_each("then", [[], [OTHER]])
-@for_each("again", [{"name": "ring"}, {"name": "ring", "arguments": ""}])
+@for_each("again", [{"name": "ring"}, {"name": "ring", "arguments": ""}, {"name": "ring", "arguments": " \n"}])
 def test_a_name_told_again_without_an_id_begins_no_call_without_what_its_tool_needs(
     again: dict[str, str], then: list[str]
 ):

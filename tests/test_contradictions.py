@@ -401,3 +401,22 @@ def test_a_block_s_end_may_tell_its_call_once_more(told: dict[str, Any], is_same
     assert (reply.error is None) == (is_same and "name" not in more and more.get("id") != "other")
     if reply.error is None:
         assert delivered(reply) == [{"bell": "low"}] and "unread-field" not in {one.code for one in reply.deviations}
+
+
+@for_each("pieces", [[], [""], ["{}"]])
+@for_each("then, is_good", [
+    ({}, True), ({"caller": {"type": "direct"}}, True), ({"type": "server_tool_use"}, False),
+    ({"tool_calls": [{"id": "u", "name": "toll", "input": {"bell": "low"}}]}, False),
+    ({"partial_json": '{"bell": "low"}'}, False), ({"arguments": {"bell": "low"}}, False),
+])  # fmt: skip
+def test_a_block_s_end_tells_a_call_without_arguments_once_more(pieces: list[str], then: dict[str, Any], is_good: bool):
+    """It has no piece, or an empty one. What looks like a call, or more of it, beside it is not lost silently."""
+    block: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "ring", "input": {}}
+    *begun, stop = wires.block_of(block, *({"type": "input_json_delta", "partial_json": piece} for piece in pieces))
+    stop = {**stop, "content_block": {**block, **then}}
+    reply = decode(
+        wires.body_of("anthropic-messages", wires.messages_stream(*begun, stop)),
+        "anthropic-messages",
+        tools=[{"name": "ring", "parameters": {"type": "object", "properties": {"bell": {}}}}],
+    )
+    assert (reply.error is None) == is_good and (delivered(reply) == [{}] or not is_good)

@@ -269,7 +269,7 @@ class CallSlots(msgspec.Struct, eq=False):
             return True
         if name == call.name:  # `{}` may have been a placeholder
             if call.text.is_closed():  # its name alone, once more, unless that is a call
-                return not (arguments or self._assembly.calls.takes_nothing(name))
+                return not (arguments.strip() or self._assembly.calls.takes_nothing(name))
             return not (call.text.is_whole() and arguments.strip() == "{}")
         return call.text.is_started() and name not in self._assembly.calls.offered_names
 

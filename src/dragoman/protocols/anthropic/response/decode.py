@@ -210,7 +210,7 @@ class Decoder:
             torn_frames.refuse(self._assembly, kind, frame, name)
             kind = kind if kind == "message" else "ping"  # of a whole message its end counts
         again = event.content_block if kind == "content_block_stop" else UNSET
-        if again and is_call_again(self._blocks.by_index.get(event.index), again):
+        if again and is_call_again(self._blocks.by_index.get(event.index), again, self._assembly):
             event.content_block = UNSET
         tell_foreign(kind, event, frame, self._assembly)
         if kind == "content_block_delta":

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from dragoman import _json
 from dragoman._json import Raw
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same
+from dragoman.codec.parts.unread_arguments import tell_unread
 from dragoman.protocols.anthropic.response.block import Block
 from dragoman.protocols.anthropic.wire import read_fields, read_items, read_name, read_text
+
+_OF_CALL: Final = {"type", "id", "name", "input"}
 
 
 def compare(content: Raw | None, assembly: Assembly, *, is_start: bool = False) -> None:
@@ -34,9 +39,20 @@ def compare(content: Raw | None, assembly: Assembly, *, is_start: bool = False) 
         assembly.contradict(assembly.open_call(id, name), "message.content")
 
 
-def is_call_again(block: Block | None, content: Raw) -> bool:
-    """Return whether the end of a block tells its call once more, as the events of Anthropic's SDK do."""
+def is_call_again(block: Block | None, content: Raw, assembly: Assembly) -> bool:
+    """Return whether the end of a block tells its call once more, as the events of Anthropic's SDK do.
+
+    What it tells beside the call is looked at as in a start.
+    """
     call, fields = block.call if block is not None else None, read_fields(content) or {}
     if block is None or call is None or "input" not in fields or read_text(fields.get("id")) not in ("", call.id):
         return False
-    return read_name(fields) == call.name and is_same(call.text.raw() or block.told, _json.raw_text(fields["input"]))
+    arguments = call.text.raw().strip() or block.told or "{}"  # a call without any has no pieces
+    is_again = (
+        read_text(fields.get("type")) in ("", "tool_use")
+        and read_name(fields) == call.name
+        and is_same(arguments, _json.raw_text(fields["input"]))
+    )
+    if is_again:
+        tell_unread(assembly, {key: fields[key] for key in fields.keys() - _OF_CALL}, "content_block_stop")
+    return is_again

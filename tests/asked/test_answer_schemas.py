@@ -13,6 +13,7 @@ from asked import made_answers, made_schemas
 from asked.asking import VENDORS, asked
 from asked.vendor_rules import broken, broken_format
 from asked.writing import chat
+from dragoman.codec.schemas.drafts import modern
 from dragoman.protocols.anthropic.request.answer_schema import answer_schema
 from dragoman.types import Raw
 from for_each import for_each
@@ -127,11 +128,27 @@ def test_an_odd_schema_is_no_error_of_ours() -> None:
         {"type": "object", "enum": "a", "items": 5, "anyOf": [7], "allOf": {"a": 1}, "$defs": 7, "$ref": 9},
         {"type": {"a": 1}, "$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}, "prefixItems": []},
         {**_PLAIN, "if": 7, "then": {"properties": ["a"]}, "dependentSchemas": [7]},
+        {"items": [{"type": "string"}], "prefixItems": []},
         *deep,
     ]
     for schema in [*odd, *(made_schemas.schema(dice) for _ in range(SCHEMAS))]:
         made, lost = sent(schema)
         assert lost if made is None else not [*broken_format(made)], (json.dumps(schema), made)
+
+
+def test_the_newer_of_two_keywords_counts_in_any_order() -> None:
+    text, number = {"type": "string"}, {"type": "number"}
+    for older, newer in (
+        ({"items": [text]}, {"prefixItems": [number]}),
+        ({"dependencies": {"a": ["b"]}}, {"dependentRequired": {"c": ["d"]}}),
+    ):
+        for schema in ({**older, **newer}, {**newer, **older}):
+            lost: list[str] = []
+            assert modern(schema, lost) == newer
+            assert lost == [*older]
+    lost = []
+    assert modern({"items": [text], "prefixItems": 7}, lost) == {"prefixItems": [text]}
+    assert lost == ["prefixItems"]
 
 
 def test_alternatives_are_written_out_within_bounds() -> None:

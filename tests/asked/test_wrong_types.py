@@ -170,3 +170,37 @@ def test_a_picture_without_a_source_is_refused_with_its_place() -> None:
         part = {"type": "input_image", "image_url": url}
         sent = asked("openai-responses", responses({"role": "user", "content": [part]}), VENDORS["gemini-generate"])
         assert "input[0].content[0].image_url" in sent.refused, (url, sent)
+
+
+#: Settings that cannot be read as they stand, by client: what stands there, and what a deviation or an error names.
+UNREAD: Final[tuple[tuple[ProtocolName, dict[str, Any], str], ...]] = (
+    *(("openai-chat", {"n": value}, "n") for value in ("some", {"x": 1}, 2.5, 0, -1)),
+    ("openai-chat", {"reasoning": "x", "thinking": {"type": "enabled"}}, "reasoning"),
+    ("openai-chat", {"reasoning": {"effort": [1], "max_tokens": 2000}}, "reasoning.effort"),
+    ("openai-chat", {"reasoning": {"effort": "low", "max_tokens": "x"}}, "reasoning.max_tokens"),
+    ("openai-chat", {"thinking": {"type": "enabled", "budget_tokens": 1.5}}, "thinking.budget_tokens"),
+    ("openai-responses", {"max_output_tokens": 2.5}, "max_output_tokens"),
+    ("anthropic-messages", {"max_tokens": 0.5}, "max_tokens"),
+    ("anthropic-messages", {"top_k": 1.5}, "top_k"),
+    ("anthropic-messages", {"top_k": 10**400}, "top_k"),
+    ("anthropic-messages", {"output_format": {"type": "x"}}, "output_format.type"),
+    ("anthropic-messages", {"tool_choice": {"type": "any", "disable_parallel_tool_use": "low"}},
+     "tool_choice.disable_parallel_tool_use"),
+    ("gemini-generate", {"generationConfig": {"responseSchema": -1}}, "generationConfig.responseSchema"),
+    ("gemini-generate", {"generationConfig": {"responseMimeType": 1}}, "generationConfig.responseMimeType"),
+    ("gemini-generate", {"generationConfig": {"responseMimeType": "text/plain", "responseSchema": {"type": "STRING"}}},
+     "generationConfig.responseSchema.type"),
+)  # fmt: skip
+_LEAST: Final = {
+    "openai-chat": chat, "openai-responses": responses, "anthropic-messages": messages, "gemini-generate": gemini,
+}  # fmt: skip
+
+
+@for_each(("client", "fields", "where"), UNREAD)
+def test_a_setting_that_is_not_read_is_told_with_its_place(
+    client: ProtocolName, fields: dict[str, Any], where: str
+) -> None:
+    for target in EVERYWHERE:
+        sent = asked(client, _LEAST[client](**fields), VENDORS[target])
+        is_kept = target == client and fields.items() <= sent.body.items()
+        assert is_kept or where in sent.refused or where in [said.where for said in sent.deviations], (target, sent)

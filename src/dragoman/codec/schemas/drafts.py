@@ -41,22 +41,24 @@ def modern(schema: dict[str, Any], lost: list[str], depth: int = 0) -> dict[str,
         return schema
     made: dict[str, Any] = {}
     wanted: list[str] = []
-    for key, value in _without_dependencies(schema).items():
+    for key, value in _without_dependencies(schema, lost).items():
         if key in BY_NAME and isinstance(value, dict):
             made[key] = {name: _inner(inner, lost, depth) for name, inner in value.items()}
             if key == "properties":
                 wanted = [name for name, inner in value.items() if _is_wanted(inner)]
         elif key in BY_NAME:
             lost.append(key)
-        elif key == "items":
-            made["prefixItems" if isinstance(value, list) else key] = _each(value, lost, depth)
-        elif key in ONE:
-            made[key] = _inner(value, lost, depth)
-        elif key in SEVERAL:
-            made[key] = _each(value, lost, depth)
-            if not isinstance(value, list) or not value:
-                del made[key]
+        elif key == "items" and isinstance(value, list):
+            if _is_filled(schema.get("prefixItems")):  # the newer name counts
                 lost.append(key)
+            elif value:
+                made["prefixItems"] = _each(value, lost, depth)
+        elif key in ONE or key == "items":
+            made[key] = _inner(value, lost, depth)
+        elif key in SEVERAL and _is_filled(value):
+            made[key] = _each(value, lost, depth)
+        elif key in SEVERAL:
+            lost.append(key)
         elif key not in ("required", "type"):
             made[key] = value
         elif key == "type":
@@ -76,15 +78,19 @@ def modern(schema: dict[str, Any], lost: list[str], depth: int = 0) -> dict[str,
     return made
 
 
-def _without_dependencies(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with the two keywords that `dependencies` of older drafts became."""
+def _without_dependencies(schema: dict[str, Any], lost: list[str]) -> dict[str, Any]:
+    """Return a schema with the two keywords that `dependencies` of older drafts became, where it has not these too."""
     found = schema.get("dependencies")
     if not isinstance(found, dict):
         return schema
     made = {key: value for key, value in schema.items() if key != "dependencies"}
     for key, kind in (("dependentRequired", list), ("dependentSchemas", dict | bool)):
-        if those := {name: each for name, each in found.items() if isinstance(each, kind)}:
-            made.setdefault(key, those)
+        if (those := {name: each for name, each in found.items() if isinstance(each, kind)}) and key not in made:
+            made[key] = those
+        elif those:
+            lost.append("dependencies")
+    if not all(isinstance(each, list | dict | bool) for each in found.values()):
+        lost.append("dependencies")
     return made
 
 
@@ -97,8 +103,12 @@ def _inner(value: Json, lost: list[str], depth: int) -> Json:
     return True
 
 
-def _each(value: Json, lost: list[str], depth: int) -> Json:
-    return [_inner(each, lost, depth) for each in value] if isinstance(value, list) else _inner(value, lost, depth)
+def _each(values: list[Json], lost: list[str], depth: int) -> list[Json]:
+    return [_inner(each, lost, depth) for each in values]
+
+
+def _is_filled(value: Json) -> bool:
+    return isinstance(value, list) and bool(value)
 
 
 def _is_wanted(schema: Json) -> bool:
@@ -122,11 +132,8 @@ def _type(made: dict[str, Any], value: Json, lost: list[str]) -> None:
 def _tuples(made: dict[str, Any], schema: dict[str, Any]) -> None:
     """Rename `additionalItems`, which described what follows a tuple's places."""
     behind = made.pop("additionalItems", None)
-    if isinstance(schema.get("items"), list):
-        if behind is not None:
-            made["items"] = behind
-        if not made["prefixItems"]:
-            del made["prefixItems"]
+    if isinstance(schema.get("items"), list) and behind is not None:
+        made["items"] = behind
 
 
 def _bounds(made: dict[str, Any]) -> None:
@@ -187,7 +194,7 @@ _VALID: Final[dict[str, Callable[[Any], bool]]] = {
     "$id": lambda value: _is_text(value) and "#" not in value[:-1],
     "$vocabulary": lambda value: isinstance(value, dict) and all(map(_is_bool, value.values())),
     "multipleOf": lambda value: _is_number(value) and value > 0,
-    "enum": lambda value: isinstance(value, list) and bool(value),
+    "enum": _is_filled,
     "dependentRequired": lambda value: isinstance(value, dict) and all(map(_are_names, value.values())),
 }
 

@@ -175,6 +175,8 @@ class _Parser:
         name_unread(value, "tool_choice", self.deviations, "type", "name", "disable_parallel_tool_use")
         disabled = value.get("disable_parallel_tool_use")
         parallel = not disabled if isinstance(disabled, bool) else None
+        if disabled is not None and parallel is None:
+            self.deviate("wrong-type", "tool_choice.disable_parallel_tool_use", type(disabled).__name__)
         kind, name = value.get("type"), value.get("name")
         if kind == "tool" and isinstance(name, str):
             return Named(name), parallel
@@ -190,19 +192,18 @@ class _Parser:
         stop = read_all_texts(fields["stop_sequences"]) if "stop_sequences" in fields else ()
         if stop is None:
             self.deviate("wrong-type", "stop_sequences", "not all are texts")
-        max_tokens = self._number(fields, "max_tokens")
+        max_tokens = self._count(fields, "max_tokens")
         if max_tokens is None:
             self.deviate("missing-field", "max_tokens")
-        top_k = self._number(fields, "top_k")
         config = read_fields(fields.get("output_config")) or {}
         return Params(
-            max_tokens=None if max_tokens is None else int(max_tokens),
+            max_tokens=max_tokens,
             temperature=self._number(fields, "temperature"),
             top_p=self._number(fields, "top_p"),
-            top_k=None if top_k is None else int(top_k),
+            top_k=self._count(fields, "top_k"),
             stop=stop or (),
             reasoning=self._reasoning(fields.get("thinking"), config, native),
-            response_schema=self._schema(config, fields.get("output_format")),
+            response_schema=self._schema(config, fields.get("output_format"), native),
             parallel_tools=parallel,
         )
 
@@ -221,9 +222,19 @@ class _Parser:
                 self.deviate("wrong-type", key, type(value).__name__)
             return None
         try:
-            return value if math.isfinite(value) else None
+            if math.isfinite(value):
+                return value
         except OverflowError:  # more digits than a float has room for
-            return None
+            pass
+        self.deviate("wrong-type", key, "too large")
+        return None
+
+    def _count(self, fields: dict[str, Raw], key: str) -> int | None:
+        number = self._number(fields, key)
+        if number is None or number % 1 == 0:
+            return None if number is None else int(number)
+        self.deviate("wrong-type", key, "no whole number")
+        return None
 
     def _reasoning(self, value: Raw | None, config: dict[str, Raw], native: dict[str, Raw]) -> Reasoning | None:
         """Read `thinking` and `output_config.effort`; their other settings go to `native`."""
@@ -244,13 +255,15 @@ class _Parser:
             native["thinking"] = keep(value) if value is not None else _json.raw(None)
         return reasoning
 
-    def _schema(self, config: dict[str, Raw], older: Raw | None) -> ResponseSchema | None:
+    def _schema(self, config: dict[str, Raw], older: Raw | None, native: dict[str, Raw]) -> ResponseSchema | None:
         refuse_other_kinds(config, {"format": "an object", "effort": "a text"}, "output_config.")
         form = read_fields(config.get("format")) or read_fields(older)
         if older is not None:
             forms = {"output_format": older, "output_config.format": config.get("format", older)}
             name_passed_over(forms, "", self.deviations, "output_config.format", "output_format")
         if form is None or "schema" not in form:
+            if older is not None and form and "format" not in config:
+                native["output_format"] = keep(older)
             return None
         return ResponseSchema(keep(form["schema"]))
 

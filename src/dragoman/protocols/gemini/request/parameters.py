@@ -24,7 +24,7 @@ from dragoman.codec.json_fields import (
     read_text,
     read_texts,
 )
-from dragoman.codec.unread import name_passed_over, name_unreadable, refuse_other_kinds, wanted_text
+from dragoman.codec.unread import Kind, name_passed_over, name_unreadable, refuse_other_kinds, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.gemini.request.expectation import asks_for_several
@@ -109,12 +109,17 @@ def parse_tool_choice(value: Raw | None, unsaid: Fields) -> ToolChoice:
     return choice
 
 
+_KINDS: Final[dict[str, Kind]] = {
+    "thinkingConfig": "an object", "responseSchema": "an object", "responseMimeType": "a text",
+}  # fmt: skip
+
+
 def parse_params(value: Raw | None, unsaid: Fields, deviations: list[Deviation]) -> Params:
     """Return the parameters; the unmodelled ones go to `unsaid`."""
     if value is None:
         return Params()
     config = camel_fields(read_fields(value) or {})
-    refuse_other_kinds(config, {"thinkingConfig": "an object"}, "generationConfig.")
+    refuse_other_kinds(config, _KINDS, "generationConfig.")
     if asks_for_several(config.get("candidateCount")):
         del config["candidateCount"]
         deviations.append(Deviation("dropped", "generationConfig.candidateCount", "one answer is asked for"))
@@ -175,7 +180,7 @@ def _parse_schema(config: Fields, rest: Fields, deviations: list[Deviation]) -> 
         return ResponseSchema(_json.raw(to_json_schema(own)))
     if mime == "application/json":
         return ResponseSchema()
-    if mime not in (None, "", "text/plain"):
+    if mime not in (None, "", "text/plain") or own is not None:
         rest |= {key: Raw(bytes(config[key])) for key in ("responseMimeType", "responseSchema") if key in config}
     return None
 

@@ -57,6 +57,12 @@ _NO_LIMIT: Final = -1
 _REASONING: Final[tuple[str, ...]] = ("reasoning_effort", "reasoning", "thinking", "enable_thinking", "think")
 #: Of these the objects, and what is read of them.
 _IN_REASONING: Final = {"reasoning": ("enabled", "effort", "max_tokens"), "thinking": ("type", "budget_tokens")}
+#: Of these settings those whose values may be unreadable, and what reads them.
+_INNER: Final[tuple[tuple[str, str, Callable[[Raw], Any]], ...]] = (
+    ("reasoning", "effort", lambda value: _effort(read(value))),
+    ("reasoning", "max_tokens", read_count),
+    ("thinking", "budget_tokens", read_count),
+)
 #: Without one of these nothing is said in two ways.
 _RIVALS: Final = frozenset({"max_completion_tokens", "function_call", *_REASONING[1:]})
 #: Fields that choose a tool.
@@ -94,7 +100,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     has_rivals = not _RIVALS.isdisjoint(fields)
     if has_rivals:
         _name_passed_over(fields, deviations)
-    if (read_count(fields.get("n")) or 1) > 1:
+    if "n" in fields and read_count(fields["n"]) != 1 and read(fields["n"]) is not None:
         deviations.append(Deviation("dropped", "n", "one answer is asked for"))
     is_modelled = fields.keys() <= _MODELLED  # as in most requests
     native = {} if is_modelled else {key: value for key, value in fields.items() if key not in _MODELLED}
@@ -314,8 +320,15 @@ def _name_passed_over(fields: Fields, deviations: list[Deviation]) -> None:
     """Name repeated settings in older words or those of another server, if they differ."""
     name_passed_over(fields, "", deviations, "max_completion_tokens", "max_tokens")
     name_passed_over(fields, "", deviations, "tool_choice", "function_call")
-    said: dict[str, str] = {name: f"{_parse_reasoning({name: fields[name]})}" for name in _REASONING if name in fields}
+    found = {name: _parse_reasoning({name: fields[name]}) for name in _REASONING if read(fields.get(name)) is not None}
+    said: dict[str, str] = {name: f"{reasoning}" for name, reasoning in found.items() if reasoning is not None}
     name_passed_over(said, "", deviations, *_REASONING)
+    if said:
+        name_unreadable(fields, found, "", deviations)
+    for name, key, reads in _INNER:
+        inner = read_fields(fields.get(name)) or {}
+        if read(inner.get(key)) is not None:
+            name_unreadable(inner, {key: reads(inner[key])}, f"{name}.", deviations)
     kind = read((read_fields(fields.get("thinking")) or {}).get("type"))
     if kind not in ("enabled", "disabled", None):
         deviations.append(Deviation("changed", "thinking.type", f"{clip(str(kind))}: read as enabled", "note"))

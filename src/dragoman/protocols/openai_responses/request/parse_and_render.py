@@ -133,6 +133,9 @@ def _parse_params(fields: dict[str, Raw], native: dict[str, Raw], deviations: li
     if parallel is not None and not isinstance(parallel, bool):
         deviations.append(Deviation("wrong-type", "parallel_tool_calls", type(parallel).__name__))
     limit = _number(fields, "max_output_tokens", deviations)
+    if limit is not None and limit % 1 != 0:
+        deviations.append(Deviation("wrong-type", "max_output_tokens", "no whole number"))
+        limit = None
     return Params(
         max_tokens=None if limit is None else int(limit),
         temperature=_number(fields, "temperature", deviations),

@@ -114,3 +114,9 @@ def test_a_setting_that_is_not_sent_is_told(client: ProtocolName, target: Protoc
                 told = [said.where for said in sent.deviations]
                 assert any(word in where for word in (*words, name, "parallel_tools") for where in told), (
                     name, model, json.dumps(request), text, told)  # fmt: skip
+
+
+def test_a_model_that_does_not_think_is_asked_for_no_sealed_thinking() -> None:
+    for included in (["reasoning.encrypted_content"], ["reasoning.encrypted_content", "message.output_text.logprobs"]):
+        sent = asked("openai-responses", responses(include=included), "openai/gpt-4.1")
+        assert sent.body.get("include", []) == included[1:]

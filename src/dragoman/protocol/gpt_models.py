@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final, TypeAlias, get_args
 
-from dragoman._json import Json
+from dragoman import _json
+from dragoman._json import Json, Raw
 from dragoman.events import Deviation
 from dragoman.types import Effort
 
@@ -117,7 +118,10 @@ def fit(body: dict[str, Json], model: str) -> list[Deviation]:
 def _without_thinking(body: dict[str, Json]) -> list[Deviation]:
     """Remove what asks a model for thinking that has none."""
     asked = [body.pop(name) for name in ("reasoning_effort", "reasoning") if name in body]
-    if isinstance(included := body.get("include"), list) and _SEALED in included:
+    included = body.get("include")
+    if isinstance(included, Raw):  # a client's own
+        included = _json.decode(bytes(included))
+    if isinstance(included, list) and _SEALED in included:
         body["include"] = [each for each in included if each != _SEALED]
         if not body["include"]:
             del body["include"]

@@ -18,6 +18,7 @@ from dragoman.gateway.messages import Answer, Head, ResponseWriter
 from dragoman.gateway.pages.health import HEALTH, PATHS, Operations
 from dragoman.gateway.server.client_addresses import ClientAddresses
 from dragoman.gateway.telemetry.record import Observer
+from dragoman.secret import name_alone
 
 _TEXT: Final = "text/plain; charset=utf-8"
 
@@ -34,6 +35,8 @@ class AdminApp(msgspec.Struct, eq=False, kw_only=True):
     addresses: ClientAddresses
     observer: Observer
     operations: Operations
+
+    __repr__ = name_alone
 
     @property
     def is_draining(self) -> bool:

@@ -54,5 +54,5 @@ def is_call_again(block: Block | None, content: Raw, assembly: Assembly) -> bool
         and is_same(arguments, _json.raw_text(fields["input"]))
     )
     if is_again:
-        tell_unread(assembly, {key: fields[key] for key in fields.keys() - _OF_CALL}, "content_block_stop")
+        tell_unread(assembly, {key: value for key, value in fields.items() if key not in _OF_CALL}, "content_block_stop")
     return is_again

@@ -54,5 +54,6 @@ def is_call_again(block: Block | None, content: Raw, assembly: Assembly) -> bool
         and is_same(arguments, _json.raw_text(fields["input"]))
     )
     if is_again:
-        tell_unread(assembly, {key: value for key, value in fields.items() if key not in _OF_CALL}, "content_block_stop")
+        beside = {key: value for key, value in fields.items() if key not in _OF_CALL}
+        tell_unread(assembly, beside, "content_block_stop")
     return is_again

@@ -420,3 +420,22 @@ def test_a_block_s_end_tells_a_call_without_arguments_once_more(pieces: list[str
         tools=[{"name": "ring", "parameters": {"type": "object", "properties": {"bell": {}}}}],
     )
     assert (reply.error is None) == is_good and (delivered(reply) == [{}] or not is_good)
+
+
+@for_each("values", [{}, {"bell": "low"}])
+@for_each("told, is_good", [([0], True), ([1], False), ([0, 2], False), (["words"], False), ([], True)])
+def test_the_last_event_may_tell_the_message_once_more(values: dict[str, str], told: list[int | str], is_good: bool):
+    """As that of Anthropic's SDK does: a message with other calls contradicts the blocks."""
+    block: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "ring", "input": {}}
+    calls = [{**block, "input": values}, {**block, "input": {"bell": "high"}}, {**block, "id": "u"}]
+    content = [calls[one] if isinstance(one, int) else {"type": "text", "text": one} for one in told]
+    deltas = [{"type": "input_json_delta", "partial_json": json.dumps(values)}] if values else []
+    *frames, stop = wires.messages_stream(*wires.block_of(block, *deltas))
+    frames.append({**stop, "message": {"id": "m", "type": "message", "role": "assistant", "content": content}})
+    parameters = {"type": "object", "properties": {"bell": {}}}
+    reply = decode(
+        wires.body_of("anthropic-messages", frames),
+        "anthropic-messages",
+        tools=[{"name": "ring", "parameters": parameters}],
+    )
+    assert (reply.error is None) == is_good and (delivered(reply) == [values] or not is_good)

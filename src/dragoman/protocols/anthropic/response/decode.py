@@ -32,7 +32,7 @@ from dragoman.protocols.anthropic.response.lenient import (
     tell_foreign,
     tell_missing,
 )
-from dragoman.protocols.anthropic.response.told_again import compare, is_call_again
+from dragoman.protocols.anthropic.response.told_again import compare, compare_message, is_call_again
 from dragoman.protocols.anthropic.response.usage import Counts, rest_of_usage
 from dragoman.protocols.anthropic.wire import (
     CALL_EVENTS,
@@ -212,6 +212,9 @@ class Decoder:
         again = event.content_block if kind == "content_block_stop" else UNSET
         if again and is_call_again(self._blocks.by_index.get(event.index), again, self._assembly):
             event.content_block = UNSET
+        if kind == "message_stop" and (message := read_fields(event.message)) is not None:
+            event.message = UNSET
+            compare_message(message, self._assembly)
         tell_foreign(kind, event, frame, self._assembly)
         if kind == "content_block_delta":
             delta = event.delta

@@ -50,7 +50,7 @@ _OWN: Final = {
     "message_start": "message",
 }
 #: Fields of a message, of a text and of a delta in which no call stands that nobody reads.
-_OF_MESSAGE: Final = frozenset({"id", "type", "role", "model", "content", "usage", "stop_reason", "stop_sequence"})
+OF_MESSAGE: Final = frozenset({"id", "type", "role", "model", "content", "usage", "stop_reason", "stop_sequence"})
 _OF_TEXT: Final = frozenset({"type", "text", "thinking", "signature", "data", "citations", "citation"})
 _OF_DELTA: Final = _OF_TEXT | {"stop_reason", "stop_sequence", "stop_details", "container", "usage"}
 #: Types of events that are news, and no errors.
@@ -262,7 +262,7 @@ def look_around(kind: str, frame: bytes, assembly: Assembly) -> None:
 def look_in_message(fields: dict[str, Raw], assembly: Assembly) -> None:
     """As `look_around`, for a whole message."""
     if assembly.phase == "open" and assembly.calls.may_lack():
-        tell_unread(assembly, {key: fields[key] for key in fields.keys() - _OF_MESSAGE}, "message")
+        tell_unread(assembly, {key: fields[key] for key in fields.keys() - OF_MESSAGE}, "message")
 
 
 def calls_in_start(content: Raw, assembly: Assembly) -> frozenset[str]:

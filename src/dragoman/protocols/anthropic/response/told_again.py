@@ -10,8 +10,10 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same
 from dragoman.codec.parts.unread_arguments import tell_unread
 from dragoman.protocols.anthropic.response.block import Block
-from dragoman.protocols.anthropic.wire import read_fields, read_items, read_name, read_text
+from dragoman.protocols.anthropic.response.lenient import OF_MESSAGE
+from dragoman.protocols.anthropic.wire import UNSET, read_fields, read_items, read_name, read_text
 
+_NOTHING: Final = (b"", b"[]", b"null", b'""')
 _OF_CALL: Final = {"type", "id", "name", "input"}
 
 
@@ -37,6 +39,15 @@ def compare(content: Raw | None, assembly: Assembly, *, is_start: bool = False) 
             assembly.contradict(call, "message.content")
     for id, (name, _) in calls.items():  # that no block has said
         assembly.contradict(assembly.open_call(id, name), "message.content")
+
+
+def compare_message(message: dict[str, Raw], assembly: Assembly) -> None:
+    """Compare the whole message that the last event of Anthropic's SDK tells."""
+    assembly.deviate("duplicate-final", "message_stop.message")
+    content = message.get("content", UNSET)
+    if bytes(memoryview(content)) not in _NOTHING:
+        compare(content, assembly)
+    tell_unread(assembly, {key: message[key] for key in message.keys() - OF_MESSAGE}, "message_stop.message")
 
 
 def is_call_again(block: Block | None, content: Raw, assembly: Assembly) -> bool:

@@ -11,10 +11,9 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --quiet --universal --
 # The core: bytes → events → bytes, the corpus, the house rules, the client.
 QUICK := tests/protocols tests/codec tests/stages tests/inputs tests/providers tests/client/test_client.py \
 	$(addprefix tests/test_,captures.py config.py corpus.py deviations.py history.py house_rules.py pipe.py)
-# Whole files each: what a module starts once is started once. The long files come first. Three processes for two
-# cores, because a test that waits for a server, a disk or a terminal leaves its core to another.
+# Four processes for two cores, because a test that waits for a server, a disk or a terminal leaves its core to another.
 # A worker that is lost ends the run: with another in its place pytest-xdist waits for ever.
-PYTEST := .venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart=0
+PYTEST := .venv/bin/pytest -n 4 --max-worker-restart=0
 
 # Where nothing compiled is kept, each of the hundreds of programs that the tests start compiles the package anew.
 export PYTHONDONTWRITEBYTECODE :=

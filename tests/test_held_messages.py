@@ -82,6 +82,13 @@ def test_a_message_that_can_be_no_call_is_let_go(seed: int):
             assert most_held(may_be + rest, len(may_be) + MOST, size) <= MOST, may_be
 
 
+@for_each("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+def test_a_call_to_another_tool_is_told_while_it_comes(form: Form):
+    text = form.write([("nosuch", {"text": LONG})]).text()
+    for size in (1, 9):
+        assert most_held(text, 0, size) <= MOST
+
+
 RESIDUE = [(form, next(family for family in FAMILIES if family.name == form.family)) for form in FORMS]
 
 

@@ -19,6 +19,8 @@ from dragoman.types import Tool
 
 #: The name of a tool that was not offered.
 _NAME: Final = re.compile(r"[^\W\d][\w.:/$@-]{0,127}")
+#: The same at the beginning of a message, where a word of many languages would be one.
+_FIRST_NAME: Final = re.compile(r"[A-Za-z_][\w.:/$@-]{0,127}", re.ASCII)
 #: What its arguments may be.
 _ANYTHING: Final = ToolSchema({})
 
@@ -63,6 +65,11 @@ class Tools(msgspec.Struct, eq=False):
             return offered
         self.lacks_one = self.lacks_one or not self.reads_others
         return name if self.reads_others else None
+
+    def first_name(self, message: str) -> str:
+        """Return the name with which a message begins, or ""."""
+        found = _FIRST_NAME.match(message)
+        return found.group() if found is not None else ""
 
     def has(self, name: str) -> bool:
         """Return whether a tool of this very name was offered."""

@@ -56,6 +56,11 @@ def clean_name(name: str, offered: Collection[str]) -> str | None:
     return None
 
 
+def may_be_prefixed(name: str) -> bool:
+    """Return whether the beginning of a name is, or may become, one of the prefixes that are removed."""
+    return any(name.startswith(prefix) or prefix.startswith(name) for prefix in _PREFIXES)
+
+
 def _cleaner(name: str) -> list[str]:
     """Return a name with one thing removed, in each way."""
     found = [name.strip(), name.strip("\"'`"), _SUFFIX.sub("", name), _without_residue(name.lstrip())]

@@ -11,6 +11,10 @@ from typing import Final
 from dragoman.stages.rescue import contexts
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}+|~{3,}+)([^\n]*+)$")
+#: A run of backticks that may close inline code, and the end of its paragraph.
+_INLINE_END: Final = re.compile(r"`+|\n[ \t\r]*\n")
+#: Characters behind a marker in which such a run is looked for.
+_INLINE_LIMIT: Final = 4096
 #: What may follow a fence that stands behind words: its language.
 _LANGUAGE: Final = re.compile(r"[\w+#.-]*+\s*+$")
 #: What stands between those words and the fence, white space beside.
@@ -96,6 +100,27 @@ class Code:
         """Record that the text fed stood in quotation marks, which this one closes."""
         self._read()
         self._quote = closing
+
+    def end_of_inline(self, text: str, *, is_ended: bool) -> int | None:
+        """Return where in the text that follows the inline code around it ends; 0 if there is none, None while that is
+        unknown.
+        """
+        size = self.inline()
+        if not size:
+            return 0
+        for found in _INLINE_END.finditer(text):
+            is_run = found.group()[0] == "`"
+            if is_run and found.end() == len(text) and not is_ended:
+                return None  # it may go on
+            if is_run and found.end() - found.start() == size:
+                return int(found.end())
+            if not is_run:
+                break
+        else:
+            # What ended may have been cut: the other run would have come.
+            return None if len(text) < _INLINE_LIMIT and not is_ended else len(text)
+        self.drop_inline()
+        return 0
 
     def drop_inline(self) -> None:
         """Treat the open backticks as text: they close nothing."""

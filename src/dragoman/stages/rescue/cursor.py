@@ -366,7 +366,7 @@ class Family(msgspec.Struct, frozen=True, eq=False):
         openers: what begins it.
         where: "anywhere" outside code, "line" at the start of a line, or "message": only as the whole message whose
             arguments fit the schema.
-        named: an offered tool's name stands before it.
+        named: a tool's name stands before it.
         is_code: code is written so too, which calls other functions beside.
         residue: what may stand behind its calls, each twice.
         value_ends: what ends an argument between tags.
@@ -385,11 +385,14 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     line_openers: tuple[str, ...] = ()
     value_ends: tuple[str, ...] = ()
 
-    def openers_of(self, tools: Tools) -> tuple[str, ...]:
-        """Return what begins a message of this family, behind each offered name if it is `named`."""
+    def openers_of(self, tools: Tools, name: str) -> tuple[str, ...]:
+        """Return what begins a message of this family. If it is `named`, that stands behind each offered name, and
+        behind the name with which the message begins, if there is one.
+        """
         if not self.named:
             return self.openers
-        return tuple(f"{name}{opener}" for name in tools.names() for opener in self.openers)
+        names = (*tools.names(), name) if name else tools.names()
+        return tuple(f"{name}{opener}" for name in names for opener in self.openers)
 
     def read(self, cursor: Cursor, tools: Tools, opener: str) -> Parser:
         """Parse its calls from behind the opener on. A marker may stand there twice."""

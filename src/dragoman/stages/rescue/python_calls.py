@@ -30,6 +30,9 @@ from dragoman.stages.rescue.xml_values import escaped
 
 _NAME: Final = re.compile(r"[\w.$/:-]+")
 _KEY: Final = re.compile(r"\w+")
+#: What an argument begins with, or ends a list of none, and what may become such.
+_BEGINS: Final = re.compile(r"\s{0,40}(?:\w{1,64}\s{0,8}=|[\"'{)])")
+_MAY_BEGIN: Final = re.compile(r"\s{0,40}(?:\w{1,64}\s{0,8})?")
 _WORD: Final = re.compile(r"[^\s,()\[\]{}:'\"=]+")
 _PLAIN: Final = re.compile(r"[^\"'\\]+")
 _LITERALS: Final = {
@@ -79,6 +82,8 @@ def _call(cursor: Cursor, tools: Tools, written: str, *, is_listed: bool) -> Par
         yield from cursor.expect("(")
     else:
         name = yield from begun(tools, written)
+        if not (tools.has(name) or (yield from _begins_argument(cursor))):
+            raise NotACall
     if (yield from cursor.sees(*DOTS)):
         raise NotACall
     yield Open(name)
@@ -94,6 +99,13 @@ def _call(cursor: Cursor, tools: Tools, written: str, *, is_listed: bool) -> Par
     except Unreadable as problem:
         yield from reader.skip()
         yield Close("", str(problem))
+
+
+def _begins_argument(cursor: Cursor) -> Generator[Action, None, bool]:
+    """Return whether an argument comes next, or the end of them: words in parentheses are no call."""
+    while not (cursor.ended or _MAY_BEGIN.fullmatch(cursor.rest()) is None):
+        yield MORE
+    return _BEGINS.match(cursor.rest()) is not None
 
 
 class _Reader:

@@ -14,6 +14,7 @@ from dragoman.stages.rescue.markers import THOUGHTS, Markers, value_tags
 from dragoman.stages.rescue.quoted import Cover
 from dragoman.stages.rescue.runner import Found, Place, Prose, Runner
 from dragoman.stages.thinking.pairs import Pair
+from dragoman.stages.tool_names import may_be_prefixed
 
 _SLICE: Final = 2048
 #: Families that a marker begins, each with its own marker.
@@ -21,9 +22,6 @@ _Begun: TypeAlias = list[tuple[Family, str]]
 #: A candidate whose name has not come within about so many characters is none.
 _MOST_WAITING: Final = 1 << 17
 _SENTENCE_ENDS: Final = frozenset(".!?…。！？")
-_INLINE_END: Final = re.compile(r"`+|\n[ \t\r]*\n")
-#: Characters behind a marker in which backticks that close inline code are looked for.
-_INLINE_LIMIT: Final = 4096
 #: Characters of a text that no family read on, from its marker on, that are kept to know it again.
 _MOST_KNOWN: Final = 64
 
@@ -37,8 +35,8 @@ class Scanner:
 
     __slots__ = (
         "_begun", "_code", "_cover", "_families", "_furthest", "_hold", "_is_ended", "_is_idle", "_is_shown",
-        "_is_torn", "_known", "_markers", "_moved", "_named", "_race", "_raw", "_raw_size", "_read", "_thoughts",
-        "_tools", "_whole", "family",
+        "_is_torn", "_known", "_markers", "_moved", "_named", "_race", "_raw", "_raw_size", "_read", "_said",
+        "_thoughts", "_tools", "_whole", "family",
     )  # fmt: skip
 
     def __init__(
@@ -68,6 +66,7 @@ class Scanner:
         self._furthest = 0  # how far families read that found words behind a name
         self._named = tools  # those that the race may name
         self._read = 0  # characters of calls with which the message begins
+        self._said = ""  # what of the message was told, though it may be the name of a call: no tool has it
         self._is_idle = False  # nothing waits, no message begins, and no end is looked for
 
     def is_held(self) -> bool:
@@ -151,18 +150,26 @@ class Scanner:
         return self._find(text, out)
 
     def _try_message(self, text: str, out: list[Found]) -> str:
-        """Begin the message, possibly with what must be the whole of it."""
-        bare = text.lstrip()
-        openers = [(family, opener) for family in self._whole for opener in family.openers_of(self._tools)]
+        """Begin the message, possibly with what must be the whole of it. A name that no tool has is told at once."""
+        bare = (self._said + text).lstrip()
+        name = self._tools.first_name(bare)
+        named = name if name != bare else ""
+        openers = [(one, opener) for one in self._whole for opener in one.openers_of(self._tools, named)]
         begun = [(family, opener) for family, opener in openers if bare.startswith(opener)]
         if not bare or any(len(opener) > len(bare) and opener.startswith(bare) for _, opener in openers):
             self._hold = text
             return ""
+        if bare == name and not begun and self._markers.openers.search(text) is None:
+            cut = 0 if may_be_prefixed(name) else self._hold_from(text, 0, 0)
+            self._said, self._hold = self._said + text[:cut], text[cut:]
+            if cut:
+                self._prose(text[:cut], out)
+            return ""
         self._whole = ()
         if not begun:
             return text
-        self._raw, self._raw_size = GatheredText([text]), len(text)
-        self._named = self._tools.for_candidate(reads_others=not any(family.named for family, _ in begun))
+        self._raw, self._raw_size = GatheredText([self._said, text]), len(self._said + text)
+        self._named = self._tools.for_candidate(reads_others=True)
         for family, opener in begun:
             self._start(family, opener, bare[len(opener) :])
         return self._run(out)
@@ -185,7 +192,7 @@ class Scanner:
                 quote = self._code.quote()
                 if quote and not is_tag:
                     return self._begin_cover(text, found, quote, out)
-                end = self._end_of_inline(text[passed:]) if not quote else 0
+                end = 0 if quote else self._code.end_of_inline(text[passed:], is_ended=self._is_ended)
                 if end is None:
                     position = passed
                     break
@@ -284,25 +291,6 @@ class Scanner:
             self._cover = None
             self._code.set_quote(cover.still_open)
         return text[len(passed) :]
-
-    def _end_of_inline(self, text: str) -> int | None:
-        """Return where the inline code around a marker ends; 0 if there is none, None while that is unknown."""
-        size = self._code.inline()
-        if not size:
-            return 0
-        for found in _INLINE_END.finditer(text):
-            is_run = found.group()[0] == "`"
-            if is_run and found.end() == len(text) and not self._is_ended:
-                return None  # it may go on
-            if is_run and found.end() - found.start() == size:
-                return int(found.end())
-            if not is_run:
-                break
-        else:
-            # What ended may have been cut: the other run would have come.
-            return None if len(text) < _INLINE_LIMIT and not self._is_ended else len(text)
-        self._code.drop_inline()
-        return 0
 
     def _hold_from(self, text: str, start: int, passed: int) -> int:
         """Return where, from `start` on, text begins that may become a marker. `passed`: where new text begins."""
@@ -415,7 +403,19 @@ class Scanner:
                 self.family = whole[0].family.name
                 out += whole[0].found.take()
                 return ""
+        if len(self._race) == 1:
+            self._tell(self._race[0], out)
         return "" if self._race else self._release(out, is_message=True)
+
+    def _tell(self, runner: Runner, out: list[Found]) -> None:
+        """Tell calls to other tools with which the message begins: they stay text."""
+        if runner.has_call or not runner.found.take():
+            return
+        left = runner.cursor.passed() + runner.cursor.rest()
+        text = self._raw.take()
+        out.append(Prose(text[len(self._said) : len(text) - len(left)], is_call=True))
+        self._read = max(self._read - len(text) + len(left), 0)
+        self._raw, self._raw_size, self._said = GatheredText([left]), len(left), ""
 
     def _note_read(self) -> None:
         """Note how far the message holds calls: if it is none, what their values hold is no call either."""
@@ -426,8 +426,10 @@ class Scanner:
         """Reject a candidate: the marker's first character is prose, the rest is looked at again."""
         text = self._raw.take()
         if is_message:
-            out += [Prose(text[: self._read], is_call=True)] if self._read else []
-            return text[self._read :]
+            begin = len(self._said)
+            end = max(self._read, begin)
+            out += [Prose(text[begin:end], is_call=True)] if end > begin else []
+            return text[end:]
         self._prose(text[:1], out)
         return text[1:]
 

@@ -262,7 +262,9 @@ class Rescue:
 
     def _begin(self, part: Part) -> None:
         """Prepare for text or thinking that is about to leave."""
+        is_followed = part.is_followed
         self._settle_unproven(is_whole=True) if part.is_thinking else self._answer_begins()
+        part.is_followed = is_followed  # not by itself
         if part.index < 0:
             self._open(part)
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
-from dragoman.stages.rescue.heads import bare_name
+from dragoman.stages.rescue.heads import begun, named
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.quoted import Begun
 
@@ -23,9 +23,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """Parse calls from behind the marker of the first on."""
     more = _MARKER
     while more:
-        name = tools.called((yield from bare_name(cursor)))
-        if name is None:
-            raise NotACall
+        name = yield from named(cursor, tools)
         yield from cursor.expect("\n")
         yield from _arguments(cursor, name)
         more = yield from cursor.closing(_MARKER)
@@ -33,7 +31,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """As `_parse`, with the first name read already."""
-    yield from _arguments(cursor, opener.removesuffix("\n"))
+    yield from _arguments(cursor, (yield from begun(tools, opener.removesuffix("\n"))))
     if (yield from cursor.closing(_MARKER)):
         yield from _parse(cursor, tools, _MARKER)
 

@@ -13,9 +13,9 @@ from dragoman.events import Event
 from dragoman.http.response import Response
 
 #: Bytes that are read without a look at the clock: some tens of milliseconds, of whatever they are.
-AT_ONCE: Final = 8 * 1024
+AT_ONCE: Final = 6 * 1024
 #: So many are read in two parts: a short rest would be no batch.
-LONGEST: Final = AT_ONCE + 4096
+LONGEST: Final = AT_ONCE + 2048
 #: The same of an event stream that holds little of what takes long to read.
 _USUAL_AT_ONCE: Final = 48 * 1024
 _EVENT_STREAM: Final = (b"data: ", b"event: ")  # how a body begins that is cut into events and lines alone

@@ -1014,7 +1014,8 @@ OLLAMA = (
         "all again in the last line",
         *(line(piece) for piece in PIECES),
         last=line(LONG, done=True, done_reason="stop"),
-        text=LONG * 2,
+        text=LONG,
+        told=("duplicate-final",),
     ),
     ollama(
         "null arguments",

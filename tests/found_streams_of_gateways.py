@@ -1114,7 +1114,8 @@ GEMINI = (
         *(candidate(t(text)) for text in PIECES),
         candidate(f(id="c1")),
         last=candidate(t(LONG), f(id="c1"), finish="STOP"),
-        text=LONG * 2,
+        text=LONG,
+        told=("duplicate-final",),
         **CALLED,
     ),
     gemini(

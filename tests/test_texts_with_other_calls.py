@@ -84,13 +84,15 @@ def chat_cumulative(said: str, again: str) -> bytes:
     return wires.body_of("openai-chat", [*frames, end])
 
 
-def messages(said: str, again: str, *, at_start: bool) -> bytes:
-    """The start of the message tells its content already, or the whole message comes before its end."""
+def messages(said: str, again: str, *, at_start: bool = False, at_stop: bool = False) -> bytes:
+    """The start of the message tells its content already, the end of its block does, or the whole message comes."""
     deltas = [{"type": "text_delta", "text": piece} for piece in pieces(said)]
     frames = wires.messages_stream(*wires.block_of({"type": "text", "text": ""}, *deltas), reason="end_turn")
     content = [{"type": "text", "text": again}]
     if at_start:
         frames[0]["message"]["content"] = content
+    elif at_stop:
+        next(frame for frame in frames if frame["type"] == "content_block_stop")["content_block"] = content[0]
     else:
         frames.insert(-1, wires.messages_answer(*content, reason="end_turn"))
     return wires.body_of("anthropic-messages", frames)
@@ -108,7 +110,8 @@ WAYS: Final[dict[str, Callable[[str, str], bytes]]] = {
     "openai-chat, last message": lambda said, again: chat(said, again, is_beside=True),
     "openai-chat, messages": chat_cumulative,
     "anthropic-messages, start": lambda said, again: messages(said, again, at_start=True),
-    "anthropic-messages, message": lambda said, again: messages(said, again, at_start=False),
+    "anthropic-messages, stop": lambda said, again: messages(said, again, at_stop=True),
+    "anthropic-messages, message": messages,
 }
 
 

@@ -21,7 +21,7 @@ from dragoman.codec.parts.half_characters import cut_half, join_halves
 from dragoman.codec.parts.hidden_words import hidden_words
 from dragoman.codec.parts.open_calls import OpenCalls
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
-from dragoman.codec.parts.response_end import ResponseEnd
+from dragoman.codec.parts.response_end import ResponseEnd, is_repetition
 from dragoman.codec.parts.settled_arguments import is_plain_object
 from dragoman.deviations import clip
 from dragoman.events import (
@@ -57,8 +57,8 @@ class Assembly:
 
     __slots__ = (
         "_before_surrogate", "_high_surrogate", "_names_tool_use", "_next_index", "_parts", "_reported",
-        "_run", "_semantic", "bounds", "calls", "ending", "events", "has_said", "last_text", "longest_arguments",
-        "opened_calls", "phase", "said", "started",
+        "_run", "_semantic", "bounds", "calls", "ending", "events", "first_text", "has_said", "last_text",
+        "longest_arguments", "opened_calls", "phase", "said", "started",
     )  # fmt: skip
 
     def __init__(
@@ -81,7 +81,7 @@ class Assembly:
         self._run: OpenPart | None = None  # the text or thinking that goes on until something else comes
         self._parts: dict[int, OpenPart] = {}
         self.said = 0  # characters of text
-        self.last_text = ""  # the last piece of them
+        self.first_text = self.last_text = ""  # the first piece of them that no part had, and the last one of all
         self._high_surrogate = self._before_surrogate = ""  # half a character, and the text that it was cut from
         self.calls = OpenCalls(new_id, offered_names, takes_nothing, needs_ids)
         self.ending = ResponseEnd()
@@ -145,8 +145,9 @@ class Assembly:
             return
         run = self._run
         if run is None or run.kind is not kind:
-            self.end_run()
             run = self._run = self.open_part(kind)
+            if kind is TextStart and not self.said:
+                self.first_text = text
         self.add(run, text)
 
     def running(self, kind: type[TextStart] | type[ThinkingStart]) -> OpenPart | None:
@@ -336,13 +337,18 @@ class Assembly:
         if self.calls.offered_names and self.phase == "open" and not (said and told.startswith(said)):
             self.events.append(Deviation("final-differs", texts=(said, told)))
 
+    def repeats_all(self, text: str, where: str) -> bool:
+        """Return whether text of the event that ends the answer tells all of it once more."""
+        if is_repeated := is_repetition(text, self.first_text, self.last_text, self.said):
+            self.deviate("duplicate-final", where)
+            self.tell_again(text)
+        return is_repeated
+
     # ------------------------------------------------------------ counts and ends
 
     def usage(self, usage: Usage, cost: Cost | None = None) -> None:
         """Take tokens so far, as the wire reports them."""
-        if self.phase == "closed":
-            return
-        if (update := self.ending.count(usage, cost)) is not None:
+        if self.phase != "closed" and (update := self.ending.count(usage, cost)) is not None:
             self.start()
             self.events.append(update)
 
@@ -424,8 +430,7 @@ class Assembly:
         if not self.started:
             self.start()
         self._semantic = True
-        if self._run is not None:
-            self.end_part(self._run)
+        self.end_run()
         if self.calls.ripe:
             self.calls.settle_ripe(self)
 

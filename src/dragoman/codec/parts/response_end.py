@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from dragoman._json import whole_characters
@@ -9,6 +11,15 @@ from dragoman.events import Failure, FailureKind, Finish, UsageUpdate, settle_re
 from dragoman.money import bounded_usage
 from dragoman.secret import name_alone
 from dragoman.types import NO_USAGE, Cost, Native, StopReason, Usage
+
+_LONG: Final = 16  # characters of a text that nothing but its repetition equals
+
+
+def is_repetition(text: str, first: str, last: str, size: int) -> bool:
+    """Return whether a text equals one of `size` characters, by its first and last piece, but for its outer blanks."""
+    text = text.strip()
+    size -= len(first) - len(first.lstrip()) + len(last) - len(last.rstrip())
+    return len(text) == size >= _LONG and text.startswith(first.strip()) and text.endswith(last.strip())
 
 
 class ResponseEnd(msgspec.Struct, eq=False):

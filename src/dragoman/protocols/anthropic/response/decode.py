@@ -32,7 +32,7 @@ from dragoman.protocols.anthropic.response.lenient import (
     tell_foreign,
     tell_missing,
 )
-from dragoman.protocols.anthropic.response.told_again import compare, compare_message, is_call_again
+from dragoman.protocols.anthropic.response.told_again import ToldBlocks, compare, compare_message
 from dragoman.protocols.anthropic.response.usage import Counts, rest_of_usage
 from dragoman.protocols.anthropic.wire import (
     CALL_EVENTS,
@@ -67,7 +67,7 @@ class Decoder:
 
     __slots__ = (
         "__weakref__", "_assembly", "_blocks", "_content_of_start", "_counts", "_grown", "_held_content", "_id",
-        "_last", "_reader", "_start_reason", "_told_at_start",
+        "_last", "_reader", "_start_reason", "_told_at_start", "_told_blocks",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +82,7 @@ class Decoder:
         self._assembly = Assembly(new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds)
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self), of_calls=CALL_EVENTS)
         self._blocks = Blocks(self._assembly)
+        self._told_blocks = ToldBlocks(self._assembly)
         self._last = LastFrame()
         self._grown = self._blocks.by_index.get(-1)  # the block that it let grow: none so far
         self._counts = Counts(self._assembly)
@@ -210,7 +211,7 @@ class Decoder:
             torn_frames.refuse(self._assembly, kind, frame, name)
             kind = kind if kind == "message" else "ping"  # of a whole message its end counts
         again = event.content_block if kind == "content_block_stop" else UNSET
-        if again and is_call_again(self._blocks.by_index.get(event.index), again, self._assembly):
+        if again and self._told_blocks.has(self._blocks.by_index.get(event.index), again):
             event.content_block = UNSET
         if kind == "message_stop" and (message := read_fields(event.message)) is not None:
             event.message = UNSET

@@ -7,6 +7,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Raw
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same
 from dragoman.codec.parts.unread_arguments import tell_unread
 from dragoman.protocols.anthropic.response.block import Block
@@ -14,7 +15,12 @@ from dragoman.protocols.anthropic.response.lenient import OF_MESSAGE
 from dragoman.protocols.anthropic.wire import UNSET, read_fields, read_items, read_name, read_text
 
 _NOTHING: Final = (b"", b"[]", b"null", b'""')
-_OF_CALL: Final = {"type", "id", "name", "input"}
+_TYPES: Final = {"text": "text", "thinking": "thinking", "call": "tool_use"}
+_OF_BLOCK: Final = {
+    "text": {"type", "text", "citations"},
+    "thinking": {"type", "thinking", "signature"},
+    "call": {"type", "id", "name", "input"},
+}
 
 
 def compare(content: Raw | None, assembly: Assembly, *, is_start: bool = False) -> None:
@@ -50,21 +56,47 @@ def compare_message(message: dict[str, Raw], assembly: Assembly) -> None:
     tell_unread(assembly, {key: message[key] for key in message.keys() - OF_MESSAGE}, "message_stop.message")
 
 
-def is_call_again(block: Block | None, content: Raw, assembly: Assembly) -> bool:
-    """Return whether the end of a block tells its call once more, as the events of Anthropic's SDK do.
+class ToldBlocks:
+    """Compares the blocks that their ends tell whole, as the events of Anthropic's SDK do."""
 
-    What it tells beside the call is looked at as in a start.
-    """
-    call, fields = block.call if block is not None else None, read_fields(content) or {}
-    if block is None or call is None or "input" not in fields or read_text(fields.get("id")) not in ("", call.id):
-        return False
-    arguments = call.text.raw().strip() or block.told or "{}"  # a call without any has no pieces
-    is_again = (
-        read_text(fields.get("type")) in ("", "tool_use")
-        and read_name(fields) == call.name
-        and is_same(arguments, _json.raw_text(fields["input"]))
-    )
-    if is_again:
-        beside = {key: value for key, value in fields.items() if key not in _OF_CALL}
-        tell_unread(assembly, beside, "content_block_stop")
-    return is_again
+    __slots__ = ("_assembly", "_text")
+
+    def __init__(self, assembly: Assembly) -> None:
+        self._assembly = assembly
+        self._text = ""  # what the ends of texts told
+
+    def has(self, block: Block | None, content: Raw) -> bool:
+        """Return whether the end of a block tells it once more. What it tells beside is looked at as in a start."""
+        fields = read_fields(content) or {}
+        if block is None or read_text(fields.get("type")) not in ("", _TYPES.get(block.kind)):
+            return False
+        if block.call is not None:
+            is_again = self._is_call(block, block.call, fields)
+        else:
+            is_again = block.part is not None and self._is_text(block, block.part, fields)
+        if is_again:
+            beside = {key: value for key, value in fields.items() if key not in _OF_BLOCK[block.kind]}
+            tell_unread(self._assembly, beside, "content_block_stop")
+        return is_again
+
+    def _is_call(self, block: Block, call: OpenCall, fields: dict[str, Raw]) -> bool:
+        if "input" not in fields or read_text(fields.get("id")) not in ("", call.id) or read_name(fields) != call.name:
+            return False
+        arguments = call.text.raw().strip() or block.told or "{}"  # a call without any has no pieces
+        told = _json.raw_text(fields["input"])
+        return told == "null" or is_same(arguments, told)
+
+    def _is_text(self, block: Block, part: OpenPart, fields: dict[str, Raw]) -> bool:
+        """Compare a text. One that nothing else said is read here."""
+        text = read_text(fields.get(block.kind))
+        if block.kind != "text":
+            part.signature = part.signature or read_text(fields.get("signature")) or None
+            self._assembly.deviate("duplicate-final", "content_block_stop", "thinking", severity="note")
+            return True
+        if self._assembly.said + block.again == len(self._text):
+            self._assembly.add(part, text)
+        self._text += text
+        is_same = len(self._text) == self._assembly.said + block.again
+        self._assembly.deviate("duplicate-final" if is_same else "final-differs", "content_block_stop")
+        self._assembly.tell_again(self._text)
+        return True

@@ -322,7 +322,7 @@ class Decoder:
         if is_other:
             return self._pass_over(candidate, place, is_odd=found is not None and b"unction" in frame)
         self._choice = index
-        content = candidate.content
+        content, reason = candidate.content, candidate.finishReason or candidate.finish_reason
         around: Around | None = None  # once something says nothing
         if found is not None:
             note_astray(self._assembly, found.candidates[place] | found.contents[place])
@@ -338,7 +338,7 @@ class Decoder:
                     and part.thought_signature is None
                     and found is None
                 ):
-                    if text:
+                    if text and not (reason and not (number or part.thought) and self._repeats(text)):
                         (self._assembly.thinking if part.thought else self._assembly.text)(text)
                     continue
                 if told == "plainly" and found is None and text is None and self._calls.takes(part):
@@ -355,7 +355,6 @@ class Decoder:
                     around = around or Around(frame, place, self._assembly)
                     around.tell()
                 self._read_part(part, rest)
-        reason = candidate.finishReason or candidate.finish_reason
         if self._assembly.calls.has_bare or ((around is not None or reason) and self._assembly.calls.may_lack()):
             tell_unread_beside(frame, self._assembly)
         if found is not None:
@@ -364,6 +363,9 @@ class Decoder:
             self._assembly.deviate("sibling-key", "candidate", "finish_reason")
         if reason:
             self._read_reason(reason, frame)
+
+    def _repeats(self, text: str) -> bool:
+        return self._is_stream and self._assembly.repeats_all(text, "part.text")
 
     def _pass_over(self, candidate: Candidate, place: int, *, is_odd: bool) -> None:
         if (calls := told_by(Chunk(candidates=[candidate]))[1]) or is_odd:

@@ -279,7 +279,8 @@ class Decoder:
                 torn_frames.refuse(assembly, "message.tool_calls", frame, named or "")
             calls = answer.tool_calls = []
         if answer.content:
-            assembly.text(assembly.lenient_text(answer.content) if lenient else answer.content)
+            if not (line.done and assembly.repeats_all(answer.content, "message.content")):
+                assembly.text(assembly.lenient_text(answer.content) if lenient else answer.content)
         elif answer.content is None:
             assembly.deviate("missing-field", "message.content")
         for image in answer.images or ():

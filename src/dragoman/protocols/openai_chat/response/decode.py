@@ -285,6 +285,8 @@ class Decoder:
             if choice.content_filter_results is not NOTHING:
                 self._kept.filters = Raw(bytes(choice.content_filter_results))
             if choice.delta is not None:
+                if choice.finish_reason and self._assembly.repeats_all(choice.delta.content or "", "choices[0].delta"):
+                    choice.delta.content = None
                 self._delta(choice.delta, data)
             if choice.message is not None:
                 if choices and choice is not choices[0]:  # clients read the first one

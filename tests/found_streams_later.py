@@ -1,0 +1,115 @@
+"""Streams reported until November 2026, and texts that the event which ends an answer tells once more; see
+`found_streams.py`. The right reading of each was written down before it was played.
+"""
+
+from __future__ import annotations
+
+from found_streams import CALLED, LONG, LS_TEXT, PIECES, Stream, chat, chunk, one, piece, texts
+from found_streams_combined import HERMES, TWO
+from found_streams_elsewhere import block, candidate, event, gemini, line, messages, ollama, opened, said, t, used
+from found_streams_of_gateways import PWD_TEXT
+
+CALL_PIECES = (HERMES[:20], HERMES[20:50], HERMES[50:])
+REFRAIN = "Row, row. "
+
+
+def stopped(index: int, **told: object) -> str:
+    """The end of a block, which tells it whole."""
+    return event("content_block_stop", index=index, content_block=told)
+
+
+TOLD_AGAIN = (
+    chat("all again beside the reason", *texts(*PIECES), chunk("stop", content=LONG), finish=None, text=LONG),
+    chat(
+        "a call in text again beside the reason",
+        *texts(*CALL_PIECES),
+        chunk("stop", content=HERMES),
+        finish=None,
+        **CALLED,
+    ),
+    chat("short words again", *texts("Ha! "), chunk("stop", content="Ha! "), finish=None, text="Ha! Ha!"),
+    ollama(
+        "a call in text again in the last line",
+        *(line(text) for text in CALL_PIECES),
+        last=line(HERMES, done=True, done_reason="stop"),
+        **CALLED,
+    ),
+    ollama(
+        "all in one line, again in the last one",
+        line(f"{LONG}\n"),
+        last=line(LONG, done=True, done_reason="stop"),
+        text=LONG,
+        told=("duplicate-final",),
+    ),
+    ollama(
+        "the last words in the last line",
+        *(line(text) for text in PIECES[:-1]),
+        last=line(PIECES[-1], done=True, done_reason="stop"),
+        text=LONG,
+    ),
+    ollama(
+        "another text of that size in the last line",
+        *(line(text) for text in PIECES),
+        last=line(LONG[::-1], done=True, done_reason="stop"),
+        text=LONG + LONG[::-1],
+    ),
+    gemini(
+        "all again with the reason",
+        *(candidate(t(text)) for text in PIECES),
+        last=candidate(t(LONG), finish="STOP"),
+        text=LONG,
+        told=("duplicate-final",),
+    ),
+    gemini(
+        "a call in text again with the reason",
+        *(candidate(t(text)) for text in CALL_PIECES),
+        last=candidate(t(HERMES), finish="STOP"),
+        **CALLED,
+    ),
+    gemini(
+        "a reason in each chunk, and a refrain",
+        *(candidate(t(text), finish="STOP") for text in (REFRAIN, REFRAIN, "Home. ")),
+        text=f"{REFRAIN * 2}Home.",
+    ),
+    messages("a text in its end", opened(0, type="text", text=""), stopped(0, type="text", text=LONG), text=LONG),
+    messages(
+        "texts again in their ends",
+        *(
+            frame
+            for at, text in enumerate((LONG, REFRAIN))
+            for frame in (opened(at, type="text", text=""), *said(at, text), stopped(at, type="text", text=text))
+        ),
+        text=LONG + REFRAIN,
+        told=("duplicate-final",),
+    ),
+    messages(
+        "thinking again in its end",
+        opened(0, type="thinking", thinking=""),
+        event("content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": "Files."}),
+        stopped(0, type="thinking", thinking="Files.", signature="c2VhbA=="),
+        *block(1, "Done."),
+        text="Done.",
+        thinking="Files.",
+        told=("duplicate-final",),
+    ),
+    messages(
+        "no input in the end of a call",
+        *used(0)[:-1],
+        stopped(0, type="tool_use", id="toolu_1", name="bash", input=None),
+        reason="tool_use",
+        **CALLED,
+    ),
+    messages(
+        "no input of a call without any",
+        *used(0, args="", name="now")[:-1],
+        stopped(0, type="tool_use", id="toolu_1", name="now", input=None),
+        reason="tool_use",
+        calls=(("now", {}),),
+        stop="tool_use",
+    ),
+    # the same object once more at an index without ids is a call sent again, also behind its name alone
+    chat("name again, then arguments again", one(id=None), piece(name="bash", args=""), piece(args=LS_TEXT), **CALLED),
+    chat("name again, then other arguments", one(id=None), piece(name="bash", args=""), piece(args=PWD_TEXT), **TWO),
+)
+
+LATER: tuple[Stream, ...] = TOLD_AGAIN

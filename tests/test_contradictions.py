@@ -390,11 +390,15 @@ def same(one: str, other: str) -> bool:
     ({"bell": "low"}, True), ({"bell": "high"}, False), ({}, False),
 ])  # fmt: skip
 @for_each("more", [{}, {"id": ""}, {"name": "toll"}, {"id": "other"}])
-def test_a_block_s_end_may_tell_its_call_once_more(told: dict[str, Any], is_same: bool, more: dict[str, str]):
+@for_each("is_in_pieces", [True, False])
+def test_a_block_s_end_may_tell_its_call_once_more(
+    told: dict[str, Any], is_same: bool, more: dict[str, str], is_in_pieces: bool
+):
     """As the events of Anthropic's SDK do, which proxies write out as they are."""
     block: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "ring", "input": {}}
-    deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in ('{"bell": ', '"low"}')]
-    *begun, stop = wires.block_of(block, *deltas)
+    pieces = ('{"bell": ', '"low"}') if is_in_pieces else ()
+    start = block if pieces else {**block, "input": {"bell": "low"}}
+    *begun, stop = wires.block_of(start, *({"type": "input_json_delta", "partial_json": piece} for piece in pieces))
     stop = {**stop, "content_block": {**block, "input": told, **more}}
     body = wires.body_of("anthropic-messages", wires.messages_stream(*begun, stop))
     reply = decode(body, "anthropic-messages", tools=TOOLS)

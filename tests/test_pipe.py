@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from dragoman._json import Raw
-from dragoman.events import Event, Reply, Start, TextDelta, TextStart, ToolCallFailed, unfold
+from dragoman.events import Event, Finish, Reply, Start, TextDelta, TextStart, ToolCallFailed, unfold
 from dragoman.pipe import Reader
 from dragoman.protocol import Stage
 from dragoman.response_stages import Policy, stages_for
@@ -129,3 +129,18 @@ def test_a_stage_that_has_seen_enough_is_soon_asked_no_more() -> None:
     reader = Reader(Given(texts), [listener])  # type: ignore[arg-type]
     assert [reader.feed(b"") for _ in texts] == texts
     assert 3 <= listener.asked <= 40
+
+
+class Renamer:
+    """A stage that gives the finder something to find."""
+
+    handles = acts_on = frozenset({TextDelta})
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        return [TextDelta(0, "begin") if type(event) is TextDelta else event for event in events]
+
+
+def test_a_stage_of_a_kind_that_changed_nothing_is_asked_again_once_something_changed() -> None:
+    """A second one of a kind is passed by in a whole answer, but for that."""
+    reader = Reader(Given([[Start(), TextDelta(0, "a"), Finish("stop")]]), [Finder(), Renamer(), Finder()])  # type: ignore[arg-type]
+    assert reader.feed(b"") == [Start(), TextStart(1), Finish("stop")]

@@ -41,8 +41,6 @@ _LF, _CR = b"\n\r"
 #: on it (ollama, all that read with httpx's `iter_lines`).
 _LINE_ENDS: Final = ((b"\xe2\x80\xa8", rb"\u2028"), (b"\xe2\x80\xa9", rb"\u2029"), (b"\xc2\x85", rb"\u0085"))
 TOLD_TWICE: Final = "a key stands twice in an object, with different values"
-#: Characters of a number that can be read for sure: nobody reads an integer of more than 4,300 digits.
-_LONGEST_NUMBER: Final = 4_300
 
 _decode_any = msgspec.json.Decoder().decode
 _skim = msgspec.json.Decoder(Raw).decode
@@ -192,9 +190,7 @@ def indented(value: Json, *, is_sorted: bool = True) -> str:
 
 
 def is_object(text: str) -> bool:
-    """Return whether `decode_object` reads a text. A short one costs a fraction of it."""
-    if len(text) < _LONGEST_NUMBER and text.lstrip()[:1] == "{" and is_json(text):
-        return True
+    """Return whether `decode_object` reads a text."""
     return not isinstance(decode_object(text), Malformed)
 
 

@@ -34,6 +34,7 @@ STREAMS: tuple[list[dict[str, Any]], ...] = (
     [chunk({"role": "assistant", "content": ""}), chunk({"tool_calls": [call(), call(1)]}), chunk({}, "tool_calls"),
      {**chunk({}), "choices": [], "usage": USAGE}],
     [chunk({"tool_calls": [call(arguments="")]}), chunk({"tool_calls": [call(1)]}, "tool_calls", usage=None)],
+    [chunk({"content": ""}), {**chunk({}), "choices": [], "usage": {**USAGE, "error": {"message": "overloaded"}}}],
 )  # fmt: skip
 
 

@@ -280,6 +280,29 @@ def test_a_call_is_mended_in_the_stream():
     assert fold(out).tool_calls[0].values() == {"count": 5, "city": "a"}
 
 
+@for_each("text", ['{"city":"a"}', '{"city":"a","city":"b"}', '{"other":1e999}', '{"count":5,"other":{"a":1,"a":2}}'])
+def test_a_delta_with_all_arguments_lets_out_what_its_pieces_do(text: str):
+    """Its call has not ended, so nobody has seen a key told twice, or a number that nobody can hold."""
+
+    def left(*pieces: str) -> str:
+        stage = ArgumentRepair((TOOL,))
+        events = [
+            out
+            for event in (ToolCallStart(0, "i", "f"), *(ToolCallDelta(0, piece) for piece in pieces))
+            for out in stage.feed([event])
+        ]
+        return "".join(event.text for event in events if type(event) is ToolCallDelta)
+
+    assert left(text) == left(*text)
+
+
+def test_a_call_that_comes_at_once_leaves_as_one_piece_where_arguments_leave_whole():
+    call = ToolCallEnd(0, ToolCall("i", "f", '{"city":"a"}'))
+    events = [ToolCallStart(0, "i", "f"), ToolCallDelta(0, '{"city":'), ToolCallDelta(0, '"a"}'), call]
+    left = ArgumentRepair((TOOL,), live=False).feed(events)
+    assert left == [events[0], ToolCallDelta(0, '{"city":"a"}'), call]
+
+
 KEYS = st.sampled_from([*SCHEMA["properties"], "other"])
 VALUES = st.sampled_from([None, True, 5, 5.0, 1e3, -2.5, "", "5", "true", "celsius", [], ["a"], [1], {}, {"size": 1}])
 

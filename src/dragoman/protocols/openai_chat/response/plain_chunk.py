@@ -16,7 +16,6 @@ from dragoman import _json
 from dragoman._json import Json
 from dragoman.codec.json_fields import Fields
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import note_frame
 from dragoman.protocols.openai_chat.response.calls import CallReader
 from dragoman.protocols.openai_chat.response.delta_batch import Growth
 from dragoman.protocols.openai_chat.response.unmodelled import Kept
@@ -106,5 +105,3 @@ def tell_plain(
         growth.expect("call")
     if calls.is_watching and not (pieces and choice is not None and not choice.finish_reason):
         calls.look_around(frame)
-    if choice is not None and not assembly.has_said:
-        note_frame(assembly, frame)

@@ -13,7 +13,11 @@ from ledger.engines import Engines
 
 #: What needs the server itself; see `tests/conftest.py`, which says so.
 collect_ignore = [
-    *(["test_postgresql.py", "test_replica.py", "test_growth_tutorial.py"] if MISSING else []),
+    *(
+        ["test_postgresql.py", "test_silent_postgresql.py", "test_replica.py", "test_growth_tutorial.py"]
+        if MISSING
+        else []
+    ),
     *(["test_shared_counters.py"] if MISSING or NO_VALKEY else []),
 ]
 

@@ -209,7 +209,7 @@ class Connection:
                 loop.run_until_complete(asyncio.wait_for(connection.close(timeout=1.0), 1.5))
             connection.terminate()
         with contextlib.suppress(Exception):
-            loop.run_until_complete(asyncio.sleep(0))  # its end is heard
+            loop.run_until_complete(_end_tasks())
         loop.close()
 
     # ------------------------------------------------------------ inside
@@ -232,8 +232,14 @@ class Connection:
         is_near = parts.hostname in _THIS_MACHINE or "sslmode=" in parts.query
         tls = None if is_near else ssl.create_default_context()
         connection = await asyncpg.connect(address, timeout=CONNECT_SECONDS, ssl=tls)
-        await connection.execute(_SETTINGS.format(schema=SCHEMA, patience=int(self._patience * 1000)))
-        await connection.set_type_codec("uuid", schema="pg_catalog", format="binary", encoder=_encode_id, decoder=bytes)
+        try:
+            await connection.execute(_SETTINGS.format(schema=SCHEMA, patience=int(self._patience * 1000)))
+            await connection.set_type_codec(
+                "uuid", schema="pg_catalog", format="binary", encoder=_encode_id, decoder=bytes
+            )
+        except BaseException:  # nobody else knows of it
+            connection.terminate()
+            raise
         return connection
 
     def _do(self, work: Any) -> Any:
@@ -320,6 +326,14 @@ def numbered(statement: str) -> str:
 async def _awaited(work: Any) -> Any:
     """Await one of the driver's awaitables that is not a coroutine."""
     return await work
+
+
+async def _end_tasks() -> None:
+    """End what the driver began and nobody awaits, such as the cancel request of a statement that took too long."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, asyncio.sleep(0), return_exceptions=True)  # the end of the connection is heard, too
 
 
 async def _resumed(work: Any, waiter: asyncio.Future[Any]) -> Any:

@@ -4,10 +4,29 @@
 
 from __future__ import annotations
 
-from found_streams import CALLED, LONG, LS_TEXT, PIECES, Stream, chat, chunk, one, piece, texts
+from found_streams import BOTH, CALLED, LONG, LS_TEXT, PIECES, READ_TEXT, Stream, chat, chunk, one, piece, texts
 from found_streams_combined import HERMES, TWO
-from found_streams_elsewhere import block, candidate, event, gemini, line, messages, ollama, opened, said, t, used
-from found_streams_of_gateways import PWD_TEXT
+from found_streams_elsewhere import (
+    added,
+    args_delta,
+    argued,
+    block,
+    call,
+    candidate,
+    closed,
+    done,
+    event,
+    gemini,
+    line,
+    messages,
+    ollama,
+    opened,
+    responses,
+    said,
+    t,
+    used,
+)
+from found_streams_of_gateways import HALVES, PWD_TEXT
 
 CALL_PIECES = (HERMES[:20], HERMES[20:50], HERMES[50:])
 REFRAIN = "Row, row. "
@@ -112,4 +131,57 @@ TOLD_AGAIN = (
     chat("name again, then other arguments", one(id=None), piece(name="bash", args=""), piece(args=PWD_TEXT), **TWO),
 )
 
-LATER: tuple[Stream, ...] = TOLD_AGAIN
+#: A start that a gateway tells once more, at another index or with less in it: the call is made once.
+STARTED_AGAIN = (
+    responses(
+        "a call's start again at another index",
+        added(call("")),
+        added(call(""), 7),
+        args_delta(LS_TEXT),
+        done(call()),
+        output=(call(),),
+        ids=("call_1",),
+        told=("duplicate-start",),
+        **CALLED,
+    ),
+    responses(
+        "a call's start at another index, then at its own",
+        added(call(""), 7),
+        added(call("")),
+        args_delta(LS_TEXT),
+        done(call()),
+        ids=("call_1",),
+        **CALLED,
+    ),
+    responses(
+        "a call's start again without its name, the rest there",
+        added(call("")),
+        added(call("", name=""), 7),
+        *(args_delta(text, 7) for text in HALVES),
+        done(call(), 7),
+        output=(call(),),
+        ids=("call_1",),
+        **CALLED,
+    ),
+    responses(
+        "a call's id again for another tool",
+        added(call("")),
+        args_delta(LS_TEXT),
+        done(call()),
+        added(call("", name="read", id="fc_2"), 1),
+        args_delta(READ_TEXT, 1, id="fc_2"),
+        done(call(READ_TEXT, name="read", id="fc_2"), 1),
+        **BOTH,
+    ),
+    messages(
+        "a search by the provider without its type",
+        opened(0, id="srvtoolu_1", name="web_search", input={}),
+        *argued(0, '{"query": "tests"}'),
+        closed(0),
+        *block(1, "Done."),
+        text="Done.",
+        told=("missing-type",),
+    ),
+)
+
+LATER: tuple[Stream, ...] = (*TOLD_AGAIN, *STARTED_AGAIN)

@@ -172,7 +172,7 @@ class Blocks(msgspec.Struct, eq=False):
     def _tell_block(self, fields: dict[str, Raw]) -> str:
         self._assembly.deviate("missing-type", "content_block")
         if "name" in fields or "input" in fields:
-            return "tool_use"
+            return "server_tool_use" if read_text(fields.get("id")).startswith("srvtoolu_") else "tool_use"
         tell_unread(
             self._assembly, {key: value for key, value in fields.items() if bytes(value)[:1] == b"{"}, "content_block"
         )

@@ -58,8 +58,21 @@ class Places:
         if item.call is not None:
             self._calls.append(item)
 
-    def at(self, index: int) -> Item | None:
-        """Return the last item opened at an index."""
+    def announced(self, index: int, id: str, fields: dict[str, Json]) -> Item | None:
+        """Return the item that a start may tell once more: that of its index, or a call that waits for arguments."""
+        if index < 0:
+            return self.by_id(id)
+        named = self._by_call.get(_text(fields, "call_id")) if index not in self._by_index else None
+        call = named.call if named is not None and not named.done else None
+        waits = call is not None and call.name and not call.text.is_closed()
+        if (
+            named is not None
+            and call is not None
+            and waits
+            and offered_name(fields, {}, (call.name,)) in ("", call.name)
+        ):
+            # quirk: responses-start-at-another-index
+            self._by_index[index] = named
         return self._by_index.get(index)
 
     def by_id(self, id: str) -> Item | None:

@@ -106,7 +106,7 @@ class Items(msgspec.Struct, eq=False):
         if not fields.get("type"):  # so what it is may stand deeper
             tell_unread(self._assembly, {key: one for key, one in fields.items() if isinstance(one, dict)}, where)
         id = fields["id"] if isinstance(fields.get("id"), str) else ""
-        known = self.places.at(index) if index >= 0 else self.places.by_id(id)
+        known = self.places.announced(index, id, fields)
         if known is not None:
             is_open = not known.done or (known.call is not None and known.call_id and not fields.get("arguments"))
             if is_open and known.kind == kind and known.is_same(id, fields):

@@ -371,6 +371,7 @@ FORMS: tuple[Form, ...] = (
     Form("llama4", "Python", python("<|python_start|>[", ", ", "]<|python_end|>"), "body"),
     Form("lfm", "Python", python("<|tool_call_start|>[", ", ", "]<|tool_call_end|>"), "body"),
     Form("olmo", "Python", python("<function_calls>", "\n", "</function_calls>"), "body"),
+    Form("olmo", "Python in another tag", python("<tool_call>", "\n", "</tool_call>"), "body"),
     Form(
         "deepseek",
         "V3.1",
@@ -412,6 +413,7 @@ FORMS: tuple[Form, ...] = (
         ("</parameter>",),
         trims=True,
     ),
+    Form("minimax", "M2 in M1", invoke("", "<tool_calls>\n", "</tool_calls>"), "tag", ("</parameter>",), trims=True),
     Form("minimax", "M1", objects("<tool_calls>\n", "\n", "</tool_calls>"), "body"),
     Form("minimax-m3", "nested", minimax_m3, "tag", (_M3,)),
     Form(
@@ -533,6 +535,8 @@ FORMS: tuple[Form, ...] = (
     Form("beam", "tags", beam, "tag", ("</rfl:parameter>",)),
     Form("functionary", "named", named(">>>", "\n", ""), "body", where="line"),
     Form("functionary-bare", "named", named("", "\n", ""), "body", most=1, where="message"),
+    Form("functionary-bare", "with its id", named("functions.", ":0", ""), "body", most=1, where="message"),
+    Form("harmony-bare", "no tokens", named("to=functions.", " json\n", ""), "body", most=1, where="message"),
     Form(
         "harmony-bare",
         "recipient",

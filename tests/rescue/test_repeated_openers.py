@@ -15,7 +15,7 @@ from growth import MOST_EXPONENT, exponent, steps_of
 from places import TOOLS, counter, pieces
 from profiles import IS_SOAK
 
-OPENERS = sorted({(family.name, opener) for family in FAMILIES for opener in family.openers})
+OPENERS = sorted({(family.name, opener) for family in FAMILIES for opener in family.openers if opener})
 #: Characters of a text of which lines are counted, by the size of a delta: the first 2,048 of a whole text are passed
 #: at once, where openers follow each other.
 CHARACTERS = {48: 1500, 1 << 30: 6500}

@@ -66,6 +66,10 @@ class Tools(msgspec.Struct, eq=False):
         self.lacks_one = self.lacks_one or not self.reads_others
         return name if self.reads_others else None
 
+    def names_at(self, message: str) -> list[str]:
+        """Return the offered tools with whose name a message begins, or may begin when more of it has come."""
+        return [name for name in self._functions() if message.startswith(name) or name.startswith(message)]
+
     def first_name(self, message: str) -> str:
         """Return the name with which a message begins, or ""."""
         found = _FIRST_NAME.match(message)

@@ -7,7 +7,7 @@ arguments, `Close(by)` with what closed the call. It raises `NotACall` for text 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from dragoman.gathered import GatheredText
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.quoted import Begun, first_of, is_shown
+from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 
 @final
@@ -367,8 +368,9 @@ class Family(msgspec.Struct, frozen=True, eq=False):
         where: "anywhere" outside code, "line" at the start of a line, or "message": only as the whole message whose
             arguments fit the schema.
         named: a tool's name stands before it.
+        followed_by: what must stand behind the name and its opener, and is read with the arguments.
         is_code: code is written so too, which calls other functions beside.
-        residue: what may stand behind its calls, each twice.
+        residue: what may stand behind its calls, each twice, the tokens at which models stop among them.
         value_ends: what ends an argument between tags.
         line_openers: those that count at a line's start alone.
         source: a page.
@@ -380,19 +382,28 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     source: str
     where: Literal["anywhere", "line", "message"] = "anywhere"
     named: bool = False
+    followed_by: tuple[str, ...] = ("",)
     is_code: bool = False
     residue: tuple[str, ...] = ()
     line_openers: tuple[str, ...] = ()
     value_ends: tuple[str, ...] = ()
 
-    def openers_of(self, tools: Tools, name: str) -> tuple[str, ...]:
-        """Return what begins a message of this family. If it is `named`, that stands behind each offered name, and
-        behind the name with which the message begins, if there is one.
+    def __post_init__(self) -> None:
+        """Add the tokens at which models stop to what may stand behind calls."""
+        msgspec.structs.force_setattr(self, "residue", tuple(dict.fromkeys((*self.residue, *STOP_TOKENS))))
+
+    def openers_of(self, names: Sequence[str]) -> list[tuple[str, str]]:
+        """Return what begins a message of this family, alone and with what must follow it: behind each of these names,
+        if it is `named`.
         """
         if not self.named:
-            return self.openers
-        names = (*tools.names(), name) if name else tools.names()
-        return tuple(f"{name}{opener}" for name in names for opener in self.openers)
+            return [(opener, opener) for opener in self.openers]
+        return [
+            (f"{name}{opener}", f"{name}{opener}{following}")
+            for name in names
+            for opener in self.openers
+            for following in self.followed_by
+        ]
 
     def read(self, cursor: Cursor, tools: Tools, opener: str) -> Parser:
         """Parse its calls from behind the opener on. A marker may stand there twice."""

@@ -36,7 +36,7 @@ def closing_of(opener: str) -> str:
     tag = _TAG.search(opener)
     if tag is not None:
         return f"</{tag[1]}"
-    return f"[/{opener[1:]}" if opener[0] == "[" and opener[-1] == "]" else ""
+    return f"[/{opener[1:]}" if opener[:1] == "[" and opener[-1] == "]" else ""
 
 
 def first_of(text: str, literals: tuple[str, ...]) -> tuple[str, bool]:

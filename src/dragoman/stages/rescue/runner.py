@@ -53,6 +53,8 @@ class Behind(msgspec.Struct, frozen=True):
 
 #: What a scanner finds, in order. Between an `Open` and its `Close` there are only `Piece`s.
 Found: TypeAlias = Prose | Open | Piece | Close | Behind
+#: Characters of prose that more of it is added to, so that it is told once.
+_SHORT: Final = 64
 #: Why a call is refused whose markup does not go on.
 UNREAD: Final = "its text is not of its format"
 #: Why a call is refused that stands behind tags of values of its family.
@@ -413,6 +415,15 @@ class Runner:
             whole = Close(BODY, is_proven=is_proven, passed=passed)
             self.found.add(whole if self._body.is_whole() else self._body)
             self._body = None
+
+
+def say(text: str, out: list[Found]) -> None:
+    """Add prose to what was found, to the short one before it if there is one: that is told once."""
+    last = out[-1] if out else None
+    if type(last) is Prose and not (last.tag or last.is_call) and len(last.text) <= _SHORT:
+        out[-1] = Prose(last.text + text)
+    else:
+        out.append(Prose(text))
 
 
 def _keys(value: Json) -> frozenset[str]:

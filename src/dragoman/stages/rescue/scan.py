@@ -12,7 +12,7 @@ from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Cursor, Family
 from dragoman.stages.rescue.markers import THOUGHTS, Markers, value_tags
 from dragoman.stages.rescue.quoted import Cover
-from dragoman.stages.rescue.runner import Found, Place, Prose, Runner
+from dragoman.stages.rescue.runner import Found, Place, Prose, Runner, say
 from dragoman.stages.thinking.pairs import Pair
 from dragoman.stages.tool_names import may_be_prefixed
 
@@ -152,19 +152,24 @@ class Scanner:
     def _try_message(self, text: str, out: list[Found]) -> str:
         """Begin the message, possibly with what must be the whole of it. A name that no tool has is told at once."""
         bare = (self._said + text).lstrip()
-        name = self._tools.first_name(bare)
-        named = name if name != bare else ""
-        openers = [(one, opener) for one in self._whole for opener in one.openers_of(self._tools, named)]
-        begun = [(family, opener) for family, opener in openers if bare.startswith(opener)]
-        if not bare or any(len(opener) > len(bare) and opener.startswith(bare) for _, opener in openers):
+        names = self._tools.names_at(bare)
+        openers = [(one, *opener) for one in self._whole for opener in one.openers_of(names)]
+        begun = [(one, opener) for one, opener, whole in openers if bare.startswith(whole)]
+        if not bare or any(len(whole) > len(bare) and whole.startswith(bare) for _, _, whole in openers):
             self._hold = text
             return ""
-        if bare == name and not begun and self._markers.openers.search(text) is None:
+        name = self._tools.first_name(bare) if not begun else ""
+        if self._markers.openers.search(name) is not None:
+            name = ""
+        if bare == name:
             cut = 0 if may_be_prefixed(name) else self._hold_from(text, 0, 0)
             self._said, self._hold = self._said + text[:cut], text[cut:]
             if cut:
                 self._prose(text[:cut], out)
             return ""
+        if name:
+            named = [(one, *opener) for one in self._whole if one.named for opener in one.openers_of((name,))]
+            begun = [(one, opener) for one, opener, whole in named if bare.startswith(whole)]
         self._whole = ()
         if not begun:
             return text
@@ -215,7 +220,7 @@ class Scanner:
                 position = passed
                 break
             if passed:
-                _say(text[:passed], out)
+                say(text[:passed], out)
             return self._begin_race(text[passed:], found.group(), begun, out)
         else:
             position = self._hold_from(text, position, passed)
@@ -273,7 +278,7 @@ class Scanner:
             cut = len(text)
         self._hold = text[cut:]
         if cut:
-            _say(text[:cut], out)
+            say(text[:cut], out)
 
     def _begin_cover(self, text: str, marker: re.Match[str], quote: str, out: list[Found]) -> str:
         """Pass a quoted marker as text, with everything up to its end."""
@@ -313,7 +318,7 @@ class Scanner:
 
     def _prose(self, text: str, out: list[Found]) -> None:
         self._feed(text)
-        _say(text, out)
+        say(text, out)
 
     def _feed(self, text: str) -> None:
         """Take text outside of calls: code may begin or end in it."""
@@ -432,15 +437,6 @@ class Scanner:
             return text[end:]
         self._prose(text[:1], out)
         return text[1:]
-
-
-def _say(text: str, out: list[Found]) -> None:
-    """Add prose to what was found, to the short one before it if there is one: that is told once."""
-    last = out[-1] if out else None
-    if type(last) is Prose and not (last.tag or last.is_call) and len(last.text) <= _MOST_KNOWN:
-        out[-1] = Prose(last.text + text)
-    else:
-        out.append(Prose(text))
 
 
 def _slices(text: str) -> list[str]:

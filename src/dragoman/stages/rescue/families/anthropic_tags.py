@@ -12,6 +12,8 @@ from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 
 _PREFIX: Final = "antml:"
 _SPELLINGS: Final = ("", _PREFIX)
+#: What begins a block, and a call, also with its blank lost.
+_TAGS: Final = ("function_calls>", "invoke name=", "invokename=")
 _BLOCK_ENDS: Final = tuple(f"</{prefix}function_calls>" for prefix in _SPELLINGS)
 _ENDS: Final = (*_BLOCK_ENDS, "</minimax:tool_call>")
 
@@ -25,7 +27,9 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 FAMILY = Family(
     name="anthropic-tags",
-    openers=tuple(f"<{prefix}{tag}" for prefix in _SPELLINGS for tag in ("function_calls>", "invoke name=")),
+    openers=tuple(
+        f"<{prefix}{tag}" for prefix in _SPELLINGS for tag in ("function_calls>", "invoke name=", "invokename=")
+    ),
     parse=_parse,
     source="https://github.com/openclaw/openclaw/issues/97750 (read 2026-11-22)",
     residue=(*(f"</{prefix}invoke>" for prefix in _SPELLINGS), *_BLOCK_ENDS),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.json_calls import call_object
-from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -30,5 +29,8 @@ FAMILY = Family(
     parse=_parse,
     where="message",
     source="https://github.com/meta-llama/llama-models (models/llama3_1/prompt_format.md, read 2026-11-21)",
-    residue=("}", "</tool_call>", *STOP_TOKENS),  # one brace too many, Hermes' tag without the one that opens
+    residue=(
+        "}",
+        "</tool_call>",
+    ),  # one brace too many, Hermes' tag without the one that opens
 )

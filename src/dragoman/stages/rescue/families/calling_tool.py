@@ -8,7 +8,6 @@ from typing import Final
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.json_calls import named_call
-from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 _NAME: Final = re.compile(r"[^\s<>{}()\[\]]+")
 _OPENER: Final = "[Calling tool:"
@@ -35,6 +34,5 @@ FAMILY = Family(
     openers=(_OPENER,),
     parse=_parse,
     source="https://github.com/waybarrios/vllm-mlx/issues/374",
-    residue=STOP_TOKENS,
     where="message",
 )

@@ -9,7 +9,6 @@ from typing import Final
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.json_calls import call_objects
-from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 _LANGUAGE: Final = re.compile(r"[\w-]+")
 _LANGUAGES: Final = frozenset({"", "json", "tool_call", "tool_calls", "tool", "tool_use", "function_call"})
@@ -33,5 +32,4 @@ FAMILY = Family(
     parse=_parse,
     where="message",
     source="https://github.com/ollama/ollama/issues/13519",
-    residue=STOP_TOKENS,
 )

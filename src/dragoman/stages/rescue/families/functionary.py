@@ -1,5 +1,6 @@
 """functionary v3.2: `>>>NAME` on a line, then a JSON object. The next call follows at once. The prompt ends with `>>>`,
-so a whole message may begin with a bare name.
+so a whole message may begin with a bare name. Others that lost their tokens do, too: Mistral's `NAME{…}`, Kimi K2's
+`functions.NAME:0{…}`.
 
 dragoman reads the marker only at the start of a line, because within a line `>>>` may be an operator, a prompt or the
 end of tags. A call right behind words of the same line (`all`, then `Let me see.>>>NAME`) therefore stays text.
@@ -31,7 +32,8 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """As `_parse`, with the first name read already."""
-    yield from _arguments(cursor, (yield from begun(tools, opener.removesuffix("\n"))))
+    yield from cursor.take("\n")
+    yield from _arguments(cursor, (yield from begun(tools, opener)))
     if (yield from cursor.closing(_MARKER)):
         yield from _parse(cursor, tools, _MARKER)
 
@@ -53,7 +55,8 @@ FAMILY = Family(
 )
 BARE = Family(
     name="functionary-bare",
-    openers=("\n",),
+    openers=("",),
+    followed_by=("\n", "{"),
     parse=_parse_bare,
     where="message",
     named=True,

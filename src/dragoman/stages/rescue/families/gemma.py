@@ -2,7 +2,8 @@
 {key:<escape>text<escape>}<end_function_call>`. Keys have no quotes; strings stand between two quotation tokens.
 
 dragoman also reads the slips that the servers' parsers accept: missing tags (the call must then be the whole message),
-parentheses for braces, equals signs for colons, plain or single quotes, and a missing last quotation token.
+parentheses for braces or around them, equals signs for colons, plain or single quotes, and a missing last quotation
+token.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
     yield Open(name)
     reader = _Reader(cursor)
     try:
-        yield from reader.members(brace)
+        yield from reader.arguments(brace)
         if reader.holds_next(tools.schema(name).names()):
             raise _Unreadable(_FUSED)
         closed_by = (yield from cursor.closing(*_BEHIND)) if reader.is_slip else BODY
@@ -128,6 +129,18 @@ class _Reader:
     def holds_next(self, names: frozenset[str]) -> bool:
         """Return whether a text holds what may be an argument that the call lacks: the tokens between were lost."""
         return not self._told.isdisjoint(names - self._keys)
+
+    def arguments(self, brace: str) -> Parser:
+        """Read the arguments from behind their brace or parenthesis on, in which an object may stand."""
+        yield from self._cursor.space()
+        if brace == "(" and (yield from self._cursor.take("{")):
+            self._open.append(")")
+            yield from self.members("{")
+            if (yield from self._next()) != ")":
+                raise _Unreadable("something stands behind the object of its arguments")
+            self._close()
+            return
+        yield from self.members(brace)
 
     def members(self, brace: str) -> Parser:
         """Read the members of an object from behind its brace on."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.python_calls import python_calls
-from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -25,5 +24,4 @@ FAMILY = Family(
     parse=_parse,
     where="message",
     source="https://ai.google.dev/gemma/docs/capabilities/function-calling",
-    residue=STOP_TOKENS,
 )

@@ -14,6 +14,8 @@ from dragoman.stages.rescue.cursor import Action, Cursor, Family, NotACall, Pars
 from dragoman.stages.rescue.heads import bare_name, begun
 from dragoman.stages.rescue.json_calls import named_call
 
+#: What the arguments are written in, where no token tells that they begin.
+_KINDS: Final = ("json", "code")
 _KIND: Final = re.compile(r"[A-Za-z]+")
 _STARTS: Final = ("<|channel|>", "<|start|>assistant", "<|start|> assistant")
 _CHANNELS: Final = ("commentary", "analysis")
@@ -31,11 +33,12 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 
 def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """As the usual parser, but the prompt has the first token."""
+    """As the usual parser, but the prompt has the first token, or all tokens were removed."""
     written = yield from bare_name(cursor)
-    if not (yield from cursor.sees("<|channel|>")):
+    is_stripped = not (yield from cursor.sees("<|channel|>"))
+    if is_stripped and not (yield from cursor.sees(*_KINDS)):
         raise NotACall
-    yield from _call(cursor, tools, written)
+    yield from _call(cursor, tools, written, is_stripped=is_stripped)
     while mark := (yield from cursor.closing(*_STARTS)):
         yield from _parse(cursor, tools, mark)
 

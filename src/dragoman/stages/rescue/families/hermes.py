@@ -6,7 +6,6 @@ from __future__ import annotations
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.json_calls import call_objects
-from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -25,5 +24,9 @@ FAMILY = Family(
     openers=("<tool_call>",),
     parse=_parse,
     source="https://github.com/NousResearch/Hermes-Function-Calling (README, read 2026-11-21)",
-    residue=("</tool_call>", "}", "</tool_calls>", *STOP_TOKENS),
+    residue=(
+        "</tool_call>",
+        "}",
+        "</tool_calls>",
+    ),
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.json_calls import call_objects
-from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -22,5 +21,5 @@ FAMILY = Family(
     openers=("<tool_calls>",),
     parse=_parse,
     source="https://docs.vllm.ai/en/v0.18.2/api/vllm/tool_parsers/hunyuan_a13b_tool_parser/ (read 2026-11-22)",
-    residue=("</tool_calls>", *STOP_TOKENS),
+    residue=("</tool_calls>",),
 )

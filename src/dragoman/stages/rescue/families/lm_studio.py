@@ -8,7 +8,6 @@ from typing import Final
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.json_calls import call_objects
-from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 _END: Final = "[END_TOOL_REQUEST]"
 
@@ -25,5 +24,5 @@ FAMILY = Family(
     openers=("[TOOL_REQUEST]",),
     parse=_parse,
     source="https://lmstudio.ai/docs/advanced/tool-use (read 2026-11-26)",
-    residue=(_END, *STOP_TOKENS),
+    residue=(_END,),
 )

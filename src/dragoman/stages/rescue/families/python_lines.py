@@ -5,7 +5,6 @@ from __future__ import annotations
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.python_calls import python_calls
-from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -20,5 +19,4 @@ FAMILY = Family(
     named=True,
     is_code=True,
     source="https://github.com/vllm-project/vllm (vllm/tool_parsers/granite_pythonic_tool_parser.py, read 2026-11-22)",
-    residue=STOP_TOKENS,
 )

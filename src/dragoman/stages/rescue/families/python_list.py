@@ -5,7 +5,6 @@ from __future__ import annotations
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.python_calls import python_calls
-from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -19,5 +18,4 @@ FAMILY = Family(
     parse=_parse,
     where="message",
     source="https://github.com/meta-llama/llama-models (models/llama3_2/text_prompt_format.md, read 2026-11-21)",
-    residue=STOP_TOKENS,
 )

@@ -94,7 +94,7 @@ def test_what_a_dead_writer_left_open_is_interrupted(folder: LedgerFolder) -> No
 import os, sys
 sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
 from pathlib import Path
-from dragoman.ledger.journal.writing import Journal
+from dragoman.ledger.journal.writing import Journal, segment_path
 from ledger.histories import intent, settlement
 journal = Journal(Path({str(folder.journals)!r}))
 first, second = intent(journal.ids), intent(journal.ids, 1)
@@ -515,3 +515,32 @@ def test_a_shipper_of_several_machines_looks_for_the_silent_while_nothing_is_wri
         due = shipper._due_in()
         assert due is None if expected is None else due is not None and due <= expected
     assert len(folds) == 2
+
+
+def test_nothing_waits_for_a_journal_that_cannot_be_read(folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its disk has a bad place, or it is another user's: it may stay so. The others are delivered, and leases of the
+    silent are freed."""
+    holders = []
+    for seed in range(3):
+        journal = Journal(folder.journals)
+        opened = intent(AttemptIds(seed))
+        write(journal, opened)
+        write(journal, settlement(opened))
+        journal.close()
+        holders.append(journal.holder)
+    clock, folds = [0], []
+    monkeypatch.setattr("dragoman.ledger.shipper.time.monotonic", lambda: 1_000.0 + clock[0])
+    shared = LedgerFolder(folder.root, Secret("postgresql://u@h/d"))
+    one = Shipper(shared, SqliteStore(folder.root), batch=8, fold=lambda expires: folds.append((clock[0], expires)))
+    bad = segment_path(folder.journals, sorted(holders)[1], 0)
+    bad.mkdir()
+    for clock[0] in range(0, 45, 5):
+        one._tried_round()
+        assert "Is a directory" in one.shipped.problem
+        assert one.shipped.rows == 2
+    assert [at for at, expires in folds if expires] == [20, 40]
+    bad.rmdir()
+    one._tried_round()
+    assert (one.shipped.rows, one.shipped.problem) == (3, "")
+    closed(one)
+    assert check(folder).is_sound

@@ -71,6 +71,10 @@ class _Part(msgspec.Struct, frozen=True):
     is_last: bool
 
 
+class _Unread(Exception):
+    """A journal cannot be read. The others are delivered."""
+
+
 class Shipper:
     """Delivers journals. `round` is one pass over all of them; `run` repeats it until it is stopped.
 
@@ -96,6 +100,7 @@ class Shipper:
         "_store",
         "_tell",
         "_tidy_at",
+        "_unread",
         "shipped",
     )
 
@@ -133,6 +138,7 @@ class Shipper:
         self._lock = FileLock(folder.shipper_lock)
         self._readers: dict[str, JournalReader] = {}
         self._sleeper: Sleeper | None = None
+        self._unread = ""  # why a journal cannot be read
         self._is_ending = threading.Event()
         self.shipped = Shipped()
 
@@ -209,6 +215,9 @@ class Shipper:
         """Make a round. Return None if not everything could be delivered."""
         try:
             return self.round()
+        except _Unread as problem:  # it may stay so: the silent are looked for nevertheless
+            self._say(str(problem))
+            return None
         except (StoreAway, OSError) as problem:
             self._say(str(problem))
         except Exception as problem:  # a fault of ours must not end the delivery; its message may quote a record
@@ -245,7 +254,7 @@ class Shipper:
         """Deliver everything that the journals have. Return the number of records read.
 
         Raises:
-            StoreAway, OSError: not everything is delivered; the next round continues where this one stopped.
+            StoreAway, OSError, _Unread: not everything is delivered; the next round continues where this one stopped.
         """
         oldest = time.strftime("%Y-%m-%d", time.gmtime(self._now() - self._keep_days * 86_400))
         if oldest != self._dropped_on:
@@ -268,6 +277,8 @@ class Shipper:
                 del self._readers[holder]
         if self._has_ended or time.monotonic() >= self._fold_at:
             self._fold_leases()
+        if self._unread:
+            raise _Unread(self._unread)
         if notices or self.shipped.problem or self.shipped.rows + self.shipped.set_aside != before:
             self._say("")
         return count
@@ -312,46 +323,58 @@ class Shipper:
         """Deliver what the journals have. Rows of several journals share a batch, because each batch waits for the
         disk.
 
-        If it fails, whatever was read and is not in the store is read again.
+        If it fails, whatever was read and is not in the store is read again. None waits for one that cannot be read.
         """
-        count = size = 0
+        self._unread, count, size = "", 0, 0
         parts: list[_Part] = []
         for holder in journals.keys() - self._readers.keys():
             self._readers[holder] = JournalReader(self._folder.journals, holder)
         going_on = [each for each in map(self._readers.__getitem__, journals) if not each.is_finished]
-        reader = None
         try:
-            dead = {each.holder for each in going_on if each.is_dead()}
+            dead = {each.holder for each in going_on if self._is_dead(each)}
             if dead:  # then no segment of theirs can come any more
                 journals = journals | self._journals()
             for reader in going_on:
-                for part in self._parts(reader, journals[reader.holder], is_dead=reader.holder in dead):
-                    count += part.look.count
-                    size += len(part.look.rows)
-                    parts.append(part)
-                    if size >= self._batch or part.look.is_more:
-                        self._give(parts)
-                        parts, size = [], 0
+                try:
+                    for part in self._parts(reader, journals[reader.holder], is_dead=reader.holder in dead):
+                        count += part.look.count
+                        size += len(part.look.rows)
+                        parts.append(part)
+                        if size >= self._batch or part.look.is_more:
+                            self._give(parts)
+                            parts, size = [], 0
+                except _Unread as problem:
+                    self._unread = str(problem)
+                    parts = [part for part in parts if part.reader is not reader]
+                    self._begin_anew(reader)
             self._give(parts)
         except StoreDamaged:
             self._read_all_again(journals.keys())
             raise
         except BaseException:
-            for each in {part.reader.holder: part.reader for part in parts}.values():
+            for each in going_on:
                 self._begin_anew(each)
-            if reader is not None and self._readers[reader.holder] is reader:
-                self._begin_anew(reader)
             raise
         return count
+
+    def _is_dead(self, reader: JournalReader) -> bool:
+        try:
+            return reader.is_dead()
+        except OSError as problem:
+            self._unread = _why(reader, problem)
+            return False
 
     def _begin_anew(self, reader: JournalReader) -> None:
         self._readers[reader.holder] = JournalReader(self._folder.journals, reader.holder)
         reader.close()
 
     def _parts(self, reader: JournalReader, numbers: list[int], *, is_dead: bool) -> Iterator[_Part]:
-        """Yield the parts of one journal. Deliver each before the next."""
+        """Yield the parts of one journal. Deliver each before the next. Raises _Unread."""
         while True:
-            look = reader.look(numbers, is_dead=is_dead)
+            try:
+                look = reader.look(numbers, is_dead=is_dead)
+            except Exception as problem:
+                raise _Unread(_why(reader, problem)) from None
             if not look.is_more:
                 now, merging = int(self._now() * 1_000_000), reader.merging
                 shown = int(_SHOWN_AFTER * 1_000_000)
@@ -420,3 +443,8 @@ class Shipper:
     def _say(self, problem: str) -> None:
         self.shipped.problem = problem
         self._tell(self.shipped)
+
+
+def _why(reader: JournalReader, problem: Exception) -> str:
+    """Return why a journal cannot be read. It quotes no record."""
+    return f"journal {reader.holder}: {getattr(problem, 'strerror', '') or type(problem).__name__}"

@@ -46,6 +46,7 @@ TOLD_AGAIN = (
         finish=None,
         **CALLED,
     ),
+    chat("a line of dashes again", *texts("-" * 32), chunk("stop", content="-" * 32), finish=None, text="-" * 64),
     chat("short words again", *texts("Ha! "), chunk("stop", content="Ha! "), finish=None, text="Ha! Ha!"),
     ollama(
         "a call in text again in the last line",

@@ -12,14 +12,18 @@ from dragoman.money import bounded_usage
 from dragoman.secret import name_alone
 from dragoman.types import NO_USAGE, Cost, Native, StopReason, Usage
 
-_LONG: Final = 16  # characters of a text that nothing but its repetition equals
+#: What a text has at least that nothing but its repetition equals: characters, and different ones. A line of dashes is
+#: one token.
+_LONG: Final = 16
+_DIFFERENT: Final = 6
 
 
 def is_repetition(text: str, first: str, last: str, size: int) -> bool:
     """Return whether a text equals one of `size` characters, by its first and last piece, but for its outer blanks."""
     text = text.strip()
     size -= len(first) - len(first.lstrip()) + len(last) - len(last.rstrip())
-    return len(text) == size >= _LONG and text.startswith(first.strip()) and text.endswith(last.strip())
+    is_long = len(text) == size >= _LONG and len(set(text)) >= _DIFFERENT
+    return is_long and text.startswith(first.strip()) and text.endswith(last.strip())
 
 
 class ResponseEnd(msgspec.Struct, eq=False):

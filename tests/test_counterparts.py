@@ -215,7 +215,7 @@ def test_what_stands_in_many_messages_is_named_once() -> None:
     request = Request("m", tuple(Message("user", (Text("hi"), foreign)) for _ in range(50)))
     rendered = PROTOCOLS["openai-chat"].render_request(request)
     assert [(said.where, said.seen, said.severity) for said in rendered.deviations] == [
-        ("messages[0].parts[1].<executableCode>", "only gemini-generate has it, 50 times", "note")
+        ("messages[0].parts[1].<executableCode>", "gemini-generate's own, 50 times", "note")
     ]
 
 

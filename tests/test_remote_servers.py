@@ -203,7 +203,7 @@ def test_a_call_and_its_result_cross_both_ways(is_stream: bool, failed: bool) ->
     assert back[0] == LISTING
     assert back[1] == {**USE, "id": back[1]["id"]}
     assert back[2] == {**result, "tool_use_id": back[1]["id"]}
-    assert lost == ["parts[0].<mcp_list_tools>.id only openai-responses has it"]
+    assert lost == ["parts[0].<mcp_list_tools>.id openai-responses's own"]
 
 
 @for_each("is_stream", [False, True])

@@ -311,12 +311,16 @@ class Reasoning(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
 
 @final
 class ResponseSchema(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """Structured output. `schema`: JSON schema of the answer, a mapping or its text as Raw; None: any JSON object."""
+    """Structured output. `schema`: JSON schema of the answer, a mapping or its text as Raw; None: any JSON object.
+
+    `written_for`: the protocol that a client wrote it in; that protocol's provider gets it as it is, and judges it.
+    """
 
     schema: Schema = None
     name: str = "response"
     strict: bool | None = None
     description: str | None = None
+    written_for: ProtocolName | None = None
 
 
 @final

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from asked import made_answers, made_schemas
 from asked.asking import VENDORS, asked
 from asked.vendor_rules import broken, broken_format
-from asked.writing import chat
+from asked.writing import chat, messages
 from dragoman.codec.schemas.drafts import modern
 from dragoman.protocols.anthropic.request.answer_schema import answer_schema
 from dragoman.types import Raw
@@ -168,3 +168,20 @@ def test_parts_of_a_schema_are_joined_in_linear_time() -> None:
         return made
 
     assert exponent(run, 400) <= MOST_EXPONENT
+
+
+@for_each(
+    "schema",
+    [
+        {"type": "object", "patternProperties": {"^x": {}}, "not": {}, "properties": {"a": {"minLength": 3}}},
+        {"type": "object", "additionalProperties": {"type": "integer"}, "x-own": 1.0},
+        True,
+    ],
+    ids=repr,
+)
+def test_a_schema_that_was_written_for_the_vendor_reaches_it_byte_for_byte(schema: Any) -> None:
+    form = {"type": "json_schema", "schema": schema}
+    for fields in ({"output_config": {"format": form}}, {"output_format": form}):
+        made = asked("anthropic-messages", messages(**fields), VENDORS["anthropic-messages"])
+        assert json.dumps(made.body["output_config"]["format"]) == json.dumps(form)
+        assert not [said for said in made.deviations if "schema" in said.where]

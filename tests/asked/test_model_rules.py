@@ -120,3 +120,23 @@ def test_a_model_that_does_not_think_is_asked_for_no_sealed_thinking() -> None:
     for included in (["reasoning.encrypted_content"], ["reasoning.encrypted_content", "message.output_text.logprobs"]):
         sent = asked("openai-responses", responses(include=included), "openai/gpt-4.1")
         assert sent.body.get("include", []) == included[1:]
+
+
+def test_the_effort_that_is_sent_is_told_once_and_is_the_one_that_is_told() -> None:
+    for model in GPTS:
+        for effort in _EFFORTS:
+            for tools in ({}, {"tools": [function()]}):
+                sent = asked("openai-chat", chat(reasoning_effort=effort, **tools), f"openai-chat/{model}")
+                told = [said.seen for said in sent.deviations if said.where == "params.reasoning.effort"]
+                assert len(told) <= 1, (model, effort, told)
+                written = sent.body.get("reasoning_effort")
+                assert written is None or [each.partition(":")[0] for each in told] == [written] * (written != effort)
+
+
+def test_what_else_a_client_says_of_thinking_is_sent_or_told() -> None:
+    for model in ("claude-3-7-sonnet-20250219", "claude-sonnet-4-5", "claude-opus-4-8", "claude-opus-5-5"):
+        for kind in ({"type": "adaptive"}, {"type": "enabled", "budget_tokens": 2_000}, {"type": "disabled"}):
+            request = messages(max_tokens=9_000, thinking={**kind, "display": "omitted"})
+            sent = asked("anthropic-messages", request, f"anthropic/{model}")
+            is_sent = sent.body.get("thinking", {}).get("display") == "omitted"
+            assert is_sent != sent.says("thinking.display"), (model, kind, sent)

@@ -81,9 +81,26 @@ def test_a_preflight_needs_a_host_and_tells_nothing(running: Running) -> None:
     assert preflight(running, PAGE, "/nowhere")[0] == preflight(running, PAGE)[0]
 
 
-@for_each("origin", ["*", "null", "https://x.example/", "https://x.example/path", "x.example", "https://*.example", ""])
-def test_an_origin_that_no_browser_sends_is_refused(tmp_path: Path, origin: str) -> None:
+#: Origins that no browser sends, and what it sends in their place: nothing for those that are none.
+MISWRITTEN: Final = (
+    ("*", ""), ("null", ""), ("x.example", ""), ("https://*.example", ""), ("", ""), ("https://", ""),
+    ("https://127.1", ""), ("https://a b.example", ""),
+    ("https://x.example/", "https://x.example"), ("https://x.example/path?q#f", "https://x.example"),
+    ("https://x.example:443", "https://x.example"), ("http://x.example:80", "http://x.example"),
+    ("https://x.example:0080", "https://x.example:80"), ("https://x.example:", "https://x.example"),
+    ("https://me:word@x.example", "https://x.example"), ("HTTPS://X.example", "https://x.example"),
+    ("https://b\u00fccher.example", "https://xn--bcher-kva.example"), ("http://[::0:1]:3000", "http://[::1]:3000"),
+    ("App://obsidian.md/", "app://obsidian.md"),
+)  # fmt: skip
+
+
+@for_each(("origin", "sent"), MISWRITTEN)
+def test_an_origin_that_no_browser_sends_is_refused_with_the_right_one(tmp_path: Path, origin: str, sent: str) -> None:
     file = tmp_path / "dragoman.toml"
-    file.write_text(f'[server]\nallowed_origins = ["{origin}"]\n')
-    with pytest.raises(ConfigError, match="allowed_origins"):
+    file.write_text(f'[server]\nallowed_origins = ["https://y.example", "{origin}"]\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"server.allowed_origins\[1\]: ") as raised:
         load_config(file, environ={}, home=tmp_path)
+    assert str(raised.value).partition("; write ")[2] == sent
+    if sent:
+        file.write_text(f'[server]\nallowed_origins = ["{sent}"]\n', encoding="utf-8")
+        assert load_config(file, environ={}, home=tmp_path).server.allowed_origins == (sent,)

@@ -457,7 +457,11 @@ def test_a_request_of_an_agent_survives_the_round_trip():
         Params(max_tokens=7, temperature=0.5, top_p=0.9, top_k=3, stop=("a", "b")),
         Params(max_tokens=7, reasoning=Reasoning("none"), parallel_tools=True),
         Params(max_tokens=9000, reasoning=Reasoning("max", 8000)),
-        Params(max_tokens=7, reasoning=Reasoning("low"), response_schema=ResponseSchema(CLOSED)),
+        Params(
+            max_tokens=7,
+            reasoning=Reasoning("low"),
+            response_schema=ResponseSchema(CLOSED, written_for="anthropic-messages"),
+        ),
     ],
 )
 def test_what_is_rendered_is_parsed_again(params: Params):

@@ -135,7 +135,7 @@ class CrossProtocol:
                 return taken
             self._part(event.part, event.index)
         elif type(event) is NativeEvent and event.protocol != self._protocol and not event.of_part:
-            self._lose(f"events.{kind_of(event.raw)}", f"only {event.protocol} has it")
+            self._lose(f"events.{kind_of(event.raw)}", f"{event.protocol}'s own")
         return event
 
     def take_reply(self, reply: Reply) -> Reply:
@@ -175,7 +175,7 @@ class CrossProtocol:
                 elif files:
                     self._parts().files += files
                 for path in besides:
-                    self._lose(f"parts[{event.index}].{path}", f"only {native.protocol} has it")
+                    self._lose(f"parts[{event.index}].{path}", f"{native.protocol}'s own")
             fields = self._take_odds(Native(native.protocol, fields), f"parts[{event.index}].").fields
             self._native(Native(native.protocol, fields), f"parts[{event.index}].")
         if not is_end or self._protocol is None:
@@ -220,7 +220,7 @@ class CrossProtocol:
         taken = take_odds(native.fields, self._odds)
         self._entries += taken.entries
         for path in taken.besides:
-            self._lose(f"{where}{path}", f"only {native.protocol} has it")
+            self._lose(f"{where}{path}", f"{native.protocol}'s own")
         return Native(native.protocol, taken.rest)
 
     def _take_words(self, native: Native) -> tuple[Native | None, Native]:
@@ -347,7 +347,7 @@ class CrossProtocol:
     def _native(self, native: Native | None, where: str) -> None:
         if native is not None and native.protocol != self._protocol:
             for path in _paths(native.fields, where):
-                if not self._lose(path, f"only {native.protocol} has it"):
+                if not self._lose(path, f"{native.protocol}'s own"):
                     return
 
     def _lose(self, where: str, seen: str) -> bool:

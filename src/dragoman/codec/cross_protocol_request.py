@@ -143,7 +143,7 @@ class Crossed:
         """Return what was changed, and what was lost."""
         for where, protocol, count in self._found.values():
             often = f", {count} times" if count > 1 else ""
-            self._said.append(Deviation("untranslated", clip(where), f"only {protocol} has it{often}", "note"))
+            self._said.append(Deviation("untranslated", clip(where), f"{protocol}'s own{often}", "note"))
         return self._said
 
     def _parts(self, parts: tuple[Part, ...], at: tuple[int, ...], known: tuple[Counterpart, ...]) -> tuple[Part, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Raw, raw_text
@@ -60,6 +60,20 @@ def refuse_no_text(value: Json, where: str) -> None:
     """
     if value is not None and not isinstance(value, str):
         raise WireError(f"expected a text, got {_SEEN.get(_json.encode(value)[:1], 'a number')}", path=where)
+
+
+def read_allowed(value: Json, where: str) -> list[dict[str, Any]]:
+    """Return the entries of a decoded list of allowed tools.
+
+    Raises:
+        WireError: it is no list of objects: nobody could tell which tools are allowed.
+    """
+    if not isinstance(value, list):
+        raise WireError("expected a list of tools", path=where)
+    for place, entry in enumerate(value):
+        if not isinstance(entry, dict):
+            raise WireError("expected a tool", path=f"{where}[{place}]")
+    return value
 
 
 def name_unread(fields: Mapping[str, object], where: str, deviations: list[Deviation], *known: str) -> None:

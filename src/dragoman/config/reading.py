@@ -14,7 +14,7 @@ from dragoman.config.files import LARGEST_CONFIG, read_file, reason_of
 from dragoman.config.ledger import KeyConfig, LedgerConfig, check_amounts, check_counters, check_keys, check_store
 from dragoman.config.places import data_folder, default_path, state_folder
 from dragoman.config.quotas import Quota, QuotaConfig, read_quotas
-from dragoman.config.references import check_listener, check_reference, expand, read_secret
+from dragoman.config.references import check_listener, check_origins, check_reference, expand, read_secret
 from dragoman.config.settings import (
     Config,
     HttpConfig,
@@ -179,6 +179,7 @@ class _Reading:
         server = as_struct(table, ServerConfig, "server")
         digests = [digest for key in virtual_keys.values() for digest in key.digests]
         check_listener("server", (*server.keys, *digests), server.address)
+        check_origins(server.allowed_origins)
         for name, seconds in (("drain", server.drain_seconds), ("notice", server.notice_seconds)):
             if not 0 <= seconds < float("inf"):
                 raise ConfigError(f"server.{name}_seconds: expected seconds, 0 or more, got {seconds:g}")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from ipaddress import ip_address
 from pathlib import Path
+from typing import Final
 
 from dragoman.config.files import LARGEST_SECRET, read_file, reason_of
 from dragoman.errors import ConfigError
 from dragoman.providers.address import split_url
 from dragoman.secret import Secret
+
+_ORIGIN: Final = re.compile(r"([a-z][a-z0-9+.-]{0,40})://(?:[^/?#\s@]*@)?([^/?#\s@*]{1,255})([/?#]\S*)?", re.IGNORECASE)
+_PORTS: Final = {"http": 80, "https": 443}
 
 
 def read_secret(reference: str, where: str, *, environ: Mapping[str, str], home: Path, folder: Path) -> Secret:
@@ -60,6 +66,45 @@ def check_listener(listener: str, references: tuple[str, ...], address: str) -> 
             f"{listener}.address: {host[:80]} can be reached from other machines; set {listener}.keys first: "
             "dragoman keys new"
         )
+
+
+def check_origins(origins: tuple[str, ...]) -> None:
+    """Check that each origin of web pages is written as browsers send it; "null" is none, as any page may send it.
+
+    Raises:
+        ConfigError: one is not; the message has the right form, if there is one.
+    """
+    for position, origin in enumerate(origins):
+        sent = _as_sent(origin)
+        if sent != origin:
+            hint = "" if sent is None else f"; write {sent}"
+            where = f"server.allowed_origins[{position}]"
+            raise ConfigError(f"{where}: expected an origin as browsers send it, as https://chat.example.org{hint}")
+
+
+def _as_sent(origin: str) -> str | None:
+    """Return an origin as browsers write it: in lower case, without a name, a path or the usual port; None for others.
+
+    Spec: https://html.spec.whatwg.org/#ascii-serialisation-of-an-origin (read 2026-11-27).
+    """
+    found = _ORIGIN.fullmatch(origin)
+    if found is None:
+        return None
+    scheme = found[1].lower()
+    if scheme not in _PORTS:  # an app's or an extension's
+        return f"{scheme}://{found[2].lower()}"
+    split = split_url(f"{scheme}://{found[2]}")
+    if split is None:
+        return None
+    parts, host = split
+    if ":" in host or host.rpartition(".")[2].isdecimal():
+        try:
+            address = ip_address(host)
+        except ValueError:
+            return None
+        host = f"[{address.compressed}]" if address.version == 6 else address.compressed
+    port = "" if parts.port in (None, _PORTS[scheme]) else f":{parts.port}"
+    return f"{scheme}://{host.lower()}{port}"
 
 
 def split_address(address: str) -> tuple[str, int]:

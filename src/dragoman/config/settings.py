@@ -28,8 +28,6 @@ _OWN_ACCESS: Final = frozenset({"base_url", "headers", "query", "auth"})
 Order: TypeAlias = Literal["declared", "proof", "price", "speed"]
 #: How often one request is sent again at most; more would multiply a provider's trouble.
 MOST_RETRIES: Final = 2
-#: A web page's origin, as browsers send it: no path, and never "null", which any page may send.
-PageOrigin: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z][A-Za-z0-9+.-]{0,40}://[^/*?#\s]{1,255}$")]
 Retries: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_RETRIES)]
 
 
@@ -61,7 +59,7 @@ class ServerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     protocols: Literal["all"] | tuple[ProtocolName, ...] = "all"
     keys: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
-    allowed_origins: tuple[PageOrigin, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
     connections_per_address: Annotated[int, msgspec.Meta(ge=1)] = 512
     trusted_proxies: tuple[str, ...] = ()
     memory_mib: Annotated[int, msgspec.Meta(ge=1)] = 512

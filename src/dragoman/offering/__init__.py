@@ -336,7 +336,7 @@ def _without(entry: Json, names: Collection[str]) -> Json:
 
 
 def _untranslated(where: str) -> Deviation:
-    return Deviation("untranslated", where, "only the client's protocol has it", "note")
+    return Deviation("untranslated", where, "the client's own", "note")
 
 
 def dropped_header(names: Iterable[str]) -> str:

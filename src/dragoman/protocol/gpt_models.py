@@ -98,7 +98,9 @@ def fit(body: dict[str, Json], model: str) -> list[Deviation]:
     if is_apart and (effort is not None or version >= _UNASKED):
         effort = "none"
     if effort != asked:
-        why = "this model takes no other" if effort != "none" else "beside tools, this model thinks in Responses alone"
+        why = (
+            f"this model takes no {asked}" if effort != "none" else "beside tools, this model thinks in Responses alone"
+        )
         said.append(Deviation("changed", "params.reasoning.effort", f"{effort}: {why}"))
         holder[key] = effort
     is_quiet = effort == "none" or (effort is None and version < _UNASKED and "none" in efforts)

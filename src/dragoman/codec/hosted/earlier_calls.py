@@ -68,4 +68,4 @@ def _with_images(message: Message, protocol: ProtocolName, lost: dict[str, Devia
 def _note(lost: dict[str, Deviation], part: Opaque, names: tuple[str, ...]) -> None:
     for name in names:
         where = f"messages.<{kind_of(part.raw)}>.{name}"
-        lost[where] = Deviation("untranslated", where, f"only {part.protocol} has it", "note")
+        lost[where] = Deviation("untranslated", where, f"{part.protocol}'s own", "note")

@@ -75,7 +75,7 @@ class ToldParts:
     def _lose_all(self, event: PartEvent, part: Opaque, paths: tuple[str, ...] | list[str]) -> None:
         place = f"parts[{event.index}].<{kind_of(part.raw)}>" if paths else ""
         for path in paths:
-            if not self._lose(f"{place}.{path}", f"only {part.protocol} has it"):
+            if not self._lose(f"{place}.{path}", f"{part.protocol}'s own"):
                 return
 
     def _image(self, event: PartEvent, part: Opaque) -> PartEvent | None:
@@ -119,7 +119,7 @@ class ToldParts:
             return event
         if self._form.render_search is not None:  # by their addresses alone
             if any(page.title for page in search.pages):
-                self._lose(f"parts[{event.index}].content[].title", f"only {part.protocol} has it")
+                self._lose(f"parts[{event.index}].content[].title", f"{part.protocol}'s own")
             raw = self._form.render_search(search.query, search.pages)
             return PartEvent(event.index, Opaque(self._protocol, raw))
         self.pages += search.pages

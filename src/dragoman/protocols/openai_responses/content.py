@@ -98,7 +98,7 @@ def _parse_part(part: Json, deviations: list[Deviation], where: str) -> Text | M
     if kind in ("input_image", "image_url"):
         return _parse_image(part, where)
     if kind == "input_file":
-        return _parse_file(part)
+        return _parse_file(part, where)
     if kind == "input_audio" and isinstance(part.get("input_audio"), dict):
         audio = part["input_audio"]
         native = _rest(part, ("type", kind))
@@ -123,10 +123,11 @@ def _parse_image(part: dict[str, Json], where: str) -> Media:
     return _media("image", source if isinstance(source, str) else "", native=native)
 
 
-def _parse_file(part: dict[str, Json]) -> Media:
+def _parse_file(part: dict[str, Json], where: str) -> Media:
     data, name = part.get("file_data"), part.get("filename")
     known = ("type", "file_data", "file_url", "file_id")
     native = _rest(part, (*known, "filename") if name == _UNNAMED else known)
+    refuse_no_text(data, f"{where}.file_data")
     if not isinstance(data, str):
         return _media("document", text_of(part.get("file_url") or part.get("file_id")), native=native)
     if not data.startswith("data:"):

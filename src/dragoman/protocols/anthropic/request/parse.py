@@ -178,9 +178,11 @@ class _Parser:
         if disabled is not None and parallel is None:
             self.deviate("wrong-type", "tool_choice.disable_parallel_tool_use", type(disabled).__name__)
         kind, name = value.get("type"), value.get("name")
-        if kind == "tool" and isinstance(name, str):
+        if kind == "tool":
+            if not isinstance(name, str) or not name:
+                raise WireError("expected the name of a tool", path="tool_choice.name")
             return Named(name), parallel
-        if kind in ("any", "required", "tool"):
+        if kind in ("any", "required"):
             return "any", parallel
         if kind not in ("none", "auto"):
             self.deviate("wrong-type", "tool_choice.type", clip(_json.to_text(kind)))
@@ -265,7 +267,11 @@ class _Parser:
             if older is not None and form and "format" not in config:
                 native["output_format"] = keep(older)
             return None
-        return ResponseSchema(keep(form["schema"]))
+        where = "output_config.format" if "format" in config else "output_format"
+        name_unread(form, where, self.deviations, "type", "schema")
+        if "type" in form and (kind := read(form["type"])) != "json_schema":
+            self.deviate("wrong-type", f"{where}.type", clip(_json.to_text(kind)))
+        return ResponseSchema(keep(form["schema"]), written_for=NAME)
 
 
 def _parse_plain_tool(tool: _PlainTool) -> Tool:

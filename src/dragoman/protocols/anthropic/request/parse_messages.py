@@ -12,7 +12,7 @@ from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.codec.json_fields import decode_short
 from dragoman.codec.parts.call_ids import CallIds
-from dragoman.codec.unread import name_unread, wanted_text
+from dragoman.codec.unread import name_unread, refuse_other_kinds, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.anthropic.wire import (
@@ -194,6 +194,7 @@ class Conversation:
         media = _media(kind, fields)
         if media is not None:
             source = read_fields(fields.get("source")) or {}
+            refuse_other_kinds(source, {"media_type": "a text"}, f"{where}.source.")
             name_unread(source, f"{where}.source", self._deviations, "type", "media_type", "data", "url", "file_id")
         if read_text(fields.get("tool_use_id") or fields.get("id")).startswith(MADE_SEARCH):
             self._deviations.append(Deviation("dropped", where, "pages that another provider found", "note"))
@@ -222,6 +223,7 @@ class Conversation:
         return text
 
     def _result(self, fields: dict[str, Raw], where: str) -> ToolResult:
+        refuse_other_kinds(fields, {"is_error": "true or false"}, f"{where}.")
         id = read_text(fields.get("tool_use_id"))
         if not id:
             self._deviate("missing-id", where)

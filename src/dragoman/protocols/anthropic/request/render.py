@@ -9,6 +9,7 @@ from typing import Final, get_args
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
 from dragoman.protocols.anthropic.request.answer_schema import answer_schema, answer_words
@@ -99,6 +100,7 @@ class _Renderer:
         elif request.tool_choice not in ("auto", "none"):
             self._say("dropped", "tool_choice", "no tools")
         thinking, effort = self._reasoning(tool_choice)
+        self._further_thinking(thinking)
         if thinking is not None and thinking.get("type") == "enabled" and _lacks_thinking(messages):
             # "a final assistant message must start with a thinking block" (…/extended-thinking, read 2026-11-26)
             self._say("dropped", "params.reasoning", "the call that was answered last came without its thinking")
@@ -238,6 +240,17 @@ class _Renderer:
             self._say("changed", "params.reasoning.effort", "low")
         return thinking, _effort_of(reasoning)
 
+    def _further_thinking(self, thinking: Block | None) -> None:
+        """Keep what else a client's own `thinking` says beside another one in its place, or name it."""
+        own = read(self.native.get("thinking"))
+        if not isinstance(own, dict) or own == thinking:
+            return
+        for key in [key for key in own if key not in ("type", "budget_tokens")]:
+            if thinking is not None and thinking["type"] in ("adaptive", "enabled"):
+                thinking.setdefault(key, own[key])
+            else:
+                self._say("dropped", f"thinking.{clip(key)}", "the thinking that it belongs to is not sent")
+
     def _effort(self, asked: Effort) -> Effort | None:
         """Return the effort as the model takes it."""
         taken = nearest_effort(self.request.model, asked)
@@ -300,7 +313,13 @@ class _Renderer:
             self._say("dropped", where, "no plain JSON mode")
             return config
         is_known = self.dialect.supports_response_schema
-        fitted, lost = answer_schema(schema.schema) if is_known else (None, ["structured output"])
+        fitted: Json
+        if not is_known:
+            fitted, lost = None, ["structured output"]
+        elif schema.written_for == NAME:
+            fitted, lost = schema.schema, []
+        else:
+            fitted, lost = answer_schema(schema.schema)
         if fitted is None:
             system.append({"type": "text", "text": answer_words(schema.schema)})
             self._say("changed", where, f"words of the prompt: not known to the provider: {', '.join(lost)}")

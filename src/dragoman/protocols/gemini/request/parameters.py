@@ -69,6 +69,7 @@ def parse_tools(value: Raw | None, unsaid: Fields, deviations: list[Deviation]) 
         if found is None:
             raise WireError("expected a tool object", path=f"tools[{place}]")
         fields = camel_fields(found)
+        refuse_other_kinds(fields, {"functionDeclarations": "a list"}, f"tools[{place}].")
         declarations = fields.get("functionDeclarations", NOTHING)
         plain = _decode_plain(declarations)
         if not isinstance(plain, Malformed):
@@ -84,6 +85,9 @@ def parse_tools(value: Raw | None, unsaid: Fields, deviations: list[Deviation]) 
     return tuple(tools)
 
 
+_CALLING_KINDS: Final[dict[str, Kind]] = {"mode": "a text", "allowedFunctionNames": "a text or a list"}
+
+
 def parse_tool_choice(value: Raw | None, unsaid: Fields) -> ToolChoice:
     """Return the tool choice; the rest of `toolConfig` goes to `unsaid`."""
     if value is None:
@@ -91,8 +95,8 @@ def parse_tool_choice(value: Raw | None, unsaid: Fields) -> ToolChoice:
     config = camel_fields(read_fields(value) or {})
     refuse_other_kinds(config, {"functionCallingConfig": "an object"}, "toolConfig.")
     calling = camel_fields(read_fields(config.pop("functionCallingConfig", None)) or {})
-    told = calling.pop("mode", None)
-    mode = read_text(told).upper()
+    refuse_other_kinds(calling, _CALLING_KINDS, "toolConfig.functionCallingConfig.")
+    mode = read_text(calling.pop("mode", None)).upper()
     names = read_texts(calling.get("allowedFunctionNames"))
     choice: ToolChoice = "none" if mode == "NONE" else "any" if mode == "ANY" else "auto"
     if mode == "ANY" and len(names) == 1:
@@ -100,8 +104,6 @@ def parse_tool_choice(value: Raw | None, unsaid: Fields) -> ToolChoice:
         del calling["allowedFunctionNames"]
     if mode not in ("", "AUTO", "ANY", "NONE", "MODE_UNSPECIFIED"):
         calling["mode"] = _json.raw(mode)
-    elif not mode and read(told) not in (None, ""):
-        calling["mode"] = Raw(bytes(told or b""))
     if calling:
         config["functionCallingConfig"] = _json.raw(calling)
     if config:
@@ -109,6 +111,7 @@ def parse_tool_choice(value: Raw | None, unsaid: Fields) -> ToolChoice:
     return choice
 
 
+_THINKING_KINDS: Final[dict[str, Kind]] = {"thinkingLevel": "a text", "includeThoughts": "true or false"}
 _KINDS: Final[dict[str, Kind]] = {
     "thinkingConfig": "an object", "responseSchema": "an object", "responseMimeType": "a text",
 }  # fmt: skip
@@ -124,7 +127,7 @@ def parse_params(value: Raw | None, unsaid: Fields, deviations: list[Deviation])
         del config["candidateCount"]
         deviations.append(Deviation("dropped", "generationConfig.candidateCount", "one answer is asked for"))
     rest = {key: Raw(bytes(inner)) for key, inner in config.items() if key not in _CONFIG}
-    reasoning = _parse_thinking(config.get("thinkingConfig"), rest)
+    reasoning = _parse_thinking(config.get("thinkingConfig"), rest, deviations)
     schema = _parse_schema(config, rest, deviations)
     if rest:
         unsaid["generationConfig"] = _json.raw(rest)
@@ -185,12 +188,15 @@ def _parse_schema(config: Fields, rest: Fields, deviations: list[Deviation]) -> 
     return None
 
 
-def _parse_thinking(value: Raw | None, rest: Fields) -> Reasoning | None:
+def _parse_thinking(value: Raw | None, rest: Fields, deviations: list[Deviation]) -> Reasoning | None:
     """Parse `thinkingConfig`. Whether thoughts are shown is kept for Gemini only."""
     config = camel_fields(read_fields(value) or {})
     if not config:
         return None
+    refuse_other_kinds(config, _THINKING_KINDS, "generationConfig.thinkingConfig.")
     budget = read_count(config.get("thinkingBudget"))
+    if budget is None and read(config.get("thinkingBudget")) is not None:
+        name_unreadable(config, {"thinkingBudget": None}, "generationConfig.thinkingConfig.", deviations)
     level = _LEVELS.get(read_text(config.get("thinkingLevel")).lower())
     shown = read(config.get("includeThoughts")) is True
     reasoning: Reasoning | None = Reasoning(level, budget if budget is not None and budget > 0 else None)

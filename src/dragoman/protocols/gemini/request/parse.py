@@ -49,6 +49,7 @@ from dragoman.types import (
 
 _MODELLED: Final = ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "model")
 _KINDS: Final[dict[str, Kind]] = {"toolConfig": "an object", "generationConfig": "an object"}
+_PART_KINDS: Final[dict[str, Kind]] = {"thought": "true or false", "thoughtSignature": "a text"}
 _ROLES: Final[dict[str, Role]] = {"user": "user", "function": "user", "model": "assistant", "assistant": "assistant"}
 _ESCAPED: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 _STREAM: Final = "streamGenerateContent"
@@ -270,6 +271,7 @@ class _Parser:
                 return Text(text)
             raise WireError("expected a part", path=where)
         fields = camel_fields(fields)
+        refuse_other_kinds(fields, _PART_KINDS, f"{where}.")
         signature = _seal(read_text(fields.get("thoughtSignature")))
         if "functionCall" in fields:
             return self._call(fields, f"{where}.functionCall", place, signature)
@@ -292,6 +294,7 @@ class _Parser:
         media = read_media(fields)
         for key in ("inlineData", "fileData") if media is not None else ():
             inner = camel_fields(read_fields(fields.get(key)) or {})
+            refuse_other_kinds(inner, {"mimeType": "a text"}, f"{where}.{key}.")
             name_unread(inner, f"{where}.{key}", self.deviations, "data", "mimeType", "fileUri")
         return media
 
@@ -319,6 +322,7 @@ class _Parser:
 
     def _result(self, value: Raw, where: str) -> ToolResult:
         fields = camel_fields(read_fields(value) or {})
+        refuse_other_kinds(fields, {"parts": "a list"}, f"{where}.")
         id, name = self._pairing.add_result(read_text(fields.get("id")), read_text(fields.get("name")))
         parts: list[Text | Media | Opaque] = []
         text, is_error, is_plain = _read_response(fields.get("response"))

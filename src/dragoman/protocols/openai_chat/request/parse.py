@@ -25,7 +25,15 @@ from dragoman.codec.json_fields import (
     read_number,
     read_text,
 )
-from dragoman.codec.unread import Kind, name_passed_over, name_unread, name_unreadable, refuse_other_kinds, wanted_text
+from dragoman.codec.unread import (
+    Kind,
+    name_passed_over,
+    name_unread,
+    name_unreadable,
+    read_allowed,
+    refuse_other_kinds,
+    wanted_text,
+)
 from dragoman.deviations import clip
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -38,7 +46,10 @@ _NONE: Final = Raw(b"[]")
 _LONGEST: Final = "24h"
 _KINDS: Final[dict[str, Kind]] = {
     "tools": "a list", "functions": "a list", "stream": "true or false", "stream_options": "an object",
-    "response_format": "an object", "reasoning_effort": "a text",
+    "response_format": "an object", "reasoning_effort": "a text", "prompt_cache_key": "a text",
+}  # fmt: skip
+_FORMAT_KINDS: Final[dict[str, Kind]] = {
+    "name": "a text", "schema": "an object", "strict": "true or false", "description": "a text",
 }  # fmt: skip
 _MODELLED: Final = frozenset({
     "model", "messages", "stream", "stream_options", "tools", "functions", "tool_choice", "function_call", "n",
@@ -106,6 +117,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     native = {} if is_modelled else {key: value for key, value in fields.items() if key not in _MODELLED}
     options = (read_fields(fields["stream_options"]) or {}) if "stream_options" in fields else {}
     further = make_native(NAME, options, "include_usage") if options else None
+    refuse_other_kinds(options, {"include_usage": "true or false"}, "stream_options.")
     if "prompt_cache_retention" in fields and read(fields["prompt_cache_retention"]) not in (None, _LONGEST):
         native["prompt_cache_retention"] = fields["prompt_cache_retention"]
     if further is not None:
@@ -138,7 +150,7 @@ def _check_format(form: Fields, deviations: list[Deviation]) -> None:
     refuse_other_kinds(form, {"type": "a text", "json_schema": "an object"}, "response_format.")
     name_unread(form, "response_format", deviations, "type", "json_schema")
     inner = read_fields(form.get("json_schema")) or {}
-    refuse_other_kinds(inner, {"name": "a text", "schema": "an object"}, f"{where}.")
+    refuse_other_kinds(inner, _FORMAT_KINDS, f"{where}.")
     name_unread(inner, where, deviations, "name", "schema", "strict", "description")
 
 
@@ -223,12 +235,8 @@ def _parse_tool_choice(
         if isinstance(inner, dict) and inner is not choice:
             name_unread(inner, f"tool_choice.{clip(str(kind))}", deviations, "name", "mode", "tools")
         if kind == "allowed_tools" and isinstance(inner, dict):
-            allowed = inner.get("tools")
-            names = {
-                name
-                for entry in (allowed if isinstance(allowed, list) else ())
-                if isinstance(entry, dict) and isinstance(name := _name_in(entry), str)
-            }
+            allowed = read_allowed(inner.get("tools"), "tool_choice.allowed_tools.tools")
+            names = {name for entry in allowed if isinstance(name := _name_in(entry), str)}
             deviations.append(Deviation("changed", "tool_choice", "only the allowed tools are offered"))
             return _choice_word(inner.get("mode"), deviations), tuple(tool for tool in tools if tool.name in names)
         name = inner.get("name") if isinstance(inner, dict) else None
@@ -283,6 +291,8 @@ def _parse_params(fields: Fields, deviations: list[Deviation]) -> Params:
     said = {name: _PARAMS[name](fields[name]) for name in _PARAMS.keys() & fields}
     if limit_name in fields and (limit is None or limit <= 0) and limit != _NO_LIMIT:
         said[limit_name] = None
+    if "thinking_budget" in fields and read(fields["thinking_budget"]) is not None:
+        name_unreadable(fields, {"thinking_budget": read_count(fields["thinking_budget"])}, "", deviations)
     if None in said.values():
         name_unreadable(fields, said, "", deviations)
         said = {name: value for name, value in said.items() if value is not None and name != limit_name}

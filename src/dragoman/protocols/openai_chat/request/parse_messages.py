@@ -21,7 +21,7 @@ from dragoman.codec.json_fields import (
     read_text,
 )
 from dragoman.codec.parts.call_ids import CallIds
-from dragoman.codec.unread import name_unread, wanted_text
+from dragoman.codec.unread import Kind, name_unread, refuse_other_kinds, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.openai_chat.wire import NAME, google_fields, media_at, texts_in
@@ -55,6 +55,9 @@ class _PlainCall(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     function: _PlainFunction
     type: Literal["function"] = "function"
     index: int | None = None
+
+
+_SAID_KINDS: Final[dict[str, Kind]] = {"reasoning_content": "a text", "refusal": "a text"}
 
 
 class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -116,6 +119,7 @@ class Conversation:
         if role == "tool":
             return self._result(fields, parts)
         if role == "assistant":
+            refuse_other_kinds(fields, _SAID_KINDS, f"{where}.")
             parts = [*parse_thinking(fields), *_sealed(parts, fields)]
             refusal = read_text(fields.get("refusal"))
             if refusal:
@@ -188,6 +192,7 @@ class Conversation:
                 rest[kind] = _json.raw(unsaid.fields)
             return media_at(_MEDIA[kind], url, make_native(NAME, rest))
         if kind == "input_audio" and read_text(inner.get("data")):
+            refuse_other_kinds(inner, {"format": "a text"}, f"{where}.{kind}.")
             form = read_text(inner.get("format")) or "wav"
             native = make_native(NAME, fields, "type", kind)
             name_unread(inner, f"{where}.{kind}", self._deviations, "data", "format")

@@ -260,7 +260,7 @@ class _Renderer:
 
     def _effort(self, effort: Effort | None, budget: int | None) -> Effort:
         """Return the protocol's effort for an effort of ours, or for a budget in tokens."""
-        if effort == "max":
+        if effort == "max" and not (self._dialect.strict_tools and gpt_models.version_of(self._request.model)):
             self._deviate("changed", "params.reasoning.effort", "xhigh")
             return "xhigh"
         if effort is not None:

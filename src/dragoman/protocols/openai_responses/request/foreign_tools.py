@@ -154,7 +154,7 @@ def _opened_tools(
             forms[tool.name] = Native(NAME, {"namespace": _json.raw(space), "name": _json.raw(name)})
         tools.append(msgspec.structs.replace(tool, native=Native(NAME, own) if own else None))
     if described:
-        deviations.append(Deviation("untranslated", "tools.namespace.description", f"only {NAME} has it", "note"))
+        deviations.append(Deviation("untranslated", "tools.namespace.description", f"{NAME}'s own", "note"))
     if hidden:
         deviations.append(Deviation("changed", "tools", f"{hidden} deferred tools, until they are found", "note"))
     return tools, forms

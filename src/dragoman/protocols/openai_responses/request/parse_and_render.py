@@ -53,7 +53,7 @@ _SEALED: Final = "reasoning.encrypted_content"
 _LONGEST: Final = "24h"
 _KINDS: Final[dict[str, Kind]] = {
     "tools": "a list", "stream": "true or false", "reasoning": "an object", "text": "an object",
-    "instructions": "a text or a list",
+    "instructions": "a text or a list", "prompt_cache_key": "a text", "include": "a list",
 }  # fmt: skip
 _NULL: Final = Raw(b"null")
 _FALSE: Final = Raw(b"false")
@@ -195,16 +195,18 @@ def _parse_format(fields: dict[str, Raw], native: dict[str, Raw], deviations: li
     exact = {} if isinstance(text, Malformed) else _decode_fields(text["format"])
     schema = {} if isinstance(exact, Malformed) else exact
     strict = form.get("strict")
+    if strict is not None and not isinstance(strict, bool):
+        raise WireError(f"expected true or false, got {type(strict).__name__}", path="text.format.strict")
     return ResponseSchema(
         Raw(bytes(schema.get("schema", b"{}"))),
         text_of(form.get("name")) or "response",
-        strict if isinstance(strict, bool) else None,
+        strict,
         text_of(form.get("description")) or None,
     )
 
 
 def _refuse_odd_format(form: dict[str, Json]) -> None:
-    for key in ("type", "name"):
+    for key in ("type", "name", "description"):
         refuse_no_text(form.get(key), f"text.format.{key}")
 
 

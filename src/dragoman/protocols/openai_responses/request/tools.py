@@ -13,7 +13,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import native_fields
-from dragoman.codec.unread import name_unread, wanted_text
+from dragoman.codec.unread import name_unread, read_allowed, refuse_no_text, wanted_text
 from dragoman.events import Deviation
 from dragoman.protocol import Dialect
 from dragoman.protocols.openai_responses.request.namespaces import known_name, new_name, place, place_of
@@ -67,7 +67,7 @@ def _parse_tool(entry: dict[str, Raw], deviations: list[Deviation], where: str) 
         if strict != _FALSE:
             rest["strict"] = strict
     return Tool(
-        _text(entry, "name"),
+        wanted_text({} if entry.get("name") == _NULL else entry, "name", where),
         wanted_text(entry, "description", where) if entry.get("description", _NULL) != _NULL else "",
         None if is_custom or schema is None or schema == _NULL else Raw(bytes(schema)),
         "custom" if is_custom else "function",
@@ -123,6 +123,8 @@ def parse_tool_choice(
             name_unread(value, "tool_choice", deviations, "type", "name", "namespace", "function")
             return Named(name), True
         if kind == "allowed_tools":
+            read_allowed(value.get("tools"), "tool_choice.tools")
+            refuse_no_text(value.get("mode"), "tool_choice.mode")
             return ("any" if value.get("mode") == "required" else "auto"), False
         return "auto", False
     deviations.append(Deviation("wrong-type", "tool_choice", str(value)[:60]))

@@ -26,7 +26,7 @@ _CALLS = ("compile", "search", "match", "fullmatch", "sub", "subn", "split", "fi
 _SEARCHES = frozenset({"search", "sub", "subn", "split", "findall", "finditer"})
 _AT_ONE_PLACE = frozenset({"match", "fullmatch"})
 #: What stands in each file that has a pattern, or matches one of another file.
-_MAY = re.compile(r"\bre\.[a-z]+\(|fullmatch")
+_MAY = re.compile(r"\bre\.[a-z]+\(|fullmatch|rare_pattern")
 #: A repeat of at most so many is a constant.
 _FEW = 128
 _ALPHABET = [*map(chr, range(0x180)), *"\u2018\u2019\u201c\u201d\u201e\u2028\u300c\u4e00\ud800\ufeff"]
@@ -54,7 +54,7 @@ def patterns() -> tuple[Found, ...]:
     anywhere = {name for names in whole.values() for name in names if name[:1] != "_"}
     found = []
     for path, nodes in files.items():
-        if calls := [node for node in nodes if _is_call_of_re(node)]:
+        if calls := [node for node in nodes if isinstance(node, ast.Call) and _method(node)]:
             names = _names_of(nodes)
             found += [_found(path, nodes, node, names, anywhere | whole[path]) for node in calls]
     return tuple(found)
@@ -68,14 +68,14 @@ def _matched_whole(nodes: list[ast.AST]) -> Iterator[str]:
             yield from (inner.id if isinstance(inner, ast.Name) else inner.attr for inner in names)
 
 
-def _is_call_of_re(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name)
-        and node.func.value.id == "re"
-        and node.func.attr in _CALLS
-    )
+def _method(call: ast.Call) -> str:
+    """What of `re` a call asks for; "" for anything else."""
+    match call.func:
+        case ast.Name("rare_pattern"):
+            return "compile"
+        case ast.Attribute(ast.Name("re"), method) if method in _CALLS:
+            return method
+    return ""
 
 
 def _names_of(nodes: list[ast.AST]) -> dict[int, str]:
@@ -92,17 +92,17 @@ def _names_of(nodes: list[ast.AST]) -> dict[int, str]:
 
 def _found(path: Path, nodes: list[ast.AST], node: Any, names: dict[int, str], whole: set[str]) -> Found:
     relative = path.relative_to(ROOT)
-    name = names.get(id(node), "")
+    name, method = names.get(id(node), ""), _method(node)
     module = importlib.import_module(".".join(("dragoman", *relative.with_suffix("").parts)).removesuffix(".__init__"))
-    flags_node = node.args[1] if node.func.attr == "compile" and len(node.args) > 1 else None
+    flags_node = node.args[1] if method == "compile" and len(node.args) > 1 else None
     try:
         text = eval(compile(ast.Expression(node.args[0]), "pattern", "eval"), vars(module))
         flags = int(eval(compile(ast.Expression(flags_node), "flags", "eval"), vars(module))) if flags_node else 0
     except NameError:
         text, flags = None, 0
-    is_searched = node.func.attr in _SEARCHES or (node.func.attr == "compile" and _is_searched(nodes, name))
-    label = name if node.func.attr == "compile" and name else ast.unparse(node.args[0])
-    is_whole = node.func.attr == "fullmatch" or (node.func.attr == "compile" and (name in whole or not name))
+    is_searched = method in _SEARCHES or (method == "compile" and _is_searched(nodes, name))
+    label = name if method == "compile" and name else ast.unparse(node.args[0])
+    is_whole = method == "fullmatch" or (method == "compile" and (name in whole or not name))
     return Found(f"{relative.as_posix()} {label}", text, flags, is_searched, is_whole)
 
 

@@ -32,6 +32,7 @@ BOUNDED = {
 }
 #: Patterns that are made while the program runs.
 MADE = {
+    "codec/patterns.py compiled": "what a call of `rare_pattern` holds: judged where that stands",
     "gateway/hosted_paths.py _PLACE.sub(lambda place: '(?P<model>.+)' if place[1] == 'model' else '[^/]+', re.escape(pattern))": (  # noqa: E501
         "fixed texts; what stands between two of them stops at a slash, and one place of anything comes last"
     ),

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from dragoman.codec import brackets
+from dragoman.codec import patterns
 from dragoman.codec.parts.argument_text import ArgumentText, Settled
 from dragoman.stages.argument_repair import string_text
 from dragoman.stages.argument_repair.repairer import Repairer
@@ -53,7 +53,7 @@ def test_stretches_change_nothing(stretch: int, monkeypatch: pytest.MonkeyPatch)
         size = chance.choice([1, 7, 48, len(text)])
         texts.append([text[start : start + size] for start in range(0, len(text), size)])
     whole = [read(each) for each in texts]
-    monkeypatch.setattr(brackets, "STRETCH", stretch)
+    monkeypatch.setattr(patterns, "STRETCH", stretch)
     monkeypatch.setattr(string_text, "STRETCH", stretch)
     assert [read(each) for each in texts] == whole
     assert sum(repaired is not None for _, _, _, repaired, _, _ in whole) > 40

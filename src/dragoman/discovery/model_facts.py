@@ -6,12 +6,12 @@ evidence stand side by side; evidence wins where one model must be picked.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, TypeAlias, TypeVar, final
 
 import msgspec
 
+from dragoman.codec.patterns import rare_pattern
 from dragoman.proofs import Proof, is_proven
 from dragoman.providers.catalog import Model, nearest, split_target
 
@@ -20,12 +20,12 @@ T = TypeVar("T")
 Source: TypeAlias = Literal["server", "catalogue", "family"]
 
 #: Families of which every usual member takes tools, for servers and lists that say nothing.
-_FAMILY: Final = re.compile(
+_FAMILY: Final = rare_pattern(
     r"(?:(?:meta-)?llama-?3\.[23]|mistral(?:-nemo)?|firefunction|command-r(?:-plus)?"
     r"|granite-?(?:[3-9]|[1-9]\d)(?:\.\d+)?)(?![\w.])"
 )
 #: Members of them that do not.
-_NO_MEMBER: Final = re.compile(r"vision|guardian|embed|rerank|openorca|-base\b|speech|docling")
+_NO_MEMBER: Final = rare_pattern(r"vision|guardian|embed|rerank|openorca|-base\b|speech|docling")
 #: Names that are shown instead of one that cannot be used.
 _SHOWN: Final = 8
 

@@ -10,11 +10,11 @@ on nothing waits. https://www.alibabacloud.com/help/en/model-studio/stream (read
 
 from __future__ import annotations
 
-import re
 from typing import Final, TypeAlias
 
 import msgspec
 
+from dragoman.codec.patterns import rare_pattern
 from dragoman.events import (
     EVERY_KIND,
     Deviation,
@@ -41,7 +41,7 @@ _MOST_HELD: Final = 64
 #: list of a word's beginnings (" s", " st", " str") may grow so, piece by piece.
 _DIFFERENT: Final = 6
 _LONG: Final = 16
-_WORDS: Final = re.compile(r"\S\s+\S|[\u0e00-\uffff]")  # without spaces between them in the scripts from Thai on
+_WORDS: Final = rare_pattern(r"\S\s+\S|[\u0e00-\uffff]")  # without spaces between them in the scripts from Thai on
 #: What changes nothing of the order of texts.
 _BESIDE: Final = frozenset({Deviation, NativeEvent, UsageUpdate})
 _EDGES: Final = frozenset({TextStart, TextEnd, ThinkingStart, ThinkingEnd})

@@ -7,7 +7,6 @@ ones. GLM's argument tags behind a name are the call's arguments, if it came wit
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from typing import Final
 
@@ -15,6 +14,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman.codec.parts.settled_arguments import is_same
+from dragoman.codec.patterns import rare_pattern
 from dragoman.events import EVERY_KIND, Deviation, Event, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
 from dragoman.stages.part_indices import of_kinds
 from dragoman.types import ToolCall
@@ -23,21 +23,21 @@ _PREFIXES: Final = (
     *("functions.", "function.", "tools.", "tool.", "default_api."),
     *("functions/", "functions:", "tool:", "default_api:"),
 )
-_SUFFIX: Final = re.compile(r":\d+$|\(\)$")
+_SUFFIX: Final = rare_pattern(r":\d+$|\(\)$")
 #: Harmony's residue behind a name: tokens, the last one cut perhaps, and the words that stand between them. Anything
 #: else may be arguments, or another name.
-_HARMONY: Final = re.compile(
+_HARMONY: Final = rare_pattern(
     r"(?:\s++|<\|[^|<>]{1,40}+\|>|(?<!\w)(?:commentary|analysis|final|json|xml|code|assistant)(?!\w))++(?:<\|?[^|<>]{0,40}+\|?)?+"
 )
-_BEHIND_NAME: Final = re.compile(r"\s|<\|?")
-_HARMONY_LEAD: Final = re.compile(r"^(?:(?:assistant|commentary|analysis|final)?\s*to=)")
-_TOKENS_BEFORE: Final = re.compile(r"^(?:\s*<\|[^|<>]{1,40}\|>)+")
+_BEHIND_NAME: Final = rare_pattern(r"\s|<\|?")
+_HARMONY_LEAD: Final = rare_pattern(r"^(?:(?:assistant|commentary|analysis|final)?\s*to=)")
+_TOKENS_BEFORE: Final = rare_pattern(r"^(?:\s*<\|[^|<>]{1,40}\|>)+")
 _NUMBERED: Final = "functions_"
-_TAG_BEHIND: Final = re.compile(r"(?<!\s)\s*+</arg_value>\s*+$")
+_TAG_BEHIND: Final = rare_pattern(r"(?<!\s)\s*+</arg_value>\s*+$")
 #: Text without GLM's argument tags; an argument; all of them behind a name.
 _UNTAGGED: Final = r"[^<]*+(?:<(?!/?arg_)[^<]*+)*+"
-_PAIR: Final = re.compile(rf"\s*<arg_key>({_UNTAGGED})</arg_key>\s*<arg_value>({_UNTAGGED})</arg_value>\s*")
-_PAIRS: Final = re.compile(rf"(?:\s*<arg_key>{_UNTAGGED}</arg_key>\s*<arg_value>{_UNTAGGED}</arg_value>\s*)++")
+_PAIR: Final = rare_pattern(rf"\s*<arg_key>({_UNTAGGED})</arg_key>\s*<arg_value>({_UNTAGGED})</arg_value>\s*")
+_PAIRS: Final = rare_pattern(rf"(?:\s*<arg_key>{_UNTAGGED}</arg_key>\s*<arg_value>{_UNTAGGED}</arg_value>\s*)++")
 
 
 def clean_name(name: str, offered: Collection[str]) -> str | None:

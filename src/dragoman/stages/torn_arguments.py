@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dragoman._json import Json
+from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.json_schema import Shape, ToolSchema
 
 #: Why a call is refused.
@@ -22,16 +23,16 @@ TORN_VALUE: Final = "a value of it holds a piece of the tags around it"
 NO_VALUE: Final = "a value of it is none of its type, and holds brackets, quotation marks or tags"
 
 #: What stands in markup, and in no key that a tool has not declared.
-_MARKUP: Final = re.compile(r"[{}<>()|\"'\n,=;]|/\Z|\A\W*\Z")
-_LETTERS: Final = re.compile(r"[\W_]+")
+_MARKUP: Final = rare_pattern(r"[{}<>()|\"'\n,=;]|/\Z|\A\W*\Z")
+_LETTERS: Final = rare_pattern(r"[\W_]+")
 #: In a value that is no text: marks of values and tags.
-_MARKS: Final = re.compile(r"[{}\[\]<>()|\"'/]")
+_MARKS: Final = rare_pattern(r"[{}\[\]<>()|\"'/]")
 #: What stands in no number and no word of JSON.
-_NO_WORD: Final = re.compile(r"[^\w.+-]")
-_WORD: Final = re.compile(r"-?\d+(?:\.\d+)?|true|false", re.IGNORECASE)
+_NO_WORD: Final = rare_pattern(r"[^\w.+-]")
+_WORD: Final = rare_pattern(r"-?\d+(?:\.\d+)?|true|false", re.IGNORECASE)
 _WORDS: Final = ("true", "false", "null")
 #: The rest of a tag with an attribute that says of what type a value is: those of other names begin texts of HTML.
-_ATTRIBUTE: Final = re.compile(
+_ATTRIBUTE: Final = rare_pattern(
     r"\s*(?:string=\"(?:true|false)\"|type=\"(?:string|number|integer|boolean|array|object|null)\")\s*>"
 )
 #: In what ends a value: of families that write such.

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from typing import Final, TypeAlias
 
 from dragoman import _json
+from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Piece
 from dragoman.stages.rescue.runner import Prose
 
@@ -15,16 +16,16 @@ Said: TypeAlias = Action | Prose
 
 _TWO_NAMES: Final = "it names two tools"
 _TWICE: Final = "it has arguments twice"
-_KEY: Final = re.compile(r"[^\"\\]+")
+_KEY: Final = rare_pattern(r"[^\"\\]+")
 _KEY_LIMIT: Final = 64
 #: Text of a JSON string whose escapes are whole; a high surrogate waits for what follows it.
-_WHOLE: Final = re.compile(
+_WHOLE: Final = rare_pattern(
     r'(?:[^"\\]++|\\[^u]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}'
     r"|\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?=[^\\]|\\[^u]|\\u(?:[^dD]|[dD][^c-fC-F])))"
     r"|\\(?=u[0-9a-fA-F]{0,3}[^0-9a-fA-F]))*+",
     re.DOTALL,
 )
-_ESCAPE: Final = re.compile(
+_ESCAPE: Final = rare_pattern(
     r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\(.)", re.DOTALL
 )
 _SIMPLE: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/"}

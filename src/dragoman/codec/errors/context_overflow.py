@@ -11,6 +11,8 @@ from typing import Final, final
 
 import msgspec
 
+from dragoman.codec.patterns import rare_pattern
+
 #: What is exceeded.
 _CONTEXT: Final = (
     r"(?:context[ _-]?(?:length|window|size|limit)|max(?:imum)? context|max_(?:model|seq|num)_(?:len|tokens)"
@@ -21,7 +23,7 @@ _EXCEEDED: Final = (
     r"(?:exceed|too (?:long|large)|larger than|longer than|greater than|overflow|not enough|reached|is only"
     r"|but the request|but the configured|however)"
 )
-_SAYS: Final = re.compile(
+_SAYS: Final = rare_pattern(
     rf"{_EXCEEDED}.{{0,100}}{_CONTEXT}|{_CONTEXT}.{{0,100}}{_EXCEEDED}"
     r"|maximum context length is \d|context length is only \d"
     r"|(?:prompt|input|conversation|request|messages?) (?:is|are|was) too long(?!\w)|prompt too (?:long|large)"
@@ -36,7 +38,7 @@ _SAYS: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 #: What also speaks of tokens and limits: rates, money, memory, the answer's own length, one field's.
-_ELSE: Final = re.compile(
+_ELSE: Final = rare_pattern(
     r"rate.?limit|too many requests|per[ -](?:min|sec|hour|day)|\b(?:tpm|tpd|rpm)\b|throttl|please wait|quota"
     r"|try again in \d|request limit reached"
     r"|window too small|\bmemory\b|\bvram\b|kv.?cache"
@@ -45,15 +47,15 @@ _ELSE: Final = re.compile(
     re.IGNORECASE,
 )
 
-_NUMBER: Final = re.compile(r"(?<![\w.\-])\d{1,3}(?:,\d{3})+|(?<![\w.\-])\d+")
-_LIMIT: Final = re.compile(
+_NUMBER: Final = rare_pattern(r"(?<![\w.\-])\d{1,3}(?:,\d{3})+|(?<![\w.\-])\d+")
+_LIMIT: Final = rare_pattern(
     r"(?:(?:max(?:imum)?|configured)[ _](?!output|tokens)(?:\w+[ _]){0,3}?|context[ _-]|model token )"
     r"(?:length|window|size|limit|len|tokens)(?: limit)?(?: allowed)?(?: of| is|:)?(?: only)?[ (]*(?P<after>\d[\d,]*)"
     r"|should be \[1, (?P<range>\d+)\]|n_ctx: ?(?P<n_ctx>\d+)|(?<![\d,])(?P<before>\d[\d,]*+) max(?:imum)?\b"
     r"|(?:limit(?: of| is)|cannot exceed|must be <=|less than|[^=]>) (?P<bound>\d[\d,]*)",
     re.IGNORECASE,
 )
-_SUM: Final = re.compile(r"(?<!\d)(\d++) \+ (\d++) > (\d+)")
+_SUM: Final = rare_pattern(r"(?<!\d)(\d++) \+ (\d++) > (\d+)")
 #: No context is longer, in tokens: what is above is an id or a time.
 _MOST: Final = 20_000_000
 #: Characters of a figure; what is longer counts as more than `_MOST`.

@@ -17,6 +17,7 @@ from dragoman._json import Json, Malformed
 from dragoman.codec.compression import is_binary, named_packing, unpacked_start
 from dragoman.codec.errors.context_overflow import says_overflow
 from dragoman.codec.errors.retry_after import read_wait, wait_in_words
+from dragoman.codec.patterns import rare_pattern
 from dragoman.errors import failure_kind
 from dragoman.events import Failure, FailureKind
 from dragoman.secret import name_alone
@@ -55,33 +56,33 @@ _KIND_OF_VAGUE_WORD: Final[dict[str, FailureKind]] = {
     "bad_request_error": "bad_request", "unprocessable_entity": "bad_request",
 }  # fmt: skip
 
-_RATE: Final = re.compile(
+_RATE: Final = rare_pattern(
     r"rate.?limit|too many requests|per (?:minute|second|hour|day)|throttl|request limit reached", re.IGNORECASE
 )
-_QUOTA: Final = re.compile(
+_QUOTA: Final = rare_pattern(
     r"insufficient (?:\w+ )?(?:quota|balance|credit|fund)|exceeded your current quota|credit balance is too low"
     r"|out of credits|no credits|requires more credits|account .{0,20}overdue",
     re.IGNORECASE,
 )
 #: A limit that somebody set to what may be spent: waiting for it is no matter of seconds, whatever a header says.
-_SPENT: Final = re.compile(
+_SPENT: Final = rare_pattern(
     r"spend(?:ing)? limit|billing (?:hard )?limit|reached your (?:\w+ ){0,3}usage limits?", re.IGNORECASE
 )
-_AUTH: Final = re.compile(
+_AUTH: Final = rare_pattern(
     r"(?:invalid|incorrect|missing|no|not valid).{0,20}api.?key|api.?key.{0,20}not valid", re.IGNORECASE
 )
-_OVERLOADED: Final = re.compile(r"overloaded|at capacity|temporarily unavailable|server is busy", re.IGNORECASE)
-_TIMEOUT: Final = re.compile(r"time[d -]?\s?out|deadline exceeded", re.IGNORECASE)
+_OVERLOADED: Final = rare_pattern(r"overloaded|at capacity|temporarily unavailable|server is busy", re.IGNORECASE)
+_TIMEOUT: Final = rare_pattern(r"time[d -]?\s?out|deadline exceeded", re.IGNORECASE)
 
-_SECRET: Final = re.compile(
+_SECRET: Final = rare_pattern(
     r"\b(?:sk|pk|rk|gsk|xai|nvapi|hf|ghp|gho|github_pat|csk|fw|pplx|tgp|key)[-_][A-Za-z0-9_*.\-]{8,}"
     r"|\bAIza[A-Za-z0-9_\-]{10,}|\beyJ[A-Za-z0-9_\-]{10,}(?:\.[A-Za-z0-9_\-]+)*"
     r"|(?<=[?&]key=)[^&\s\"']+|(?<=[Bb]earer )[^\s\"',]{6,}"
     r"|(?<=api.key provided: )[^\s\"',]+|(?<=x-api-key: )[^\s\"',]+",
 )
-_RAW_CALL: Final = re.compile(r"\braw\s*=\s*('.*'|\".*\")", re.DOTALL)
-_TITLE: Final = re.compile(r"<(title|h1|h2|h3)\b[^<>]*+>(.{0,500}?)</\1", re.IGNORECASE | re.DOTALL)
-_NO_WORDS: Final = re.compile(r"<(script|style)\b.*?(?:</\1>|$)|<[^<>]*+>", re.IGNORECASE | re.DOTALL)
+_RAW_CALL: Final = rare_pattern(r"\braw\s*=\s*('.*'|\".*\")", re.DOTALL)
+_TITLE: Final = rare_pattern(r"<(title|h1|h2|h3)\b[^<>]*+>(.{0,500}?)</\1", re.IGNORECASE | re.DOTALL)
+_NO_WORDS: Final = rare_pattern(r"<(script|style)\b.*?(?:</\1>|$)|<[^<>]*+>", re.IGNORECASE | re.DOTALL)
 
 
 class _Finding(msgspec.Struct, eq=False):

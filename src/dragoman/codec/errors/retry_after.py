@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-_AGAIN: Final = re.compile(
+from dragoman.codec.patterns import rare_pattern
+
+_AGAIN: Final = rare_pattern(
     r"(?:try again|retry) (?:in|after) (?:(\d{1,9})h)?(?:(\d{1,9})m(?!s))?"
     r"(?:(\d{1,9}(?:\.\d{1,40})?)\s?(ms|s|second)?)?",
     re.IGNORECASE,
 )
-_DATE: Final = re.compile(r"(\d{1,2})[ -]([A-Za-z]{3})[ -](\d{4}) (\d\d):(\d\d):(\d\d)")
+_DATE: Final = rare_pattern(r"(\d{1,2})[ -]([A-Za-z]{3})[ -](\d{4}) (\d\d):(\d\d):(\d\d)")
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 

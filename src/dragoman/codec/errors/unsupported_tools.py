@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dragoman.codec.patterns import rare_pattern
 from dragoman.events import Failure
 
 _TOOLS: Final = (
@@ -15,7 +16,7 @@ _NOT_ALL: Final = (  # what follows when only some tools, or tools beside someth
     r"(?![\w\[(]|\.\w)(?! ?(?:choice|results?|messages?|outputs?|inputs?|types?|names?|schemas?|mode|of|named|together"
     r"|alongside|combined|in combination|when|while|with (?:an? |the )?(?!this|these|model|the model)\w+)\b)"
 )
-_NO_TOOLS: Final = re.compile(
+_NO_TOOLS: Final = rare_pattern(
     r"(?:(?:does|do)(?:n['’]?t| not)|can(?:not|['’]?t)) (?:currently )?(?:support|use|handle|accept) "
     rf"{_TOOLS}{_NOT_ALL}"
     rf"|(?:^|[\d.,:;(>] ?|\b(?:the|that|because|use of) ){_TOOLS} (?:is|are|has|have)(?:n['’]t| not)(?: been)?"

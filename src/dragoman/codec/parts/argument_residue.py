@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from dragoman.codec.patterns import rare_pattern
+
 _TOKEN: Final = r"<\|[^|<>]{1,40}+\|>|<｜[^｜<>]{1,40}+｜>|</?s>|\[/?INST\]|</?tool_call>"
-_BEFORE: Final = re.compile(rf"(?:[\s\ufeff]++|{_TOKEN})*+")
-_BEHIND: Final = re.compile(rf"(?:[\s\ufeff]++|```|{_TOKEN})*+")
-_FENCE: Final = re.compile(r"```[\w-]*+[ \t]*+\r?\n")
+_BEFORE: Final = rare_pattern(rf"(?:[\s\ufeff]++|{_TOKEN})*+")
+_BEHIND: Final = rare_pattern(rf"(?:[\s\ufeff]++|```|{_TOKEN})*+")
+_FENCE: Final = rare_pattern(r"```[\w-]*+[ \t]*+\r?\n")
 
 
 def is_residue(text: str, place: int = 0) -> bool:

@@ -11,9 +11,10 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed
-from dragoman.codec.brackets import end_of, most_closed, split_strings
 from dragoman.codec.parts.argument_residue import is_residue, skip_behind
+from dragoman.codec.parts.brackets import most_closed, split_strings
 from dragoman.codec.parts.settled_arguments import Settled, is_plain_object, is_same_value, may_halve
+from dragoman.codec.patterns import end_of
 from dragoman.gathered import GATHERED, GatheredText
 
 #: Text outside of strings, whole strings included, up to a bracket or a string that is not closed here.

@@ -7,19 +7,20 @@ if it contains nothing that could be a member, no markup of calls, and its quote
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
-_MARKUP: Final = re.compile(
+from dragoman.codec.patterns import rare_pattern
+
+_MARKUP: Final = rare_pattern(
     r"<\|[^|<>]{1,40}+\|>|<｜|｜>|</?(?:tool_call|function|parameter|invoke|arg_key|arg_value|tool|call)\b|\[/?TOOL_CALLS?\]"
 )
-_COLON: Final = re.compile(r"\s*+:")
+_COLON: Final = rare_pattern(r"\s*+:")
 #: A key without its own quotes, right behind a quote and a comma; behind the quote alone, with its value.
-_BARE_MEMBER: Final = re.compile(
+_BARE_MEMBER: Final = rare_pattern(
     r"\s*+(?:[,;]\s*+['\"“]?[A-Za-z_$][\w$.-]*+['\"”]?\s*+:|[A-Za-z_$][\w$.-]*+\s*+:\s*+['\"“”„‘«])"
 )
-_WORD_AND_COLON: Final = re.compile(r"(?<![\w$.-])([A-Za-z_$][\w$.-]*+)['\"”]?\s*+:")
+_WORD_AND_COLON: Final = rare_pattern(r"(?<![\w$.-])([A-Za-z_$][\w$.-]*+)['\"”]?\s*+:")
 _LOOK_BACK: Final = 64
 _PUNCTUATION: Final = ",;:{}[] \t\r\n"
 _OPENS: Final = "([{<=:,;|&$`/"

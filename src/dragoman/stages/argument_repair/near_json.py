@@ -7,13 +7,13 @@ and sets, numbers of other forms, doubled, trailing and missing commas, unescape
 
 from __future__ import annotations
 
-import re
 from typing import Final, Literal, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Malformed
 from dragoman.codec.parts.argument_residue import is_residue
 from dragoman.codec.parts.settled_arguments import REPEATED_KEY
+from dragoman.codec.patterns import rare_pattern
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.stages.argument_repair.argument_writer import ArgumentWriter
 from dragoman.stages.argument_repair.inner_quotes import is_sure
@@ -24,26 +24,26 @@ State: TypeAlias = Literal["start", "key-or-end", "key", "colon", "value", "valu
 
 #: An opening quote → what closes its string.
 _CLOSERS: Final = {'"': '"', "'": "'", "“": "”", "”": "”", "„": "“”", "‘": "’", "«": "»"}
-_SPACE: Final = re.compile(r"[\s\ufeff]*+")
-_JSON_SPACE: Final = re.compile(r"[ \t\r\n]*+")
-_WORD: Final = re.compile("[^\\s,:{}\\[\\]\"'“”„‘’«»/#]++")
-_BARE_KEY: Final = re.compile(r"[A-Za-z_$][\w$.-]*+")
+_SPACE: Final = rare_pattern(r"[\s\ufeff]*+")
+_JSON_SPACE: Final = rare_pattern(r"[ \t\r\n]*+")
+_WORD: Final = rare_pattern("[^\\s,:{}\\[\\]\"'“”„‘’«»/#]++")
+_BARE_KEY: Final = rare_pattern(r"[A-Za-z_$][\w$.-]*+")
 #: A key in quotes that stands in a string of these closers, read no further than the next of them.
 _QUOTED_KEY: Final = {
-    '"': re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|\'[^\'"\\\n]*+\'|“[^”"\\\n]*+”'),
-    "'": re.compile(r"'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'|\"[^'\"\\\n]*+\"|“[^”'\\\n]*+”"),
+    '"': rare_pattern(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|\'[^\'"\\\n]*+\'|“[^”"\\\n]*+”'),
+    "'": rare_pattern(r"'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'|\"[^'\"\\\n]*+\"|“[^”'\\\n]*+”"),
 }
-_OTHER_QUOTED_KEY: Final = re.compile(r"[“”„‘«][^“”’»\n]*+[“”’»]|\"[^“”’»\"\n]*+\"|'[^“”’»'\n]*+'")
-_SET_ITEM: Final = re.compile(
+_OTHER_QUOTED_KEY: Final = rare_pattern(r"[“”„‘«][^“”’»\n]*+[“”’»]|\"[^“”’»\"\n]*+\"|'[^“”’»'\n]*+'")
+_SET_ITEM: Final = rare_pattern(
     r"[\"'“„‘«]|[-+]?(?:\d|\.\d)[\w.+-]*+(?=[\s,}\]/#])|(?:true|false|null|True|False|None|TRUE|FALSE)\b"
 )
 _LITERALS: Final = {"true": "true", "false": "false", "null": "null"}
 _PYTHON_LITERALS: Final = {"True": "true", "False": "false", "None": "null", "TRUE": "true", "FALSE": "false"}
-_HEXADECIMAL: Final = re.compile(r"([-+]?)0[xX]([0-9a-fA-F]{1,64})")
-_PADDED: Final = re.compile(r"(-?)0++(?:([1-9][0-9]*+)|(?<=00))")
+_HEXADECIMAL: Final = rare_pattern(r"([-+]?)0[xX]([0-9a-fA-F]{1,64})")
+_PADDED: Final = rare_pattern(r"(-?)0++(?:([1-9][0-9]*+)|(?<=00))")
 #: What ends a line, and so a comment, for some readers and not for others.
-_OTHER_LINE_END: Final = re.compile("\r(?!\n)|[\v\f\x85\u2028\u2029]")
-_ENDS: Final = re.compile(r"\s*+[,}\]]")
+_OTHER_LINE_END: Final = rare_pattern("\r(?!\n)|[\v\f\x85\u2028\u2029]")
+_ENDS: Final = rare_pattern(r"\s*+[,}\]]")
 _MOST_OTHERS: Final = 9  # quotes in a comment behind a string, of which each may close it
 _MOST_INNER: Final = 8_192  # quotes in one string that do not close it; each is looked at for what follows it
 _MOST_COMMENTS: Final = 8_192  # of which it is remembered where each ends

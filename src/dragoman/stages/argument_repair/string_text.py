@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dragoman import _json
-from dragoman.codec.brackets import STRETCH
+from dragoman.codec.patterns import STRETCH, rare_pattern
 from dragoman.gathered import GatheredText
 
 #: Text that needs no mending.
@@ -24,8 +24,8 @@ _ESCAPABLE: Final = frozenset('"\\/bfnrtu')
 _CONTROLS: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 #: What a raw character of a string becomes.
 _MENDED: Final = {code: _CONTROLS.get(chr(code)) or f"\\u{code:04x}" for code in range(32)}
-_HALF: Final = re.compile("[\ud800-\udfff]")
-_CONTROL: Final = re.compile("[\x00-\x1f]")
+_HALF: Final = rare_pattern("[\ud800-\udfff]")
+_CONTROL: Final = rare_pattern("[\x00-\x1f]")
 _HEX: Final = "[0-9a-fA-F]"
 _LOW: Final = rf"\\u[dD][c-fC-F]{_HEX}{{2}}"
 _HIGH: Final = rf"\\u[dD][89abAB]{_HEX}{{2}}"
@@ -53,13 +53,13 @@ def _run_pattern(closers: str) -> re.Pattern[str]:
     """
     escape = "|".join(_escapes(closers, ""))
     run = rf"[^\\{closers}]*+(?:(?:{escape})[^\\{closers}]*+)*+"
-    return re.compile(run)
+    return rare_pattern(run)
 
 
 def _mending_pattern(closers: str) -> re.Pattern[str]:
     """Return a pattern of what such a text changes, with a group for each kind, a bare quote the last."""
     mending = "|".join(f"({kind})" for kind in (*_escapes(closers, r"|\Z"), '"'))
-    return re.compile(mending)
+    return rare_pattern(mending)
 
 
 _ALL_CLOSERS: Final = ('"', "'", "”", "“”", "’", "»")

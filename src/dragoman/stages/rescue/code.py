@@ -8,31 +8,32 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.rescue import contexts
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}+|~{3,}+)([^\n]*+)$")
 #: A run of backticks that may close inline code, and the end of its paragraph.
-_INLINE_END: Final = re.compile(r"`+|\n[ \t\r]*\n")
+_INLINE_END: Final = rare_pattern(r"`+|\n[ \t\r]*\n")
 #: Characters behind a marker in which such a run is looked for.
 _INLINE_LIMIT: Final = 4096
 #: What may follow a fence that stands behind words: its language.
-_LANGUAGE: Final = re.compile(r"[\w+#.-]*+\s*+$")
+_LANGUAGE: Final = rare_pattern(r"[\w+#.-]*+\s*+$")
 #: What stands between those words and the fence, white space beside.
 _WORDS_END: Final = tuple(".:!?。：！？")
 _LIST_ITEM: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])(?: {1,4}|\t)(?=\S)")
 #: The same, up to where its text begins, tags around that passed over.
-_ITEM_BEGUN: Final = re.compile(r"\s*(?:[-*+•]|\d{1,9}[.)])[ \t]{1,4}(?:<[^<>]{1,80}>[ \t]{0,4}){0,3}$")
-_TAGS_ONLY: Final = re.compile(r"\s*(?:<[^<>]*>\s*)*$")
+_ITEM_BEGUN: Final = rare_pattern(r"\s*(?:[-*+•]|\d{1,9}[.)])[ \t]{1,4}(?:<[^<>]{1,80}>[ \t]{0,4}){0,3}$")
+_TAGS_ONLY: Final = rare_pattern(r"\s*(?:<[^<>]*>\s*)*$")
 #: A quotation mark that opens, right before what comes next.
-_QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,\u2e80-\uffef])(?:[fFrRbBuU]{1,2}(?=[\"']))?([\"'“‘«„‹])$|([「『《])$")
+_QUOTED: Final = rare_pattern(r"(?:^|[\s(\[{:=,\u2e80-\uffef])(?:[fFrRbBuU]{1,2}(?=[\"']))?([\"'“‘«„‹])$|([「『《])$")
 #: The first character of the scripts of East Asia, which have no blank before a quotation mark.
 _NO_BLANKS: Final = "\u2e80"
 #: What shows the rest of its line as it is, or the marker behind it: LaTeX, and Markdown's backslash.
-_LITERAL: Final = re.compile(r"\\(?:verb\*?[^\w\s]|(?:texttt|lstinline|detokenize)[{|!+])?$")
+_LITERAL: Final = rare_pattern(r"\\(?:verb\*?[^\w\s]|(?:texttt|lstinline|detokenize)[{|!+])?$")
 #: Characters of a line in which both are looked for.
 _LAST: Final = 12
 #: What may stand right before the quotation mark of a literal.
-_PREFIX: Final = re.compile(r"(?:^|[^\w])(?:[fFrRbBuU]{1,2}|u8R?|LR?)$")
+_PREFIX: Final = rare_pattern(r"(?:^|[^\w])(?:[fFrRbBuU]{1,2}|u8R?|LR?)$")
 _QUOTE_ENDS: Final = {
     '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "»": "«", "„": "“", "‹": "›", "「": "」", "『": "』", "《": "》",
 }  # fmt: skip

@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from dragoman.codec.patterns import rare_pattern
+
 #: Elements whose text is an example, a quotation or what a program or somebody else said.
 _ELEMENTS: Final = frozenset({
         "pre", "code", "samp", "kbd", "tt", "xmp", "listing", "textarea", "blockquote", "q", "cite", "script",
@@ -31,7 +33,7 @@ _ENDINGS: Final = frozenset({
         "response", "responses", "result", "results", "output", "outputs", "observation", "observations", "query",
         "prompt", "reminder",
 })  # fmt: skip
-_WORD: Final = re.compile(r"[a-z]+")
+_WORD: Final = rare_pattern(r"[a-z]+")
 #: Those that sentences name too: they show their text where they begin their line.
 _ON_A_LINE: Final = frozenset({"details"})
 COMMENT: Final = "--"
@@ -49,7 +51,7 @@ _SPEAKERS: Final = (
 )  # fmt: skip
 _ASSISTANTS: Final = ("assistant", "model")
 #: The others that speak, behind the same tokens, and what ends their names.
-_OTHER_SPEAKERS: Final = re.compile(
+_OTHER_SPEAKERS: Final = rare_pattern(
     r"\s?(?:user|system|developer|human|tools?|functions?|ipython|observation)(?:[ \t]*+\r?\n|<\||\.\w|[ \t]to=)"
 )
 #: Tokens that say that somebody else speaks, and those that say that the assistant does.
@@ -125,8 +127,8 @@ _PARTIAL: Final = frozenset(
     for token in (*_TOKENS, *(speaker + word for speaker in _SPEAKERS for word in _ASSISTANTS))
     for size in range(1, len(token))
 )
-_TAG_BEGUN: Final = re.compile(r"</?(?:[A-Za-z][\w.:-]{0,63})?\s?$")
-_OPEN_TAG: Final = re.compile(r"<([A-Za-z][\w.:-]{0,63})(?:\s[^<>`]*+)?$")
+_TAG_BEGUN: Final = rare_pattern(r"</?(?:[A-Za-z][\w.:-]{0,63})?\s?$")
+_OPEN_TAG: Final = rare_pattern(r"<([A-Za-z][\w.:-]{0,63})(?:\s[^<>`]*+)?$")
 #: Characters at the end of a text in which a mark may have begun.
 _LONGEST: Final = 1000
 _LONGEST_TOKEN: Final = 40
@@ -218,18 +220,18 @@ def nests(name: str) -> bool:
 
 #: A quoted line, a row of a table, or a comment of code that stands in no fence.
 #: It, a line of what a search or a pager prints (`a.py:12:`, `12|`), or one with the colours of a terminal.
-_SHOWN_LINE: Final = re.compile(
+_SHOWN_LINE: Final = rare_pattern(
     r"(?:[\w/\\-]|\.(?!\w{1,8}:\d))++\.\w{1,8}:\d{1,6}[:-]|\s*+\d{1,6} ?[|│→\t]|\x1b\[[\d;]{0,12}m"
     r"| {0,3}[>|]|\s*+(?://|/\*|#(?![\w#])|(?:--|;{1,4}|%{1,3}|REM)[ \t])"
 )
 #: A line of a log, with a time of day and how grave it is; or of a transcript, which says that somebody else speaks.
-_LOG_LINE: Final = re.compile(
+_LOG_LINE: Final = rare_pattern(
     r"(?=.{0,80}?\d\d:\d\d:\d\d(?!\d)).{0,80}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"
     r"|\*{0,2}(?:User|USER|Human|HUMAN)\*{0,2}:"
 )
 #: A line that says that those behind it, further in, are text: YAML's scalars, directives and literals of
 #: reStructuredText.
-_ANNOUNCES: Final = re.compile(
+_ANNOUNCES: Final = rare_pattern(
     r"\s*+(?:(?:- )*+[\w.\"'-]++:\s*+[|>][+-]?\d?[+-]?\s*+$"
     r"|\.\. [\w+-]++(?::[\w+-]++)*+::|[^\s:](?:[^:]|:(?!:\s*+$))*+::\s*+$)"
 )
@@ -237,15 +239,15 @@ _ANNOUNCES: Final = re.compile(
 _ANNOUNCING: Final = frozenset("|>:+-0123456789 \t\r")
 #: A line that opens what another one closes: blocks of AsciiDoc, here-documents, texts of Python and TOML in three
 #: quotation marks, templates of JavaScript, listings of Texinfo, roff and Jira.
-_DELIMITER: Final = re.compile(r"([.+/])\1{3,}+\s*+$")
-_LISTING: Final = re.compile(r"([-=.+_*])\1{3,}+\s*+$")
-_HERE: Final = re.compile(r".{0,400}?<<[-~]?\s?([\"']?)([A-Z_]{2,20})\1(?=\s*+$|[ \t]*+[|>&)])")
-_ATTRIBUTES: Final = re.compile(r"\[(?:source|listing|literal|example|quote|verse|,|%)[^\]\n]{0,200}\]\s*+$")
-_LISTED: Final = re.compile(r"@(example|verbatim|smallexample|lisp)\s*+$|\{(code|noformat)(?::[^}\n]{0,80})?\}\s*+$")
+_DELIMITER: Final = rare_pattern(r"([.+/])\1{3,}+\s*+$")
+_LISTING: Final = rare_pattern(r"([-=.+_*])\1{3,}+\s*+$")
+_HERE: Final = rare_pattern(r".{0,400}?<<[-~]?\s?([\"']?)([A-Z_]{2,20})\1(?=\s*+$|[ \t]*+[|>&)])")
+_ATTRIBUTES: Final = rare_pattern(r"\[(?:source|listing|literal|example|quote|verse|,|%)[^\]\n]{0,200}\]\s*+$")
+_LISTED: Final = rare_pattern(r"@(example|verbatim|smallexample|lisp)\s*+$|\{(code|noformat)(?::[^}\n]{0,80})?\}\s*+$")
 _QUOTES: Final = ('"""', "'''")
-_DIFF_HEAD: Final = re.compile(r"@@ |diff --git |\+\+\+ |--- [^|\s]|index [0-9a-f]{4}")
+_DIFF_HEAD: Final = rare_pattern(r"@@ |diff --git |\+\+\+ |--- [^|\s]|index [0-9a-f]{4}")
 _FIRST: Final = frozenset("@di+-")
-_CHANGED: Final = re.compile(r"\+|-(?![\s-])")
+_CHANGED: Final = rare_pattern(r"\+|-(?![\s-])")
 
 
 def is_shown_line(line: str, kind: str) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from dragoman import _json
 from dragoman.codec.json_fields import parts_of
+from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.argument_repair.repairer import read_object
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.behind.brackets import WRITTEN
@@ -28,16 +28,16 @@ TEMPLATE: Final = "its arguments are a schema, dots, or the names of their place
 #: Why one is refused that may be part of a list of tools.
 EXPLAINED: Final = "it stands in a list, and its values say what stands at their places: it may explain its tool"
 #: Before a key: what begins an argument, and the tag in which the key stands as an attribute.
-_BEFORE: Final = re.compile(r"[<=>/\"',(]\s{0,8}\Z")
-_IN_TAG: Final = re.compile(r"(<?)[^\w<>]{0,3}([\w:|｜.-]{3,24})(?:\s{1,3}\w{2,5})?\s{0,2}=?\s{0,2}[\"']?\Z")
+_BEFORE: Final = rare_pattern(r"[<=>/\"',(]\s{0,8}\Z")
+_IN_TAG: Final = rare_pattern(r"(<?)[^\w<>]{0,3}([\w:|｜.-]{3,24})(?:\s{1,3}\w{2,5})?\s{0,2}=?\s{0,2}[\"']?\Z")
 #: Behind it: what goes on with an argument, and the end of a tag.
-_BEHIND: Final = re.compile(r"[\"']?\s{0,8}[:=>]")
-_TAG_END: Final = re.compile(r"[\"']?[^>\n]{0,40}>")
+_BEHIND: Final = rare_pattern(r"[\"']?\s{0,8}[:=>]")
+_TAG_END: Final = rare_pattern(r"[\"']?[^>\n]{0,40}>")
 #: Characters before a key that are looked at.
 _AHEAD: Final = 48
 #: How much a tag that was damaged is like itself.
 _ALIKE: Final = 0.8
-_WORDS: Final = re.compile(r"[a-z_]{3,32}")
+_WORDS: Final = rare_pattern(r"[a-z_]{3,32}")
 
 
 def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, families: tuple[Family, ...]) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Generator
 from typing import Final
 
+from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.json_schema import ToolSchema
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import MORE, Action, Cursor, NotACall
@@ -19,22 +20,22 @@ from dragoman.stages.rescue.quoted import Begun
 _LONGEST: Final = 400
 #: Characters behind the head of a call, up to the end of its first argument, where words stand before that.
 _MOST_WORDS: Final = 400
-_MARKUP: Final = re.compile(r"[<>\r\n]")
-_ATTRIBUTE: Final = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'“”‘’«»=/]++))")
-_REST: Final = re.compile(r"[^<>\r\n]+")
-_NAME: Final = re.compile(r"[^\s<>{}]+")
+_MARKUP: Final = rare_pattern(r"[<>\r\n]")
+_ATTRIBUTE: Final = rare_pattern(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'“”‘’«»=/]++))")
+_REST: Final = rare_pattern(r"[^<>\r\n]+")
+_NAME: Final = rare_pattern(r"[^\s<>{}]+")
 TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null", "any"})
 #: Attributes that give no argument, in whichever family a model writes them: DeepSeek's `string`
 #: (DeepSeek-V4-Pro/encoding/README.md), Kimi K3's `type` (Kimi-K3.jinja; both read 2026-11-22).
 _HARMLESS: Final = {"string": frozenset({"true", "false"}), "type": TYPES}
-_ID: Final = re.compile(r"[\w.:-]{0,80}+\Z")
+_ID: Final = rare_pattern(r"[\w.:-]{0,80}+\Z")
 #: Attributes of a call's own tag that say which call it is, and what they hold.
 _LABELS: Final = {
     "id": _ID,
     "call_id": _ID,
     "tool_call_id": _ID,
-    "index": re.compile(r"\d{1,4}+\Z"),
-    "type": re.compile(r"(?:function|tool|tool_call|tool_use|function_call)\Z"),
+    "index": rare_pattern(r"\d{1,4}+\Z"),
+    "type": rare_pattern(r"(?:function|tool|tool_call|tool_use|function_call)\Z"),
 }
 
 

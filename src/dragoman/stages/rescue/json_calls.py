@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed
+from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece
 from dragoman.stages.rescue.quoted import Begun
@@ -19,17 +19,17 @@ _ID_KEYS: Final = frozenset({"id", "tool_call_id", "call_id"})
 #: Keys that may stand before the name.
 _OTHER_KEYS: Final = frozenset({"type", "index", "status", "thought", "thoughts", "reasoning"})
 _ALL_KEYS: Final = _NAME_KEYS | ARGUMENT_KEYS | _ID_KEYS | _OTHER_KEYS
-_KEY: Final = re.compile(r"[\w.-]+")
+_KEY: Final = rare_pattern(r"[\w.-]+")
 #: Quotation marks around keys and names, with those that close them.
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "„": "“”", "‘": "’", "«": "»"}
 #: Characters of a name or an id.
 _LONGEST: Final = 150
 #: The name in an object that may be a call.
-_NAMED: Final = re.compile(
+_NAMED: Final = rare_pattern(
     rf"\b(?:{'|'.join(sorted(_NAME_KEYS))})[\"']?\s{{0,40}}:\s{{0,40}}[\"']([^\"']{{1,{_LONGEST}}})[\"']"
 )
 #: How a call object begins: at its name, or at an id or the like before it.
-CALL_BEGINS: Final = re.compile(
+CALL_BEGINS: Final = rare_pattern(
     rf"\{{\s{{0,8}}(?:[\"'](?:{'|'.join(sorted(_ID_KEYS | _OTHER_KEYS))})[\"']\s{{0,8}}:\s{{0,8}}"
     rf"[^\s,{{}}\[\]]{{1,40}}+,\s{{0,8}})?"
     rf"[\"'](?:{'|'.join(sorted(_NAME_KEYS))})[\"']\s{{0,8}}:\s{{0,8}}[\"'{{]"

@@ -7,11 +7,11 @@ else in it fails alone; one that is part of a larger expression fails with the r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from typing import Final
 
 from dragoman import _json
+from dragoman.codec.patterns import rare_pattern
 from dragoman.gathered import GatheredText
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece
@@ -28,13 +28,13 @@ from dragoman.stages.rescue.python_text import (
 from dragoman.stages.rescue.quoted import DOTS
 from dragoman.stages.rescue.xml_values import escaped
 
-_NAME: Final = re.compile(r"[\w.$/:-]+")
-_KEY: Final = re.compile(r"\w+")
+_NAME: Final = rare_pattern(r"[\w.$/:-]+")
+_KEY: Final = rare_pattern(r"\w+")
 #: What an argument begins with, or ends a list of none, and what may become such.
-_BEGINS: Final = re.compile(r"\s{0,40}(?:\w{1,64}\s{0,8}=|[\"'{)])")
-_MAY_BEGIN: Final = re.compile(r"\s{0,40}(?:\w{1,64}\s{0,8})?")
-_WORD: Final = re.compile(r"[^\s,()\[\]{}:'\"=]+")
-_PLAIN: Final = re.compile(r"[^\"'\\]+")
+_BEGINS: Final = rare_pattern(r"\s{0,40}(?:\w{1,64}\s{0,8}=|[\"'{)])")
+_MAY_BEGIN: Final = rare_pattern(r"\s{0,40}(?:\w{1,64}\s{0,8})?")
+_WORD: Final = rare_pattern(r"[^\s,()\[\]{}:'\"=]+")
+_PLAIN: Final = rare_pattern(r"[^\"'\\]+")
 _LITERALS: Final = {
     "True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null",
 }  # fmt: skip
@@ -43,12 +43,12 @@ _ESCAPES: Final = {
     "\\": "\\", "'": "'", '"': '"', "\n": "",
 }  # fmt: skip
 _HEXADECIMAL: Final = {"x": 2, "u": 4, "U": 8}
-_OCTAL: Final = re.compile(r"[0-7]{1,3}")
-_FLOAT: Final = re.compile(r"^[^xX]*[.eE]")
+_OCTAL: Final = rare_pattern(r"[0-7]{1,3}")
+_FLOAT: Final = rare_pattern(r"^[^xX]*[.eE]")
 _ENDS: Final = {"[": "]", "(": ")", "{": "}"}
 #: A word between two apostrophes: a key that lost its marks, perhaps.
-_QUOTED: Final = re.compile(r"(?<=\w)'(\w{1,64})(?='\w)")
-_PADDED: Final = re.compile(r"[+-]?0\d+")
+_QUOTED: Final = rare_pattern(r"(?<=\w)'(\w{1,64})(?='\w)")
+_PADDED: Final = rare_pattern(r"[+-]?0\d+")
 _DEEPEST: Final = 64
 
 

@@ -7,34 +7,34 @@ behind a call.
 from __future__ import annotations
 
 import ast
-import re
 import unicodedata
 from collections.abc import Generator
 from typing import Final
 
+from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.rescue.cursor import MORE, Action, Cursor
 
 #: Behind a quote: what shows that it is inside its text, what may stand behind the end of any text, the next argument
 #: without its comma, and what stands behind the last text of the last call.
-_WORD_BEGINS: Final = re.compile(r"[\w/$@~]")
-_BEHIND: Final = re.compile(r"\s*[,)\]}:]")
-_NEXT: Final = re.compile(r"\s*+\w++\s*+=")
-_LAST: Final = re.compile(r"\s{0,8}\)\s{0,8}\]?\s{0,8}(?:<|\Z)")
+_WORD_BEGINS: Final = rare_pattern(r"[\w/$@~]")
+_BEHIND: Final = rare_pattern(r"\s*[,)\]}:]")
+_NEXT: Final = rare_pattern(r"\s*+\w++\s*+=")
+_LAST: Final = rare_pattern(r"\s{0,8}\)\s{0,8}\]?\s{0,8}(?:<|\Z)")
 _AHEAD: Final = 100
 #: At the end of what stands before a quote: what begins an argument there.
-_ARGUMENT: Final = re.compile(r"\s\w{1,64}\s{0,8}=\s{0,8}\Z")
+_ARGUMENT: Final = rare_pattern(r"\s\w{1,64}\s{0,8}=\s{0,8}\Z")
 #: The same of a text whose own quotation mark was lost: `'a, b='c'`.
-_NEXT_ARGUMENT: Final = re.compile(r"[,(]\s{0,8}\w{1,64}\s{0,8}=\s{0,8}\Z")
+_NEXT_ARGUMENT: Final = rare_pattern(r"[,(]\s{0,8}\w{1,64}\s{0,8}=\s{0,8}\Z")
 #: Behind a call: what may follow it in a list, and what goes on with the expression that it, or its list, is part of.
-_ITEM_ENDS: Final = re.compile(r"[,;\]`]|<[|/]|\Z")
-_GOES_ON: Final = re.compile(
+_ITEM_ENDS: Final = rare_pattern(r"[,;\]`]|<[|/]|\Z")
+_GOES_ON: Final = rare_pattern(
     r"[\[(+*%=&^@>/|-]|\.\w|!=|<(?![|/A-Za-z])|(?:if|or|and|for|in|is|not|else|async)(?:\W|\Z)"
 )
 _LONGEST_WORD: Final = 6
 #: Characters behind a call in which that is told.
 _FURTHEST: Final = 1000
-_NAMED: Final = re.compile(r"\{([A-Za-z0-9 -]{1,100})\}")
-_NAMED_BEGUN: Final = re.compile(r"(?:\{[A-Za-z0-9 -]{0,100})?")
+_NAMED: Final = rare_pattern(r"\{([A-Za-z0-9 -]{1,100})\}")
+_NAMED_BEGUN: Final = rare_pattern(r"(?:\{[A-Za-z0-9 -]{0,100})?")
 _LONGEST_NAMED: Final = 102
 
 

@@ -13,9 +13,11 @@ from typing import Final, final
 
 import msgspec
 
+from dragoman.codec.patterns import rare_pattern
+
 _PARAGRAPH_END: Final = r"\n[ \t\r]*\n"
 #: An element's name, of words perhaps, before an attribute: `<｜DSML｜ invoke name="`.
-_TAG: Final = re.compile(r"<(?!\|)([^=>]+?)(?:\s+\w+(?==))?(?:[=>]|\Z)(?!.*<)")
+_TAG: Final = rare_pattern(r"<(?!\|)([^=>]+?)(?:\s+\w+(?==))?(?:[=>]|\Z)(?!.*<)")
 #: What begins a call in Harmony's form, which ends with a token of its own.
 _HARMONY: Final = ("<|start|>assistant", "<|channel|>")
 
@@ -139,9 +141,9 @@ class Begun(msgspec.Struct, frozen=True, gc=False):
 
 #: Characters behind the name in which it is told.
 _AHEAD: Final = 200
-_BLANK_LINE: Final = re.compile(r"\n[ \t\r]*\n")
+_BLANK_LINE: Final = rare_pattern(r"\n[ \t\r]*\n")
 #: What ends the tag in which the name stands.
-_HEAD_END: Final = re.compile(r"(?:[\"']?\s*+/?>)?\s*+")
+_HEAD_END: Final = rare_pattern(r"(?:[\"']?\s*+/?>)?\s*+")
 #: What stands in place of arguments where somebody shows how a call is written: dots, a word in braces, a template's
 #: expression or tag, a word in angle brackets.
 DOTS: Final = ("...", "…")
@@ -154,36 +156,36 @@ _ELEMENT: Final = (
 )
 #: The same right behind a name: an ellipsis in parentheses, the groups and classes of a regular expression, an element
 #: that describes a function.
-_SHOWN: Final = re.compile(
+_SHOWN: Final = rare_pattern(
     rf"{_WORD}|{_TEMPLATE}|\(\s*+(?:\w{{1,40}}=)?{_DOTS}\s*+\)|\(\?[:P<]|\(\.[*+]|\.[*+]\?|\\(?:\{{|[swdSWD][*+])|\[\\?[\w^]\S{{0,20}}\][*+]"
     rf"|>\s*+{_DOTS}\s*+(?:</|\Z)|<(?:description|summary|documentation)>"
 )
 #: A word in angle brackets behind the marks that stand behind a name.
-_SHOWN_ELEMENT: Final = re.compile(
+_SHOWN_ELEMENT: Final = rare_pattern(
     rf"[\"']?(?:[\s>\]:.\d]|\[[A-Z_]{{2,20}}\]\w{{0,40}}|<[|｜][^<>\n]{{1,60}}>|json|```)*+{_ELEMENT}"
 )
 #: Behind a name, up to a quotation mark.
-_BARE: Final = re.compile(r"[\"']?[^\"'“]*+")
+_BARE: Final = rare_pattern(r"[\"']?[^\"'“]*+")
 #: The same in an object that is open: in place of all arguments, or of the first value.
 _VALUE: Final = rf"(?:{_DOTS}|<[A-Za-z][\w -]{{0,40}}+>(?=\s*+[}},]))"
 _KEY: Final = r"[\"'“]?[\w.-]{1,64}+[\"'”]?\s{0,8}:\s{0,8}"
-_SHOWN_INSIDE: Final = re.compile(
+_SHOWN_INSIDE: Final = rare_pattern(
     rf"(?:[^{{}}:]{{0,80}}+:)?\s*+(?:{_VALUE}|{_WORD}(?=\s*+[}},])|{_TEMPLATE}|\{{\s*+{_KEY}{_VALUE})"
 )
 #: An object of one, and what may become such.
-_SHOWN_OBJECT: Final = re.compile(rf"{_WORD}|{_TEMPLATE}|\{{\s{{0,8}}{_KEY}{_VALUE}")
-_MAY_BE_SHOWN: Final = re.compile(
+_SHOWN_OBJECT: Final = rare_pattern(rf"{_WORD}|{_TEMPLATE}|\{{\s{{0,8}}{_KEY}{_VALUE}")
+_MAY_BE_SHOWN: Final = rare_pattern(
     r"\{\s{0,8}(?:[A-Za-z][\w -]{0,60}+"
     r"|[\"'“]?[\w.-]{0,64}+[\"'”]?\s{0,8}(?::\s{0,8}(?:\.{0,2}|<(?:[A-Za-z][\w -]{0,40}+(?:>\s{0,8})?)?))?)"
 )
 #: Special tokens of a form behind the name, perhaps a word before one, and then words alone: they are no call either.
-_TOKENS: Final = re.compile(
+_TOKENS: Final = rare_pattern(
     r"(?:\s*+(?:\w{1,20}(?=<[|｜]))?(?:<[|｜][^<>|｜\s]{1,60}[|｜]>|\[[A-Z_]{2,20}\]))++[,.;:]?\s++\w[^<>\[\]{}|｜\"]*\Z"
 )
 #: What begins arguments, and no words do.
-_FIRST: Final = re.compile(r"[{\[\"“„«]|[|｜](?=[\w>])|\]+[<\w]|<(?!/)|```")
+_FIRST: Final = rare_pattern(r"[{\[\"“„«]|[|｜](?=[\w>])|\]+[<\w]|<(?!/)|```")
 #: The same further on: an object, a list, and a key of the tool's. Sentences name tags.
-_LATER: Final = re.compile(
+_LATER: Final = rare_pattern(
     r"\{\s{0,8}[\"'“{\[:,]|\[\s{0,8}[\"'{]|\([\"'{]|(?<![<\w])([\w.-]{1,64})[\"']?\s{0,8}[:=]\s?[\"'“\d]"
 )
 

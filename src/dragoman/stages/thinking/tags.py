@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from dragoman.codec.patterns import rare_pattern
 from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.code import Code
 from dragoman.stages.thinking.pairs import PAIRS, Pair
@@ -20,7 +21,7 @@ from dragoman.stages.thinking.pairs import PAIRS, Pair
 WATCHED: Final = 400_000
 
 #: A quotation mark that opens; in a text of JSON a backslash stands before it.
-_QUOTED: Final = re.compile(r"(?:^|[\s(\[{:=,\\])([\"'“‘«„])$")
+_QUOTED: Final = rare_pattern(r"(?:^|[\s(\[{:=,\\])([\"'“‘«„])$")
 _QUOTE_ENDS: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“"}
 
 
@@ -48,9 +49,9 @@ HARMONY_TEXT: Final = tuple(
 )
 #: Harmony as a whole message with its tokens taken away: how it begins, and what ends its analysis.
 UNMARKED: Final = re.compile(r"(?:assistant)?analysis(?=[^\W\d_]|[\"'“])")
-UNMARKED_END: Final = re.compile(r"(?<![\s\"'`“])assistant(?:final|(?=commentary to=functions\.))")
+UNMARKED_END: Final = rare_pattern(r"(?<![\s\"'`“])assistant(?:final|(?=commentary to=functions\.))")
 #: A name in code begins in the same way.
-UNMARKED_NAME: Final = re.compile(r"(?:assistant)?analysis\w{0,64}\s{0,8}[=(\[{]")
+UNMARKED_NAME: Final = rare_pattern(r"(?:assistant)?analysis\w{0,64}\s{0,8}[=(\[{]")
 #: What opens a text for the user, and what ends it.
 TEXTS: Final = {
     **dict.fromkeys(HARMONY_TEXT, HARMONY.closers),

@@ -6,6 +6,8 @@ import functools
 import re
 from typing import Final
 
+from dragoman.codec.patterns import rare_pattern
+
 #: Why a call is refused behind whose brackets something stands that may be of it.
 MAY_GO_ON: Final = "what stands behind its brackets may be the rest of its arguments: two readings"
 #: The last bracket of a call that has its arguments, none perhaps, between it and its name.
@@ -21,7 +23,7 @@ _BETWEEN: Final = " \t\r\n,;)]"
 _BEFORE: Final = 40
 #: How a value ends, right before a bracket: quotation marks, brackets, digits, words that are values, and what stands
 #: behind a key without quotation marks.
-_VALUE_END: Final = re.compile(
+_VALUE_END: Final = rare_pattern(
     r"(?:[\"'”’»\]}>\d]|\b(?:true|false|null|True|False|None)|[:,][ \t]{0,4}[\w.+-]{1,20})\Z"
 )
 #: Quotation marks and what escapes them: a bracket before one is quoted.

@@ -25,6 +25,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.rescue.behind.brackets import Brackets
 from dragoman.stages.rescue.json_calls import CALL_BEGINS
 
@@ -34,24 +35,24 @@ GOES_ON: Final[frozenset[Kind]] = frozenset({"rest of an object", "a member", "i
 #: Characters behind a call in which all of this is told. From there on brackets alone are looked at.
 AHEAD: Final = 200
 
-_SEPARATORS: Final = re.compile(r"[\s,;]*+")
+_SEPARATORS: Final = rare_pattern(r"[\s,;]*+")
 #: Closing tags and tokens, of whatever family.
-_CLOSINGS: Final = re.compile(r"(?:\s*+(?:</[^<>\s]{1,80}+>|<[|｜][^<>\"\n]{1,80}+>|```(?!\w)))++")
+_CLOSINGS: Final = rare_pattern(r"(?:\s*+(?:</[^<>\s]{1,80}+>|<[|｜][^<>\"\n]{1,80}+>|```(?!\w)))++")
 #: A call of Python's form.
-_PYTHON_BEGINS: Final = re.compile(r"[\w.]{1,200}+\(")
+_PYTHON_BEGINS: Final = rare_pattern(r"[\w.]{1,200}+\(")
 #: The beginning of a value, of JSON or of Python, or the end of what is looked at; else words.
 VALUE: Final = r"(?P<value>\s{0,40}(?:[\"'“‘\[{]|<[|e]|[-+]?\.?\d|(?:true|false|null|True|False|None)\b|\Z))?"
 #: Keys, with their quotation marks or without.
-_QUOTED: Final = re.compile(rf"[\"'“‘]([\w.-]{{1,64}}+)[\"'”’]\s{{0,8}}:(?!-?[()]){VALUE}")
-_BARE: Final = re.compile(rf"(?<![\w.-])([\w.-]{{1,64}}+)[\"']?\s{{0,8}}(?:=(?![=>])|:){VALUE}")
-_LINE: Final = re.compile(rf"\n[ \t,;]{{0,16}}([\w.-]{{1,64}}+)\s{{0,8}}(?:=(?![=>])|:){VALUE}")
-_ASSIGNED: Final = re.compile(r"[\w.-]{1,64}+\s{0,8}=(?![=>])")
+_QUOTED: Final = rare_pattern(rf"[\"'“‘]([\w.-]{{1,64}}+)[\"'”’]\s{{0,8}}:(?!-?[()]){VALUE}")
+_BARE: Final = rare_pattern(rf"(?<![\w.-])([\w.-]{{1,64}}+)[\"']?\s{{0,8}}(?:=(?![=>])|:){VALUE}")
+_LINE: Final = rare_pattern(rf"\n[ \t,;]{{0,16}}([\w.-]{{1,64}}+)\s{{0,8}}(?:=(?![=>])|:){VALUE}")
+_ASSIGNED: Final = rare_pattern(r"[\w.-]{1,64}+\s{0,8}=(?![=>])")
 #: A brace behind which no object begins, but the rest of one or of a list.
-_NO_OBJECT: Final = re.compile(r"\{\s{0,8}(?:[,:\]]|[-+]?\d)")
+_NO_OBJECT: Final = rare_pattern(r"\{\s{0,8}(?:[,:\]]|[-+]?\d)")
 #: A set of numbers or the like, a place in a text to fill in.
-_SET: Final = re.compile(r"\{[^{}\[\]\"':]*+\}")
+_SET: Final = rare_pattern(r"\{[^{}\[\]\"':]*+\}")
 #: Code in words: a fence up to its end, or to the end of what is looked at; inline code.
-_CODE: Final = re.compile(r"\n[ \t]*+```(?:(?!```)[\s\S])*+(?:```)?|`[^`\n]++`")
+_CODE: Final = rare_pattern(r"\n[ \t]*+```(?:(?!```)[\s\S])*+(?:```)?|`[^`\n]++`")
 
 
 class Facts(NamedTuple):

@@ -14,44 +14,45 @@ import re
 from collections.abc import Collection
 from typing import Final
 
+from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.rescue.behind.kinds import VALUE
 from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
 
 #: Characters behind a call in which its rest begins.
 AHEAD: Final = 200
 #: What closes a call or a value, separators, and tags and tokens, perhaps with a word before them: `analysis <|…|>`.
-_LEAD: Final = re.compile(
+_LEAD: Final = rare_pattern(
     r"(?:[\s,;)}\]>]|```|[a-z]{2,8}+(?=\s{1,2}\{)|(?:\w{1,16}+\s{0,2})?(?:<[|｜/][^<>\"\n]{1,80}>|<[a-z_]{1,30}>))*+"
 )
 #: What may become one of these.
-_TAG_BEGINS: Final = re.compile(r"(?:\w{1,16}+\s{0,2})?<[^<>\n]{0,80}\Z|\w{0,16}+\s{0,2}\Z|`{1,2}\Z")
-_QUOTED: Final = re.compile(r"(\{\s{0,8})?[\"'“”‘’]([\w.-]{1,64}+)[\"'“”‘’]\s{0,8}[:=]")
-_QUOTED_BEGINS: Final = re.compile(r"\{\s{0,8}\Z|(?:\{\s{0,8})?[\"'“”‘’][\w.-]{0,64}+(?:[\"'“”‘’]\s{0,8})?\Z")
-_BARE: Final = re.compile(r"(\{\s{0,8})?([\w.-]{1,64}+)\s{0,8}(?:=(?!=)|:(?!//))")
-_BARE_BEGINS: Final = re.compile(r"(?:\{\s{0,8})?([\w.-]{1,64}+)\s{0,8}\Z")
-_VALUE: Final = re.compile(VALUE)
+_TAG_BEGINS: Final = rare_pattern(r"(?:\w{1,16}+\s{0,2})?<[^<>\n]{0,80}\Z|\w{0,16}+\s{0,2}\Z|`{1,2}\Z")
+_QUOTED: Final = rare_pattern(r"(\{\s{0,8})?[\"'“”‘’]([\w.-]{1,64}+)[\"'“”‘’]\s{0,8}[:=]")
+_QUOTED_BEGINS: Final = rare_pattern(r"\{\s{0,8}\Z|(?:\{\s{0,8})?[\"'“”‘’][\w.-]{0,64}+(?:[\"'“”‘’]\s{0,8})?\Z")
+_BARE: Final = rare_pattern(r"(\{\s{0,8})?([\w.-]{1,64}+)\s{0,8}(?:=(?!=)|:(?!//))")
+_BARE_BEGINS: Final = rare_pattern(r"(?:\{\s{0,8})?([\w.-]{1,64}+)\s{0,8}\Z")
+_VALUE: Final = rare_pattern(VALUE)
 #: Characters behind a colon in which a value begins.
 _VALUE_AHEAD: Final = 8
 #: Those in which it is told that a sign behind a bare key is a comparison, or of an address.
 _SIGN_AHEAD: Final = 2
 #: A tag that names a key.
-_NAMED: Final = re.compile(r"<([^<>=]{1,60})=\s?[\"']?([\w.-]{1,64}+)[\"']?[^<>]{0,40}>")
+_NAMED: Final = rare_pattern(r"<([^<>=]{1,60})=\s?[\"']?([\w.-]{1,64}+)[\"']?[^<>]{0,40}>")
 #: Elements of HTML: words hold such.
-_HTML: Final = re.compile(
+_HTML: Final = rare_pattern(
     r"(?:abbr|a|br|button|b|code|div|em|form|h[1-6r]|img|input|i|label|link|li|meta|ol|option|pre|p|section|select|small|"
     r"span|strong|sub|sup|s|t(?:able|body|d|extarea|head|h|r)|ul|u)(?![\w:-])",
     re.IGNORECASE,
 )
 #: Inline code, and numbers of lists.
-_SHOWN: Final = re.compile(r"`[^`\n]++`|(?:\A|(?<=\s))(?:\d{1,3}|[a-z])\)(?=\s|\Z)")
+_SHOWN: Final = rare_pattern(r"`[^`\n]++`|(?:\A|(?<=\s))(?:\d{1,3}|[a-z])\)(?=\s|\Z)")
 #: Inline code that may go on.
-_CODE_BEGUN: Final = re.compile(r"(?<!`)`[^`\n]*+\Z")
+_CODE_BEGUN: Final = rare_pattern(r"(?<!`)`[^`\n]*+\Z")
 #: A closing tag or a token that may go on, or whose speaker follows.
-_MARK_BEGUN: Final = re.compile(r"<(?:/\w*|[|｜][^<>\s]{0,40}(?:>[\w ]{0,20})?)?\Z")
+_MARK_BEGUN: Final = rare_pattern(r"<(?:/\w*|[|｜][^<>\s]{0,40}(?:>[\w ]{0,20})?)?\Z")
 #: How a value ends that is no word.
 _VALUE_ENDS: Final = ('"', "'", "]", "}")
 #: What opens or closes something, behind a member apart from the call. No token at which models stop closes a call.
-_MARKS: Final = re.compile(
+_MARKS: Final = rare_pattern(
     rf"(?P<opens>[({{\[])|(?P<closes>[)}}\]])|{'|'.join(map(re.escape, STOP_TOKENS))}|</(\w*)|<[|｜]"
 )
 

@@ -13,6 +13,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman import _json
+from dragoman.codec.patterns import rare_pattern
 from dragoman.gathered import GatheredText
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, Family, NotACall, Open, Parser, Piece
@@ -22,25 +23,25 @@ from dragoman.stages.rescue.typed_tags import refused_to_the_end
 from dragoman.stages.rescue.xml_values import escaped
 from dragoman.stages.torn_arguments import is_misspelt
 
-_NAME: Final = re.compile(r"[^\s{}()<>]+")
-_WORD: Final = re.compile(r"[^,{}()\[\]<\n]+")
-_KEY: Final = re.compile(r"[^\t\r\n:=,{}()\[\]<\"']+")
+_NAME: Final = rare_pattern(r"[^\s{}()<>]+")
+_WORD: Final = rare_pattern(r"[^,{}()\[\]<\n]+")
+_KEY: Final = rare_pattern(r"[^\t\r\n:=,{}()\[\]<\"']+")
 _QUOTES: Final = ('<|"|>', "<escape>")
 _ENDS: Final = {"{": "}", "(": ")", "[": "]"}
 #: What closes a call, now and then twice, and what the model stops at.
 _CLOSERS: Final = ("<tool_call|>", "<end_function_call>")
 _BEHIND: Final = (*_CLOSERS, "<turn|>", "<|tool_response>", "<start_function_response>")
-_MARKS: Final = re.compile(rf"(?:\s*+(?:{'|'.join(map(re.escape, _BEHIND))}))++\s*+")
+_MARKS: Final = rare_pattern(rf"(?:\s*+(?:{'|'.join(map(re.escape, _BEHIND))}))++\s*+")
 _DEEPEST: Final = 64
 #: Characters at the end of a text in which what closes its call is looked for.
 _TAIL: Final = 256
 #: What would be another member, in a text that nothing closed.
-_MEMBER: Final = re.compile(r",\s*[^\s:,]+\s*:")
+_MEMBER: Final = rare_pattern(r",\s*[^\s:,]+\s*:")
 #: The same in one that was closed, as this form writes members.
-_NEXT: Final = re.compile(r",(\w{1,64}):(?=\S)")
+_NEXT: Final = rare_pattern(r",(\w{1,64}):(?=\S)")
 #: In a value without quotation marks: what shows that it is none, or two, the comma between them missing, or that words
 #: stand behind it.
-_NO_VALUE: Final = re.compile(
+_NO_VALUE: Final = rare_pattern(
     r"\A(?:-?\d[\d.]*+|true|false|null)\s+[A-Za-z]|\A[:=]|\A\Z|[\"“”>|]|\d[^\w\s%]\Z|(?<!\w)'|'(?!\w)|[A-Za-z_]\w{0,80}\s{0,8}[:=](?!//)"
 )
 _FUSED: Final = "a text of it may hold the next argument: two readings"

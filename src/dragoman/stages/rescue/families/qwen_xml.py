@@ -3,10 +3,10 @@ The opening tag may be missing."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from typing import Final
 
+from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Parser, Piece
 from dragoman.stages.rescue.heads import begun, first_told, is_call_read, is_read
@@ -14,12 +14,12 @@ from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.typed_tags import first_tag, refused, refused_head, refused_to_the_end
 from dragoman.stages.rescue.xml_values import member, value_until
 
-_NAME: Final = re.compile(r"[^<>\n]+")
+_NAME: Final = rare_pattern(r"[^<>\n]+")
 #: What begins an argument; the second one as others write it.
 _PARAMETERS: Final = ("<parameter=", "<parameter name=")
-_MARKS: Final = re.compile(r"\\\"|[<'`“”‘’«»]")
+_MARKS: Final = rare_pattern(r"\\\"|[<'`“”‘’«»]")
 #: In a value whose closing tag is missing: what may be meant for it.
-_END: Final = re.compile(r"</|parameter>")
+_END: Final = rare_pattern(r"</|parameter>")
 #: The same on a line of its own, where the tag is missing that closes the argument before it.
 _UNCLOSED: Final = "\n<parameter="
 

@@ -9,22 +9,6 @@ from typing import Final
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|(\\?)\Z)', re.DOTALL)
 _NO_BRACKET: Final = re.compile(r"[^{}\[\]]++")
 _PEELED: Final = 8  # levels of nesting within one text that are seen through
-#: Characters that one search looks at: it holds the interpreter, and so every other answer, until it returns.
-STRETCH: Final = 64 * 1024
-
-
-def end_of(run: re.Pattern[str], text: str, position: int) -> int:
-    """Return where a run ends that begins here, searching in stretches.
-
-    `run`: may match nothing, and a match may be split at any place where it can end. In a long text the result may be
-    early, at something that is longer than the rest of a stretch.
-    """
-    while True:
-        stretch = min(len(text), position + STRETCH)
-        end = run.match(text, position, stretch).end()  # type: ignore[union-attr]  # as above
-        if end < stretch - 1 or end in (position, len(text)):  # a stretch may end between a backslash and its character
-            return end
-        position = end
 
 
 def split_strings(text: str) -> tuple[str, str | None]:

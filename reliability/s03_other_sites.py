@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.gateway.pages.models import PAGES
+from dragoman.gateway.pages.models_and_tokens import PAGES
 from dragoman.protocols import PROTOCOLS
 from reliability.caller import Caller, rendered, spoken
 from reliability.process import Gateway, providers

@@ -47,7 +47,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/framing/outline.py room_left": {"marks": (b"{", b"["), "most": 10},
     "codec/framing/outline.py values_beyond": {"most": 10},
     "codec/compression.py unpacked_start": {"most": 1000},
-    "codec/parts/call_ids.py hashed": {"size": 20},
+    "codec/parts/history_call_ids.py hashed": {"size": 20},
     "codec/parts/half_characters.py join_halves": {"text": "a"},
     "protocols/gemini/response/unmodelled.py split": {"bounds": USUAL_BOUNDS},
     "protocols/anthropic/response/lenient.py loose_text": {"where": "", "assembly": Assembly(lambda: "", frozenset())},
@@ -148,7 +148,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "ledger/stores/postgresql_schema.py partition_of", "ledger/stores/postgresql_asking.py render_question",
     ),
     "it runs in a row of `places.py`, with all that it needs": (
-        "codec/counterparts.py as_text", "codec/parts/call_ids.py shape_id", "discovery/model_facts.py gather",
+        "codec/counterparts.py as_text", "codec/parts/history_call_ids.py shape_id", "discovery/model_facts.py gather",
         "gateway/server/request_heads.py check_framing", "gateway/server/request_heads.py without_upgrade",
         "protocols/anthropic/request/parse.py read_reasoning", "protocols/anthropic/wire.py read_object",
         "protocols/anthropic/response/lenient.py calls_in_start", "protocols/anthropic/response/lenient.py look_around",

@@ -15,7 +15,7 @@ from dragoman.config.agent import AgentConfig, McpServer
 from dragoman.config.ledger import KeyConfig, LedgerConfig
 from dragoman.config.quotas import QuotaConfig
 from dragoman.config.settings import Price, ValidateConfig
-from dragoman.config.tables import as_struct
+from dragoman.config.strict_tables import as_struct
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import load_catalog
 

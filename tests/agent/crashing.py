@@ -19,7 +19,7 @@ from agent.playing import InProcess
 from dragoman.agent.approval import Approvals, parse_rule
 from dragoman.agent.limits import Limits
 from dragoman.agent.loop import Agent
-from dragoman.agent.session.session import Session
+from dragoman.agent.session.session_file import Session
 from dragoman.agent.tool_plan import Outcome, Plan
 from dragoman.agent.tools.toolbox import Planner, Toolbox, other_plan
 from dragoman.config import load_config

@@ -11,7 +11,7 @@ from dragoman.agent.interface import CallEnded, Notice, Shortened, Verdict
 from dragoman.agent.limits import Limits, Reason
 from dragoman.agent.loop import Agent
 from dragoman.agent.sandbox.sandbox import Sandbox
-from dragoman.agent.session.session import Session
+from dragoman.agent.session.session_file import Session
 from dragoman.agent.tool_plan import Plan
 from dragoman.agent.tools.edit import edit_tool, write_tool
 from dragoman.agent.tools.list import list_tool

@@ -16,7 +16,7 @@ import pytest
 
 from agent import crashing
 from agent.faces import check_sound
-from dragoman.agent.session.session import Session
+from dragoman.agent.session.session_file import Session
 from dragoman.types import ToolResult
 
 PROGRAM = Path(crashing.__file__)

@@ -11,9 +11,9 @@ import msgspec
 from dragoman.agent.pick_model import check_target, full_name
 from dragoman.agent.safe_text import counted, plain_line
 from dragoman.agent.session.compaction import FULL
+from dragoman.agent.session.folder import find_session, list_sessions
 from dragoman.agent.session.records import sum_spent
-from dragoman.agent.session.session import Session
-from dragoman.agent.session.store import find_session, list_sessions
+from dragoman.agent.session.session_file import Session
 from dragoman.agent.start import fit_agent, learn_window, make_agent, new_session
 from dragoman.agent.undo import undo_run
 from dragoman.agent.wire_recorder import WireRecorder

@@ -13,7 +13,7 @@ from dragoman.agent.limits import Limits
 from dragoman.agent.sandbox.bubblewrap import check_work_folder, find_bubblewrap
 from dragoman.agent.sandbox.guarantees import Guarantees, describe_fence
 from dragoman.agent.sandbox.sandbox import Sandbox
-from dragoman.agent.session.store import default_store
+from dragoman.agent.session.folder import default_store
 from dragoman.agent.tools.edit import edit_tool, write_tool
 from dragoman.agent.tools.fetch import fetch_tool
 from dragoman.agent.tools.list import list_tool

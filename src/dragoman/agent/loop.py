@@ -18,7 +18,7 @@ from dragoman.agent.interface import Failed, Shortened, StepEnded, UserInterface
 from dragoman.agent.limits import Limits, Meter, Reason
 from dragoman.agent.run_calls import Calls
 from dragoman.agent.session.compaction import FULL, next_fold, plain_summary, sent_messages, summary_request
-from dragoman.agent.session.session import Session
+from dragoman.agent.session.session_file import Session
 from dragoman.agent.tool_plan import Outcome, Taint
 from dragoman.agent.tools import Toolbox
 from dragoman.client import AsyncClient

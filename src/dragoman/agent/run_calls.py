@@ -15,7 +15,7 @@ import msgspec
 from dragoman.agent.approval import Approvals
 from dragoman.agent.interface import CallBegins, CallEnded, Interrupted, UserInterface
 from dragoman.agent.limits import Limits, Meter
-from dragoman.agent.session.session import Session
+from dragoman.agent.session.session_file import Session
 from dragoman.agent.tool_plan import Outcome, Plan, Taint, ToolFailed
 from dragoman.agent.tools import Toolbox
 from dragoman.events import Reply

@@ -13,8 +13,8 @@ import msgspec
 from dragoman.agent.environment import WEAK_TOOLS, Environment
 from dragoman.agent.instructions import system_text
 from dragoman.agent.pick_model import Choice, choose_target, known_facts
-from dragoman.agent.session.session import Session
-from dragoman.agent.session.store import default_store, find_session
+from dragoman.agent.session.folder import default_store, find_session
+from dragoman.agent.session.session_file import Session
 from dragoman.config import Config
 from dragoman.errors import DragomanError, UsageError
 from dragoman.ids import new_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.agent.session.session import Session
+from dragoman.agent.session.session_file import Session
 from dragoman.agent.tool_plan import Change, ToolFailed
 from dragoman.agent.work_folder import WorkFolder
 

@@ -27,7 +27,7 @@ from dragoman.config.settings import (
     ToolsMode,
     ValidateConfig,
 )
-from dragoman.config.tables import read_mcp_server
+from dragoman.config.strict_tables import read_mcp_server
 
 __all__ = [
     "AdminConfig", "AdminKey", "AdminRole", "AgentConfig", "AgentLimits", "McpServer",

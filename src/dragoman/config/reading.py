@@ -25,7 +25,7 @@ from dragoman.config.settings import (
     ServerConfig,
     ValidateConfig,
 )
-from dragoman.config.tables import as_struct, check_mcp_server, refuse_unknown
+from dragoman.config.strict_tables import as_struct, check_mcp_server, refuse_unknown
 from dragoman.errors import ConfigError, UsageError
 from dragoman.offering import POLICY_KEYS
 from dragoman.protocol import Dialect

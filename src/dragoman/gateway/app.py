@@ -22,7 +22,7 @@ from dragoman.gateway.hosted_paths import HostedPaths
 from dragoman.gateway.messages import Answer, Head, Limits, ResponseWriter
 from dragoman.gateway.model_names import ModelNames, UnknownModel
 from dragoman.gateway.pages.health import HEALTH, PATHS, Operations
-from dragoman.gateway.pages.models import Asked, Page, pages_of
+from dragoman.gateway.pages.models_and_tokens import Asked, Page, pages_of
 from dragoman.gateway.relay import Relay, refusal
 from dragoman.gateway.request_bodies import check_shape, unpacked, whole_characters
 from dragoman.gateway.server.client_addresses import ClientAddresses

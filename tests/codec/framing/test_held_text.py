@@ -179,7 +179,7 @@ LISTS = {
     "codec/hosted/told_parts.py queries": "of entries, each in a frame of its own",
     "codec/parts/argument_text.py _pieces": "made one by `gather`",
     "codec/parts/assembly.py events": "of one read",
-    "codec/parts/call_ids.py _ids": "of a request's calls, whose number is bounded",
+    "codec/parts/history_call_ids.py _ids": "of a request's calls, whose number is bounded",
     "codec/parts/open_calls.py events": "of one read",
     "codec/parts/open_parts.py live": "the pieces of `ArgumentText`",
     "history/signature_vault.py _words": "of the request",

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 import msgspec
 
 from dragoman import _json
-from dragoman.agent.session.store import make_store
+from dragoman.agent.session.folder import make_store
 from dragoman.errors import DragomanError
 
 #: How a tool stands to its pin: there is none, it is the same, it differs.

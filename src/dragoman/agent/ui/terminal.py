@@ -20,7 +20,7 @@ from dragoman.agent.limits import Meter, Reason
 from dragoman.agent.pick_model import EMBEDDED
 from dragoman.agent.safe_text import counted, plain_line, revealed_text
 from dragoman.agent.session.records import sum_spent
-from dragoman.agent.session.session import Session
+from dragoman.agent.session.session_file import Session
 from dragoman.agent.start import Wish, learn_window, make_agent, make_bench, open_session, session_store
 from dragoman.agent.tool_plan import Outcome, Plan, ToolFailed
 from dragoman.agent.ui.prompt import Line, Words

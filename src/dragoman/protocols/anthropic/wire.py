@@ -14,7 +14,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.containers import Deviate, Place, straighten_object
 from dragoman.codec.json_fields import Fields
-from dragoman.codec.parts.call_ids import shape_id
+from dragoman.codec.parts.history_call_ids import shape_id
 from dragoman.types import Native, ProtocolName, Reasoning, StopReason
 
 NAME: Final[ProtocolName] = "anthropic-messages"

@@ -20,8 +20,7 @@ from dragoman._json import Json, Raw
 from dragoman.codec.delta_batch import narrowed, one
 from dragoman.codec.json_fields import Fields, make_native, read_fields, read_text
 from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments, unread_name
-from dragoman.money import MOST_TOKENS
-from dragoman.types import Media, StopReason, Usage, media_kind
+from dragoman.types import Media, StopReason, media_kind
 
 NAME: Final = "gemini-generate"
 NOTHING: Final = Raw(b"")
@@ -147,45 +146,6 @@ class UsageMetadata(msgspec.Struct, gc=False, omit_defaults=True):
     cachedContentTokenCount: int | None = None
     thoughtsTokenCount: int | None = None
     toolUsePromptTokenCount: int | None = None
-
-    def grown(self, later: UsageMetadata) -> UsageMetadata:
-        """Merge a later report, as `Usage.merged`: an omitted or 0 count stays, and so does one before an impossible
-        figure.
-
-        The prompt is estimated first, and the later count applies.
-        """
-        return UsageMetadata(
-            _later(self.promptTokenCount, later.promptTokenCount),
-            _larger(self.candidatesTokenCount, later.candidatesTokenCount),
-            None,
-            _later(self.cachedContentTokenCount, later.cachedContentTokenCount),
-            _larger(self.thoughtsTokenCount, later.thoughtsTokenCount),
-            _later(self.toolUsePromptTokenCount, later.toolUsePromptTokenCount),
-        )
-
-    def summed(self) -> Usage:
-        """Return the tokens of the response."""
-        return Usage(
-            input=_sum(self.promptTokenCount, self.toolUsePromptTokenCount),
-            output=_sum(self.candidatesTokenCount, self.thoughtsTokenCount),
-            cache_read=self.cachedContentTokenCount,
-            reasoning=self.thoughtsTokenCount,
-        )
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    """Return the sum of two counts, each of which may be unknown."""
-    if one is None or other is None:
-        return one if other is None else other
-    return one + other
-
-
-def _larger(one: int | None, other: int | None) -> int | None:
-    return other if other is not None and (one or 0) <= other < MOST_TOKENS else one
-
-
-def _later(one: int | None, other: int | None) -> int | None:
-    return other if other is not None and (one is not None) <= other < MOST_TOKENS else one
 
 
 class PromptFeedback(msgspec.Struct, gc=False, omit_defaults=True):

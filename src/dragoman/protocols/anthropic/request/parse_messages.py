@@ -11,7 +11,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.codec.json_fields import decode_short
-from dragoman.codec.parts.call_ids import CallIds
+from dragoman.codec.parts.history_call_ids import CallIds
 from dragoman.codec.unread import name_unread, refuse_other_kinds, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation

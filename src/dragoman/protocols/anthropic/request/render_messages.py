@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.parts.call_ids import CallIds
+from dragoman.codec.parts.history_call_ids import CallIds
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
 from dragoman.protocol import Dialect

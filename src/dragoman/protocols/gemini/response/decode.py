@@ -40,6 +40,7 @@ from dragoman.protocols.gemini.response.unmodelled import (
     tell_unread_beside,
     without_arguments,
 )
+from dragoman.protocols.gemini.response.usage import merged, read_usage
 from dragoman.protocols.gemini.wire import (
     FAILED_REASONS,
     KNOWN_PARTS,
@@ -390,8 +391,8 @@ class Decoder:
 
     def _read_usage(self, usage: UsageMetadata) -> None:
         self._usage = usage
-        counted = self._counted = self._counted.grown(usage)
-        self._assembly.usage(counted.summed())
+        self._counted = merged(self._counted, usage)
+        self._assembly.usage(read_usage(self._counted))
 
     def _read_part(self, part: Part, rest: Fields) -> None:
         """Read a part that is not plain text. `rest`: its unmodelled fields."""

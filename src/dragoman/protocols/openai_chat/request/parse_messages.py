@@ -20,7 +20,7 @@ from dragoman.codec.json_fields import (
     read_string,
     read_text,
 )
-from dragoman.codec.parts.call_ids import CallIds
+from dragoman.codec.parts.history_call_ids import CallIds
 from dragoman.codec.unread import Kind, name_unread, refuse_other_kinds, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation

@@ -10,7 +10,7 @@ from dragoman._json import Json, Raw
 from dragoman.codec.counterparts import sound_form
 from dragoman.codec.cross_protocol_request import is_left_empty, said_whole
 from dragoman.codec.json_fields import Fields, native_fields, read_fields
-from dragoman.codec.parts.call_ids import hashed, shape_id
+from dragoman.codec.parts.history_call_ids import hashed, shape_id
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
 from dragoman.protocol import Dialect

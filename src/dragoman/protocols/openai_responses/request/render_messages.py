@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import native_fields
-from dragoman.codec.parts.call_ids import shape_id
+from dragoman.codec.parts.history_call_ids import shape_id
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
 from dragoman.protocol import Dialect

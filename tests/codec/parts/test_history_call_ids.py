@@ -4,7 +4,7 @@ import pytest
 
 from dragoman import _json
 from dragoman.codec.json_fields import read_body, read_count, read_number, read_texts
-from dragoman.codec.parts.call_ids import CallIds, made_id
+from dragoman.codec.parts.history_call_ids import CallIds, made_id
 from dragoman.codec.timestamps import parse_time, render_time
 from dragoman.errors import WireError
 from dragoman.events import Deviation

@@ -1,4 +1,4 @@
-"""The folder of sessions."""
+"""The folder of sessions: where it is, and which sessions it has."""
 
 from __future__ import annotations
 

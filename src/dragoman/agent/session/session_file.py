@@ -12,6 +12,7 @@ from typing import final
 
 from dragoman import _json
 from dragoman._json import Malformed
+from dragoman.agent.session.folder import make_store
 from dragoman.agent.session.message_records import message_of, record_of
 from dragoman.agent.session.records import (
     VERSION,
@@ -30,7 +31,6 @@ from dragoman.agent.session.records import (
     Unfolded,
     parse_record,
 )
-from dragoman.agent.session.store import make_store
 from dragoman.agent.tool_plan import Change, Outcome, Plan, ToolFailed
 from dragoman.errors import UsageError
 from dragoman.events import Reply

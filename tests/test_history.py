@@ -308,13 +308,24 @@ def test_19_a_result_behind_the_next_answer_goes_back_to_its_call():
     assert codes(deviations) == [("moved", "messages[1]")]
 
 
-@for_each("field", ["previous_response_id", "conversation"])
-def test_results_of_calls_that_only_the_server_knows_are_kept(field: str):
-    native = Native("openai-responses", {field: Raw(b'"resp_1"')})
-    given = Request("model-1", (results(seen("call_1")),), (LOOK,), native=native)
-    assert fit(given, protocol="openai-responses") == (given, ())
-    without = Request("model-1", given.messages, native=Native("openai-responses", {field: Raw(b"null")}))
-    assert fit(without, protocol="openai-responses")[0].messages == ()
+@for_each(
+    "protocol,field,stored,other",
+    [
+        ("openai-responses", "previous_response_id", b'"resp_1"', b"null"),
+        ("openai-responses", "conversation", b'"conv_1"', b"null"),
+        ("openai-responses", "conversation", b'{"id":"conv_1"}', b"{}"),
+        ("anthropic-messages", "thread", b'{"type":"continue","previous_message_id":"msg_1"}', b'{"type":"create"}'),
+        ("gemini-generate", "cachedContent", b'"cachedContents/1"', b'""'),
+    ],
+)
+def test_results_of_calls_that_only_the_server_knows_are_kept(
+    protocol: ProtocolName, field: str, stored: bytes, other: bytes
+):
+    given = Request("m", (results(seen("call_1")),), (LOOK,), native=Native(protocol, {field: Raw(stored)}))
+    assert fit(given, protocol=protocol) == (given, ())
+    assert fit(given, protocol="openai-chat")[0].messages == ()
+    without = Request("m", given.messages, native=Native(protocol, {field: Raw(other)}))
+    assert fit(without, protocol=protocol)[0].messages == ()
 
 
 def test_results_of_calls_that_are_named_by_reference_are_kept():

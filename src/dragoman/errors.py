@@ -38,10 +38,12 @@ class WireError(DragomanError):
     Attributes:
         status: the HTTP status to answer with.
         path: where in the body, as a JSON path; "" when the whole of it.
+        code: as of a `Failure`.
     """
 
-    def __init__(self, message: str, *, status: int = 400, path: str = "") -> None:
+    def __init__(self, message: str, *, status: int = 400, path: str = "", code: str | None = None) -> None:
         super().__init__(f"{message} at {path}" if path else message)
+        self.code = code
         self.status = status
         self.path = path
 
@@ -106,6 +108,8 @@ _KIND_OF_STATUS: Final[dict[int, FailureKind]] = {
 DEVIATION_REFUSED: Final = "deviation_refused"
 #: The code of a failure that is a call's: the answer came, and a call in it cannot be delivered.
 CALL_FAILED: Final = "tool_call_failed"
+#: The code of a failure for a request that goes on with a conversation which no target stores.
+NOT_STORED: Final = "conversation_not_stored"
 #: Stop reasons that stand although a call was cut: they say why.
 _STANDING: Final = ("length", "content_filter")
 _CUT: Final = "cut"

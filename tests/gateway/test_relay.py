@@ -135,13 +135,6 @@ def test_a_body_that_is_not_the_protocol_is_400(running: Running, client: str) -
     assert PROTOCOLS[client].parse_error(status, answer).kind == "bad_request"
 
 
-def test_a_conversation_that_is_stored_elsewhere_is_refused(running: Running) -> None:
-    body = {"model": "via-anthropic-messages", "input": "and then?", "previous_response_id": "resp_123"}
-    status, _, answer = running.request("POST", "/v1/responses", json.dumps(body).encode())
-    assert status == 404
-    assert b"previous_response_id" in answer
-
-
 # ---------------------------------------------------------------- cuts
 
 

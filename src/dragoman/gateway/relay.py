@@ -21,12 +21,13 @@ from dragoman.client.request.forwarding import ClientHead
 from dragoman.client.requester import Requester
 from dragoman.client.streaming.response_stream import ResponseStream
 from dragoman.codec.json_fields import read_fields
-from dragoman.errors import DragomanError, WireError, call_failure, failure_kind, is_unusable
+from dragoman.errors import NOT_STORED, DragomanError, WireError, call_failure, failure_kind, is_unusable
 from dragoman.events import Deviation, Event, Failure, fold
 from dragoman.gateway.messages import Answer, Head, ResponseWriter
 from dragoman.gateway.model_names import ModelNames, UnknownModel
 from dragoman.gateway.stream_writer import StreamWriter, pass_on
 from dragoman.gateway.telemetry.record import AttemptOutcome, Record
+from dragoman.history.stored_at_server import PASSED_OVER, stored_at_server
 from dragoman.ids import new_id
 from dragoman.protocol import Encoder, Parsed, Peek, Protocol, ReplyStyle
 from dragoman.protocols import PROTOCOLS
@@ -308,7 +309,7 @@ def _failure_of(problem: DragomanError | UnknownModel) -> Failure:
     if isinstance(problem, UnknownModel):
         return problem.failure
     if isinstance(problem, WireError):
-        return Failure(failure_kind(problem.status), str(problem), problem.status)
+        return Failure(failure_kind(problem.status), str(problem), problem.status, code=problem.code)
     # A setting or an extra is missing: no other try would mend it, and clients try again after 5xx.
     return Failure("bad_request", str(problem), 400)
 
@@ -354,12 +355,17 @@ def _with_history(native: Native | None, chain: Chain) -> Chain:
     blindly.
 
     Raises:
-        WireError: the request continues a stored response, and no target's protocol supports that.
+        WireError: the request goes on with what a server stores, and no target supports that.
     """
-    stored = native.fields.get("previous_response_id") if native is not None else None
-    if native is None or stored is None or bytes(stored) == b"null":
+    stored = stored_at_server(native)
+    if native is None or not stored:
         return chain
-    targets = tuple(target for target in chain.targets if target.protocol.name == native.protocol)
+    targets = tuple(
+        target
+        for target in chain.targets
+        if target.protocol.name == native.protocol
+        and (target.dialect.supports_vendor_fields or stored not in PASSED_OVER)
+    )
     if not targets:
-        raise WireError("responses are not stored here: send the whole conversation", path="previous_response_id")
+        raise WireError("this conversation is not stored here: send the whole of it", path=stored, code=NOT_STORED)
     return msgspec.structs.replace(chain, targets=targets)

@@ -12,6 +12,7 @@ from dragoman.deviations import part_path
 from dragoman.events import Deviation
 from dragoman.history.hand_over import ThinkingPolicy, handed_over, without_seals
 from dragoman.history.pair_results import are_paired, paired
+from dragoman.history.stored_at_server import stored_at_server
 from dragoman.history.turns import are_in_turn, in_turn
 from dragoman.protocol import ANY_TURNS, TurnRules
 from dragoman.types import (
@@ -29,8 +30,6 @@ from dragoman.types import (
 )
 
 _IN_RESULTS: Final = (Text, Media, Opaque)
-#: Fields of a request that name a conversation at the server.
-_STATE: Final = ("previous_response_id", "conversation")
 _FOLLOWS: Final = "(The result is in the next message.)"
 
 
@@ -77,7 +76,7 @@ def fit(
             if message.origin is None and client not in (None, protocol):
                 message = without_seals(message, place, deviations, of_calls=not turns.seals_calls)
         messages.append((place, cleaner.message(message, place)))
-    if not are_paired(messages) and not _goes_on_at_the_server(request):
+    if not are_paired(messages) and not _goes_on_at_the_server(request, protocol):
         messages = paired(messages, deviations)
     messages = in_turn(_without_empty(messages, deviations), turns, deviations)
     fitted = tuple([message for _, message in messages])
@@ -96,10 +95,9 @@ def _is_plain(message: Message) -> bool:
     return bool(message.parts)
 
 
-def _goes_on_at_the_server(request: Request) -> bool:
+def _goes_on_at_the_server(request: Request, protocol: ProtocolName) -> bool:
     """Return whether the provider stores the conversation, or a part, so that results may answer unseen calls."""
-    fields = request.native.fields if request.native is not None else {}
-    if any(bytes(fields.get(name, b"null")) != b"null" for name in _STATE):
+    if request.native is not None and request.native.protocol == protocol and stored_at_server(request.native):
         return True
     opaque = (part for message in request.messages for part in message.parts if isinstance(part, Opaque))
     return any(b'"item_reference"' in bytes(part.raw) for part in opaque)

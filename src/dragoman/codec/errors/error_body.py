@@ -259,7 +259,13 @@ def _read_word(word: Json, found: _Finding) -> None:
 
 
 def _read_details(details: Json, found: _Finding, depth: int) -> None:
-    """Read Google's list of typed details: the retry delay, and the reason as a word."""
+    """Read Google's list of typed details: the retry delay, and the reason as a word; Anthropic's code, which says more
+    than the words beside it.
+    """
+    if isinstance(details, dict):
+        said = len(found.words)
+        _read_word(details.get("error_code"), found)
+        found.words[:0] = found.words[said:]
     for detail in details[:8] if isinstance(details, list) else ():
         if not isinstance(detail, dict):
             continue

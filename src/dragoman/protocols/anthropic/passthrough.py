@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 
 from dragoman import _json
+from dragoman._json import Raw
 from dragoman.codec.parts.unread_arguments import is_unread
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Finish
@@ -20,6 +21,7 @@ class _Seen(msgspec.Struct, gc=False):
     model: str
     stream: bool | None = None
     max_tokens: int | None = None
+    thread: Raw | None = None
 
 
 _decode: Final = _json.fields_decoder(_Seen)
@@ -31,6 +33,8 @@ def peek(body: bytes, *, path: str = "") -> Peek | None:
     if isinstance(read, _json.Malformed):
         return None
     seen, fields = read
+    if seen.thread is not None:  # not every target stores one
+        return None
     return Peek(seen.model, bool(seen.stream), fields, max_tokens=seen.max_tokens)
 
 

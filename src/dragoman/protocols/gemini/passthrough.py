@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -19,17 +20,20 @@ from dragoman.protocols.gemini.request.parse import parse_path
 from dragoman.protocols.gemini.wire import NOTHING, REASONS, PromptFeedback
 from dragoman.types import Usage
 
+_MAY_BE_STORED: Final = re.compile(rb'"cached_?[cC]ontent"\s*:')
+
 
 def peek(body: bytes, *, path: str = "") -> Peek | None:
     """Return the model and whether a stream is requested, all from the path; None if the body must be parsed.
 
-    The gateway itself writes an array, because its end must be right when the stream breaks.
+    The gateway itself writes an array, because its end must be right when the stream breaks. Not every target has
+    what is stored.
     """
     try:
         model, is_stream, is_array = parse_path(path, "")
     except WireError:
         return None
-    if is_array or not _json.is_json(body):
+    if is_array or not _json.is_json(body) or _MAY_BE_STORED.search(body) is not None:
         return None
     expectation = expect(read_fields(Raw(body)) or {}) if b"andidate" in body else NOTHING_EXPECTED
     return Peek(model, is_stream, names_model=False, expectation=expectation)

@@ -22,6 +22,7 @@ class _Seen(msgspec.Struct, gc=False):
     background: bool | None = None
     previous_response_id: str | None = None
     conversation: _json.Json = None
+    prompt: _json.Json = None
     max_output_tokens: int | None = None
 
 
@@ -31,7 +32,7 @@ _decode: Final = _json.fields_decoder(_Seen)
 def peek(body: bytes, *, path: str = "") -> Peek | None:
     """Return the model and whether a stream is requested, without parsing the rest; None if it must be parsed.
 
-    The gateway handles what is stored, or continues something stored.
+    The gateway handles what is stored, or goes on with something stored.
     """
     read = _decode(body)
     if isinstance(read, _json.Malformed):
@@ -39,7 +40,7 @@ def peek(body: bytes, *, path: str = "") -> Peek | None:
     seen, fields = read
     if seen.store is not False or seen.background:
         return None
-    if seen.previous_response_id is not None or seen.conversation is not None:
+    if seen.previous_response_id is not None or seen.conversation is not None or seen.prompt is not None:
         return None
     return Peek(seen.model, bool(seen.stream), fields, max_tokens=seen.max_output_tokens)
 

@@ -14,7 +14,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.cross_protocol import CrossProtocol, crossed
 from dragoman.codec.framing.body import write_event
-from dragoman.errors import CALL_FAILED, STATUS, FailedCalls, failure_kind, failure_of
+from dragoman.errors import CALL_FAILED, NOT_STORED, STATUS, FailedCalls, failure_kind, failure_of
 from dragoman.events import (
     Deviation,
     Event,
@@ -341,8 +341,16 @@ def _error_body(failure: Failure) -> bytes:
 def _problem(failure: Failure) -> _Object:
     status = _status(failure)
     kind = ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
-    code = {"code": CALL_FAILED} if failure.code == CALL_FAILED else {}
-    return {"type": kind, "message": failure.message, **code}
+    return {"type": kind, "message": failure.message, **_code(failure.code)}
+
+
+def _code(code: str | None) -> _Object:
+    """Return the field for a failure's code. Clients know what to do for some of the API's own ones."""
+    if code == CALL_FAILED:
+        return {"code": code}
+    if code is None or code in ERROR_TYPES.values():
+        return {}
+    return {"details": {"error_code": "thread_unsupported_request" if code == NOT_STORED else code}}
 
 
 def _call_block(id: str, name: str, input: Raw, native: Native | None) -> _Object:

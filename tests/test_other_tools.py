@@ -53,6 +53,14 @@ def test_a_value_of_another_tool_holds_no_call(outer: Form) -> None:
             assert len(said.strip()) >= len(text[:cut].strip()) - len("</think>\n\n"), (size, text[:cut])
 
 
+def test_a_blank_behind_the_name_changes_nothing() -> None:
+    for inner in INNER[::SHARE]:
+        text = f"make_note (size=1, text={inner.write(OFFERED[:1]).text()!r})"
+        for size in (1, len(text)):
+            reply = pieces(text, size)
+            assert (reply.text, delivered(reply), reply.failed_calls) == (text, [], ()), text
+
+
 #: Lines of Python that call other functions too are code.
 MIXED = [form for form in OUTER if form.most > 1 and form.family != "python-lines"]
 

@@ -19,8 +19,8 @@ from dragoman.types import Tool
 
 #: The name of a tool that was not offered.
 _NAME: Final = re.compile(r"[^\W\d][\w.:/$@-]{0,127}")
-#: The same at the beginning of a message, where a word of many languages would be one.
-_FIRST_NAME: Final = re.compile(r"[A-Za-z_][\w.:/$@-]{0,127}", re.ASCII)
+#: The same at the beginning of a message, where a word of many languages would be one, perhaps with a blank behind it.
+_FIRST_NAME: Final = re.compile(r"[A-Za-z_][\w.:/$@-]{0,127} ?", re.ASCII)
 #: What its arguments may be.
 _ANYTHING: Final = ToolSchema({})
 
@@ -66,9 +66,9 @@ class Tools(msgspec.Struct, eq=False):
         self.lacks_one = self.lacks_one or not self.reads_others
         return name if self.reads_others else None
 
-    def names_at(self, message: str) -> list[str]:
+    def names_at(self, message: str) -> tuple[str, ...]:
         """Return the offered tools with whose name a message begins, or may begin when more of it has come."""
-        return [name for name in self._functions() if message.startswith(name) or name.startswith(message)]
+        return tuple([name for name in self._functions() if message.startswith(name) or name.startswith(message)])
 
     def first_name(self, message: str) -> str:
         """Return the name with which a message begins, or ""."""

@@ -58,7 +58,7 @@ def clean_name(name: str, offered: Collection[str]) -> str | None:
 
 def may_be_prefixed(name: str) -> bool:
     """Return whether the beginning of a name is, or may become, one of the prefixes that are removed."""
-    return any(name.startswith(prefix) or prefix.startswith(name) for prefix in _PREFIXES)
+    return name.startswith(_PREFIXES) or any(prefix.startswith(name) for prefix in _PREFIXES)
 
 
 def _cleaner(name: str) -> list[str]:

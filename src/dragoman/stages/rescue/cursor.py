@@ -7,7 +7,7 @@ arguments, `Close(by)` with what closed the call. It raises `NotACall` for text 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
@@ -391,19 +391,6 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     def __post_init__(self) -> None:
         """Add the tokens at which models stop to what may stand behind calls."""
         msgspec.structs.force_setattr(self, "residue", tuple(dict.fromkeys((*self.residue, *STOP_TOKENS))))
-
-    def openers_of(self, names: Sequence[str]) -> list[tuple[str, str]]:
-        """Return what begins a message of this family, alone and with what must follow it: behind each of these names,
-        if it is `named`.
-        """
-        if not self.named:
-            return [(opener, opener) for opener in self.openers]
-        return [
-            (f"{name}{opener}", f"{name}{opener}{following}")
-            for name in names
-            for opener in self.openers
-            for following in self.followed_by
-        ]
 
     def read(self, cursor: Cursor, tools: Tools, opener: str) -> Parser:
         """Parse its calls from behind the opener on. A marker may stand there twice."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from dragoman.stages.rescue.cursor import Family
 from dragoman.stages.rescue.quoted import closing_of
@@ -17,6 +17,8 @@ _WORD_HEAD: Final = 10
 
 #: A pattern that finds nothing: of no families.
 _NOTHING: Final = "(?!)"
+#: Messages that begin with different tools' names whose openers are kept.
+_MOST_KEPT: Final = 64
 #: How the tag that begins a value is written, beside the one that ends it.
 _BEGINS: Final = (("</", "<"), ("<|close|>", "<|open|>"), (":end|>", ":start|>"), (SECTION_END, SECTION))
 
@@ -154,3 +156,48 @@ def sort_families(families: tuple[Family, ...]) -> tuple[list[Family], list[Fami
 def value_ends(families: tuple[Family, ...], name: str) -> tuple[str, ...]:
     """Return what ends a value of a family, by the family's name."""
     return next((family.value_ends for family in families if family.name == name), ())
+
+
+class MessageOpeners(NamedTuple):
+    """What begins a message of some families.
+
+    Attributes:
+        openers: each alone, and with what must follow it.
+        whole: the latter.
+        cut: what may become one of them.
+        unnamed: the openers of families that are `named`, without a name.
+    """
+
+    openers: list[tuple[Family, str, str]]
+    whole: tuple[str, ...]
+    cut: frozenset[str]
+    unnamed: list[tuple[Family, str, str]]
+
+    def begun(self, message: str) -> list[tuple[Family, str]]:
+        """Return the families that read a message with this beginning, each with its opener."""
+        if not message.startswith(self.whole):
+            return []
+        return [(family, opener) for family, opener, whole in self.openers if message.startswith(whole)]
+
+    def begun_behind(self, name: str, message: str) -> list[tuple[Family, str]]:
+        """Return the same of a message that begins with the name of another tool."""
+        size = len(name)
+        return [(family, name + opener) for family, opener, whole in self.unnamed if message.startswith(whole, size)]
+
+
+@functools.lru_cache(maxsize=_MOST_KEPT)
+def message_openers(families: tuple[Family, ...], names: tuple[str, ...]) -> MessageOpeners:
+    """Return what begins a message of these families. `names`: the tools that it may name."""
+    unnamed = [each for family in families if family.named for each in _of(family, "")]
+    openers = [each for family in families for name in (names if family.named else ("",)) for each in _of(family, name)]
+    cut = {whole[:size] for _, _, whole in openers for size in range(1, len(whole))}
+    return MessageOpeners(openers, tuple(whole for _, _, whole in openers), frozenset(cut), unnamed)
+
+
+def _of(family: Family, name: str) -> list[tuple[Family, str, str]]:
+    """Return a family's openers behind a name, alone and with what must follow."""
+    return [
+        (family, f"{name}{opener}", f"{name}{opener}{following}")
+        for opener in family.openers
+        for following in family.followed_by
+    ]

@@ -10,7 +10,7 @@ from dragoman.gathered import GatheredText
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Cursor, Family
-from dragoman.stages.rescue.markers import THOUGHTS, Markers, value_tags
+from dragoman.stages.rescue.markers import THOUGHTS, Markers, message_openers, value_tags
 from dragoman.stages.rescue.quoted import Cover
 from dragoman.stages.rescue.runner import Found, Place, Prose, Runner, say
 from dragoman.stages.thinking.pairs import Pair
@@ -152,24 +152,23 @@ class Scanner:
     def _try_message(self, text: str, out: list[Found]) -> str:
         """Begin the message, possibly with what must be the whole of it. A name that no tool has is told at once."""
         bare = (self._said + text).lstrip()
-        names = self._tools.names_at(bare)
-        openers = [(one, *opener) for one in self._whole for opener in one.openers_of(names)]
-        begun = [(one, opener) for one, opener, whole in openers if bare.startswith(whole)]
-        if not bare or any(len(whole) > len(bare) and whole.startswith(bare) for _, _, whole in openers):
+        openers = message_openers(self._whole, self._tools.names_at(bare))
+        if not bare or bare in openers.cut:
             self._hold = text
             return ""
+        begun = openers.begun(bare)
         name = self._tools.first_name(bare) if not begun else ""
         if self._markers.openers.search(name) is not None:
             name = ""
         if bare == name:
-            cut = 0 if may_be_prefixed(name) else self._hold_from(text, 0, 0)
+            is_held = may_be_prefixed(name) or self._tools.has(name.rstrip())
+            cut = 0 if is_held else self._hold_from(text, 0, 0)
             self._said, self._hold = self._said + text[:cut], text[cut:]
             if cut:
                 self._prose(text[:cut], out)
             return ""
         if name:
-            named = [(one, *opener) for one in self._whole if one.named for opener in one.openers_of((name,))]
-            begun = [(one, opener) for one, opener, whole in named if bare.startswith(whole)]
+            begun = openers.begun_behind(name, bare)
         self._whole = ()
         if not begun:
             return text

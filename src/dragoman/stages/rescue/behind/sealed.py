@@ -71,9 +71,10 @@ def goes_on(text: str, keys: Collection[str], *, is_whole: bool) -> bool | None:
     words = text[lead.end() :]
     if not is_sure and (not words or _TAG_BEGINS.match(words)):
         return None
-    found = _QUOTED.match(words) or _BARE.match(words)
+    quoted = _QUOTED.match(words)
+    found = quoted or _BARE.match(words)
     if found is not None and found[2] in keys:
-        if found.re is _QUOTED and not found[1]:
+        if quoted is not None and not quoted[1]:
             if not is_sure and len(words) - found.end() < _VALUE_AHEAD:
                 return None
             value = _VALUE.match(words, found.end())

@@ -32,6 +32,8 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """As `_parse`, with the first name read already."""
+    if opener[-1:] == " ":
+        raise NotACall  # a word and an object
     yield from cursor.take("\n")
     yield from _arguments(cursor, (yield from begun(tools, opener)))
     if (yield from cursor.closing(_MARKER)):

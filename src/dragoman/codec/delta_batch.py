@@ -9,6 +9,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from operator import itemgetter
 from typing import Any, Final, Literal, final
 
@@ -141,11 +142,11 @@ def narrowed(
         is_open: fields that no Struct knows, or that are usually null, may say something.
         is_bare: all other fields are missing, which is faster to read.
     """
-    hints = typing.get_type_hints(wire)
+    hints, own = _fields_of(wire)
     assert not others.keys() - hints.keys(), f"{wire.__name__} has no {sorted(others.keys() - hints.keys())}"
     assert not (passed_over and wire.__struct_config__.forbid_unknown_fields)
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
-    for field in msgspec.structs.fields(wire):
+    for field in own:
         if field.name in passed_over:
             continue
         if (is_open and field.type is types.NoneType) or (is_bare and field.name not in others):
@@ -161,6 +162,12 @@ def narrowed(
     return msgspec.defstruct(
         f"Narrowed{wire.__name__}", fields, gc=False, kw_only=True, forbid_unknown_fields=is_closed
     )
+
+
+@cache
+def _fields_of(wire: type[msgspec.Struct]) -> tuple[dict[str, Any], tuple[msgspec.structs.FieldInfo, ...]]:
+    """Return the types and the fields of a Struct: to evaluate its annotations is most of what `narrowed` costs."""
+    return typing.get_type_hints(wire), msgspec.structs.fields(wire)
 
 
 def one(kind: Any) -> Any:

@@ -56,11 +56,13 @@ class _UsageChunk(msgspec.Struct, gc=False):
 
 #: Of chunks that are alike the first tells what its choice holds besides.
 _decode_first: Final = _json.lines_decoder(_chunk(_Text, {"content_filter_results": ...}))
-_decode_texts: Final = _json.lines_decoder(_chunk(_Text))
-_decode_arguments: Final = _json.lines_decoder(_chunk(_Arguments))
+_TextChunk: Final = _chunk(_Text)
+_CallChunk: Final = _chunk(_Arguments)
+_decode_texts: Final = _json.lines_decoder(_TextChunk)
+_decode_arguments: Final = _json.lines_decoder(_CallChunk)
 _decode_usage: Final = _json.typed_decoder(_UsageChunk)
-_decode_text: Final = _json.typed_decoder(_chunk(_Text))
-_decode_call: Final = _json.typed_decoder(_chunk(_Arguments))
+_decode_text: Final = _json.typed_decoder(_TextChunk)
+_decode_call: Final = _json.typed_decoder(_CallChunk)
 _TEXTS: Final = (b'"content"', b'"reasoning_content"', b'"reasoning"')
 _THINKING: Final = tuple(
     (_json.typed_decoder(_chunk(narrowed(Delta, {key: str, **_SAYS_NOTHING}))), b'"%b"' % key.encode())

@@ -113,7 +113,14 @@ def is_json(data: bytes | str) -> bool:
 
 def typed_decoder(kind: type[T]) -> Callable[[bytes | str | Raw], T | Malformed]:
     """Return a decoder of one Struct. Its result is `Malformed` if the text is not JSON or does not fit the Struct."""
-    run = msgspec.json.Decoder(kind).decode
+    run: Callable[[bytes | str | Raw], T]
+
+    def run_first(data: bytes | str | Raw) -> T:
+        nonlocal run
+        run = msgspec.json.Decoder(kind).decode  # at the first use: of many decoders a program needs few
+        return run(data)
+
+    run = run_first
 
     def decode_typed(data: bytes | str | Raw) -> T | Malformed:
         try:

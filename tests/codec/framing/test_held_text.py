@@ -141,7 +141,7 @@ def times(kind: str, text: str, encoded: bool, beginning: str = "") -> tuple[int
     first = opens + (grows.replace("%s", json.dumps(beginning), 1).replace("%s", '""') if beginning else "")
     feed(first.encode())
     frame = grows.replace("%s", json.dumps(text, ensure_ascii=False)).encode()
-    feed(frame)  # what is made once, for all
+    feed(frame * 100)  # what is made once, for all: patterns too, at their first use
     data = frame * (SIZE // len(frame))
     return held(feed, data, 2_000), len(data)
 

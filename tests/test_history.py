@@ -690,6 +690,30 @@ def test_the_vault_gives_a_call_its_seal_beside_thinking_that_kept_its_own():
     assert vault.restore(request(ASK, returned)).messages[1] == answer
 
 
+HIDDEN, ONE, TWO = Thinking("", None, "sealed"), Thinking("Hm.", "t1"), Thinking("So.", "t2")
+ID = "call_0123456789abcdefghijklmn"
+
+
+@for_each(
+    "parts",
+    [
+        (ONE, HIDDEN, Text("Yes.")),
+        (ONE, HIDDEN, looked(ID)),
+        (HIDDEN, ONE, looked(ID)),
+        (ONE, HIDDEN, looked(ID), TWO, Text("Yes.")),
+        (ONE, HIDDEN, HIDDEN, TWO, HIDDEN, looked(ID)),
+    ],
+)
+def test_the_vault_gives_withheld_thinking_back_where_the_client_has_no_place_for_it(parts: tuple[Part, ...]):
+    vault = SignatureVault()
+    answer = said(*parts, origin=CLAUDE)
+    vault.note(request(ASK), answer)
+    returned = said(*(part for part in parts if part != HIDDEN))
+    assert vault.restore(request(ASK, returned, MORE)).messages[1] == answer
+    other = said(Thinking("Other.", "t9"), *returned.parts)
+    assert HIDDEN not in vault.restore(request(ASK, other, MORE)).messages[1].parts
+
+
 def test_the_vault_never_mixes_two_origins():
     vault = SignatureVault()
     vault.note(request(ASK), said(looked("call_0123456789abcdefghijklmn", signature="s"), origin=GEMINI))

@@ -40,7 +40,9 @@ _TELLING: Final = 16
 
 @final
 class Seal(msgspec.Struct, frozen=True):
-    """What one call lost. `thinking`: the signed thinking of its turn, kept with the turn's first call."""
+    """What one call lost. `thinking`: the signed thinking of its turn, kept with the turn's first call, and with the first
+    signature where most clients have no place for some of it.
+    """
 
     origin: Origin
     signature: str | None = None
@@ -122,6 +124,9 @@ def seals_of(place: Place, answer: Message) -> dict[str, Seal]:
     for text in _seals_in(answer):
         found[_key("seal", text)] = Seal(answer.origin)
     sealed = tuple(part for part in answer.parts if isinstance(part, Thinking) and _is_sealed_thinking(part))
+    signed = next((part.signature for part in sealed if part.signature), None)
+    if signed is not None and any(part.redacted for part in sealed):  # most protocols have no place for the latter
+        found[_key("seal", signed)] = Seal(answer.origin, thinking=sealed)
     calls = [
         (number, call, Seal(answer.origin, call.signature, sealed if number == 0 else ()))
         for number, call in enumerate(answer.tool_calls)
@@ -168,19 +173,43 @@ def _restored(message: Message, place: str, find: Callable[[str], Seal | None]) 
         next(filter(None, map(find, _keys(call, number, place))), None)
         for number, call in enumerate(message.tool_calls)
     ]
-    kept = (find(_key("seal", text)) for text in _seals_in(message))
+    kept = [find(_key("seal", text)) for text in _seals_in(message)]
     known = next((seal.origin for seal in (*kept, *found) if seal is not None), None)
     origin = message.origin or known
     if origin is None or origin != known:
         return message
     by_call = iter(found)
     parts = [_signed(part, next(by_call), origin) if isinstance(part, ToolCall) else part for part in message.parts]
-    first = found[0] if found else None
-    if first is not None and first.origin == origin and first.thinking and not any(map(_is_sealed_thinking, parts)):
-        parts = [*first.thinking, *(part for part in parts if not isinstance(part, Thinking))]
+    for seal in (*found[:1], *kept):
+        if seal is not None and seal.origin == origin and seal.thinking:
+            parts = _with_left_out(parts, seal.thinking)
+            break
     if origin == message.origin and tuple(parts) == message.parts:
         return message
     return msgspec.structs.replace(message, parts=tuple(parts), origin=origin)
+
+
+def _with_left_out(parts: list[Part], kept: Sequence[Thinking]) -> list[Part]:
+    """Return the parts with the sealed thinking that a client left out, all of it or some.
+
+    A part of it stands behind the one that it followed. Where the client has other seals too, nothing is put back.
+    """
+    own = {seal for part in parts if (seal := _seal_of(part))}
+    if not own:
+        return [*kept, *(part for part in parts if not isinstance(part, Thinking))]
+    if not own < {_seal_of(part) for part in kept}:
+        return parts
+    behind: dict[str, list[Part]] = {"": []}
+    last = ""
+    for thinking in kept:
+        if (seal := _seal_of(thinking)) in own:
+            last = seal
+        else:
+            behind.setdefault(last, []).append(thinking)
+    whole = behind[""]
+    for part in parts:
+        whole += [part, *behind.pop(_seal_of(part) or " ", ())]
+    return whole
 
 
 def _keys(call: ToolCall, number: int, place: str) -> Iterator[str]:
@@ -251,7 +280,12 @@ def _signed(call: ToolCall, seal: Seal | None, origin: Origin) -> ToolCall:
 
 
 def _is_sealed_thinking(part: Part) -> bool:
-    return isinstance(part, Thinking) and bool(part.signature or part.redacted)
+    return bool(_seal_of(part))
+
+
+def _seal_of(part: Part) -> str:
+    """Return the seal of thinking, "" for other parts and for thinking without one."""
+    return part.signature or part.redacted or "" if isinstance(part, Thinking) else ""
 
 
 def _seals_in(message: Message) -> Iterator[str]:

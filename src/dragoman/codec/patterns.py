@@ -14,6 +14,7 @@ def rare_pattern(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
 
     Of the hundreds of patterns most are for texts that few answers hold. Compiled at once, they would be a third of
     what it takes to start a program. A pattern that every answer needs is made with `re.compile`: its use costs less.
+    The `re` of a match is the compiled pattern, not what is returned here.
     """
     return cast("re.Pattern[AnyStr]", _Rare(pattern, flags))
 

@@ -40,8 +40,10 @@ _TELLING: Final = 16
 
 @final
 class Seal(msgspec.Struct, frozen=True):
-    """What one call lost. `thinking`: the signed thinking of its turn, kept with the turn's first call, and with the first
-    signature where most clients have no place for some of it.
+    """What one call lost.
+
+    `thinking`: the signed thinking of its turn. It is kept with the turn's first call, and with its first signature
+    where most clients have no place for some of it.
     """
 
     origin: Origin

@@ -35,7 +35,7 @@ from dragoman.events import (
     unfold,
 )
 from dragoman.history import SignatureVault, fit
-from dragoman.protocol import Dialect
+from dragoman.protocol import Dialect, TurnRules
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import (
     Media,
@@ -611,6 +611,41 @@ def test_broken_histories_are_accepted_too(target: ProtocolName):
     )
     assert deviations
     sent(found, target)
+
+
+SEEN = Media("image", "image/png", PIXEL)
+SHOWN = Message("user", (Text("Media of the answer above:"), SEEN))
+_REFUSED = TurnRules(answer_media=False)
+
+
+@for_each(
+    "given,wanted",
+    [
+        ((ASK, said(Text("Look."), SEEN), MORE), (ASK, said(Text("Look.")), SHOWN, MORE)),
+        ((ASK, said(SEEN), MORE), (ASK, SHOWN, MORE)),
+        ((ASK, said(Text("Look."), SEEN)), (ASK, said(Text("Look.")), SHOWN)),
+        (
+            (ASK, said(SEEN, looked("call_1")), results(seen("call_1")), MORE),
+            (ASK, said(looked("call_1")), results(seen("call_1")), SHOWN, MORE),
+        ),
+        ((ASK, said(Text("So.")), Message("user", (SEEN,))), (ASK, said(Text("So.")), Message("user", (SEEN,)))),
+    ],
+)
+def test_images_of_answers_follow_in_a_message_of_the_user(given: tuple[Message, ...], wanted: tuple[Message, ...]):
+    """Claude and GPT models refuse them in answers, and some models draw."""
+    found, deviations = fit(request(*given), protocol="openai-chat", turns=_REFUSED)
+    assert found.messages == wanted
+    assert [each.code for each in deviations] == ["moved"] * (given != wanted)
+
+
+@for_each("protocol", ["anthropic-messages", "openai-chat"])
+def test_no_client_of_another_protocol_makes_a_provider_refuse_the_image_of_an_answer(protocol: ProtocolName):
+    given = request(ASK, said(Text("Look."), SEEN), MORE)
+    found, _ = fit(given, protocol=protocol, turns=PROTOCOLS[protocol].turns, client="gemini-generate")
+    answer, shown = sent(found, protocol)["messages"][1:3]
+    assert (answer["role"], shown["role"]) == ("assistant", "user")
+    assert "image" not in str(answer)
+    assert "image" in str(shown)
 
 
 # ---------------------------------------------------------------- the vault

@@ -1,7 +1,7 @@
 """Turns in an order that a server takes.
 
 Older Claude models, hosts in Anthropic's protocol and the templates of local models refuse a message of the system
-within the conversation; such templates want turns that alternate, too.
+within the conversation; such templates want turns that alternate, too. Claude and GPT models refuse images in answers.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import Final, TypeAlias
 import msgspec
 
 from dragoman._json import Raw
-from dragoman.deviations import clip
+from dragoman.deviations import clip, part_path
 from dragoman.events import Deviation
 from dragoman.protocol import ANY_TURNS, TurnRules
-from dragoman.types import Message, Native, Part, Text, ToolCall
+from dragoman.types import Media, Message, Native, Part, Text, ToolCall
 
 Placed: TypeAlias = tuple[int, Message]
 _BETWEEN: Final = "\n\n"
+_SHOWN: Final = "Media of the answer above:"
 
 
 def are_in_turn(messages: Sequence[Message], rules: TurnRules) -> bool:
@@ -33,6 +34,8 @@ def are_in_turn(messages: Sequence[Message], rules: TurnRules) -> bool:
             return False
         if rules.alternate and last is not None and _joins(last, message):
             return False
+        if not rules.answer_media and message.role == "assistant" and any(map(_is_seen, message.parts)):
+            return False
         last = message
     return is_begun or not rules.user or last is None
 
@@ -41,6 +44,8 @@ def in_turn(messages: Sequence[Placed], rules: TurnRules, deviations: list[Devia
     """Return the messages in turns that follow the rules. Places are those in the original request."""
     if rules is ANY_TURNS or are_in_turn([message for _, message in messages], rules):
         return list(messages)
+    if not rules.answer_media:
+        messages = _with_media_behind(messages, deviations)
     runs: list[list[Placed]] = []
     is_begun = False
     for place, message in messages:
@@ -57,6 +62,31 @@ def in_turn(messages: Sequence[Placed], rules: TurnRules, deviations: list[Devia
         place, message = out[-1]
         out[-1] = (place, _as_user(place, message, "the only message is said as the user's", deviations))
     return out
+
+
+def _is_seen(part: Part) -> bool:
+    return type(part) is Media and part.kind in ("image", "document")
+
+
+def _with_media_behind(messages: Sequence[Placed], deviations: list[Deviation]) -> list[Placed]:
+    """Return the messages with an answer's media in a message of the user, behind the results of the answer's calls."""
+    out: list[Placed] = []
+    held: list[Part] = []
+    for place, message in messages:
+        if held and message.role != "tool":
+            out.append((place, Message("user", (Text(_SHOWN), *held))))
+            held = []
+        if message.role == "assistant":
+            seen = [(number, part) for number, part in enumerate(message.parts) if _is_seen(part)]
+            for number, part in seen:
+                deviations.append(Deviation("moved", part_path((place, number)), "into a message of the user"))
+                held.append(part)
+            parts = tuple([part for part in message.parts if not _is_seen(part)])
+            if not parts:
+                continue
+            message = msgspec.structs.replace(message, parts=parts) if seen else message
+        out.append((place, message))
+    return [*out, (messages[-1][0], Message("user", (Text(_SHOWN), *held)))] if held else out
 
 
 def _as_user(place: int, message: Message, why: str, deviations: list[Deviation]) -> Message:

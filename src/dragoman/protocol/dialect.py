@@ -62,12 +62,14 @@ class TurnRules(msgspec.Struct, frozen=True, gc=False):
         user: a conversation needs a message that is not the system's.
         alternate: no two neighbours may have one role.
         seals_calls: calls and texts may have signatures, whichever protocol brought them.
+        answer_media: an answer may contain images and documents.
     """
 
     later_system: bool = True
     user: bool = False
     alternate: bool = False
     seals_calls: bool = False
+    answer_media: bool = True
 
 
 ANY_TURNS = TurnRules()

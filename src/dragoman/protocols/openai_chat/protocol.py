@@ -7,7 +7,7 @@ from typing import Final
 
 from dragoman.codec.cross_protocol_request import crossing
 from dragoman.codec.errors.error_body import parse_error
-from dragoman.protocol import Protocol, Sibling
+from dragoman.protocol import Protocol, Sibling, TurnRules
 from dragoman.protocol.hosted_path import HostedPath
 from dragoman.protocol.model_pages import ModelPage
 from dragoman.protocols.openai_chat.passthrough import check_whole, peek, without_usage
@@ -43,6 +43,7 @@ PROTOCOL: Final = Protocol(
     render_error=render_error,
     peek=peek,
     check_whole=check_whole,
+    turns=TurnRules(answer_media=False),
     without_usage=without_usage,
     takes_result_media=False,
     tools=FORMS,

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from found_streams import BOTH, CALLED, LONG, LS_TEXT, PIECES, READ_TEXT, Stream, chat, chunk, one, piece, texts
+from found_streams import BOTH, CALLED, LONG, LS, LS_TEXT, PIECES, READ_TEXT, Stream, chat, chunk, one, piece, texts
 from found_streams_combined import HERMES, TWO
 from found_streams_elsewhere import (
     added,
@@ -30,6 +30,10 @@ from found_streams_of_gateways import HALVES, PWD_TEXT
 
 CALL_PIECES = (HERMES[:20], HERMES[20:50], HERMES[50:])
 REFRAIN = "Row, row. "
+#: Two lines of one size that begin and end in the same way, and as many pieces of each.
+LINES = (("- ", "alpha", " comes first.\n"), ("- ", "omega", " comes first.\n"))
+BOTH_LINES = "".join(LINES[0] + LINES[1])
+SEALED = {"thoughtSignature": "c2VhbA=="}
 
 
 def stopped(index: int, **told: object) -> str:
@@ -48,6 +52,79 @@ TOLD_AGAIN = (
     ),
     chat("a line of dashes again", *texts("-" * 32), chunk("stop", content="-" * 32), finish=None, text="-" * 64),
     chat("short words again", *texts("Ha! "), chunk("stop", content="Ha! "), finish=None, text="Ha! Ha!"),
+    chat(
+        "another line like the first one beside the reason",
+        *texts(*LINES[0]),
+        chunk("stop", content="".join(LINES[1])),
+        finish=None,
+        text=BOTH_LINES,
+    ),
+    chat(
+        "another call like the first one in text beside the reason",
+        *texts(*CALL_PIECES),
+        chunk("stop", content=HERMES.replace("ls src", "pwd   ")),
+        finish=None,
+        calls=(LS, ("bash", {"command": "pwd   "})),
+        stop="tool_use",
+    ),
+    ollama(
+        "another line like the first one in the last line",
+        *(line(text) for text in LINES[0]),
+        last=line("".join(LINES[1]), done=True, done_reason="stop"),
+        text=BOTH_LINES,
+    ),
+    ollama(
+        "a call in text between empty lines again in the last line",
+        *(line(text) for text in ("\n", "\n", *CALL_PIECES, "\n", "\n")),
+        last=line(HERMES, done=True, done_reason="stop"),
+        **CALLED,
+    ),
+    gemini(
+        "another line like the first one with the reason",
+        *(candidate(t(text)) for text in LINES[0]),
+        last=candidate(t("".join(LINES[1])), finish="STOP"),
+        text=BOTH_LINES,
+    ),
+    gemini(
+        "a call in text again with the reason and a signature",
+        *(candidate(t(text)) for text in CALL_PIECES),
+        last=candidate(t(HERMES) | SEALED, finish="STOP"),
+        **CALLED,
+    ),
+    gemini(
+        "a call and words again in two parts with the reason",
+        *(candidate(t(text)) for text in (*CALL_PIECES, LONG)),
+        last=candidate(t("Files.") | {"thought": True}, t(HERMES), t(LONG), finish="STOP"),
+        text=LONG,
+        thinking="Files.",
+        **CALLED,
+    ),
+    gemini(
+        "a reason in each chunk, and a long refrain",
+        *(candidate(t(text), finish="STOP") for text in (LONG, LONG)),
+        text=LONG * 2,
+    ),
+    messages(
+        "a text in its end alone behind one of that size",
+        *block(0, LONG),
+        opened(1, type="text", text=""),
+        stopped(1, type="text", text=LONG[::-1]),
+        text=LONG + LONG[::-1],
+        told=("final-differs",),
+    ),
+    messages(
+        "another text of that size in its end",
+        *block(0, LONG)[:-1],
+        stopped(0, type="text", text=LONG[::-1]),
+        text=LONG,
+        told=("final-differs",),
+    ),
+    messages(
+        "a call in text whose end tells an empty text",
+        *block(0, *CALL_PIECES)[:-1],
+        stopped(0, type="text", text=""),
+        **CALLED,
+    ),
     ollama(
         "a call in text again in the last line",
         *(line(text) for text in CALL_PIECES),

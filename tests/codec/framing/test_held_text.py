@@ -182,6 +182,7 @@ LISTS = {
     "codec/parts/history_call_ids.py _ids": "of a request's calls, whose number is bounded",
     "codec/parts/open_calls.py events": "of one read",
     "codec/parts/open_parts.py live": "the pieces of `ArgumentText`",
+    "codec/parts/open_parts.py pieces": "folded when they are 64",
     "history/signature_vault.py _words": "of the request",
     "protocols/anthropic/response/delta_batch.py texts": "of one read",
     "protocols/ollama/wire.py images": "of one message",

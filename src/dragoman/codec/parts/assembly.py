@@ -20,8 +20,8 @@ from dragoman.codec.parts.argument_growth import grow
 from dragoman.codec.parts.half_characters import cut_half, join_halves
 from dragoman.codec.parts.hidden_words import hidden_words
 from dragoman.codec.parts.open_calls import OpenCalls
-from dragoman.codec.parts.open_parts import OpenCall, OpenPart
-from dragoman.codec.parts.response_end import ResponseEnd, is_repetition
+from dragoman.codec.parts.open_parts import OpenCall, OpenPart, SaidText
+from dragoman.codec.parts.response_end import ResponseEnd
 from dragoman.codec.parts.settled_arguments import is_plain_object
 from dragoman.deviations import clip
 from dragoman.events import (
@@ -48,6 +48,7 @@ from dragoman.types import Cost, Media, Native, Opaque, StopReason, Usage
 
 #: Distinct deviations reported for one response; a wire that breaks more rules is reported as far as this.
 _MOST_DEVIATIONS: Final = 200
+_MANY: Final = 64  # pieces of a text that are folded at once
 CallKind: TypeAlias = Literal["function", "custom"]
 Phase: TypeAlias = Literal["open", "ended", "closed"]
 
@@ -57,8 +58,8 @@ class Assembly:
 
     __slots__ = (
         "_before_surrogate", "_high_surrogate", "_names_tool_use", "_next_index", "_parts", "_reported",
-        "_run", "_semantic", "bounds", "calls", "ending", "events", "first_text", "has_said", "last_text",
-        "longest_arguments", "opened_calls", "phase", "said", "started",
+        "_run", "_semantic", "bounds", "calls", "ending", "events", "has_said", "longest_arguments",
+        "opened_calls", "phase", "said", "started",
     )  # fmt: skip
 
     def __init__(
@@ -80,8 +81,7 @@ class Assembly:
         self._next_index = self.opened_calls = 0
         self._run: OpenPart | None = None  # the text or thinking that goes on until something else comes
         self._parts: dict[int, OpenPart] = {}
-        self.said = 0  # characters of text
-        self.first_text = self.last_text = ""  # the first piece of them that no part had, and the last one of all
+        self.said = SaidText()
         self._high_surrogate = self._before_surrogate = ""  # half a character, and the text that it was cut from
         self.calls = OpenCalls(new_id, offered_names, takes_nothing, needs_ids)
         self.ending = ResponseEnd()
@@ -120,8 +120,9 @@ class Assembly:
         """Take text that belongs to no named part: it joins the running text."""
         run = self._run
         if run is not None and run.kind is TextStart and not self._high_surrogate:
-            self.said += len(text)
-            self.last_text = text
+            self.said.pieces.append(text)
+            if len(self.said.pieces) > _MANY:
+                self.said.fold()
             self.events.append(TextDelta(run.index, text))
         else:
             self._grow_run(TextStart, text)
@@ -146,8 +147,6 @@ class Assembly:
         run = self._run
         if run is None or run.kind is not kind:
             run = self._run = self.open_part(kind)
-            if kind is TextStart and not self.said:
-                self.first_text = text
         self.add(run, text)
 
     def running(self, kind: type[TextStart] | type[ThinkingStart]) -> OpenPart | None:
@@ -164,7 +163,7 @@ class Assembly:
         if not self._has_room():
             return OpenPart(-1, kind)
         self._open()
-        part = OpenPart(self._next_index, kind)
+        part = OpenPart(self._next_index, kind, before=self.said.plus() if kind is TextStart else None)
         self._next_index += 1
         self._parts[part.index] = part
         self.events.append(kind(part.index, native))
@@ -177,8 +176,9 @@ class Assembly:
         if text and part.index in self._parts:
             self.has_said = True
             if part.kind is TextStart:
-                self.said += len(text)
-                self.last_text = text
+                self.said.pieces.append(text)
+                if len(self.said.pieces) > _MANY:
+                    self.said.fold()
                 self.events.append(TextDelta(part.index, text))
             else:
                 self.events.append(ThinkingDelta(part.index, text))
@@ -191,8 +191,8 @@ class Assembly:
                 self.add(part, text)
             return
         if is_text:
-            self.said += len("".join(texts))
-            self.last_text = texts[-1]
+            self.said.pieces += texts
+            self.said.fold()
         grown = TextDelta if is_text else ThinkingDelta
         self.has_said = True
         self.events += map(grown, repeat(part.index), texts)
@@ -339,7 +339,7 @@ class Assembly:
 
     def repeats_all(self, text: str, where: str) -> bool:
         """Return whether text of the event that ends the answer tells all of it once more."""
-        if is_repeated := is_repetition(text, self.first_text, self.last_text, self.said):
+        if is_repeated := self.ending.reason is None and self.said.is_repeated(text):
             self.deviate("duplicate-final", where)
             self.tell_again(text)
         return is_repeated

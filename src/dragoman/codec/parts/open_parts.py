@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
+from zlib import crc32
 
 import msgspec
 
@@ -12,15 +13,66 @@ from dragoman.gathered import GatheredText
 from dragoman.secret import name_alone
 from dragoman.types import Native
 
+#: What a text has at least with which no answer ends once more by chance: characters, and different ones. A line of
+#: dashes is one token.
+_LONG: Final = 16
+_DIFFERENT: Final = 6
+_MOST_BLANKS: Final = 4096
+
+
+class SaidText(msgspec.Struct):
+    """Knows a text again, but for its outer blanks, by its size and checksum: it is not kept.
+
+    Attributes:
+        pieces: what came last. A caller that appends to it calls `fold` periodically.
+    """
+
+    pieces: list[str] = []
+    _size: int = 0
+    _checksum: int = 0
+
+    __repr__ = name_alone
+
+    def fold(self) -> None:
+        """Take the pieces. The blanks at their end stay, if they are few."""
+        text = "".join(self.pieces)
+        text = text if self._size else text.lstrip()
+        said = text.rstrip()
+        if len(text) - len(said) > _MOST_BLANKS:
+            said = text
+        self.pieces = [text[len(said) :]]
+        self._size += len(said)
+        self._checksum = crc32(said.encode("utf-8", "surrogatepass"), self._checksum)
+
+    def plus(self, text: str = "") -> SaidText:
+        """Return a copy with another text behind it."""
+        copy = SaidText([*self.pieces, text], self._size, self._checksum)
+        copy.fold()
+        return copy
+
+    def rest_of(self, text: str) -> str | None:
+        """Return what a text tells beyond this one; None if it begins with another one."""
+        self.fold()
+        text = text.lstrip()
+        begin, rest = text[: self._size], text[self._size :]
+        if len(begin) < self._size or crc32(begin.encode("utf-8", "surrogatepass")) != self._checksum:
+            return None
+        return rest.removeprefix(self.pieces[0]) if rest.strip() else ""
+
+    def is_repeated(self, text: str) -> bool:
+        """Return whether a text tells all of it once more, and is long enough to mean that."""
+        return len(text.strip()) >= _LONG and len(set(text)) >= _DIFFERENT and self.rest_of(text) == ""
+
 
 class OpenPart(msgspec.Struct, eq=False):
-    """A text or thinking part that is open. `native`: fields that its end tells."""
+    """A text or thinking part that is open. `before`: the text before it. `native`: fields that its end tells."""
 
     index: int
     kind: type[TextStart] | type[ThinkingStart]
     signature: str | None = None
     redacted: str | None = None
     native: Native | None = None
+    before: SaidText | None = None
 
     __repr__ = name_alone
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from dragoman._json import whole_characters
@@ -11,19 +9,6 @@ from dragoman.events import Failure, FailureKind, Finish, UsageUpdate, settle_re
 from dragoman.money import bounded_usage
 from dragoman.secret import name_alone
 from dragoman.types import NO_USAGE, Cost, Native, StopReason, Usage
-
-#: What a text has at least that nothing but its repetition equals: characters, and different ones. A line of dashes is
-#: one token.
-_LONG: Final = 16
-_DIFFERENT: Final = 6
-
-
-def is_repetition(text: str, first: str, last: str, size: int) -> bool:
-    """Return whether a text equals one of `size` characters, by its first and last piece, but for its outer blanks."""
-    text = text.strip()
-    size -= len(first) - len(first.lstrip()) + len(last) - len(last.rstrip())
-    is_long = len(text) == size >= _LONG and len(set(text)) >= _DIFFERENT
-    return is_long and text.startswith(first.strip()) and text.endswith(last.strip())
 
 
 class ResponseEnd(msgspec.Struct, eq=False):

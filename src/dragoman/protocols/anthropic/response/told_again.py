@@ -59,11 +59,10 @@ def compare_message(message: dict[str, Raw], assembly: Assembly) -> None:
 class ToldBlocks:
     """Compares the blocks that their ends tell whole, as the events of Anthropic's SDK do."""
 
-    __slots__ = ("_assembly", "_text")
+    __slots__ = ("_assembly",)
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
-        self._text = ""  # what the ends of texts told
 
     def has(self, block: Block | None, content: Raw) -> bool:
         """Return whether the end of a block tells it once more. What it tells beside is looked at as in a start."""
@@ -93,10 +92,13 @@ class ToldBlocks:
             part.signature = part.signature or read_text(fields.get("signature")) or None
             self._assembly.deviate("duplicate-final", "content_block_stop", "thinking", severity="note")
             return True
-        if self._assembly.said + block.again == len(self._text):
-            self._assembly.add(part, text)
-        self._text += text
-        is_same = len(self._text) == self._assembly.said + block.again
+        if bytes(memoryview(fields.get("text", UNSET))) in _NOTHING:
+            return True  # the block as it began
+        said = self._assembly.said.plus(block.opening[: block.again])
+        is_same = part.before is not None and said == part.before.plus(text)
         self._assembly.deviate("duplicate-final" if is_same else "final-differs", "content_block_stop")
-        self._assembly.tell_again(self._text)
+        if said == part.before:
+            self._assembly.add(part, text)
+        elif not is_same:
+            self._assembly.tell_again(text)
         return True

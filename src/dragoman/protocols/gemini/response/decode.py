@@ -30,6 +30,7 @@ from dragoman.protocols.gemini.response.lenient import (
     read_feedback_leniently,
     read_usage_leniently,
     straighten_chunk,
+    unrepeated,
 )
 from dragoman.protocols.gemini.response.unmodelled import (
     Around,
@@ -330,7 +331,7 @@ class Decoder:
         if content is None or not content.parts:
             tell_unread_beside(frame, self._assembly)
         if content is not None and content.parts is not None:
-            for number, part in enumerate(content.parts):
+            for number, part in enumerate(unrepeated(content.parts, self._assembly) if reason else content.parts):
                 text = part.text
                 if (
                     text is not None
@@ -339,7 +340,7 @@ class Decoder:
                     and part.thought_signature is None
                     and found is None
                 ):
-                    if text and not (reason and not (number or part.thought) and self._repeats(text)):
+                    if text:
                         (self._assembly.thinking if part.thought else self._assembly.text)(text)
                     continue
                 if told == "plainly" and found is None and text is None and self._calls.takes(part):
@@ -364,9 +365,6 @@ class Decoder:
             self._assembly.deviate("sibling-key", "candidate", "finish_reason")
         if reason:
             self._read_reason(reason, frame)
-
-    def _repeats(self, text: str) -> bool:
-        return self._is_stream and self._assembly.repeats_all(text, "part.text")
 
     def _pass_over(self, candidate: Candidate, place: int, *, is_odd: bool) -> None:
         if (calls := told_by(Chunk(candidates=[candidate]))[1]) or is_odd:

@@ -13,7 +13,7 @@ from dragoman.codec.containers import Place, oddity_of, straighten
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import lose_unread
-from dragoman.protocols.gemini.wire import CALL_FIELDS, PartialArgument, PromptFeedback, UsageMetadata, camel
+from dragoman.protocols.gemini.wire import CALL_FIELDS, Part, PartialArgument, PromptFeedback, UsageMetadata, camel
 
 _HEAD: Final = ("responseId", "modelVersion", "createTime")
 _CHUNK: Final = frozenset({*_HEAD, "candidates", "usageMetadata", "promptFeedback", "error", "response"})
@@ -245,3 +245,12 @@ def _count(value: Json, where: str, deviate: Deviate) -> int | None:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 19 else None
+
+
+def unrepeated(parts: list[Part], assembly: Assembly) -> list[Part]:
+    """Return the parts of an answer's end without the texts that tell all of it once more."""
+    said = [part for part in parts if part.text and not part.thought]
+    if said and assembly.repeats_all("".join([part.text or "" for part in said]), "part.text"):
+        for part in said:
+            part.text = ""
+    return parts

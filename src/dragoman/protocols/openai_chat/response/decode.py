@@ -380,14 +380,19 @@ class Decoder:
             self._whole = True
         rare = self._rare_fields() if has_rare(message) else None
         thinking = message.reasoning_content or message.reasoning or (rare.thinking_in(message) if rare else "")
-        if thinking := self._unsaid(thinking, self._growth.thought, "reasoning"):
+        if thinking and (count := self._growth.thought):
+            thinking = self._unsaid(thinking[count:] if len(thinking) >= count else None, "reasoning")
+        if thinking:
             self._assembly.thinking(thinking)
         if rare and not self._growth.thought:
             rare.sealed_thinking(message)
-        said = self._assembly.said if self._first_text else 0  # in deltas: whole messages are not compared
-        if content := self._unsaid(message.content or "", said, "content"):
+        content = message.content or ""
+        if content and self._first_text:  # in deltas: whole messages are not compared
+            self._assembly.tell_again(content)
+            content = self._unsaid(self._assembly.said.rest_of(content), "content")
+        if content:
             self._assembly.text(content)
-        if rare and not said:
+        if rare and not self._first_text:
             rare.read(message)
         self._calls.compare_forms(message)
         for piece in message.tool_calls or ():
@@ -400,17 +405,12 @@ class Decoder:
             self._rare = Extensions(self._assembly, self._slots, self._kept)
         return self._rare
 
-    def _unsaid(self, text: str, said: int, where: str) -> str:
-        """Return the part of a final text that the deltas lack."""
-        if text and said:
-            self._assembly.deviate("duplicate-final", f"choices[0].message.{where}")
-            is_same = text.startswith(self._first_text) and text[:said].endswith(self._assembly.last_text)
-            if where == "content":
-                self._assembly.tell_again(text)
-            if len(text) < said or (where == "content" and not is_same):
-                self._assembly.deviate("final-differs", f"choices[0].message.{where}")
-                return ""
-        return text[said:]
+    def _unsaid(self, rest: str | None, where: str) -> str:
+        """Return what a final text tells beyond the deltas, which it tells again. None: it is another one."""
+        self._assembly.deviate("duplicate-final", f"choices[0].message.{where}")
+        if rest is None:
+            self._assembly.deviate("final-differs", f"choices[0].message.{where}")
+        return rest or ""
 
     def _finish(self, word: str, data: bytes) -> None:
         tell_twice(data, (b'"finish_reason"', b'"usage"'), self._assembly.deviate)

@@ -176,11 +176,16 @@ def test_sampling_beside_thinking_and_out_of_range():
     ]
 
 
+def test_any_json_is_asked_for_in_words():
+    body = rendered(asked(params=Params(response_schema=ResponseSchema())))
+    assert body["system"] == "Answer with one JSON object only, and nothing around it."
+
+
 def test_what_cannot_be_said_is_told():
     params = Params(seed=1, presence_penalty=0.1, frequency_penalty=0.1, num_ctx=4096, response_schema=ResponseSchema())
     assert losses(asked(params=params, tool_choice="any", session_id="s")) == [
         ("dropped", "tool_choice"),
-        ("dropped", "params.response_schema"),
+        ("changed", "params.response_schema"),
         ("dropped", "params.seed"),
         ("dropped", "params.presence_penalty"),
         ("dropped", "params.frequency_penalty"),

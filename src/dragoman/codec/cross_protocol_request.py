@@ -133,7 +133,7 @@ class Crossed:
         for place, tool in enumerate(request.tools):
             if tool.native is None:
                 continue
-            known = (OF_TOOL if tool.kind == "custom" else OF_FUNCTION) if self._is_vendor else ()
+            known = OF_TOOL if tool.kind == "custom" else OF_FUNCTION if self._is_vendor else ()
             own = self._native(tool.native, "tools[].", f"tools[{place}].", known)
             if own is not tool.native:
                 tools[place] = msgspec.structs.replace(tool, native=own)

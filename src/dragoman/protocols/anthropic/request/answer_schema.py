@@ -43,7 +43,7 @@ _MOST_ALTERNATIVES: Final = 64
 #: Values by which a schema may grow.
 _MOST_VALUES: Final = 20_000
 _DEEPEST: Final = 100
-_WORDS: Final = "Answer with one JSON value only, and nothing around it. It must fit this JSON schema:\n"
+_WORDS: Final = "Answer with one JSON {} only, and nothing around it."
 
 
 class _NotInSubset(Exception):
@@ -68,9 +68,11 @@ def answer_schema(schema: Raw) -> tuple[Raw | None, list[str]]:
     return (schema, lost) if made == given and not lost else (_json.raw(made), list(dict.fromkeys(lost)))
 
 
-def answer_words(schema: Raw) -> str:
-    """Return the words of a prompt that ask for an answer of a schema."""
-    return _WORDS + _json.raw_text(schema)
+def answer_words(schema: Raw | None) -> str:
+    """Return the words of a prompt that ask for an answer of a schema; None: for any JSON object."""
+    if schema is None:
+        return _WORDS.format("object")
+    return f"{_WORDS.format('value')} It must fit this JSON schema:\n{_json.raw_text(schema)}"
 
 
 class _Fitting:

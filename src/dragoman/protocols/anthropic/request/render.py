@@ -310,7 +310,8 @@ class _Renderer:
             return config
         where = "params.response_schema"
         if schema.schema is None:
-            self._say("dropped", where, "no plain JSON mode")
+            system.append({"type": "text", "text": answer_words(None)})
+            self._say("changed", where, "words of the prompt: no plain JSON mode")
             return config
         is_known = self.dialect.supports_response_schema
         fitted: Json

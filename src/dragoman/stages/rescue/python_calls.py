@@ -73,17 +73,21 @@ def python_calls(
 
 
 def _call(cursor: Cursor, tools: Tools, written: str, *, is_listed: bool) -> Parser:
-    """Parse one call; from behind its bracket on if its name was read already."""
+    """Parse one call; from behind its bracket on if its name was read already.
+
+    Words in parentheses are no call where the name stands apart from them, or is no tool's.
+    """
     if not written:
         yield from cursor.space()
         written = yield from cursor.word(_NAME)
         name = yield from begun(tools, written if tools.offered(written) else written.removesuffix(".call"))
-        yield from cursor.space()
+        is_apart = (yield from cursor.space()) != ""
         yield from cursor.expect("(")
     else:
-        name = yield from begun(tools, written)
-        if not (tools.has(name) or (yield from _begins_argument(cursor))):
-            raise NotACall
+        is_apart = written[-1:].isspace()
+        name = yield from begun(tools, written.rstrip())
+    if (is_apart or not tools.has(name)) and not (yield from _begins_argument(cursor)):
+        raise NotACall
     if (yield from cursor.sees(*DOTS)):
         raise NotACall
     yield Open(name)
@@ -102,7 +106,7 @@ def _call(cursor: Cursor, tools: Tools, written: str, *, is_listed: bool) -> Par
 
 
 def _begins_argument(cursor: Cursor) -> Generator[Action, None, bool]:
-    """Return whether an argument comes next, or the end of them: words in parentheses are no call."""
+    """Return whether an argument comes next, or the end of them."""
     while not (cursor.ended or _MAY_BEGIN.fullmatch(cursor.rest()) is None):
         yield MORE
     return _BEGINS.match(cursor.rest()) is not None

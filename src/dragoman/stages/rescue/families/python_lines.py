@@ -8,7 +8,7 @@ from dragoman.stages.rescue.python_calls import python_calls
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    yield from python_calls(cursor, tools, first=opener.removesuffix("(").rstrip())
+    yield from python_calls(cursor, tools, first=opener.removesuffix("("))
 
 
 FAMILY = Family(

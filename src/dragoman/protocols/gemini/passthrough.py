@@ -33,7 +33,7 @@ def peek(body: bytes, *, path: str = "") -> Peek | None:
         model, is_stream, is_array = parse_path(path, "")
     except WireError:
         return None
-    if is_array or not _json.is_json(body) or (b'"cached' in body and _MAY_BE_STORED.search(body) is not None):
+    if is_array or not _json.is_json(body) or _MAY_BE_STORED.search(body) is not None:
         return None
     expectation = expect(read_fields(Raw(body)) or {}) if b"andidate" in body else NOTHING_EXPECTED
     return Peek(model, is_stream, names_model=False, expectation=expectation)

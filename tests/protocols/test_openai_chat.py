@@ -643,6 +643,15 @@ def test_structured_output() -> None:
     body, found = render(asked(params=Params(response_schema=form)), Dialect(supports_response_schema=False))
     assert body["response_format"] == {"type": "json_object"}
     assert found == [("changed", "params.response_schema")]
+    words = 'Answer with one JSON value only, and nothing around it. It must fit this JSON schema:\n{"type":"object"}'
+    assert body["messages"][0] == {"role": "system", "content": words}
+    prompt = Text("Be short."), Text("So.", native=Native("openai-chat", {"x": Raw(b"1")}))
+    for parts, wanted in ((prompt[:1], f"Be short.\n\n{words}"), (prompt, words)):
+        given = asked(Message("system", parts), Message("user", (Text("Hi"),)), params=Params(response_schema=form))
+        body, _ = render(given, Dialect(supports_response_schema=False))
+        said = body["messages"][0]["content"]
+        assert (said if isinstance(said, str) else said[-1]["text"]) == wanted
+        assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert parse(response_format={"type": "json_object"}).params.response_schema == ResponseSchema()
     assert parse(response_format={"type": "text"}).params.response_schema is None
 

@@ -43,7 +43,6 @@ _MOST_ALTERNATIVES: Final = 64
 #: Values by which a schema may grow.
 _MOST_VALUES: Final = 20_000
 _DEEPEST: Final = 100
-_WORDS: Final = "Answer with one JSON {} only, and nothing around it."
 
 
 class _NotInSubset(Exception):
@@ -66,13 +65,6 @@ def answer_schema(schema: Raw) -> tuple[Raw | None, list[str]]:
     except (_NotInSubset, RecursionError) as problem:
         return None, [str(problem) if isinstance(problem, _NotInSubset) else "schemas within schemas"]
     return (schema, lost) if made == given and not lost else (_json.raw(made), list(dict.fromkeys(lost)))
-
-
-def answer_words(schema: Raw | None) -> str:
-    """Return the words of a prompt that ask for an answer of a schema; None: for any JSON object."""
-    if schema is None:
-        return _WORDS.format("object")
-    return f"{_WORDS.format('value')} It must fit this JSON schema:\n{_json.raw_text(schema)}"
 
 
 class _Fitting:

@@ -9,10 +9,11 @@ from typing import Final, get_args
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.schemas.words import answer_words
 from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered
-from dragoman.protocols.anthropic.request.answer_schema import answer_schema, answer_words
+from dragoman.protocols.anthropic.request.answer_schema import answer_schema
 from dragoman.protocols.anthropic.request.claude_models import (
     nearest_effort,
     refused_samplers,

@@ -10,11 +10,12 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.codec.json_fields import Fields, native_fields, read_fields, read_items
+from dragoman.codec.schemas.words import answer_words
 from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered, gpt_models
 from dragoman.protocols.openai_chat.request.expectation import expect_of
-from dragoman.protocols.openai_chat.request.render_messages import Turns, mark_cache
+from dragoman.protocols.openai_chat.request.render_messages import Turns, add_to_prompt, mark_cache
 from dragoman.protocols.openai_chat.wire import NAME
 from dragoman.types import Effort, Named, Params, Reasoning, Request, ResponseSchema, Tool, ToolChoice
 
@@ -181,15 +182,16 @@ class _Renderer:
                 self._deviate("changed", "params.stop", f"the first {_MOST_STOPS} of {len(stops)}")
             body["stop"] = stops[:_MOST_STOPS]
         if params.response_schema is not None:
-            body["response_format"] = self._format(params.response_schema)
+            body["response_format"] = self._format(params.response_schema, body["messages"])
         if params.reasoning is not None:
             self._reasoning(params.reasoning, body)
 
-    def _format(self, form: ResponseSchema) -> Json:
+    def _format(self, form: ResponseSchema, messages: list[dict[str, Json]]) -> Json:
         if form.schema is None:
             return {"type": "json_object"}
         if not self._dialect.supports_response_schema:
-            self._deviate("changed", "params.response_schema", "any JSON object: the dialect has no schemas")
+            self._deviate("changed", "params.response_schema", "words of the prompt: the dialect has no schemas")
+            add_to_prompt(messages, answer_words(form.schema), self._dialect.system_role)
             return {"type": "json_object"}
         inner: dict[str, Json] = {"name": form.name, "schema": form.schema}
         if form.description is not None:

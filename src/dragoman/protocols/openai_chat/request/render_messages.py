@@ -272,5 +272,15 @@ def mark_content(message: dict[str, Json], mark: Json) -> bool:
     return True
 
 
+def add_to_prompt(messages: list[dict[str, Json]], words: str, role: str) -> None:
+    """Put words behind the system prompt, or in its place if there is none."""
+    if not messages or messages[0]["role"] != role:
+        messages.insert(0, {"role": role, "content": words})
+        return
+    said = messages[0]["content"]
+    more: Json = f"{said}\n\n{words}" if isinstance(said, str) else [*(said or ()), {"type": "text", "text": words}]
+    messages[0] = messages[0] | {"content": more}
+
+
 def _has_mark(content: Json) -> bool:
     return isinstance(content, list) and any(isinstance(part, dict) and "cache_control" in part for part in content)

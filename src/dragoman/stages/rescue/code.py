@@ -11,6 +11,8 @@ from typing import Final
 from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.rescue import contexts
 
+#: What stands for a call in its line.
+_CALL: Final = "\ufffc"
 _FENCE: Final = re.compile(r" {0,3}(`{3,}+|~{3,}+)([^\n]*+)$")
 #: A run of backticks that may close inline code, and the end of its paragraph.
 _INLINE_END: Final = rare_pattern(r"`+|\n[ \t\r]*\n")
@@ -88,9 +90,10 @@ class Code:
             self._read()
 
     def skip_call(self) -> None:
-        """Record that a call stood here, whose text is not fed."""
+        """Record that a call stood here, whose text is not fed: what follows it begins no line."""
         self._read()
         self._is_blank = False
+        self._line = (self._line + _CALL)[:_KEPT]
 
     def end_call(self, marker: str) -> None:
         """End the call with the last marker of what belongs to it, which may begin another speaker's turn."""
@@ -351,6 +354,7 @@ class Code:
 
     def _end_line(self) -> None:
         self._end_run()
+        self._line = self._line.replace(_CALL, "")
         self._end_context_line()
         found = self._fence_begun()
         if self._end_block_line():

@@ -418,6 +418,7 @@ class Scanner:
         left = runner.cursor.passed() + runner.cursor.rest()
         text = self._raw.take()
         out.append(Prose(text[len(self._said) : len(text) - len(left)], is_call=True))
+        self._code.skip_call()
         self._read = max(self._read - len(text) + len(left), 0)
         self._raw, self._raw_size, self._said = GatheredText([left]), len(left), ""
 
@@ -432,7 +433,9 @@ class Scanner:
         if is_message:
             begin = len(self._said)
             end = max(self._read, begin)
-            out += [Prose(text[begin:end], is_call=True)] if end > begin else []
+            if end > begin:
+                out.append(Prose(text[begin:end], is_call=True))
+                self._code.skip_call()
             return text[end:]
         self._prose(text[:1], out)
         return text[1:]

@@ -312,7 +312,7 @@ def _parse_format(value: Raw | None) -> ResponseSchema | None:
         return None
     kind = read_text(fields.get("type"))
     if kind == "json_object":
-        return ResponseSchema()
+        return ResponseSchema(written_for=NAME)
     inner = read_fields(fields.get("json_schema"))
     if kind != "json_schema" or inner is None:
         return None

@@ -10,7 +10,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.codec.json_fields import Fields, native_fields, read_fields, read_items
-from dragoman.codec.schemas.words import answer_words
+from dragoman.codec.schemas.words import answer_words, names_json
 from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered, gpt_models
@@ -188,6 +188,9 @@ class _Renderer:
 
     def _format(self, form: ResponseSchema, messages: list[dict[str, Json]]) -> Json:
         if form.schema is None:
+            if form.written_for is None and not names_json(self._request.messages):
+                self._deviate("changed", "params.response_schema", "words of the prompt, which must say JSON")
+                add_to_prompt(messages, answer_words(None), self._dialect.system_role)
             return {"type": "json_object"}
         if not self._dialect.supports_response_schema:
             self._deviate("changed", "params.response_schema", "words of the prompt: the dialect has no schemas")

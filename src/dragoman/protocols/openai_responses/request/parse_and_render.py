@@ -9,6 +9,7 @@ from typing import Final, get_args
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.schemas.words import answer_words, names_json
 from dragoman.codec.unread import Kind, refuse_no_text, refuse_other_kinds
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -188,7 +189,7 @@ def _parse_format(fields: dict[str, Raw], native: dict[str, Raw], deviations: li
     if rest:
         native["text"] = _json.raw(rest)
     if kind == "json_object":
-        return ResponseSchema()
+        return ResponseSchema(written_for=NAME)
     if kind != "json_schema" or not isinstance(form, dict):
         return None
     text = _decode_fields(fields["text"])
@@ -302,10 +303,22 @@ def _render_params(
     form = _render_format(params.response_schema)
     if form is not None and dialect.supports_response_schema:
         text["format"] = form
+        _say_json(body, request, deviations)
     elif form is not None:
         deviations.append(Deviation("dropped", "params.response_schema", "this host knows no structured output"))
     if text:
         body["text"] = text
+
+
+def _say_json(body: dict[str, Json], request: Request, deviations: list[Deviation]) -> None:
+    """Say in the input that JSON is wanted, as the API requires for any JSON object; it does not look elsewhere."""
+    schema = request.params.response_schema
+    if schema is None or schema.schema is not None or schema.written_for == NAME:
+        return
+    if not names_json(request.messages[1:] if "instructions" in body else request.messages):
+        words = [{"type": "input_text", "text": answer_words(None)}]
+        body["input"] = [{"type": "message", "role": "system", "content": words}, *body["input"]]
+        deviations.append(Deviation("changed", "params.response_schema", "words of the input, which must say JSON"))
 
 
 def _object(raw: Raw | None) -> dict[str, Json]:

@@ -36,11 +36,11 @@ class SaidText(msgspec.Struct):
     def fold(self) -> None:
         """Take the pieces. The blanks at their end stay, if they are few."""
         text = "".join(self.pieces)
-        text = text if self._size else text.lstrip()
-        said = text.rstrip()
-        if len(text) - len(said) > _MOST_BLANKS:
-            said = text
-        self.pieces = [text[len(said) :]]
+        end = len(text.rstrip())
+        if len(text) - end > _MOST_BLANKS:
+            end = len(text)
+        said = text[:end] if self._size else text[:end].lstrip()
+        self.pieces = [text[end:]]
         self._size += len(said)
         self._checksum = crc32(said.encode("utf-8", "surrogatepass"), self._checksum)
 

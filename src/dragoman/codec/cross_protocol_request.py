@@ -7,6 +7,7 @@ text becomes text, and the rest is named.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Iterator
 from typing import Final, final
 
@@ -32,6 +33,8 @@ from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, ModelLimits, Rendered, RenderRequest
 from dragoman.types import Media, Message, Native, Opaque, Part, ProtocolName, Request, Text, ToolCall, ToolResult
 
+#: Types of texts that are not called so.
+_TEXTS: Final = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml"})
 _NOTHING: Final = frozenset({b"null", b"[]", b"{}", b'""'})
 #: Fields that say what holds without them.
 _DEFAULTS: Final = frozenset({
@@ -92,6 +95,17 @@ def is_left_empty(message: Message, rendered: dict[str, Json]) -> bool:
     """
     is_empty = rendered.keys() == {"role", "content"} and not rendered["content"]
     return is_empty and message.role == "assistant" and any(type(part) is not Text for part in message.parts)
+
+
+def plain_text(mime: str | None, data: str | None) -> str | None:
+    """Return the words of a document that is a text, such as Markdown or CSV; None for other documents."""
+    kind = (mime or "").partition(";")[0].strip().lower()
+    if data is None or not (kind.startswith("text/") or kind in _TEXTS):
+        return None
+    try:
+        return base64.b64decode(data, validate=True).decode()
+    except ValueError:
+        return None
 
 
 def said_whole(parts: Iterable[Part]) -> str:

@@ -6,12 +6,11 @@ thinking without its signature are not sent.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Final, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.codec.cross_protocol_request import plain_text
 from dragoman.codec.parts.history_call_ids import CallIds
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
@@ -215,11 +214,11 @@ def _source(part: Media) -> Block | None:
 
 
 def _source_of_data(data: str, mime: str | None, kind: str) -> Block | None:
+    words = plain_text(mime, data)
+    if words is not None:
+        return {"type": "text", "media_type": "text/plain", "data": words}
     if mime == "text/plain":
-        try:
-            return {"type": "text", "media_type": mime, "data": base64.b64decode(data, validate=True).decode()}
-        except (binascii.Error, UnicodeDecodeError, ValueError):
-            return None
+        return None
     if not mime:
         told = [known for start, known in _MIME_OF_START if data.startswith(start)]
         mime = told[0] if told else "application/pdf" if kind == "document" else "image/png"

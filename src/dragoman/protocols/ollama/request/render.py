@@ -11,7 +11,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.codec.cross_protocol_request import is_left_empty, said_whole
+from dragoman.codec.cross_protocol_request import is_left_empty, plain_text, said_whole
 from dragoman.codec.json_fields import native_fields, read
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
@@ -24,6 +24,7 @@ from dragoman.types import (
     Message,
     Named,
     Params,
+    Part,
     Request,
     ResponseSchema,
     Text,
@@ -134,8 +135,9 @@ class _Renderer:
         thinking: list[str] = []
         images: list[str] = []
         calls: list[Json] = []
-        for number, part in enumerate(message.parts):
+        for number, given in enumerate(message.parts):
             at = (index, number)
+            part = self._readable(given, at)
             if isinstance(part, Text):
                 if part.text and (calls or images):
                     self._deviate("moved", at, "text stands before images and calls")
@@ -148,7 +150,7 @@ class _Renderer:
                 self._drop_signature(part.signature or part.redacted, at)
             elif isinstance(part, Media):
                 images += self._image(part, at)
-        content = message.text if role == "assistant" else said_whole(texts)
+        content = "".join([part.text for part in texts]) if role == "assistant" else said_whole(texts)
         rendered: dict[str, Json] = {"role": role, "content": content}
         if any(thinking):
             rendered["thinking"] = "".join(thinking)
@@ -161,6 +163,14 @@ class _Renderer:
     def _drop_signature(self, signature: str | None, at: tuple[int, ...]) -> None:
         if signature:
             self._deviate("dropped", at, "the protocol has no signatures", field=".signature")
+
+    def _readable(self, part: Part, at: tuple[int, ...]) -> Part:
+        """Return a document of plain text as text."""
+        words = plain_text(part.mime, part.data) if isinstance(part, Media) and part.kind == "document" else None
+        if words is None:
+            return part
+        self._deviate("changed", at, "a document of text is said as text")
+        return Text(words)
 
     def _image(self, media: Media, at: tuple[int, ...]) -> list[str]:
         if media.kind == "image" and media.data is not None:
@@ -180,13 +190,14 @@ class _Renderer:
         return {"id": call.id, "function": {"name": call.name, "arguments": arguments}}
 
     def _result(self, result: ToolResult, at: tuple[int, ...], held: list[str]) -> Json:
-        for number, part in enumerate(result.parts):
+        parts = [self._readable(part, (*at, number)) for number, part in enumerate(result.parts)]
+        for number, part in enumerate(parts):
             if isinstance(part, Media):
                 images = self._image(part, (*at, number))
                 if images:
                     self._deviate("moved", (*at, number), "images of a result follow in a message of the user")
                 held += images
-        text = said_whole(result.parts)
+        text = said_whole(parts)
         if result.is_error:
             self._deviate("changed", at, "a failed result begins with Error:", field=".is_error")
             text = f"Error: {text}"

@@ -174,7 +174,7 @@ class Assembly:
         if self._high_surrogate and text is not self._before_surrogate:
             text = self._join_surrogates(text)
         if text and part.index in self._parts:
-            self.has_said = True
+            self.has_said = part.has_said = True
             if part.kind is TextStart:
                 self.said.pieces.append(text)
                 if len(self.said.pieces) > _MANY:
@@ -194,7 +194,7 @@ class Assembly:
             self.said.pieces += texts
             self.said.fold()
         grown = TextDelta if is_text else ThinkingDelta
-        self.has_said = True
+        self.has_said = part.has_said = True
         self.events += map(grown, repeat(part.index), texts)
 
     def lenient_text(self, text: str) -> str:

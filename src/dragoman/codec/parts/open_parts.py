@@ -73,6 +73,7 @@ class OpenPart(msgspec.Struct, eq=False):
     redacted: str | None = None
     native: Native | None = None
     before: SaidText | None = None
+    has_said: bool = False
 
     __repr__ = name_alone
 

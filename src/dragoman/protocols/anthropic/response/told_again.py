@@ -86,19 +86,22 @@ class ToldBlocks:
         return told == "null" or is_same(arguments, told)
 
     def _is_text(self, block: Block, part: OpenPart, fields: dict[str, Raw]) -> bool:
-        """Compare a text. One that nothing else said is read here."""
+        """Compare a text. One that nothing else said is read here, and thinking."""
         text = read_text(fields.get(block.kind))
         if block.kind != "text":
             part.signature = part.signature or read_text(fields.get("signature")) or None
+        if bytes(memoryview(fields.get(block.kind, UNSET))) in _NOTHING:
+            return True  # the block as it began
+        if not part.has_said:
+            self._assembly.deviate("final-differs", "content_block_stop")
+            self._assembly.add(part, text)
+            return True
+        if block.kind != "text":
             self._assembly.deviate("duplicate-final", "content_block_stop", "thinking", severity="note")
             return True
-        if bytes(memoryview(fields.get("text", UNSET))) in _NOTHING:
-            return True  # the block as it began
         said = self._assembly.said.plus(block.opening[: block.again])
         is_same = part.before is not None and said == part.before.plus(text)
         self._assembly.deviate("duplicate-final" if is_same else "final-differs", "content_block_stop")
-        if said == part.before:
-            self._assembly.add(part, text)
-        elif not is_same:
+        if not is_same:
             self._assembly.tell_again(text)
         return True

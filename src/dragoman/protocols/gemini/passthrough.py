@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -20,7 +19,7 @@ from dragoman.protocols.gemini.request.parse import parse_path
 from dragoman.protocols.gemini.wire import NOTHING, REASONS, PromptFeedback
 from dragoman.types import Usage
 
-_MAY_BE_STORED: Final = re.compile(rb'"cached_?[cC]ontent"\s*:')
+_STORED: Final = frozenset({"cachedContent", "cached_content"})
 
 
 def peek(body: bytes, *, path: str = "") -> Peek | None:
@@ -33,9 +32,10 @@ def peek(body: bytes, *, path: str = "") -> Peek | None:
         model, is_stream, is_array = parse_path(path, "")
     except WireError:
         return None
-    if is_array or not _json.is_json(body) or _MAY_BE_STORED.search(body) is not None:
+    fields = read_fields(Raw(body))
+    if is_array or fields is None or not _STORED.isdisjoint(fields):
         return None
-    expectation = expect(read_fields(Raw(body)) or {}) if b"andidate" in body else NOTHING_EXPECTED
+    expectation = expect(fields) if b"andidate" in body else NOTHING_EXPECTED
     return Peek(model, is_stream, names_model=False, expectation=expectation)
 
 

@@ -354,7 +354,6 @@ class Code:
 
     def _end_line(self) -> None:
         self._end_run()
-        self._line = self._line.replace(_CALL, "")
         self._end_context_line()
         found = self._fence_begun()
         if self._end_block_line():

@@ -48,7 +48,6 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/framing/outline.py values_beyond": {"most": 10},
     "codec/compression.py unpacked_start": {"most": 1000},
     "codec/parts/history_call_ids.py hashed": {"size": 20},
-    "codec/parts/response_end.py is_repetition": {"first": "a", "last": "b", "size": 40},
     "stages/rescue/runner.py say": {"out": []},
     "codec/unread.py read_allowed": {"where": "tools"},
     "codec/parts/half_characters.py join_halves": {"text": "a"},

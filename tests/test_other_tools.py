@@ -61,6 +61,23 @@ def test_a_blank_behind_the_name_changes_nothing() -> None:
             assert (reply.text, delivered(reply), reply.failed_calls) == (text, [], ()), text
 
 
+#: Lines of Python that nobody can read and that nothing closes, of another tool and of an offered one.
+ENDLESS = (
+    "make_note(size=1\n{}", "print('it's here')\nI call it:\n{}", "make_note(size=1, text=is two\n\n{}",
+    "make_note(text='a' {}", "run_command(command='ls'\n{}",
+)  # fmt: skip
+
+
+@for_each("head", ENDLESS)
+def test_a_call_that_another_one_swallows_fails(head: str) -> None:
+    for inner in INNER[:: 1 if IS_SOAK else 7]:
+        text = head.replace("{}", inner.write(OFFERED[:1]).text())
+        for size in (1, 5, len(text)):
+            reply = pieces(text, size)
+            assert not delivered(reply) and reply.failed_calls, (size, text)
+            assert reply.text.strip(), (size, text)
+
+
 #: Lines of Python that call other functions too are code.
 MIXED = [form for form in OUTER if form.most > 1 and form.family != "python-lines"]
 

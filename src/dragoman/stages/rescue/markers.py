@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 from dragoman.stages.rescue.cursor import Family
@@ -14,6 +15,8 @@ from dragoman.stages.thinking.pairs import PAIRS
 
 #: Letters that tell a marker from ordinary words.
 _WORD_HEAD: Final = 10
+#: Characters between a marker and the name of the tool that it calls.
+_HEAD: Final = 200
 
 #: A pattern that finds nothing: of no families.
 _NOTHING: Final = "(?!)"
@@ -105,6 +108,16 @@ class Markers:
         """Return where in a text a marker begins a call; its length if none does."""
         begun = (found.start() for found in self.openers.finditer(text) if found.group() not in self.tags)
         return next(begun, len(text))
+
+    def called(self, text: str, names: Collection[str]) -> str:
+        """Return which of these tools a marker in a text may call, "" if none: its name stands near behind it."""
+        ends = [found.end() for found in self.openers.finditer(text) if found.group() not in self.tags]
+        if not ends:
+            return ""
+        known = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or _NOTHING
+        named = re.compile(rf"(?<!\w)(?:{known})(?!\w)").finditer(text, ends[0])
+        near = (one.group() for one in named if one.start() - ends[bisect_right(ends, one.start()) - 1] <= _HEAD)
+        return next(near, "")
 
     def held(self, text: str) -> int:
         """Return where, at the end of a text, a marker may have begun; its length if none may."""

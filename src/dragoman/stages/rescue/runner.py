@@ -57,6 +57,8 @@ Found: TypeAlias = Prose | Open | Piece | Close | Behind
 _SHORT: Final = 64
 #: Why a call is refused whose markup does not go on.
 UNREAD: Final = "its text is not of its format"
+#: Why one is refused that stands in what cannot be read and does not end.
+_SWALLOWED: Final = "it stands in another call that cannot be read and that nothing closes"
 #: Why a call is refused that stands behind tags of values of its family.
 MOVED: Final = "an argument of it, or a part of one, stands before it"
 
@@ -82,8 +84,9 @@ class Runner:
 
     __slots__ = (
         "begun_at", "cursor", "family", "found", "has_call", "is_begun", "is_over", "is_spoilt", "is_torn", "opened",
-        "opener", "_arguments", "_begun", "_behind", "_body", "_brackets", "_in_call", "_in_tags",
-        "_is_doubtful", "_is_held", "_is_other", "_last", "_markers", "_name", "_parser", "_place", "_tags", "_tools",
+        "opener", "_arguments", "_begun", "_behind", "_body", "_brackets", "_in_call", "_in_tags", "_is_doubtful",
+        "_is_endless", "_is_held", "_is_other", "_last", "_markers", "_name", "_other", "_parser", "_place", "_tags",
+        "_tools",
     )  # fmt: skip
 
     def __init__(
@@ -115,6 +118,8 @@ class Runner:
         self._arguments = GatheredText()  # the text of its arguments
         self._in_call = self._in_tags = self._is_held = False
         self._is_other = False  # the last call is one to a tool that was not offered
+        self._other = GatheredText()  # its text
+        self._is_endless = False  # the last call is code that nobody can read and nothing closes
         self._brackets: Brackets | None = None  # what reads on behind the last call
         self._body: Close | None = None  # how the last call closed, until it is known what follows
 
@@ -175,6 +180,14 @@ class Runner:
         self._take(Open(self._begun.name))
         self._take(Close("", UNREAD))
 
+    def swallowed(self, message: str) -> list[Found]:
+        """Return a failed call for one to an offered tool in the text of a last call that is code without a reading and
+        without an end, and so may be words. `message`: what it stands in.
+        """
+        text = self._other.text() if self._is_other else message
+        name = self._markers.called(text[1:], self._tools.names()) if self._is_endless else ""
+        return [Open(name, family=self.family.name), Close("", _SWALLOWED)] if name else []
+
     def _is_call(self) -> bool | None:
         """Return whether unreadable text is a call all the same; None while it is unknown."""
         begun, cursor = self._begun, self.cursor
@@ -205,6 +218,7 @@ class Runner:
         """Pass what was read since the mark as text, behind a lead: it is of a call to a tool that was not offered."""
         if text := lead + self.cursor.passed():
             self.found.add(Prose(text, is_call=True))
+            self._other.add(text)
         self.cursor.mark()
 
     def _unnamed(self, parser: Parser) -> Parser:
@@ -373,6 +387,7 @@ class Runner:
         self._is_other = not self._tools.has(begun.name)
         self.opened = self._in_call = self._tools.reads_others = True
         if self._is_other:
+            self._other.clear()
             self._say(lead)
             return
         self.has_call = True
@@ -388,6 +403,7 @@ class Runner:
         self._in_call, self._last = False, cursor.last()
         self.is_spoilt = self.is_spoilt or not end.is_whole()
         self.is_torn = self._in_tags and not end.is_whole()
+        self._is_endless = self.family.is_code and end.problem != "" and cursor.ended and not cursor.rest().strip()
         cursor.is_sealed = end.by not in ("", BODY)
         cursor.is_broken = not end.is_whole()
         if self._is_other:

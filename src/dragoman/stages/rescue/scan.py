@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 from dragoman.gathered import GatheredText
@@ -114,7 +114,7 @@ class Scanner:
             if self.is_held() and not is_message:
                 self._note_read()
                 self._race.clear()
-                rest = self._release(out, is_message=True)
+                rest = self._release_message(out)
             else:
                 rest = self._run(out, is_end=True)
             self._take(rest, out)
@@ -346,9 +346,9 @@ class Scanner:
         """Let the families read what has come. Return the text that is left if none reads on."""
         is_message = self.is_held()
         reading = [runner for runner in self._race if runner.is_over or runner.run()]
-        for runner in self._race if len(reading) < len(self._race) else ():
-            if runner not in reading:
-                self._furthest = max(self._furthest, runner.begun_at + len(runner.opener))
+        if len(reading) < len(self._race):
+            ends = [runner.begun_at + len(runner.opener) for runner in self._race if runner not in reading]
+            self._furthest = max(self._furthest, *ends)
         self._race = reading
         if is_message:
             return self._run_message(out, is_end=is_end)
@@ -378,7 +378,9 @@ class Scanner:
         if not is_end and self._raw_size <= _MOST_KNOWN:
             marker, begun = self._begun
             self._known[marker] = begun, self._raw.text()
-        return self._release(out)
+        text = self._raw.take()  # the marker's first character is prose, the rest is looked at again
+        self._prose(text[:1], out)
+        return text[1:]
 
     def _failed(self, *, is_end: bool) -> Runner | None:
         """Return the runner of a begun call that no family can read: it is reported as failed."""
@@ -397,6 +399,7 @@ class Scanner:
     def _run_message(self, out: list[Found], *, is_end: bool) -> str:
         """Run whole-message families: nothing but white space may follow, and only the end decides."""
         reading = [one for one in self._race if not (one.is_spoilt or (one.is_over and one.cursor.rest().strip()))]
+        lost = next(filter(None, [one.swallowed(self._raw.text()) for one in self._race]), []) if is_end else []
         if len(reading) < len(self._race) or is_end:
             self._note_read()
         self._race = reading
@@ -409,7 +412,7 @@ class Scanner:
                 return ""
         if len(self._race) == 1:
             self._tell(self._race[0], out)
-        return "" if self._race else self._release(out, is_message=True)
+        return "" if self._race else self._release_message(out, lost)
 
     def _tell(self, runner: Runner, out: list[Found]) -> None:
         """Tell calls to other tools with which the message begins: they stay text."""
@@ -427,18 +430,15 @@ class Scanner:
         ends = [self._raw_size - len(runner.cursor.rest()) for runner in self._race if runner.opened]
         self._read = max(self._read, *ends, 0)
 
-    def _release(self, out: list[Found], *, is_message: bool = False) -> str:
-        """Reject a candidate: the marker's first character is prose, the rest is looked at again."""
-        text = self._raw.take()
-        if is_message:
-            begin = len(self._said)
-            end = max(self._read, begin)
-            if end > begin:
-                out.append(Prose(text[begin:end], is_call=True))
-                self._code.skip_call()
-            return text[end:]
-        self._prose(text[:1], out)
-        return text[1:]
+    def _release_message(self, out: list[Found], lost: Iterable[Found] = ()) -> str:
+        """Reject the whole message: its calls stay text, the rest is looked at again. `lost`: of that text, failed."""
+        text, begin = self._raw.take(), len(self._said)
+        end = max(self._read, begin)
+        if end > begin:
+            out.append(Prose(text[begin:end], is_call=True))
+            self._code.skip_call()
+        out += lost
+        return text[end:]
 
 
 def _slices(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Final, get_args
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.schemas.words import answer_words
+from dragoman.codec.schemas.asked_in_prompt import answer_words
 from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered

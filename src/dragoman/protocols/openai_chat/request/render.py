@@ -10,7 +10,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.codec.json_fields import Fields, native_fields, read_fields, read_items
-from dragoman.codec.schemas.words import answer_words, names_json
+from dragoman.codec.schemas.asked_in_prompt import answer_words, names_json
 from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol import PLAIN, UNKNOWN_MODEL, Dialect, HttpRequest, ModelLimits, Rendered, gpt_models

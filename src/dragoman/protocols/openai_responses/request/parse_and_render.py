@@ -9,7 +9,7 @@ from typing import Final, get_args
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.schemas.words import answer_words, names_json
+from dragoman.codec.schemas.asked_in_prompt import answer_words, names_json
 from dragoman.codec.unread import Kind, refuse_no_text, refuse_other_kinds
 from dragoman.errors import WireError
 from dragoman.events import Deviation

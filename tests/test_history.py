@@ -63,8 +63,8 @@ ASK = Message("user", (Text("Look."),))
 MORE = Message("user", (Text("And now?"),))
 
 
-def said(*parts: Part, origin: Origin | None = None, is_cut: bool = False) -> Message:
-    return Message("assistant", parts, origin=origin, is_cut=is_cut)
+def said(*parts: Part, origin: Origin | None = None, is_cut: bool = False, native: Native | None = None) -> Message:
+    return Message("assistant", parts, origin=origin, is_cut=is_cut, native=native)
 
 
 def looked(id: str, at: str = "sky", signature: str | None = None) -> ToolCall:
@@ -636,6 +636,19 @@ def test_images_of_answers_follow_in_a_message_of_the_user(given: tuple[Message,
     found, deviations = fit(request(*given), protocol="openai-chat", turns=_REFUSED)
     assert found.messages == wanted
     assert [each.code for each in deviations] == ["moved"] * (given != wanted)
+
+
+def test_what_an_answer_says_beside_its_images_is_told_where_no_answer_is_left():
+    named = said(SEEN, native=Native("openai-chat", {"name": Raw(b'"Ann"')}))
+    found, deviations = fit(request(ASK, named, MORE), protocol="openai-chat", turns=_REFUSED)
+    assert found.messages == (ASK, SHOWN, MORE)
+    assert [(each.code, each.where) for each in deviations] == [
+        ("moved", "messages[1].parts[0]"),
+        ("dropped", "messages[1].name"),
+    ]
+    rules = TurnRules(answer_media=False, alternate=True)
+    _, deviations = fit(request(ASK, said(SEEN), MORE), protocol="openai-chat", turns=rules)
+    assert [each.where for each in deviations if each.code == "changed"] == ["messages[1]", "messages[2]"]
 
 
 @for_each("protocol", ["anthropic-messages", "openai-chat"])

@@ -97,10 +97,15 @@ def is_left_empty(message: Message, rendered: dict[str, Json]) -> bool:
     return is_empty and message.role == "assistant" and any(type(part) is not Text for part in message.parts)
 
 
-def plain_text(mime: str | None, data: str | None) -> str | None:
-    """Return the words of a document that is a text, such as Markdown or CSV; None for other documents."""
+def is_text(mime: str | None) -> bool:
+    """Return whether a document of a type is a text, such as Markdown or CSV."""
     kind = (mime or "").partition(";")[0].strip().lower()
-    if data is None or not (kind.startswith("text/") or kind in _TEXTS):
+    return kind.startswith("text/") or kind in _TEXTS
+
+
+def plain_text(mime: str | None, data: str | None) -> str | None:
+    """Return the words of a document that is a text; None for other documents, and for other bytes than UTF-8."""
+    if data is None or not is_text(mime):
         return None
     try:
         return base64.b64decode(data, validate=True).decode()

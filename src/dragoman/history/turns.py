@@ -72,21 +72,27 @@ def _with_media_behind(messages: Sequence[Placed], deviations: list[Deviation]) 
     """Return the messages with an answer's media in a message of the user, behind the results of the answer's calls."""
     out: list[Placed] = []
     held: list[Part] = []
+    source = 0  # the place of the last answer with media
     for place, message in messages:
         if held and message.role != "tool":
-            out.append((place, Message("user", (Text(_SHOWN), *held))))
+            out.append((source, Message("user", (Text(_SHOWN), *held))))
             held = []
         if message.role == "assistant":
             seen = [(number, part) for number, part in enumerate(message.parts) if _is_seen(part)]
             for number, part in seen:
                 deviations.append(Deviation("moved", part_path((place, number)), "into a message of the user"))
                 held.append(part)
+                source = place
             parts = tuple([part for part in message.parts if not _is_seen(part)])
             if not parts:
+                fields = message.native.fields if message.native is not None else ()
+                deviations += [
+                    Deviation("dropped", f"messages[{place}].{clip(key)}", "no answer is left") for key in fields
+                ]
                 continue
             message = msgspec.structs.replace(message, parts=parts) if seen else message
         out.append((place, message))
-    return [*out, (messages[-1][0], Message("user", (Text(_SHOWN), *held)))] if held else out
+    return [*out, (source, Message("user", (Text(_SHOWN), *held)))] if held else out
 
 
 def _as_user(place: int, message: Message, why: str, deviations: list[Deviation]) -> Message:

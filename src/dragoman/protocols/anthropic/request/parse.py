@@ -16,7 +16,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import read_all_texts
-from dragoman.codec.unread import Kind, name_passed_over, name_unread, refuse_other_kinds, wanted_text
+from dragoman.codec.unread import SCHEMA, Kind, name_passed_over, name_unread, refuse_other_kinds, wanted_text
 from dragoman.deviations import clip
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -244,7 +244,8 @@ class _Parser:
             return None
         thinking, effort = read(value), read_text(config.get("effort"))
         rest = {key: inner for key, inner in config.items() if key not in ("effort", "format")}
-        if "schema" not in (read_fields(config.get("format")) or {}) and read(config.get("format")) is not None:
+        form = config.get("format", _NULL)
+        if form != _NULL and (read_fields(form) or {}).get("schema", _NULL) == _NULL:
             rest["format"] = config["format"]
         if thinking is not None and not isinstance(thinking, dict):
             self.deviate("wrong-type", "thinking", type(thinking).__name__)
@@ -263,11 +264,12 @@ class _Parser:
         if older is not None:
             forms = {"output_format": older, "output_config.format": config.get("format", older)}
             name_passed_over(forms, "", self.deviations, "output_config.format", "output_format")
-        if form is None or "schema" not in form:
+        if form is None or form.get("schema", _NULL) == _NULL:
             if older is not None and form and "format" not in config:
                 native["output_format"] = keep(older)
             return None
         where = "output_config.format" if "format" in config else "output_format"
+        refuse_other_kinds(form, {"schema": SCHEMA}, f"{where}.")
         name_unread(form, where, self.deviations, "type", "schema")
         if "type" in form and (kind := read(form["type"])) != "json_schema":
             self.deviate("wrong-type", f"{where}.type", clip(_json.to_text(kind)))

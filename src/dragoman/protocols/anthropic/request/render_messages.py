@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.cross_protocol_request import plain_text
+from dragoman.codec.cross_protocol_request import is_text, plain_text
 from dragoman.codec.parts.history_call_ids import CallIds
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
@@ -214,11 +214,9 @@ def _source(part: Media) -> Block | None:
 
 
 def _source_of_data(data: str, mime: str | None, kind: str) -> Block | None:
-    words = plain_text(mime, data)
-    if words is not None:
-        return {"type": "text", "media_type": "text/plain", "data": words}
-    if mime == "text/plain":
-        return None
+    if is_text(mime):
+        words = plain_text(mime, data)
+        return None if words is None else {"type": "text", "media_type": "text/plain", "data": words}
     if not mime:
         told = [known for start, known in _MIME_OF_START if data.startswith(start)]
         mime = told[0] if told else "application/pdf" if kind == "document" else "image/png"

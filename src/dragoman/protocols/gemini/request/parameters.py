@@ -24,7 +24,7 @@ from dragoman.codec.json_fields import (
     read_text,
     read_texts,
 )
-from dragoman.codec.unread import Kind, name_passed_over, name_unreadable, refuse_other_kinds, wanted_text
+from dragoman.codec.unread import SCHEMA, Kind, name_passed_over, name_unreadable, refuse_other_kinds, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.gemini.request.expectation import asks_for_several
@@ -114,6 +114,7 @@ def parse_tool_choice(value: Raw | None, unsaid: Fields) -> ToolChoice:
 _THINKING_KINDS: Final[dict[str, Kind]] = {"thinkingLevel": "a text", "includeThoughts": "true or false"}
 _KINDS: Final[dict[str, Kind]] = {
     "thinkingConfig": "an object", "responseSchema": "an object", "responseMimeType": "a text",
+    "responseJsonSchema": SCHEMA,
 }  # fmt: skip
 
 
@@ -175,6 +176,7 @@ def _parse_schema(config: Fields, rest: Fields, deviations: list[Deviation]) -> 
     text = text_form(config.get("responseFormat"))
     read_first = ("responseFormat",) if text else ()
     name_passed_over(config, "generationConfig.", deviations, *read_first, "responseJsonSchema", "responseSchema")
+    refuse_other_kinds(text, {"jsonSchema": SCHEMA}, "generationConfig.responseFormat[].text.")
     if text:
         return ResponseSchema(Raw(bytes(text["jsonSchema"])) if "jsonSchema" in text else None)
     if schema is not None:

@@ -296,7 +296,9 @@ class _Parser:
             inner = camel_fields(read_fields(fields.get(key)) or {})
             refuse_other_kinds(inner, {"mimeType": "a text"}, f"{where}.{key}.")
             name_unread(inner, f"{where}.{key}", self.deviations, "data", "mimeType", "fileUri")
-        return media
+        if media is None or media.data is None:
+            return media
+        return msgspec.structs.replace(media, data=_usual_base64(media.data))
 
     def _call(self, part: Fields, where: str, place: _Place, signature: str | None) -> ToolCall:
         fields = camel_fields(read_fields(part["functionCall"]) or {})
@@ -395,3 +397,10 @@ def _read_response(value: Raw | None) -> tuple[str, bool, bool]:
             text = inner if isinstance(inner, str) else _json.raw_text(fields[key]) if key in fields else ""
             return text, is_error, isinstance(inner, str) and key in ("result", "error") and inner != ""
     return _json.raw_text(value), is_error, False
+
+
+def _usual_base64(data: str) -> str:
+    """Return base64 in the usual alphabet and padded: this API takes others, too (its JSON is ProtoJSON)."""
+    if "-" in data or "_" in data:
+        data = data.replace("-", "+").replace("_", "/")
+    return data if len(data) % 4 == 0 or "=" in data or "\n" in data else data + "=" * (-len(data) % 4)

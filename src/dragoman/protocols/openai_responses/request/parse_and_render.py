@@ -10,7 +10,7 @@ from typing import Final, get_args
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.schemas.asked_in_prompt import answer_words, names_json
-from dragoman.codec.unread import Kind, refuse_no_text, refuse_other_kinds
+from dragoman.codec.unread import SCHEMA, Kind, refuse_no_text, refuse_other_kinds
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import (
@@ -194,7 +194,8 @@ def _parse_format(fields: dict[str, Raw], native: dict[str, Raw], deviations: li
         return None
     text = _decode_fields(fields["text"])
     exact = {} if isinstance(text, Malformed) else _decode_fields(text["format"])
-    schema = {} if isinstance(exact, Malformed) else exact
+    schema = {} if isinstance(exact, Malformed) or exact.get("schema") == _NULL else exact
+    refuse_other_kinds(schema, {"schema": SCHEMA}, "text.format.")
     strict = form.get("strict")
     if strict is not None and not isinstance(strict, bool):
         raise WireError(f"expected true or false, got {type(strict).__name__}", path="text.format.strict")

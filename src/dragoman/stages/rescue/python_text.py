@@ -28,9 +28,9 @@ _NEXT_ARGUMENT: Final = rare_pattern(r"[,(]\s{0,8}\w{1,64}\s{0,8}=\s{0,8}\Z")
 #: Behind a call: what may follow it in a list, and what goes on with the expression that it, or its list, is part of.
 _ITEM_ENDS: Final = rare_pattern(r"[,;\]`]|<[|/]|\Z")
 _GOES_ON: Final = rare_pattern(
-    r"[\[(+*%=&^@>/|-]|\.\w|!=|<(?![|/A-Za-z])|(?:if|or|and|for|in|is|not|else|async)(?:\W|\Z)"
+    r"[(+*%=&^@>/|-]|\[(?!unused)|\.\w|!=|<(?![|/A-Za-z])|(?:if|or|and|for|in|is|not|else|async)(?:\W|\Z)"
 )
-_LONGEST_WORD: Final = 6
+_LONGEST_WORD: Final = 7
 #: Characters behind a call in which that is told.
 _FURTHEST: Final = 1000
 _NAMED: Final = rare_pattern(r"\{([A-Za-z0-9 -]{1,100})\}")

@@ -85,8 +85,8 @@ class Runner:
     __slots__ = (
         "begun_at", "cursor", "family", "found", "has_call", "is_begun", "is_over", "is_spoilt", "is_torn", "opened",
         "opener", "_arguments", "_begun", "_behind", "_body", "_brackets", "_in_call", "_in_tags", "_is_doubtful",
-        "_is_endless", "_is_held", "_is_other", "_last", "_markers", "_name", "_other", "_parser", "_place", "_tags",
-        "_tools",
+        "_is_endless", "_is_held", "_is_other", "_is_program", "_last", "_markers", "_name", "_other", "_parser",
+        "_place", "_tags", "_tools",
     )  # fmt: skip
 
     def __init__(
@@ -120,6 +120,7 @@ class Runner:
         self._is_other = False  # the last call is one to a tool that was not offered
         self._other = GatheredText()  # its text
         self._is_endless = False  # the last call is code that nobody can read and nothing closes
+        self._is_program = False  # a call is, in a family in which programs are written: none of its calls is meant
         self._brackets: Brackets | None = None  # what reads on behind the last call
         self._body: Close | None = None  # how the last call closed, until it is known what follows
 
@@ -171,7 +172,9 @@ class Runner:
                 calls[-1][1].append(action.text)
         # A name alone is a call without arguments where it stands beside one with some.
         empty = "{}" if any(pieces for _, pieces in calls) else ""
-        return bool(calls) and all(self._tools.fits(name, "".join(pieces) or empty) for name, pieces in calls)
+        if self._is_program or not calls:
+            return False
+        return all(self._tools.fits(name, "".join(pieces) or empty) for name, pieces in calls)
 
     def fail(self) -> None:
         """Report the begun call as failed."""
@@ -385,6 +388,7 @@ class Runner:
         lead, is_item = "" if self.opened else self.opener, self._place.is_item and not self.opened
         self._in_tags, self._name, self._begun = begun.in_tags, begun.name, None
         self._is_other = not self._tools.has(begun.name)
+        self._is_program = self._is_program or (self._is_other and self.family.is_code)
         self.opened = self._in_call = self._tools.reads_others = True
         if self._is_other:
             self._other.clear()
@@ -407,7 +411,6 @@ class Runner:
         cursor.is_sealed = end.by not in ("", BODY)
         cursor.is_broken = not end.is_whole()
         if self._is_other:
-            self.is_spoilt = self.is_spoilt or self.family.is_code
             self._say()
             return
         cursor.mark()

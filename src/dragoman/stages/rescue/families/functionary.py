@@ -31,12 +31,13 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 
 def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """As `_parse`, with the first name read already."""
+    """As `_parse`, with the first name read already. Behind a call to another tool a marker begins its own."""
     if opener[-1:] == " ":
         raise NotACall  # a word and an object
     yield from cursor.take("\n")
-    yield from _arguments(cursor, (yield from begun(tools, opener)))
-    if (yield from cursor.closing(_MARKER)):
+    name = yield from begun(tools, opener)
+    yield from _arguments(cursor, name)
+    if tools.has(name) and (yield from cursor.closing(_MARKER)):
         yield from _parse(cursor, tools, _MARKER)
 
 

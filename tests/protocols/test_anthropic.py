@@ -972,3 +972,17 @@ def test_a_fallback_block_is_one_of_the_protocol():
     body = message_start(content=[{"type": "fallback", "model": "x"}], stop_reason="end_turn")["message"]
     reply = fold(read(_json.encode(body)))
     assert (len(reply.parts), reply.deviations) == (1, ())
+
+
+def test_a_message_at_the_end_is_no_repetition_of_nothing() -> None:
+    """No block said its text: the answer fails, and is not empty."""
+    block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    frames = [
+        message_start(),
+        block,
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+    ]
+    told = {"type": "message_stop", "message": {"content": [{"type": "text", "text": "Oslo is cold today."}]}}
+    assert fold(read(wire_of(*frames, told))).error is not None
+    assert fold(read(wire_of(*frames, {"type": "message_stop"}))).error is None

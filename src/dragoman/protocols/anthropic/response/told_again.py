@@ -53,6 +53,8 @@ def compare_message(message: dict[str, Raw], assembly: Assembly) -> None:
     content = message.get("content", UNSET)
     if bytes(memoryview(content)) not in _NOTHING:
         compare(content, assembly)
+        if not (assembly.has_said or assembly.calls.by_id):  # it is the answer, and no repetition
+            tell_unread(assembly, {"message": content}, "message_stop")
     tell_unread(assembly, {key: message[key] for key in message.keys() - OF_MESSAGE}, "message_stop.message")
 
 

@@ -44,6 +44,7 @@ MADE = {
     "stages/rescue/behind/ended.py self._tag": "fixed texts side by side, each with one bounded look behind it",
     "testing/server.py re.escape(route).replace(re.escape('{model}'), '.+')": "one repeat, matched in whole",
     "stages/rescue/markers.py self.openers": "fixed texts side by side",
+    "stages/rescue/markers.py named": "names side by side, one character before and behind",
     "stages/rescue/markers.py self.repeated": "fixed texts, matched at one place, nothing given back",
     "stages/rescue/markers.py self.first": "beginnings of fixed texts",
     "stages/rescue/quoted.py ends": "a fixed text, or two line ends with blanks between",

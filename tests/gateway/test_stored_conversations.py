@@ -127,3 +127,9 @@ def test_the_vendors_own_loop_over_tools_runs_on_any_model(running: Running) -> 
     assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "tool"]
     assert sent["messages"][-1]["content"] == "rain in Paris"
     assert [tool["function"]["name"] for tool in sent["tools"]] == ["weather"]
+
+
+def test_a_text_of_the_oldest_api_beside_messages_is_stored_nowhere(clean: Running):
+    body = {"messages": [{"role": "user", "content": "Hi"}], "prompt": "Hi"}
+    status, answer = post(clean, "ollama-chat/m", "/v1/chat/completions", body)
+    assert b"not stored" not in answer, (status, answer)

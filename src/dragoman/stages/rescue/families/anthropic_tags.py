@@ -27,9 +27,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 FAMILY = Family(
     name="anthropic-tags",
-    openers=tuple(
-        f"<{prefix}{tag}" for prefix in _SPELLINGS for tag in ("function_calls>", "invoke name=", "invokename=")
-    ),
+    openers=tuple(f"<{prefix}{tag}" for prefix in _SPELLINGS for tag in _TAGS),
     parse=_parse,
     source="https://github.com/openclaw/openclaw/issues/97750 (read 2026-11-22)",
     residue=(*(f"</{prefix}invoke>" for prefix in _SPELLINGS), *_BLOCK_ENDS),

@@ -5,21 +5,7 @@ quoted or thought of, and forms that no server's parser reads. The kinds come fr
 from __future__ import annotations
 
 from found_answers import Found
-from found_texts import (
-    GIT,
-    RUN,
-    SEARCH,
-    TIME,
-    dsml,
-    dumped,
-    glm,
-    harmony,
-    hermes,
-    invoke,
-    kimi,
-    qwen,
-    section,
-)
+from found_texts import GIT, RUN, SEARCH, TIME, dsml, dumped, glm, harmony, hermes, invoke, kimi, qwen, section
 
 
 def none(name: str, text: str) -> Found:

@@ -16,13 +16,7 @@ from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Claim, CountersAway, Facts, Lease, Seed
 from dragoman.ledger.journal.writing import Journal
 from dragoman.ledger.limits.leases import LEASE_SECONDS, SILENT_SECONDS
-from dragoman.ledger.limits.seeding import (
-    leasing_holders,
-    live_holders,
-    read_adjusted,
-    read_seeds,
-    read_spent,
-)
+from dragoman.ledger.limits.seeding import leasing_holders, live_holders, read_adjusted, read_seeds, read_spent
 from dragoman.ledger.reports.checking import check
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.sqlite import SqliteStore

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman.protocols.toy.request import parse_request, peek, render_request
-from dragoman.protocols.toy.response import (
-    Decoder,
-    Encoder,
-    check_whole,
-    parse_error,
-    render_error,
-    render_response,
-)
+from dragoman.protocols.toy.response import Decoder, Encoder, check_whole, parse_error, render_error, render_response
 from dragoman.protocols.toy.wire import NAME
 
 from dragoman.protocol import Protocol

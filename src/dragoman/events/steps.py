@@ -19,18 +19,7 @@ from typing import Literal, TypeAlias, final, get_args
 import msgspec
 
 from dragoman._json import Raw
-from dragoman.types import (
-    NO_USAGE,
-    Cost,
-    Media,
-    Native,
-    Opaque,
-    Origin,
-    ProtocolName,
-    StopReason,
-    ToolCall,
-    Usage,
-)
+from dragoman.types import NO_USAGE, Cost, Media, Native, Opaque, Origin, ProtocolName, StopReason, ToolCall, Usage
 from dragoman.types import FailureKind as FailureKind
 
 Severity: TypeAlias = Literal["fault", "note"]

@@ -27,12 +27,7 @@ from dragoman.ledger.counters.sqlite import SqliteCounters
 from dragoman.ledger.counting import MUCH_PATIENCE, PATIENCE, fold_ended, open_counters
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import CountersAway
-from dragoman.ledger.journal.records import (
-    Intent,
-    PriceSnapshot,
-    Settlement,
-    State,
-)
+from dragoman.ledger.journal.records import Intent, PriceSnapshot, Settlement, State
 from dragoman.ledger.journal.syncing import GroupSync
 from dragoman.ledger.journal.writing import Journal, JournalFailed
 from dragoman.ledger.limits.accounts import Scopes

@@ -9,15 +9,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Raw
-from dragoman.events import (
-    EVERY_KIND,
-    Event,
-    PartEvent,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallFailed,
-    ToolCallStart,
-)
+from dragoman.events import EVERY_KIND, Event, PartEvent, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
 from dragoman.protocol.native_tools import ToolForms
 from dragoman.types import Native, ToolCall
 

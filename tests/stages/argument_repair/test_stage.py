@@ -8,16 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman import _json
-from dragoman.events import (
-    Deviation,
-    Finish,
-    Start,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallFailed,
-    ToolCallStart,
-    fold,
-)
+from dragoman.events import Deviation, Finish, Start, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart, fold
 from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.argument_repair.stage import ArgumentRepair
 from dragoman.stages.json_schema import ToolSchema

@@ -13,15 +13,7 @@ from dragoman._json import whole_characters
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import Settled, is_same
-from dragoman.events import (
-    CallFailureKind,
-    Event,
-    Severity,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallFailed,
-    ToolCallStart,
-)
+from dragoman.events import CallFailureKind, Event, Severity, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
 from dragoman.protocol import NewId, TakesNothing
 from dragoman.secret import name_alone
 from dragoman.types import ToolCall

@@ -36,17 +36,7 @@ from dragoman.protocols.anthropic.wire import (
     rest_of,
     thinking_of,
 )
-from dragoman.types import (
-    Effort,
-    Named,
-    Native,
-    Params,
-    Reasoning,
-    Request,
-    ResponseSchema,
-    Tool,
-    ToolChoice,
-)
+from dragoman.types import Effort, Named, Native, Params, Reasoning, Request, ResponseSchema, Tool, ToolChoice
 
 _MODELLED: Final = frozenset({
     "model", "messages", "system", "max_tokens", "tools", "tool_choice", "stream", "temperature", "top_p", "top_k",

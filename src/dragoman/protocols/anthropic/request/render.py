@@ -39,14 +39,7 @@ from dragoman.protocols.anthropic.wire import (
     read_items,
     thinking_of,
 )
-from dragoman.types import (
-    Effort,
-    Named,
-    Native,
-    Reasoning,
-    Request,
-    Tool,
-)
+from dragoman.types import Effort, Named, Native, Reasoning, Request, Tool
 
 _DEFAULT_MAX_TOKENS: Final = 8192
 _MOST_DEFAULT_TOKENS: Final = 32_000

@@ -16,18 +16,7 @@ from dragoman.deviations import part_path
 from dragoman.events import Deviation
 from dragoman.protocol import Dialect
 from dragoman.protocols.anthropic.wire import NAME, own_fields, read_fields, sent_id
-from dragoman.types import (
-    Media,
-    Message,
-    Native,
-    Opaque,
-    Part,
-    Request,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from dragoman.types import Media, Message, Native, Opaque, Part, Request, Text, Thinking, ToolCall, ToolResult
 
 Block: TypeAlias = dict[str, Json]
 

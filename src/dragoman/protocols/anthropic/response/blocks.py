@@ -28,13 +28,7 @@ from dragoman.codec.parts.unread_arguments import (
 )
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.protocols.anthropic.response.block import TAKES, Block
-from dragoman.protocols.anthropic.response.lenient import (
-    delta_kind,
-    joined_seal,
-    loose_text,
-    note_piece,
-    unread_beside,
-)
+from dragoman.protocols.anthropic.response.lenient import delta_kind, joined_seal, loose_text, note_piece, unread_beside
 from dragoman.protocols.anthropic.wire import (
     BLOCK,
     NAME,

@@ -33,19 +33,7 @@ from dragoman.events import Deviation
 from dragoman.protocol import Parsed, ReplyStyle
 from dragoman.protocols.gemini.request.parameters import parse_params, parse_tool_choice, parse_tools
 from dragoman.protocols.gemini.wire import DUMMY_SIGNATURES, NAME, NOTHING, camel_fields, parse_seal, read_media
-from dragoman.types import (
-    Media,
-    Message,
-    Native,
-    Opaque,
-    Part,
-    Request,
-    Role,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
+from dragoman.types import Media, Message, Native, Opaque, Part, Request, Role, Text, Thinking, ToolCall, ToolResult
 
 _MODELLED: Final = ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "model")
 _KINDS: Final[dict[str, Kind]] = {"toolConfig": "an object", "generationConfig": "an object"}

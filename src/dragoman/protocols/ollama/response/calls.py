@@ -16,13 +16,7 @@ from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.settled_arguments import (
-    is_placeholder,
-    is_plain_object,
-    is_same,
-    says_something,
-    told_once,
-)
+from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, is_same, says_something, told_once
 from dragoman.codec.parts.unread_arguments import noted, refuse_unread
 from dragoman.protocols.ollama.wire import NOTHING, Call, Function
 

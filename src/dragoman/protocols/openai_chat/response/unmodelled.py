@@ -13,13 +13,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.hosted.citations import Citation, CitationForm
 from dragoman.codec.json_fields import Fields
 from dragoman.codec.parts.assembly import Assembly
-from dragoman.codec.parts.unread_arguments import (
-    note_words,
-    other_name,
-    tell_unread,
-    unread_arguments,
-    unread_name,
-)
+from dragoman.codec.parts.unread_arguments import note_words, other_name, tell_unread, unread_arguments, unread_name
 from dragoman.protocols.openai_chat.wire import (
     CALL_FIELDS,
     CHOICE_FIELDS,

@@ -13,9 +13,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.unread import refuse_no_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
-from dragoman.protocols.openai_responses.content import (
-    parse_content,
-)
+from dragoman.protocols.openai_responses.content import parse_content
 from dragoman.protocols.openai_responses.request.namespaces import known_name, place
 from dragoman.protocols.openai_responses.wire import (
     CONTENT_TYPE,

@@ -87,11 +87,7 @@ def explain_protocol(reply: Reply, body: bytes, protocol: Protocol) -> str:
 
 
 def read_chunks(file: str) -> Iterator[bytes]:
-    """Yield the body's bytes as they come; `-` is standard input.
-
-    Raises:
-        UsageError: the file cannot be read.
-    """
+    """Yield the body's bytes as they come; `-` is standard input. Raises `UsageError`: the file cannot be read."""
     with contextlib.ExitStack() as stack:
         with reading(file):
             source: BinaryIO = sys.stdin.buffer if file == "-" else stack.enter_context(Path(file).open("rb"))
@@ -135,11 +131,7 @@ def load_tools(path: Path | None) -> tuple[Tool, ...]:
 
 
 def read_option_file(path: Path, option: str) -> bytes:
-    """Return the bytes of a file that an option names.
-
-    Raises:
-        UsageError: it cannot be read.
-    """
+    """Return the bytes of a file that an option names. Raises `UsageError`: it cannot be read."""
     with reading(path, option):
         return path.read_bytes()
 

@@ -22,11 +22,7 @@ from dragoman.secret import Secret
 
 
 def ledger_folder(options: argparse.Namespace) -> LedgerFolder:
-    """Return the ledger of the configuration's state folder.
-
-    Raises:
-        ConfigError: the configuration has none.
-    """
+    """Return the ledger of the configuration's state folder. Raises `ConfigError`: the configuration has none."""
     return folder_of(load_settings(options))
 
 

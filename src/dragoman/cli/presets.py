@@ -48,11 +48,7 @@ def load_tables(file: str, kind: type[T]) -> dict[str, T]:
 
 
 def find_preset(name: str) -> Preset:
-    """Return the preset of that name.
-
-    Raises:
-        UsageError: there is none; names the nearest.
-    """
+    """Return the preset of that name. Raises `UsageError`: there is none; names the nearest."""
     presets = load_presets()
     if name not in presets:
         raise UsageError(f"expected a client that `dragoman apps` lists, got {name[:40]!r}{nearest(name, presets)}")

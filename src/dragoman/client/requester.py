@@ -316,11 +316,7 @@ async def drained(stream: ResponseStream) -> Reply:
 
 
 def whole(reply: Reply) -> Reply:
-    """Return the reply if it did not fail.
-
-    Raises:
-        CallFailed: it did.
-    """
+    """Return the reply if it did not fail. Raises `CallFailed`: it did."""
     if reply.error is not None and (isinstance(reply.error, Failure) or reply.stop_reason == "error"):
         raise CallFailed(reply.error, reply)
     return reply

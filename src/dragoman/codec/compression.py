@@ -62,11 +62,7 @@ class Unpacker:
         self._is_over = False  # what follows is none of it
 
     def steps(self, data: bytes) -> Iterator[bytes]:
-        """Yield the output of the next bytes, step by step.
-
-        Raises:
-            Broken: they cannot be decompressed.
-        """
+        """Yield the output of the next bytes, step by step. Raises `Broken`: they cannot be decompressed."""
         if not self._began:
             self._head = (self._head + data)[:_HEAD]
         for start in range(0, len(data), _AT_ONCE):

@@ -39,11 +39,7 @@ def refuse_other_kinds(fields: Mapping[str, Raw], kinds: Mapping[str, Kind], whe
 
 
 def wanted_text(fields: Mapping[str, Raw], key: str, where: str) -> str:
-    """Return the text of a field; "" without one.
-
-    Raises:
-        WireError: it is of another kind.
-    """
+    """Return the text of a field; "" without one. Raises `WireError`: it is of another kind."""
     value = fields.get(key)
     if value is None:
         return ""
@@ -55,11 +51,7 @@ def wanted_text(fields: Mapping[str, Raw], key: str, where: str) -> str:
 
 
 def refuse_no_text(value: Json, where: str) -> None:
-    """Refuse a decoded value that is no text; null is nothing.
-
-    Raises:
-        WireError: it is of another kind.
-    """
+    """Refuse a decoded value that is no text; null is nothing. Raises `WireError`: it is of another kind."""
     if value is not None and not isinstance(value, str):
         raise WireError(f"expected a text, got {_SEEN.get(_json.encode(value)[:1], 'a number')}", path=where)
 

@@ -137,11 +137,7 @@ def check_counters(address: Secret) -> None:
 
 
 def check_amounts(quotas: Iterable[Quota]) -> None:
-    """Check that Valkey can count these limits exactly.
-
-    Raises:
-        ConfigError: one is greater.
-    """
+    """Check that Valkey can count these limits exactly. Raises `ConfigError`: one is greater."""
     for quota in quotas:
         if quota.amount > (_MOST_MICRO if quota.unit == "usd" else _MOST_COUNT):
             raise ConfigError(f"quotas: {quota.name}: expected less than 9 million US dollars, or 2^53, in Valkey")

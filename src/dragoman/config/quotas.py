@@ -102,11 +102,7 @@ class QuotaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_quota(table: QuotaConfig, where: str, *, generation: int = 0) -> Quota:
-    """Return the quota of a table.
-
-    Raises:
-        ConfigError: the table is not a quota.
-    """
+    """Return the quota of a table. Raises `ConfigError`: the table is not a quota."""
     given = [name for name in _UNITS if getattr(table, name) is not None]
     if len(given) != 1:
         raise ConfigError(f"{where}: expected one of {', '.join(_UNITS)}, got {' and '.join(given) or 'none'}")
@@ -153,11 +149,7 @@ def read_quotas(tables: Sequence[QuotaConfig], *, generation: int) -> tuple[Quot
 
 
 def read_scope(text: str, where: str) -> tuple[ScopeKind, str]:
-    """Return the parts of a scope such as `team:research`.
-
-    Raises:
-        ConfigError: it is no scope.
-    """
+    """Return the parts of a scope such as `team:research`. Raises `ConfigError`: it is no scope."""
     kind, _, value = text.partition(":")
     kinds: dict[str, ScopeKind] = {name: name for name in get_args(ScopeKind)}
     is_label = kind == "label" and "=" in value and not value.startswith("=")

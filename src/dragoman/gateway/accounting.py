@@ -244,11 +244,7 @@ class Ledger:
             ended()
 
     def check(self) -> None:
-        """Check whether a request may be accepted now.
-
-        Raises:
-            Refused: it could not be recorded, and must be.
-        """
+        """Check whether a request may be accepted now. Raises `Refused`: it could not be recorded, and must be."""
         if self.is_needed:
             if not self._watch.are_known:  # what nobody could read may forbid it
                 raise Refused(_unread())
@@ -279,11 +275,7 @@ class Ledger:
         return True
 
     async def on_disk(self) -> None:
-        """Wait until all recorded intents are on the disk.
-
-        Raises:
-            TransportFailed: they are not, and must be.
-        """
+        """Wait until all recorded intents are on the disk. Raises `TransportFailed`: they are not, and must be."""
         assert self._group_sync is not None
         try:
             await self._group_sync.wait()

@@ -123,11 +123,7 @@ class RequestLimits:
         self.apart = NOTHING_APART
 
     def admit(self, target: Target, route: str, outgoing: Outgoing) -> None:
-        """Reserve what an attempt may cost.
-
-        Raises:
-            TransportFailed: a quota refuses it.
-        """
+        """Reserve what an attempt may cost. Raises `TransportFailed`: a quota refuses it."""
         admission = self._admission
         charges = admission.accounts.of_request(self._scopes, route, target.name, time.time())
         once = charges.once

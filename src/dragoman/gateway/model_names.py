@@ -153,11 +153,7 @@ class ModelNames:
         return msgspec.structs.replace(listed, **said)
 
     def find(self, name: str) -> Listed:
-        """Return the model that answers to a name.
-
-        Raises:
-            UnknownModel: none does.
-        """
+        """Return the model that answers to a name. Raises `UnknownModel`: none does."""
         key = self._key(name)
         target = key if "/" in key else self._config.routes[key].targets[0]
         return Listed(name, self._shown(key, target))

@@ -322,11 +322,7 @@ def _admit(record: Record, asked: Peek | Request, found: tuple[str, Chain], *, m
 
 
 def check_permission(record: Record, name: str) -> None:
-    """Check whether the client's key may ask for what it asks.
-
-    Raises:
-        WireError: it may not.
-    """
+    """Check whether the client's key may ask for what it asks. Raises `WireError`: it may not."""
     if not record.permits(name):
         raise WireError("this key may not ask for this model", status=403)
 

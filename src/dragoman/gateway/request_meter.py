@@ -63,11 +63,7 @@ class AttemptLog(Protocol):
         ...
 
     async def on_disk(self) -> None:
-        """Wait until all intents are on the disk.
-
-        Raises:
-            TransportFailed: they are not, so nothing may be sent.
-        """
+        """Wait until all intents are on the disk. Raises `TransportFailed`: they are not, so nothing may be sent."""
         ...
 
     def settle(self, settlement: Settlement, snapshot: PriceSnapshot | None) -> None:

@@ -283,11 +283,7 @@ def _won(
 
 
 def _split(url: str) -> _Place:
-    """Return the parts of a URL.
-
-    Raises:
-        TransportFailed: it is no address.
-    """
+    """Return the parts of a URL. Raises `TransportFailed`: it is no address."""
     found = split_url(url)
     if found is None:
         raise TransportFailed(no_address(place_of(url)))
@@ -306,11 +302,7 @@ def _split(url: str) -> _Place:
 
 
 def _rendered(outgoing: Outgoing, place: _Place) -> bytes:
-    """Return the head of a request.
-
-    Raises:
-        TransportFailed: a field cannot be sent.
-    """
+    """Return the head of a request. Raises `TransportFailed`: a field cannot be sent."""
     head = place.head(outgoing.method, outgoing.headers, keeps=not outgoing.has_login)
     if head is None:
         message = f"expected header fields of one line each for {place_of(outgoing.url)}"

@@ -70,11 +70,7 @@ class OutputType:
         return f"Answer with one JSON object only, and nothing around it. It must fit this JSON schema:\n{schema}"
 
     def value(self, text: str) -> Any:
-        """Return the value of an answer's text.
-
-        Raises:
-            NotFitting: it is not JSON, or not of the type.
-        """
+        """Return the value of an answer's text. Raises `NotFitting`: it is not JSON, or not of the type."""
         found = _json_in(text)
         if self._is_wrapped:
             if isinstance(found, dict) and found.keys() == {_WRAPPED}:

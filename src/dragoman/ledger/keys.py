@@ -105,11 +105,7 @@ def new_secret() -> tuple[str, bytes]:
 
 
 def check_name(name: str) -> str:
-    """Return the text if it can name a key, an owner or a team.
-
-    Raises:
-        ValueError: it cannot.
-    """
+    """Return the text if it can name a key, an owner or a team. Raises `ValueError`: it cannot."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"expected a name of letters, digits and . _ @ -, 64 at most, got {name[:80]!r}")
     return name
@@ -162,11 +158,7 @@ class KeyBook:
             change.note(self._actor, "key new", key.name, {"key": msgspec.to_builtins(key)})
 
     def list(self) -> list[VirtualKey]:
-        """Return the store's keys by name.
-
-        Raises:
-            StoreAway: the store cannot be read.
-        """
+        """Return the store's keys by name. Raises `StoreAway`: the store cannot be read."""
         return [read_key(row) for row in self._store.select(_ALL)]
 
     def of_machine(self) -> Sequence[VirtualKey]:

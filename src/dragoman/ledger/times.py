@@ -29,10 +29,6 @@ def read_day(word: str) -> float:
 
 
 def read_moment(word: str, now: float) -> float:
-    """Return the Unix seconds of a span before now, or of a day (UTC).
-
-    Raises:
-        ValueError: the word is neither.
-    """
+    """Return the Unix seconds of a span before now, or of a day (UTC). Raises `ValueError`: the word is neither."""
     span = read_span(word)
     return now - span if span is not None else read_day(word)

@@ -30,11 +30,7 @@ def render_export(proofs: Iterable[Proof]) -> bytes:
 
 
 def parse_export(data: bytes, *, where: str) -> tuple[Proof, ...]:
-    """Return the proofs of an export.
-
-    Raises:
-        UsageError: the document is something else.
-    """
+    """Return the proofs of an export. Raises `UsageError`: the document is something else."""
     export = _decode_export(data)
     if isinstance(export, _json.Malformed):
         raise UsageError(f"{where}: expected an export of proofs: {export.problem}")

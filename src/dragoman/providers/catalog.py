@@ -128,11 +128,7 @@ class Catalog(msgspec.Struct, frozen=True):
     providers: dict[str, Provider]
 
     def provider(self, name: str) -> Provider:
-        """Return the provider of that name.
-
-        Raises:
-            UsageError: there is none; names the nearest.
-        """
+        """Return the provider of that name. Raises `UsageError`: there is none; names the nearest."""
         found = self.providers.get(name)
         if found is None:
             refuse_address(name)

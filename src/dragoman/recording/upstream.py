@@ -79,11 +79,7 @@ def upstream_at(url: str) -> Upstream:
 
 
 def upstream_of(provider: Provider, key: Secret | None) -> Upstream:
-    """Return the server of a provider.
-
-    Raises:
-        ConfigError: its address is not known.
-    """
+    """Return the server of a provider. Raises `ConfigError`: its address is not known."""
     if not provider.base_url:
         serve = f"dragoman serve --provider {provider.name} --model …"
         raise ConfigError(

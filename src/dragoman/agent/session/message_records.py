@@ -65,11 +65,7 @@ def record_of(message: Message) -> MessageRecord:
 
 
 def message_of(record: MessageRecord) -> Message:
-    """Return the message of a record.
-
-    Raises:
-        ValueError: a part does not match its kind.
-    """
+    """Return the message of a record. Raises `ValueError`: a part does not match its kind."""
     parts = tuple(_read(part) for part in record.parts)
     return Message(record.role, parts, record.native, record.origin, record.is_cut)
 

@@ -77,11 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_prompt(options: argparse.Namespace, config: Config) -> None:
-    """Refuse a lone word that names a model: the prompt was forgotten.
-
-    Raises:
-        UsageError: it is one.
-    """
+    """Refuse a lone word that names a model: the prompt was forgotten. Raises `UsageError`: it is one."""
     words = options.prompt
     if options.target is not None or any(each.isspace() for each in words):
         return
@@ -113,11 +109,7 @@ async def _call(options: argparse.Namespace, question: Question, config: Config)
 
 
 async def _pick_target(client: AsyncClient) -> str:
-    """Return the model to ask if none was named.
-
-    Raises:
-        UsageError: no model with tools is known.
-    """
+    """Return the model to ask if none was named. Raises `UsageError`: no model with tools is known."""
     # Of this machine only: nobody pays for what was not asked for.
     picked = pick_default(one for one in await client.requester.models() if one.is_local)
     if picked is None:

@@ -72,11 +72,7 @@ async def _watch(url: str, key: str | None, wanted: Filter, totals: Totals, *, a
 
 
 async def _lines(url: str, key: str | None) -> AsyncIterator[bytes]:
-    """Yield the gateway's lines until it ends.
-
-    Raises:
-        UsageError: nothing listens there, or it is no gateway.
-    """
+    """Yield the gateway's lines until it ends. Raises `UsageError`: nothing listens there, or it is no gateway."""
     from dragoman.http.timeouts import Timeouts
     from dragoman.http.transport import Transport, TransportFailed
     from dragoman.providers.endpoint import Outgoing

@@ -57,11 +57,7 @@ class RawRequest:
         self._parsed: Parsed | None = None
 
     def parsed(self) -> Parsed:
-        """Parse the request after all.
-
-        Raises:
-            WireError: it is not the protocol.
-        """
+        """Parse the request after all. Raises `WireError`: it is not the protocol."""
         if self._parsed is None:
             self._parsed = self.protocol.parse_request(self.body, path=self.path, fields=self.peek.fields)
         return self._parsed

@@ -73,11 +73,7 @@ class Images:
         self._ports = ports
 
     async def filled(self, request: Request) -> Request:
-        """Return the request with its images as data.
-
-        Raises:
-            WireError: one cannot be fetched.
-        """
+        """Return the request with its images as data. Raises `WireError`: one cannot be fetched."""
         addresses = list(dict.fromkeys(_addresses(request)))
         if not addresses:
             return request

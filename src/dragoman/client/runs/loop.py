@@ -80,11 +80,7 @@ class ToolLoop:
             return Raised(problem)
 
     def finish(self, reply: Reply, results: list[ToolResult]) -> None:
-        """End the turn with the results of its calls.
-
-        Raises:
-            StepLimit: it was the last one, and it calls tools.
-        """
+        """End the turn with the results of its calls. Raises `StepLimit`: it was the last one, and it calls tools."""
         results = results or _withheld(reply)
         said = (reply.message,) if reply.parts else ()
         answers = (Message("tool", tuple(results)),) if results else ()

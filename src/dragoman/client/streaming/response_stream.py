@@ -84,11 +84,7 @@ class ResponseStream:
     # ------------------------------------------------------------ reading
 
     async def __aenter__(self) -> ResponseStream:
-        """Prepare the request.
-
-        Raises:
-            UsageError, ConfigError: the request cannot be sent at all.
-        """
+        """Prepare the request. Raises `UsageError`, `ConfigError`: the request cannot be sent at all."""
         self._deadline = (now := asyncio.get_running_loop().time()) + self._clocks.total
         self._course.begin(now)
         problem = await self._make_ready()

@@ -189,11 +189,7 @@ class ThreadedReader:
                 response.resume()
 
     async def idle(self) -> None:
-        """Wait until nothing is being read.
-
-        Raises:
-            Exception: the thread's.
-        """
+        """Wait until nothing is being read. Raises `Exception`: the thread's."""
         if self._task is not None:
             await asyncio.shield(self._task)
         if self._problem is not None:

@@ -58,11 +58,7 @@ def joined(one: Json, other: Json, find: Find, depth: int = 0) -> Json:
 
 
 def flat(schema: Schema, find: Find, depth: int = 0) -> Json:
-    """Return a schema without `allOf`, and without a reference at its top.
-
-    Raises:
-        NotJoined: it cannot be said so.
-    """
+    """Return a schema without `allOf`, and without a reference at its top. Raises `NotJoined`: it cannot be said so."""
     pointer, parts = schema.get("$ref"), schema.get("allOf")
     if pointer is None and not isinstance(parts, list):
         return schema

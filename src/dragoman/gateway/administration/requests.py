@@ -85,11 +85,7 @@ class Asked(msgspec.Struct, frozen=True):
             raise AdminRefusal(400, "bad_query", f"query: {problem}") from None
 
     def content(self, kind: type[S]) -> S:
-        """Return the body; an empty one is `{}`.
-
-        Raises:
-            AdminRefusal: it is no JSON object of this kind.
-        """
+        """Return the body; an empty one is `{}`. Raises `AdminRefusal`: it is no JSON object of this kind."""
         if not self.body:
             return self._read(kind, b"{}")
         declared = self.head.headers.get("content-type", "")

@@ -73,11 +73,7 @@ class Forwarder:
         return Chain(name, tuple(found))
 
     async def whole(self, call: Call, chain: Chain, make: MakeRequest, read: Read[T]) -> T:
-        """Return what `read` makes of an answer's body.
-
-        Raises:
-            Refused: there is none, or it reports a failure.
-        """
+        """Return what `read` makes of an answer's body. Raises `Refused`: there is none, or it reports a failure."""
 
         async def ask(target: Target) -> bytes:
             http = await run_sized(weight_of(call.body), partial(make, target))
@@ -204,11 +200,7 @@ def _speaking(target: Target, provider: Provider) -> Target:
 
 
 def with_model(body: bytes, model: str) -> bytes:
-    """Return a body with another model's name, otherwise unchanged.
-
-    Raises:
-        WireError: it is no JSON object.
-    """
+    """Return a body with another model's name, otherwise unchanged. Raises `WireError`: it is no JSON object."""
     changed = splice(body, {"model": model})
     if isinstance(changed, Malformed):
         raise WireError(f"expected a JSON object: {changed.problem}")

@@ -115,11 +115,7 @@ class ResponsePages:
 
 
 def _not_kept(body: bytes) -> bytes:
-    """Return a request that neither continues a stored conversation nor is stored.
-
-    Raises:
-        WireError: it wants to.
-    """
+    """Return a request that neither continues a stored conversation nor is stored. Raises `WireError`: it wants to."""
     fields = read_body(body)
     for name in ("previous_response_id", "conversation"):
         if name in fields:

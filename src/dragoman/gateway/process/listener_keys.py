@@ -77,11 +77,7 @@ def check_change(guard: Guard, host: str, keys: Sequence[Secret | str], *, liste
 
 
 def read_keys(config: Config) -> Keys:
-    """Return the keys that the configuration names, digests as they are.
-
-    Raises:
-        ConfigError: one cannot be read.
-    """
+    """Return the keys that the configuration names, digests as they are. Raises `ConfigError`: one cannot be read."""
     has_admins = config.admin.address is not None
     return Keys(
         _read(config, config.server.keys, "server"),

@@ -161,11 +161,7 @@ class Supervisor:
         self._lifeline = os.pipe()
 
     def run(self) -> None:
-        """Run until all have ended.
-
-        Raises:
-            ChildProcessError: a worker could not start at all.
-        """
+        """Run until all have ended. Raises `ChildProcessError`: a worker could not start at all."""
         awaited = (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP)
         signal.pthread_sigmask(signal.SIG_BLOCK, (*awaited, signal.SIGALRM))
         is_terminal_gone = terminal_watch()

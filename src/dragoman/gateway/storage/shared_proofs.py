@@ -65,11 +65,7 @@ class ProofKeeper:
         self.close()
 
     def round(self) -> None:
-        """Write what is newer here, read what is newer there.
-
-        Raises:
-            StoreAway, Refused: not everything is done.
-        """
+        """Write what is newer here, read what is newer there. Raises `StoreAway`, `Refused`: not everything is done."""
         connection = self._connection
         if not (self._is_ready and connection.is_open):
             self._is_ready = False

@@ -30,11 +30,7 @@ _ZEROS: Final = bytes(65_536)
 
 
 def frame(record: bytes) -> bytes:
-    """Return a record as a frame.
-
-    Raises:
-        ValueError: the record is larger than `LARGEST`.
-    """
+    """Return a record as a frame. Raises `ValueError`: the record is larger than `LARGEST`."""
     size = len(record)
     if size > LARGEST:
         raise ValueError(f"expected a record of at most {LARGEST} bytes, got {size}")

@@ -20,11 +20,7 @@ class GroupSync:
         self._task: asyncio.Task[None] | None = None
 
     async def wait(self) -> None:
-        """Wait until everything that is written now is on the disk.
-
-        Raises:
-            OSError: the sync failed.
-        """
+        """Wait until everything that is written now is on the disk. Raises `OSError`: the sync failed."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
         waiting = self._next

@@ -106,11 +106,7 @@ class Journal:
         self.open_attempts = opened
 
     def make_ready(self) -> None:
-        """Ensure that there is room for some intents.
-
-        Raises:
-            JournalFailed: there is none.
-        """
+        """Ensure that there is room for some intents. Raises `JournalFailed`: there is none."""
         if self._left < _READY + self.open_attempts * SETTLEMENT_SIZE or self._now() >= self._look_at:
             self._make_room(_READY + self.open_attempts * SETTLEMENT_SIZE)
 

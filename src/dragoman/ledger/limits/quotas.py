@@ -41,11 +41,7 @@ class QuotaBook:
         self._now = now
 
     def set(self, quota: Quota) -> Quota | None:
-        """Set a quota. Return the previous one of its name.
-
-        Raises:
-            StoreAway: the store cannot be written.
-        """
+        """Set a quota. Return the previous one of its name. Raises `StoreAway`: the store cannot be written."""
         at = int(self._now() * 1_000_000)
         with self._store.changing() as change:
             found = change.select("SELECT body FROM quota WHERE name = ?", quota.name)
@@ -78,11 +74,7 @@ class QuotaBook:
             raise Missing(f"there is no quota for {quota.name}")
 
     def list(self) -> list[Quota]:
-        """Return all quotas of the store.
-
-        Raises:
-            StoreAway: the store cannot be read.
-        """
+        """Return all quotas of the store. Raises `StoreAway`: the store cannot be read."""
         return read_bodies(self._store.select(ALL_QUOTAS))
 
     def of_machine(self) -> Sequence[Quota]:
@@ -151,11 +143,7 @@ class QuotaWatch:
         return self.quotas != before
 
     def read(self) -> list[Quota]:
-        """Return the quotas of all places.
-
-        Raises:
-            StoreAway: a place cannot be read.
-        """
+        """Return the quotas of all places. Raises `StoreAway`: a place cannot be read."""
         for place, watched in enumerate(self._watched):
             if watched.has_changed():
                 self._found[place] = _all(watched)

@@ -73,11 +73,7 @@ def read_spent(folder: LedgerFolder, accounts: Collection[Account]) -> Spent:
 
 
 def read_adjusted(folder: LedgerFolder, account: Account) -> int:
-    """Return the sum of an account's corrections in nano-dollars.
-
-    Raises:
-        StoreAway: a file cannot be read.
-    """
+    """Return the sum of an account's corrections in nano-dollars. Raises `StoreAway`: a file cannot be read."""
     return read_spent(folder, (account,))[account].get(ADJUSTED, 0)
 
 

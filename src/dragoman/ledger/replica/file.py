@@ -122,11 +122,7 @@ class Replica:
         self._serial = (0, 0)  # of the file that is open
 
     def heard(self) -> Heard | None:
-        """Return what the copy knows of the store, or None.
-
-        Raises:
-            StoreAway: the copy cannot be written.
-        """
+        """Return what the copy knows of the store, or None. Raises `StoreAway`: the copy cannot be written."""
         with self._using() as connection:
             return _read_heard(connection)
 

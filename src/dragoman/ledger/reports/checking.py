@@ -74,11 +74,7 @@ class Checked(msgspec.Struct):
 
 
 def check(folder: LedgerFolder) -> Checked:
-    """Check all of the store. Changes nothing.
-
-    Raises:
-        StoreAway: the store cannot be read.
-    """
+    """Check all of the store. Changes nothing. Raises `StoreAway`: the store cannot be read."""
     found = Checked(damaged=damaged_in(folder.root))
     found.waiting = sum(journal.waiting for journal in list_journals(folder))
     with open_reading(folder) as reading:

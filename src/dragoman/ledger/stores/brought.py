@@ -74,11 +74,7 @@ class Brought:
         self.notices: list[str] = []
 
     def check(self, connection: Connection) -> None:
-        """Compare both sides, in a transaction.
-
-        Raises:
-            StoreRestored: the store has less than was brought.
-        """
+        """Compare both sides, in a transaction. Raises `StoreRestored`: the store has less than was brought."""
         stored, before = stored_mark(connection, self._machine()), self._mark
         self._was_read = True
         if before.identity not in ("", stored.identity):

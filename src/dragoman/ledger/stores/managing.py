@@ -56,19 +56,11 @@ class Managed(Protocol):
     """The keys and quotas of one store. For one thread."""
 
     def changing(self) -> AbstractContextManager[Change]:
-        """Open a `Change`.
-
-        Raises:
-            StoreAway, Refused: as `Store.deliver`; nothing was changed.
-        """
+        """Open a `Change`. Raises `StoreAway`, `Refused`: as `Store.deliver`; nothing was changed."""
         ...
 
     def select(self, statement: str, *values: object) -> list[Found]:
-        """Return rows. Empty if nothing was written yet.
-
-        Raises:
-            StoreAway: the store cannot be read.
-        """
+        """Return rows. Empty if nothing was written yet. Raises `StoreAway`: the store cannot be read."""
         ...
 
     def close(self) -> None:

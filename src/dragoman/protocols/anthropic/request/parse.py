@@ -63,11 +63,7 @@ _decode_plain_tools: Final = _json.typed_decoder(list[_PlainTool])
 
 
 def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None = None) -> Parsed:
-    """Parse a client's request.
-
-    Raises:
-        WireError: the body is not this protocol.
-    """
+    """Parse a client's request. Raises `WireError`: the body is not this protocol."""
     return _Parser().parse(fields or _read_body(body))
 
 

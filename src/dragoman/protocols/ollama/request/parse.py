@@ -158,11 +158,7 @@ class _Parser:
     # ------------------------------------------------------------ messages
 
     def messages(self, value: Raw) -> tuple[Message, ...]:
-        """Return all messages.
-
-        Raises:
-            WireError: there is no list of them, or one cannot be read.
-        """
+        """Return all messages. Raises `WireError`: there is no list of them, or one cannot be read."""
         plain = decode_short(_decode_all_plain, value)
         if not isinstance(plain, Malformed) and all(map(_PlainMessage.is_usual, plain)):
             return tuple([self._plain(message, turn) for turn, message in enumerate(plain)])

@@ -97,11 +97,7 @@ _decode_all_plain: Final = _json.typed_decoder(list[_PlainTool])
 
 
 def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
-    """Parse a client's request.
-
-    Raises:
-        WireError: the body is no JSON object, names no model, or has no messages.
-    """
+    """Parse a client's request. Raises `WireError`: the body is no JSON object, names no model, or has no messages."""
     fields = read_body(body, fields)
     model = _checked_model(fields)
     deviations: list[Deviation] = []

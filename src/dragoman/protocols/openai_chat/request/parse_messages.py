@@ -88,11 +88,7 @@ class Conversation:
         self._deviations.append(Deviation(code, where, seen))
 
     def messages(self, value: Raw) -> tuple[Message, ...]:
-        """Return all messages.
-
-        Raises:
-            WireError: there are none, or one cannot be read.
-        """
+        """Return all messages. Raises `WireError`: there are none, or one cannot be read."""
         plain = decode_short(_decode_all_plain, value)
         if not isinstance(plain, Malformed):
             messages = [self._plain(message, turn) for turn, message in enumerate(plain)]

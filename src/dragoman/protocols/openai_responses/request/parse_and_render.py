@@ -62,11 +62,7 @@ _decode_fields = _json.typed_decoder(dict[str, Raw])
 
 
 def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None = None) -> Parsed:
-    """Parse a client's request.
-
-    Raises:
-        WireError: the body is no JSON object, has no model, or asks nothing.
-    """
+    """Parse a client's request. Raises `WireError`: the body is no JSON object, has no model, or asks nothing."""
     fields = _read_fields(body, fields)
     deviations: list[Deviation] = []
     model = _value(fields, "model")

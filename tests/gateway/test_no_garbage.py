@@ -18,11 +18,13 @@ import pytest
 from dragoman.events import Reply
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import NO_USAGE, Text, ToolCall
+from gateway.recording import recording
 from gateway.running import Running, gateway, wire
 from gateway.test_door import body_with, path_of
 from scripted import Step, chunk, head
 
 _OURS = ("dragoman", "httptools")
+_QUOTA = '[[quotas]]\nscope = "all"\ntokens = 1_000_000_000\nper = "day"\n'
 
 
 def answer(protocol: str, way: str) -> list[Step]:
@@ -68,7 +70,7 @@ def garbage_of(objects: list[object]) -> Counter[str]:
 @pytest.mark.parametrize("way", ["whole", "pieces", "nonsense", "cut", "gone", "refused"])
 @pytest.mark.parametrize("provider", PROTOCOLS)
 def test_a_request_leaves_no_circle(tmp_path: Path, provider: str, way: str) -> None:
-    with gateway(tmp_path) as running:
+    with recording(tmp_path, _QUOTA) as (running, _, _):
         for client in PROTOCOLS:
             ask(running, client, provider, "whole")
         gc.collect()

@@ -171,7 +171,7 @@ class App:
             record.refuse("internal", 500)
             raise
         finally:
-            meter = record.meter
+            meter, record.meter = record.meter, None  # they hold each other, which the collector would have to find
             if meter is not None and meter.is_limited:
                 meter.close()
             self._observer.finish(record)

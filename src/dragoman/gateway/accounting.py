@@ -25,6 +25,7 @@ from dragoman.http.response import TransportFailed
 from dragoman.ledger.counters.remote import RemoteCounters
 from dragoman.ledger.counters.sqlite import SqliteCounters
 from dragoman.ledger.counting import MUCH_PATIENCE, PATIENCE, fold_ended, open_counters
+from dragoman.ledger.delivering import Shipped
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import CountersAway
 from dragoman.ledger.journal.records import Intent, PriceSnapshot, Settlement, State
@@ -37,7 +38,7 @@ from dragoman.ledger.limits.quotas import QuotaWatch, merged
 from dragoman.ledger.limits.seeding import sharing_holders, was_used
 from dragoman.ledger.replica.age import Moment, now, seconds_between
 from dragoman.ledger.replica.file import ReplicaWatch
-from dragoman.ledger.shipper import Shipped, Shipper
+from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.opening import open_store
 from dragoman.ledger.waking import Ringer
 

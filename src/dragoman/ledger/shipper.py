@@ -7,7 +7,6 @@ journals wait.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import select
@@ -18,10 +17,11 @@ from typing import Final, final
 
 import msgspec
 
+from dragoman.ledger.delivering import Delivery, Shipped
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import CountersAway, Refused, Store, StoreAway, StoreDamaged, StoreRestored
+from dragoman.ledger.interfaces import CountersAway, Store, StoreAway, StoreDamaged, StoreRestored
 from dragoman.ledger.journal.reading import JournalReader, Look
-from dragoman.ledger.journal.records import PriceSnapshot, Row, encode_record, first_id
+from dragoman.ledger.journal.records import PriceSnapshot, first_id
 from dragoman.ledger.journal.writing import segments_of
 from dragoman.ledger.locking import FileLock
 from dragoman.ledger.waking import Sleeper
@@ -46,23 +46,6 @@ _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 
 
 @final
-class Shipped(msgspec.Struct):
-    """What a shipper has done.
-
-    Attributes:
-        missing: attempts that a restored store lacks and no journal has.
-        problem: why nothing can be delivered now; "" if it can.
-        notices: lines for the log, which the reader removes.
-    """
-
-    rows: int = 0
-    set_aside: int = 0
-    missing: int = 0
-    problem: str = ""
-    notices: list[str] = []
-
-
-@final
 class _Part(msgspec.Struct, frozen=True):
     """A part of a journal that is to be delivered. `is_last`: its writer is dead, and nothing follows."""
 
@@ -83,26 +66,10 @@ class Shipper:
     """
 
     __slots__ = (
-        "_batch",
-        "_dropped_on",
-        "_expires_from",
-        "_keep_days",
-        "_folder",
-        "_fold",
-        "_fold_at",
-        "_has_ended",
-        "_is_ending",
-        "_lock",
-        "_now",
-        "_oldest_id",
-        "_readers",
-        "_sleeper",
-        "_store",
-        "_tell",
-        "_tidy_at",
-        "_unread",
+        "_batch", "_delivery", "_dropped_on", "_expires_from", "_fold", "_fold_at", "_folder", "_has_ended",
+        "_is_ending", "_keep_days", "_lock", "_now", "_readers", "_sleeper", "_store", "_tell", "_tidy_at", "_unread",
         "shipped",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -129,7 +96,6 @@ class Shipper:
         self._batch = batch
         self._keep_days = keep_days
         self._dropped_on = ""  # the day before which old months were dropped last
-        self._oldest_id = bytes(16)  # of what is kept: months that end before that day go
         self._now = now
         self._tell = tell
         self._fold = fold
@@ -141,6 +107,7 @@ class Shipper:
         self._unread = ""  # why a journal cannot be read
         self._is_ending = threading.Event()
         self.shipped = Shipped()
+        self._delivery = Delivery(store, self.shipped, batch=batch)
 
     # ------------------------------------------------------------ its life
 
@@ -260,7 +227,7 @@ class Shipper:
         if oldest != self._dropped_on:
             self._store.drop_before(oldest)
             self._dropped_on = oldest
-            self._oldest_id = first_id(oldest[:7])
+            self._delivery.oldest_id = first_id(oldest[:7])
         before = self.shipped.rows + self.shipped.set_aside
         tidies = time.monotonic() >= self._tidy_at
         if tidies:
@@ -390,55 +357,12 @@ class Shipper:
             merging = part.reader.merging
             snapshots += merging.snapshots
             merging.snapshots = []
-        for first in range(0, max(len(rows), 1), self._batch):
-            batch = rows[first : first + self._batch]
-            if batch or snapshots:
-                self._give_batch(batch, snapshots)
-            snapshots = []
+        self._delivery.give(rows, snapshots)
         for part in parts:
-            self._give_odd(part)
+            orphans, part.reader.merging.orphans = part.reader.merging.orphans, []
+            self._delivery.give_odd(orphans, part.look.odd)
             part.reader.delivered(is_finished=part.is_last)
             self._has_ended = self._has_ended or part.is_last
-
-    def _give_odd(self, part: _Part) -> None:
-        merging = part.reader.merging
-        orphans, merging.orphans = merging.orphans, []
-        for settlement in orphans:
-            try:
-                is_known = self._store.settle(settlement)
-            except Refused as problem:
-                self._set_aside(settlement.id.hex(), str(problem), encode_record(settlement))
-                continue
-            if not is_known:
-                self._set_aside(settlement.id.hex(), "settled without an intent", encode_record(settlement))
-        for each in part.look.odd:
-            self._set_aside(each.name, each.reason, each.data)
-
-    def _give_batch(self, rows: Sequence[Row], snapshots: Sequence[PriceSnapshot]) -> None:
-        """Deliver rows; halve a refused batch until the refused row is found."""
-        try:
-            self._store.deliver(rows, snapshots)
-            self.shipped.rows += len(rows)
-            for row in [row for row in rows if row.intent.id < self._oldest_id]:  # it came late, or a clock was wrong
-                self._set_row_aside(row, "dated before what is kept: it counts, and goes with its month")
-        except Refused as problem:
-            if len(rows) == 1:
-                self._set_row_aside(rows[0], str(problem))
-                return
-            if not rows:
-                return
-            middle = len(rows) // 2
-            self._give_batch(rows[:middle], ())
-            self._give_batch(rows[middle:], ())
-
-    def _set_row_aside(self, row: Row, reason: str) -> None:
-        data = encode_record(row.intent) + (encode_record(row.settlement) if row.settlement else b"")
-        self._set_aside(row.intent.id.hex(), reason, data)
-
-    def _set_aside(self, name: str, reason: str, data: bytes) -> None:
-        with contextlib.suppress(Refused):
-            self._store.set_aside(name, reason, data)
-        self.shipped.set_aside += 1
 
     def _say(self, problem: str) -> None:
         self.shipped.problem = problem

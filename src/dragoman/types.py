@@ -233,6 +233,17 @@ class Message(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
         """Return a turn of the model. Raises UsageError as `user`."""
         return Message("assistant", read_content(content, "Message.assistant"))
 
+    @staticmethod
+    def tool(call: ToolCall, *content: str | Path | Text | Media, is_error: bool = False) -> Message:
+        """Return the result of a call that you ran yourself. Raises UsageError as `user`, or if it is no call."""
+        if not isinstance(call, ToolCall):
+            raise UsageError(f"Message.tool: expected a ToolCall, got {kind_of(call)}")
+        parts = read_content(content, "Message.tool")
+        said = tuple([part for part in parts if isinstance(part, Text | Media)])
+        if len(said) < len(parts):
+            raise UsageError("Message.tool: expected texts, files and media, got another part")
+        return Message("tool", (ToolResult(call.id, call.name, said, is_error),))
+
     @property
     def text(self) -> str:
         """The text parts, joined with nothing between; for role "tool", the texts of the results."""

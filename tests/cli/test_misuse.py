@@ -189,16 +189,33 @@ def test_a_page_in_place_of_a_response_is_clipped(capsys: pytest.CaptureFixture[
     assert out.count("\n") == err.count("\n") == 1 and len(out) < 2_000 and len(err) < 700
 
 
-def test_a_write_error_is_one_line() -> None:
+@pytest.mark.parametrize("words", [("decode", GLUED), ("help", "call"), ("decode", "--help")])
+def test_a_write_error_is_one_line(words: tuple[str, ...]) -> None:
     if not Path("/dev/full").exists():
         pytest.fail("this test wants /dev/full")
     with Path("/dev/full").open("wb") as full:
         run = subprocess.run(
-            [sys.executable, "-m", "dragoman", "decode", GLUED], stdout=full, stderr=subprocess.PIPE, check=False,
-            timeout=60, env={**os.environ, "NO_COLOR": "1"},
+            [sys.executable, "-m", "dragoman", *words], stdout=full, stderr=subprocess.PIPE, check=False,
+            timeout=60, env={**os.environ, "NO_COLOR": "1", "PYTHONUNBUFFERED": ""},
         )  # fmt: skip
     assert run.returncode == 1
     assert run.stderr == b"dragoman: cannot write the output: no space is left there\n"
+
+
+def test_a_reader_who_has_left_ends_it_quietly() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    words = [sys.executable, "-m", "dragoman", "decode", GLUED]
+    run = subprocess.run(words, stdout=write, stderr=write, check=False, timeout=60)
+    os.close(write)
+    assert run.returncode == 1  # and not 120, which is Python's own
+
+
+def test_an_empty_body_is_said_to_be_empty(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (empty := tmp_path / "empty.sse").write_text("\n")
+    status, out, err = said(capsys, "decode", str(empty))
+    assert (status, out) == (2, "")
+    assert err.endswith("empty.sse: expected the body of a response, got nothing\n")
 
 
 def test_help_and_version_have_every_usual_form(capsys: pytest.CaptureFixture[str]) -> None:

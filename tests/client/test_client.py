@@ -221,7 +221,7 @@ def test_a_closed_client_says_so(tmp_path):
     client = dragoman.Client(config_for("http://127.0.0.1:9/v1", tmp_path))
     client.close()
     client.close()
-    with pytest.raises(RuntimeError, match="this Client is closed"):
+    with pytest.raises(dragoman.UsageError, match="this Client is closed"):
         client.reply("lab/m", "hello")
 
 

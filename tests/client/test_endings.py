@@ -182,7 +182,7 @@ stream = client.stream("lab/m", "hello").__enter__()
 if (child := os.fork()) == 0:
     try:
         next(iter(stream))
-    except RuntimeError as error:
+    except dragoman.UsageError as error:
         print(error)
 else:
     assert os.waitpid(child, 0)[1] == 0
@@ -204,7 +204,7 @@ def read():
             for event in stream:
                 if hasattr(event, "text"):
                     came.set()
-    except RuntimeError as error:
+    except dragoman.UsageError as error:
         print(error)
 thread = threading.Thread(target=read)
 thread.start()
@@ -213,7 +213,7 @@ client.close()
 thread.join()
 try:
     client.reply("lab/m", "hello")
-except RuntimeError as error:
+except dragoman.UsageError as error:
     print(error)
 """
     with serving(NEVER_ENDS) as server:

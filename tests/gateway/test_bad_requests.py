@@ -89,6 +89,7 @@ BAD: Final[dict[str, Callable[[ProtocolName], dict[str, Any] | bytes]]] = {
     "turns that are a number": lambda client: turns(client, 7),
     "turns that are null": lambda client: turns(client, None),
     "a turn that is a number": lambda client: turns(client, [7]),
+    "turns that are empty": lambda client: turns(client, []),
     "a turn that is a list": lambda client: turns(client, [[]]),
     "an unknown role": lambda client: in_turn(client, role="narrator"),
     "a role that is a list": lambda client: in_turn(client, role=["user"]),
@@ -101,7 +102,11 @@ BAD: Final[dict[str, Callable[[ProtocolName], dict[str, Any] | bytes]]] = {
     "a tool whose name is empty": lambda client: named(client, name=""),
 }  # fmt: skip
 #: Ollama loads a model for a request that says nothing.
-ALLOWED: Final = {("ollama-chat", "no turns"), ("ollama-chat", "turns that are null")}
+ALLOWED: Final = {
+    ("ollama-chat", "no turns"),
+    ("ollama-chat", "turns that are empty"),
+    ("ollama-chat", "turns that are null"),
+}
 #: Faults of one protocol only: (client, body).
 OWN: Final[dict[str, tuple[ProtocolName, dict[str, Any]]]] = {
     "a stream that is a text": ("openai-chat", chat(stream="yes")),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from dragoman.errors import UsageError
 from dragoman.inputs.conversation import read_messages, read_tools
 from dragoman.protocols.recognize import protocol_of_messages
-from dragoman.types import Media, Message, Text, Tool, ToolCall, ToolResult
+from dragoman.types import Media, Message, Text, Thinking, Tool, ToolCall, ToolResult
+from for_each import for_each
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 GOOGLE = {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}}
@@ -117,3 +118,33 @@ def test_our_own_messages_and_dicts_mix() -> None:
 def test_what_is_no_conversation_is_refused(messages: Any) -> None:
     with pytest.raises(UsageError, match="expected"):
         read_messages(messages)
+
+
+_CALL: Final = ToolCall("c", "add", '{"a": 1}')
+
+
+@pytest.mark.parametrize("said", ["3", ["3"], [Text("3")], (Text("3"),)])
+def test_a_result_is_given_as_text_or_parts(said: Any) -> None:
+    meant = (Message("tool", (ToolResult("c", "add", (Text("3"),)),)),)
+    assert read_messages([Message("tool", (ToolResult("c", "add", said),))]) == meant
+    assert read_messages([Message.tool(_CALL, "3")]) == meant
+
+
+@for_each(
+    "message",
+    [
+        Message("tool", "3"), Message("user", (Text(5),)), Message("assistant", (Thinking(None),)),
+        Message("assistant", (ToolCall("c", "add", {"a": 1}),)), Message("assistant", (ToolCall("c", None, "{}"),)),
+        Message("tool", (ToolResult(5, "add", ()),)), Message("tool", (ToolResult("c", "add", 5),)),
+        Message("tool", (ToolResult("c", "add", (Text(5),)),)), Message("tool", (ToolResult("c", "add", (_CALL,)),)),
+    ],
+)  # fmt: skip
+def test_a_part_of_another_kind_is_refused(message: Any) -> None:
+    with pytest.raises(UsageError, match=r"^messages\[0\]"):
+        read_messages([message])
+
+
+@for_each("made", [lambda: Message.tool("c", "3"), lambda: Message.tool(_CALL), lambda: Message.tool(_CALL, _CALL)])
+def test_a_result_of_another_kind_is_refused(made: Any) -> None:
+    with pytest.raises(UsageError, match=r"^Message\.tool: expected"):
+        made()

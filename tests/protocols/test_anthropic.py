@@ -552,7 +552,7 @@ def test_odd_requests_are_read():
             b'{"model":"m","messages":[{"role":"assistant","content":[{"type":"tool_use"}]}]}',
             "messages[0].content[0].name",
         ),
-        (b'{"model":"m","messages":[],"tools":[{}]}', "tools[0].name"),
+        (b'{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{}]}', "tools[0].name"),
     ],
 )
 def test_a_body_that_is_not_the_protocol(body: bytes, path: str):

@@ -72,8 +72,11 @@ def open_body(file: str, named: ProtocolName | None) -> tuple[Protocol, Iterator
         return PROTOCOLS[named], read_chunks(file)
     body = b"".join(read_chunks(file))
     found = recognize(body)
+    if not body.strip():
+        where = "standard input" if file == "-" else file
+        raise UsageError(f"{where}: expected the body of a response, got nothing")
     if found is None:
-        seen = clip(body[:_SEEN].decode("utf-8", "replace"), 60) or "an empty body"
+        seen = clip(body[:_SEEN].decode("utf-8", "replace"), 60)
         raise UsageError(f"cannot tell the protocol of the body ({seen}); name it: --protocol {'|'.join(SHORT_NAMES)}")
     return PROTOCOLS[found], iter([body])
 

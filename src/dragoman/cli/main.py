@@ -107,12 +107,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows no "✓" must not end the work
     try:
-        if name is None:
-            return _run_without_command(words)
-        command = load_command(name)
-        return command.run(make_parser(name, command).parse_args(words[1:]))
+        try:
+            return _run(name, words)
+        finally:
+            sys.stdout.flush()  # if Python's own flush at the exit fails, it ends with a traceback and 120
     except BrokenPipeError:
-        _silence(sys.stdout)  # the reader has left
+        for stream in (sys.stdout, sys.stderr):
+            _silence(stream)  # the reader has left
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -123,6 +124,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain(_explain(error))
     except DragomanError as error:
         return complain(str(error))
+
+
+def _run(name: str | None, words: list[str]) -> int:
+    if name is None:
+        return _run_without_command(words)
+    command = load_command(name)
+    return command.run(make_parser(name, command).parse_args(words[1:]))
 
 
 def load_command(name: str) -> Command:
@@ -151,8 +159,10 @@ def complain(message: str) -> int:
     except OSError:
         _silence(sys.stdout)
     line = harmless(" ".join(message.split()))
-    with contextlib.suppress(OSError):
+    try:
         print(f"dragoman: {line if len(line) <= _LONGEST else line[: _LONGEST - 1] + '…'}", file=sys.stderr)
+    except OSError:
+        _silence(sys.stderr)
     return FAILED
 
 

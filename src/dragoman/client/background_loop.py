@@ -66,11 +66,11 @@ class Background:
         """Run a coroutine in the thread and wait for it.
 
         Raises:
-            RuntimeError: called in the thread itself, after a fork, or the client is closed, or is closed meanwhile.
+            UsageError: called in the thread itself, after a fork, or the client is closed, or is closed meanwhile.
         """
         try:
             future = self._submit(coroutine)
-        except RuntimeError:
+        except UsageError:
             coroutine.close()
             self._stand_still_at_exit()
             raise
@@ -78,7 +78,7 @@ class Background:
             return future.result()
         except CancelledError:
             self._stand_still_at_exit()
-            raise RuntimeError("this Client was closed meanwhile") from None
+            raise UsageError("this Client was closed meanwhile") from None
         except BaseException:
             future.cancel()
             raise
@@ -95,12 +95,12 @@ class Background:
         """Close the client, end the thread, and wait for its end. A second call does nothing.
 
         Raises:
-            RuntimeError: called in the thread itself.
+            UsageError: called in the thread itself.
         """
         if self.pid != os.getpid():
             return
         if threading.current_thread() is self._thread:
-            raise RuntimeError("a Client cannot be closed in its own event loop; use Requester there")
+            raise UsageError("a Client cannot be closed in its own event loop; use Requester there")
         self.abandon()
         self._thread.join()
 
@@ -111,13 +111,13 @@ class Background:
 
     def _submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         if self.pid != os.getpid():
-            raise RuntimeError("this was begun before a fork; begin it again in the new process")
+            raise UsageError("this was begun before a fork; begin it again in the new process")
         if threading.current_thread() is self._thread:
-            raise RuntimeError("a Client cannot be used in its own event loop; use Requester there")
+            raise UsageError("a Client cannot be used in its own event loop; use Requester there")
         # The lock keeps the order: what is submitted before the end is asked for is run, or cancelled by that end.
         with self._lock:
             if self._is_closing:
-                raise RuntimeError("this Client is closed")
+                raise UsageError("this Client is closed")
             return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def _stop_soon(self, client: Requester | None) -> None:

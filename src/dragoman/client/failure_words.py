@@ -18,6 +18,8 @@ _VERSIONS: Final = {"/chat/completions": "v1", "/responses": "v1", "/models/": "
 #: The beginning of what `dragoman.http.response.not_connected` says.
 _NOT_CONNECTED: Final = "no connection to "
 _VERSION: Final = re.compile(r"/v\d")
+#: What servers say of a model that they do not have; another 404 is about the path.
+_NO_MODEL: Final = re.compile(r"(?i)\bmodels?\b.*\b(?:exist|found|available|pull)")
 
 
 def explained(failure: Failure, target: Target, url: str) -> Failure:
@@ -75,7 +77,7 @@ def _fix(failure: Failure, target: Target, place: str) -> str:
         return f"this is about the key of {provider.name}, not a client's: check {key_words(provider)}"
     if failure.kind == "quota":
         return f"the account at {provider.name} needs credit"
-    if failure.kind == "not_found" and not _VERSION.search(place):
+    if failure.kind == "not_found" and not _VERSION.search(place) and not _NO_MODEL.search(failure.message):
         version = next((version for below, version in _VERSIONS.items() if below in place), "")
         return f"does base_url end in /{version}?" if version else ""
     if failure.kind == "connection" and failure.message.startswith(_NOT_CONNECTED):

@@ -42,8 +42,15 @@ def read_body(body: bytes, fields: Fields | None = None) -> Fields:
         return without_nulls(found)
     value = _json.decode_lenient(body)
     if not isinstance(value, dict):
-        raise WireError(f"expected a JSON object: {value.problem if isinstance(value, Malformed) else found.problem}")
+        raise no_object(body, value if isinstance(value, Malformed) else found)
     return {key: Raw(_json.to_lenient_text(inner).encode()) for key, inner in value.items() if inner is not None}
+
+
+def no_object(body: bytes, problem: Malformed) -> WireError:
+    """Return the refusal of a client's body that is no JSON object."""
+    if not body.strip():
+        return WireError("expected a JSON object, got an empty body")
+    return WireError(f"expected a JSON object: {problem.problem}")
 
 
 def read_fields(value: Raw | None) -> Fields | None:

@@ -17,7 +17,9 @@ from dragoman.misuse import kind_of
 from dragoman.protocols import PROTOCOLS, recognition
 from dragoman.protocols.recognize import protocol_of_messages, tool_entry
 from dragoman.types import (
+    Media,
     Message,
+    Opaque,
     Origin,
     Part,
     ProtocolName,
@@ -27,6 +29,7 @@ from dragoman.types import (
     Thinking,
     Tool,
     ToolCall,
+    ToolResult,
     read_content,
 )
 
@@ -104,8 +107,38 @@ def _checked(message: Message, where: str) -> Message:
     if isinstance(given, tuple) and all(isinstance(part, Part) for part in given):
         if not given and message.role != "assistant":
             raise UsageError(f"{where}: expected something in the message, got nothing")
-        return message
-    return msgspec.structs.replace(message, parts=read_content(given, where))
+    else:
+        given = read_content(given, where)
+    parts = tuple([_checked_part(part, f"{where}.parts[{position}]") for position, part in enumerate(given)])
+    if message.role == "tool" and not all(isinstance(part, ToolResult | Opaque) for part in parts):
+        raise UsageError(f"{where}: expected a ToolResult in a message of role tool; say: Message.tool(call, '…')")
+    return message if parts == given and given is message.parts else msgspec.structs.replace(message, parts=parts)
+
+
+#: The fields of parts that are texts. Values are made without a check, so a caller's are checked here.
+_TEXT_FIELDS: Final[dict[type, tuple[str, ...]]] = {
+    Text: ("text",),
+    Thinking: ("text",),
+    ToolCall: ("id", "name", "arguments"),
+    ToolResult: ("call_id", "name"),
+}
+
+
+def _checked_part(part: Part, where: str) -> Part:
+    """Return a caller's part; a result may have been written `ToolResult(call.id, call.name, "21 °C")`."""
+    for name in _TEXT_FIELDS.get(type(part), ()):
+        value: object = getattr(part, name)
+        if not isinstance(value, str):
+            told = " of JSON" if name == "arguments" else ""
+            raise UsageError(f"{where}.{name}: expected a text{told}, got {kind_of(value)}")
+    if not isinstance(part, ToolResult):
+        return part
+    given: object = part.parts
+    said = read_content(given, f"{where}.parts") if given != () and given != [] else ()
+    inner = tuple([_checked_part(item, f"{where}.parts") for item in said])
+    if not all(isinstance(item, Text | Media | Opaque) for item in inner):
+        raise UsageError(f"{where}.parts: expected texts and media, got another part")
+    return part if inner == given else msgspec.structs.replace(part, parts=inner)
 
 
 #: Keys that say something in a message of any protocol.

@@ -11,11 +11,12 @@ from typing import Final, TypeAlias, TypeVar
 import msgspec
 
 from dragoman._json import Malformed
+from dragoman.client.failure_words import explained
 from dragoman.client.offload import run_sized, weight_of
 from dragoman.client.requester import Requester
 from dragoman.client.target_state import LOG
+from dragoman.codec.json_fields import no_object
 from dragoman.codec.splicing import splice
-from dragoman.errors import WireError
 from dragoman.events import Failure, Finish
 from dragoman.gateway.endpoint import Call, Refused
 from dragoman.gateway.model_names import ModelNames
@@ -28,7 +29,6 @@ from dragoman.providers.catalog import Provider
 from dragoman.routing.attempts import Attempts
 from dragoman.routing.metering import Meter
 from dragoman.routing.target import Chain, Target
-from dragoman.secret import masked
 from dragoman.types import ProtocolName, Usage
 
 #: Bytes of an answer that is read whole.
@@ -151,8 +151,8 @@ class Forwarder:
         finally:
             response.close()
         failure = target.protocol.parse_error(response.status, body, headers=response.headers)
-        # Some quote the key that they refuse.
-        raise Refused(msgspec.structs.replace(failure, message=masked(failure.message, target.secrets()), code=None))
+        told = explained(failure, target, target.provider.base_url.rstrip("/") + http.path)  # without a key it quotes
+        raise Refused(msgspec.structs.replace(told, code=None))
 
     async def _read(self, response: Response) -> bytes:
         kept = Gathered()
@@ -203,5 +203,5 @@ def with_model(body: bytes, model: str) -> bytes:
     """Return a body with another model's name, otherwise unchanged. Raises `WireError`: it is no JSON object."""
     changed = splice(body, {"model": model})
     if isinstance(changed, Malformed):
-        raise WireError(f"expected a JSON object: {changed.problem}")
+        raise no_object(body, changed)
     return changed

@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.json_fields import read_all_texts
+from dragoman.codec.json_fields import no_object, read_all_texts
 from dragoman.codec.unread import SCHEMA, Kind, name_passed_over, name_unread, refuse_other_kinds, wanted_text
 from dragoman.deviations import clip
 from dragoman.errors import WireError
@@ -300,7 +300,7 @@ def _read_body(body: bytes) -> dict[str, Raw]:
         return fields
     found = _json.decode_lenient(body)  # half surrogate pairs come from clients that cut text by UTF-16 units
     if not isinstance(found, dict):
-        raise WireError(f"expected a JSON object, got {fields.problem}")
+        raise no_object(body, found if isinstance(found, Malformed) else fields)
     try:
         return read_fields_leniently(found)
     except RecursionError:

@@ -99,6 +99,8 @@ class Conversation:
         items: Sequence[Raw | _PlainMessage] | None = read_items(value) if isinstance(plain, Malformed) else plain
         if items is None:
             raise WireError("expected a list of messages", path="messages")
+        if not items:
+            raise WireError("expected at least one message", path="messages")
         instructions = self._parts(system, "system")
         messages = [Message("system", instructions)] if instructions else []
         for self._turn, item in enumerate(items):

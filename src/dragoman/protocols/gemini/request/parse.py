@@ -191,6 +191,8 @@ class _Parser:
             contents = [self._content(item, turn) for turn, item in enumerate(_items(value))]
         else:
             contents = [self._plain_content(content, turn) for turn, content in enumerate(plain)]
+        if not contents:
+            raise WireError("expected at least one content", path="contents")
         messages: list[Message] = []
         for content in contents:
             for message in content:

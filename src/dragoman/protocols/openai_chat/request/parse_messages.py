@@ -95,7 +95,8 @@ class Conversation:
         else:
             messages = [self._message(item, turn) for turn, item in enumerate(read_items(value) or ())]
         if not messages:
-            raise WireError("expected a list of messages", path="messages")
+            expected = "at least one message" if read_items(value) == [] else "a list of messages"
+            raise WireError(f"expected {expected}", path="messages")
         return tuple(messages)
 
     def _message(self, item: Raw, turn: int) -> Message:

@@ -9,6 +9,7 @@ from typing import Final, get_args
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.json_fields import no_object
 from dragoman.codec.schemas.asked_in_prompt import answer_words, names_json
 from dragoman.codec.unread import SCHEMA, Kind, refuse_no_text, refuse_other_kinds
 from dragoman.errors import WireError
@@ -49,6 +50,7 @@ _MODELLED: Final = frozenset(
 )  # fmt: skip
 #: A request without any of them asks nothing.
 _ASKING: Final = frozenset({"input", "instructions", "prompt", "previous_response_id", "conversation"})
+_SHORT: Final = 64  # bytes; a longer input is no empty list, but for white space
 _EFFORTS: Final[tuple[str, ...]] = get_args(Effort)
 _SEALED: Final = "reasoning.encrypted_content"
 _LONGEST: Final = "24h"
@@ -71,6 +73,8 @@ def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None 
     refuse_other_kinds(fields, _KINDS)
     if _ASKING.isdisjoint(fields):
         raise WireError("expected text or a list of items", path="input")
+    if _ASKING & fields.keys() == {"input"} and len(fields["input"]) < _SHORT and _value(fields, "input") == []:
+        raise WireError("expected at least one item", path="input")
     native = {name: Raw(bytes(raw)) for name, raw in fields.items() if name not in _MODELLED}
     tools, hosted = parse_tools(fields["tools"], deviations) if "tools" in fields else ((), [])
     if hosted:
@@ -100,8 +104,7 @@ def _read_fields(body: bytes, fields: dict[str, Raw] | None) -> dict[str, Raw]:
     if isinstance(found, Malformed):
         value = _json.decode_lenient(body)
         if not isinstance(value, dict):
-            problem = value.problem if isinstance(value, Malformed) else type(value).__name__
-            raise WireError(f"expected a JSON object, got {problem}")
+            raise no_object(body, value if isinstance(value, Malformed) else found)
         found = {name: _json.raw(inner) for name, inner in value.items()}
     return {name: raw for name, raw in found.items() if raw != _NULL}
 

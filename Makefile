@@ -109,7 +109,7 @@ search: $(STAMP)  ## the property tests with other examples each time: what they
 	DRAGOMAN_SEARCH=1 $(PYTEST) $$(grep -rl --include='test_*.py' hypothesis tests)
 
 soak: $(STAMP)  ## the fuzz tests, for longer
-	DRAGOMAN_SOAK=1 .venv/bin/pytest -m soak
+	DRAGOMAN_SOAK=1 $(PYTEST) -m soak
 
 fuzz: $(STAMP)  ## made-up texts for every reader, by processor time: TEXTS=100000 a reader, SECONDS=60 each at most
 	.venv/bin/python -m reliability.fuzz_time --texts "$(or $(TEXTS),100000)" --seconds "$(or $(SECONDS),60)"

@@ -7,6 +7,7 @@ import gc
 import importlib.util
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,6 +80,13 @@ def no_old_objects() -> None:
     """What stays of other files is not looked at again: a look for garbage costs what this file makes, not 0.6 s."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """A run of hours may be cut off before its summary: `make soak` names each failure at once."""
+    if profiles.IS_SOAK and report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        why = "\n".join(report.longreprtext.splitlines()[-40:])
+        print(f"\nFAILED {report.nodeid} ({report.when})\n{why}", file=sys.__stderr__, flush=True)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -8,6 +8,7 @@ import threading
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -181,20 +182,18 @@ def test_no_record_is_read_of_other_bytes(data: bytes) -> None:
 
 
 @given(histories(), st.integers(600, 4_000))
-def test_what_is_written_is_read_over_any_number_of_segments(
-    tmp_path_factory: pytest.TempPathFactory, history: History, size: int
-) -> None:
-    folder = tmp_path_factory.mktemp("journal")
-    journal = Journal(folder, segment_size=size)
-    for record in history.records:
-        if type(record) is Intent:
-            journal.intend(record)
-        else:
-            assert type(record) is Settlement
-            journal.settle(record)
-    assert journal.open_attempts == len(history.open)
-    journal.close()
-    assert read_all(folder) == history.records
+def test_what_is_written_is_read_over_any_number_of_segments(history: History, size: int) -> None:
+    with TemporaryDirectory() as name:
+        journal = Journal(Path(name), segment_size=size)
+        for record in history.records:
+            if type(record) is Intent:
+                journal.intend(record)
+            else:
+                assert type(record) is Settlement
+                journal.settle(record)
+        assert journal.open_attempts == len(history.open)
+        journal.close()
+        assert read_all(Path(name)) == history.records
 
 
 def test_an_intent_is_on_the_disk_when_it_is_recorded_where_power_may_fail(

@@ -4,6 +4,7 @@ are delivered."""
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections.abc import Iterator
 
@@ -48,7 +49,8 @@ def test_a_value_of_another_tool_holds_no_call(outer: Form) -> None:
             assert not delivered(reply), (size, text[:cut])
             if outer.where == "line" and text.startswith(LEADS[-1]):
                 continue  # behind words its marker begins no call, so that one in its text may fail
-            assert not reply.failed_calls, (size, text[:cut])
+            # A value in tags that they do not end may be one, or another call behind one that was cut.
+            assert not reply.failed_calls or outer.closes == "tag", (size, text[:cut])
             said = reply.text + (reply.thinking if "</think>" in text else "")
             assert len(said.strip()) >= len(text[:cut].strip()) - len("</think>\n\n"), (size, text[:cut])
 
@@ -61,6 +63,14 @@ def test_a_blank_behind_the_name_changes_nothing() -> None:
             assert (reply.text, delivered(reply), reply.failed_calls) == (text, [], ()), text
 
 
+#: Calls to another tool in tags that never close, or not as they must.
+TORN = (
+    "<tool_call>\n<function=make_note>\n<parameter=text>\nv\n\n{}",
+    "<tool_call>make_note<arg_key>text</arg_key><arg_value>v\n{}",
+    "<tool_call>make_note<arg_key>k</arg_key></tool_call>\nNow:\n{}",
+    '<function_calls>\n<invoke name="make_note">\n<parameter name="text">v\n</invoke>\nNow:\n{}',
+    '<tool_call>\n{"name": "make_note", "arguments": {"text": "v"\n{}\n</tool_call>\n',
+)  # fmt: skip
 #: Lines of Python that nobody can read and that nothing closes, of another tool and of an offered one.
 ENDLESS = (
     "make_note(size=1\n{}", "print('it's here')\nI call it:\n{}", "make_note(size=1, text=is two\n\n{}",
@@ -68,7 +78,7 @@ ENDLESS = (
 )  # fmt: skip
 
 
-@for_each("head", ENDLESS)
+@for_each("head", ENDLESS + TORN)
 def test_a_call_that_another_one_swallows_fails(head: str) -> None:
     for inner in INNER[:: 1 if IS_SOAK else 7]:
         text = head.replace("{}", inner.write(OFFERED[:1]).text())
@@ -76,6 +86,24 @@ def test_a_call_that_another_one_swallows_fails(head: str) -> None:
             reply = pieces(text, size)
             assert not delivered(reply) and reply.failed_calls, (size, text)
             assert reply.text.strip(), (size, text)
+
+
+#: Texts of code in which another tool is called, in the midst of words.
+IN_CODE = (
+    "x = make_note(text='{}')",
+    "- make_note(text='a {} b')",
+    "print(make_note(text='\n{}\n'))",
+    "do(['a', 'b {}'])",
+)
+
+
+@for_each("outer", IN_CODE)
+def test_a_text_of_code_holds_no_call(outer: str) -> None:
+    for inner in INNER[:: 1 if IS_SOAK else 7]:
+        text = "I do:\n" + outer.replace("{}", json.dumps(inner.write(OFFERED[:1]).text())[1:-1])
+        for size in (1, len(text)):
+            reply = pieces(text, size)
+            assert (delivered(reply), reply.failed_calls) == ([], ()), (size, text)
 
 
 #: Lines of Python that call other functions too are code.

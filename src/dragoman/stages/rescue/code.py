@@ -30,6 +30,8 @@ _TAGS_ONLY: Final = rare_pattern(r"\s*(?:<[^<>]*>\s*)*$")
 _QUOTED: Final = rare_pattern(r"(?:^|[\s(\[{:=,\u2e80-\uffef])(?:[fFrRbBuU]{1,2}(?=[\"']))?([\"'“‘«„‹])$|([「『《])$")
 #: The first character of the scripts of East Asia, which have no blank before a quotation mark.
 _NO_BLANKS: Final = "\u2e80"
+#: A text of code in single quotation marks that is open at the end of a line: behind words, they are apostrophes.
+_IN_CODE: Final = rare_pattern(r"(?:[(\[{=]|'\s?[,:])\s{0,2}(?:[fFrRbBuU]{1,2})?'(?:[^'\\]|\\.)*+(?P<end>'?)")
 #: What shows the rest of its line as it is, or the marker behind it: LaTeX, and Markdown's backslash.
 _LITERAL: Final = rare_pattern(r"\\(?:verb\*?[^\w\s]|(?:texttt|lstinline|detokenize)[{|!+])?$")
 #: Characters of a line in which both are looked for.
@@ -48,6 +50,16 @@ _LONG: Final = 128
 _KEPT: Final = 1024
 _INDENTED: Final = 4
 _FENCE_RUN: Final = 3
+
+
+def _opens_text(line: str) -> bool:
+    """Return whether a text of code in single quotation marks is open at the end of a line, as far as it is known."""
+    place = 0
+    while (more := _IN_CODE.search(line, place)) is not None:
+        place = more.end() - len(more["end"])  # what closes one may stand before the next one
+        if not more["end"]:
+            return True
+    return False
 
 
 class Code:
@@ -161,6 +173,8 @@ class Code:
         self._read()
         behind = _QUOTED.search(self._last)
         quote = self._quote or (_QUOTE_ENDS[behind[1] or behind[2]] if behind is not None else "")
+        if not quote and "'" in self._line and _opens_text(self._line):
+            return "'"
         is_literal = _LITERAL.search(self._last) is not None or contexts.is_logged(self._line)
         return quote or (_NOTHING if is_literal else "")
 

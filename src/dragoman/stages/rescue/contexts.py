@@ -245,6 +245,8 @@ _HERE: Final = rare_pattern(r".{0,400}?<<[-~]?\s?([\"']?)([A-Z_]{2,20})\1(?=\s*+
 _ATTRIBUTES: Final = rare_pattern(r"\[(?:source|listing|literal|example|quote|verse|,|%)[^\]\n]{0,200}\]\s*+$")
 _LISTED: Final = rare_pattern(r"@(example|verbatim|smallexample|lisp)\s*+$|\{(code|noformat)(?::[^}\n]{0,80})?\}\s*+$")
 _QUOTES: Final = ('"""', "'''")
+#: A text of code whose quotation mark ends the line.
+_TEXT_BEGUN: Final = rare_pattern(r"[=(]\s?[\"']$")
 _DIFF_HEAD: Final = rare_pattern(r"@@ |diff --git |\+\+\+ |--- [^|\s]|index [0-9a-f]{4}")
 _FIRST: Final = frozenset("@di+-")
 _CHANGED: Final = rare_pattern(r"\+|-(?![\s-])")
@@ -280,6 +282,8 @@ def block_end(line: str, *, is_listing: bool, is_paragraph: bool) -> str:
     for quotes in _QUOTES:
         if line.rstrip().endswith(quotes) and line.count(quotes) % 2:
             return f" {quotes}"
+    if line[-1:] in ("'", '"') and _TEXT_BEGUN.search(line, max(len(line) - 4, 0)):
+        return f" {line[-1]}"
     listed = _LISTED.match(line) if line[:1] in "@{" else None
     if listed is not None:
         return f"@end {listed[1]}" if listed[1] else f"{{{listed[2]}}}"

@@ -8,10 +8,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
+from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Family
 from dragoman.stages.rescue.quoted import closing_of
 from dragoman.stages.rescue.xml_values import SECTION, SECTION_END
-from dragoman.stages.thinking.pairs import PAIRS
+from dragoman.stages.thinking.pairs import PAIRS, Pair
 
 #: Letters that tell a marker from ordinary words.
 _WORD_HEAD: Final = 10
@@ -129,6 +130,41 @@ class Markers:
         within = self._within.get(opener, [])
         on_line = self._on_line.get(opener, [])
         return within if within == on_line or not is_line_start() else on_line
+
+
+class SeenTags:
+    """The tags of values and of thinking that came as text: the calls beside one of values lack something.
+
+    Attributes:
+        moved: those of values since the last call.
+    """
+
+    __slots__ = ("_is_shown", "_thoughts", "moved")
+
+    def __init__(self) -> None:
+        self.moved: set[str] = set()
+        self._thoughts: set[Pair] = set()  # those whose opening tag stands in the text
+        self._is_shown = False  # one that begins a value was quoted: the next one ends what it shows
+
+    def see(self, text: str, found: re.Match[str], code: Code, markers: Markers) -> str:
+        """Take a tag found in a text. Return it if it tells something of the calls before it, else "".
+
+        A quoted tag, the end of one, and one of a call whose tool was not offered tell nothing.
+        """
+        tag = found.group()
+        is_quoted = not code.is_line_start() and code.quote() != ""
+        if (pair := THOUGHTS.get(tag)) is not None:
+            behind = text[found.end() :]
+            is_apart = behind[:1] in (" ", "\t") and behind.lstrip(" \t")[:1] not in ("", "\r", "\n")
+            in_sentence = is_apart and code.is_behind_space()
+            is_named = is_quoted or pair in self._thoughts or tag in pair.openers or in_sentence
+            self._thoughts.update([pair] if tag in pair.openers else [])
+            return "" if is_named else tag
+        is_shown = is_quoted or self._is_shown or tag.endswith("</")  # which ends calls too
+        self._is_shown = is_quoted and tag not in markers.ends
+        if not is_shown:
+            self.moved.add(tag)
+        return "" if is_shown else tag
 
 
 def _begun(opener: str, families: Sequence[Family], *, on_line: bool) -> list[tuple[Family, str]]:

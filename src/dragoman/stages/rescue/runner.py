@@ -57,8 +57,6 @@ Found: TypeAlias = Prose | Open | Piece | Close | Behind
 _SHORT: Final = 64
 #: Why a call is refused whose markup does not go on.
 UNREAD: Final = "its text is not of its format"
-#: Why one is refused that stands in what cannot be read and does not end.
-_SWALLOWED: Final = "it stands in another call that cannot be read and that nothing closes"
 #: Why a call is refused that stands behind tags of values of its family.
 MOVED: Final = "an argument of it, or a part of one, stands before it"
 
@@ -85,8 +83,8 @@ class Runner:
     __slots__ = (
         "begun_at", "cursor", "family", "found", "has_call", "is_begun", "is_over", "is_spoilt", "is_torn", "opened",
         "opener", "_arguments", "_begun", "_behind", "_body", "_brackets", "_in_call", "_in_tags", "_is_doubtful",
-        "_is_endless", "_is_held", "_is_other", "_is_program", "_last", "_markers", "_name", "_other", "_parser",
-        "_place", "_tags", "_tools",
+        "_is_endless", "_is_held", "_is_other", "_is_program", "_last", "_lost", "_markers", "_name", "_other",
+        "_parser", "_place", "_tags", "_tools",
     )  # fmt: skip
 
     def __init__(
@@ -119,6 +117,7 @@ class Runner:
         self._in_call = self._in_tags = self._is_held = False
         self._is_other = False  # the last call is one to a tool that was not offered
         self._other = GatheredText()  # its text
+        self._lost = GatheredText()  # the text of such calls that did not end as they must
         self._is_endless = False  # the last call is code that nobody can read and nothing closes
         self._is_program = False  # a call is, in a family in which programs are written: none of its calls is meant
         self._brackets: Brackets | None = None  # what reads on behind the last call
@@ -183,13 +182,11 @@ class Runner:
         self._take(Open(self._begun.name))
         self._take(Close("", UNREAD))
 
-    def swallowed(self, message: str) -> list[Found]:
-        """Return a failed call for one to an offered tool in the text of a last call that is code without a reading and
-        without an end, and so may be words. `message`: what it stands in.
+    def swallowed(self, text: str) -> str:
+        """Return what may hold calls that nobody read: calls to other tools that did not end as they must, or the
+        `text` of a message whose last call is code without a reading and without an end.
         """
-        text = self._other.text() if self._is_other else message
-        name = self._markers.called(text[1:], self._tools.names()) if self._is_endless else ""
-        return [Open(name, family=self.family.name), Close("", _SWALLOWED)] if name else []
+        return self._lost.text() or (text if self._is_endless else "")
 
     def _is_call(self) -> bool | None:
         """Return whether unreadable text is a call all the same; None while it is unknown."""
@@ -412,6 +409,8 @@ class Runner:
         cursor.is_broken = not end.is_whole()
         if self._is_other:
             self._say()
+            if not end.is_whole() and (self.is_torn or self._is_endless or cursor.rest().strip()):
+                self._lost.add(self._other.take())
             return
         cursor.mark()
         if self._place.is_moved and end.is_whole():

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from dragoman.gathered import GatheredText
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.code import Code
-from dragoman.stages.rescue.cursor import Cursor, Family
-from dragoman.stages.rescue.markers import THOUGHTS, Markers, message_openers, value_tags
+from dragoman.stages.rescue.cursor import Close, Cursor, Family, Open
+from dragoman.stages.rescue.markers import THOUGHTS, Markers, SeenTags, message_openers, value_tags
 from dragoman.stages.rescue.quoted import Cover
 from dragoman.stages.rescue.runner import Found, Place, Prose, Runner, say
-from dragoman.stages.thinking.pairs import Pair
 from dragoman.stages.tool_names import may_be_prefixed
 
 _SLICE: Final = 2048
@@ -21,6 +20,8 @@ _SLICE: Final = 2048
 _Begun: TypeAlias = list[tuple[Family, str]]
 #: A candidate whose name has not come within about so many characters is none.
 _MOST_WAITING: Final = 1 << 17
+#: Why a call is refused that stands in what cannot be read and does not end.
+_SWALLOWED: Final = "it stands in another call that cannot be read and that nothing closes"
 _SENTENCE_ENDS: Final = frozenset(".!?…。！？")
 #: Characters of a text that no family read on, from its marker on, that are kept to know it again.
 _MOST_KNOWN: Final = 64
@@ -34,9 +35,9 @@ class Scanner:
     """
 
     __slots__ = (
-        "_begun", "_code", "_cover", "_families", "_furthest", "_hold", "_is_ended", "_is_idle", "_is_shown",
-        "_is_torn", "_known", "_markers", "_moved", "_named", "_race", "_raw", "_raw_size", "_read", "_said",
-        "_thoughts", "_tools", "_whole", "family",
+        "_begun", "_code", "_cover", "_families", "_furthest", "_hold", "_is_ended", "_is_idle", "_is_torn",
+        "_known", "_lost", "_markers", "_named", "_race", "_raw", "_raw_size", "_read", "_said", "_seen", "_tools",
+        "_whole", "family",
     )  # fmt: skip
 
     def __init__(
@@ -52,9 +53,7 @@ class Scanner:
         self._tools = tools
         self._code = Code()
         self._cover: Cover | None = None  # a quoted marker, whose text is none
-        self._moved: set[str] = set()  # tags of values in the text since the last call
-        self._thoughts: set[Pair] = set()  # those whose opening tag stands in the text
-        self._is_shown = False  # one that begins a value was quoted: the next one ends what it shows
+        self._seen = SeenTags()
         self._hold = ""  # text that may become a marker, or from a marker on, until it is known whether it is in code
         self._is_ended = False
         self._race: list[Runner] = []
@@ -63,6 +62,7 @@ class Scanner:
         self._begun: tuple[str, _Begun] = "", []  # the marker that the race began with, and what it begins
         self._known: dict[str, tuple[_Begun, str]] = {}  # marker → what it began last, and that text was no call
         self._is_torn = False  # a call in tags did not end as it must: what follows may be the rest of a value of it
+        self._lost: tuple[str, GatheredText] | None = None  # text in which calls may stand that nobody reads, by family
         self._furthest = 0  # how far families read that found words behind a name
         self._named = tools  # those that the race may name
         self._read = 0  # characters of calls with which the message begins
@@ -95,7 +95,7 @@ class Scanner:
         waited = bool(self._race or self._hold)
         out: list[Found] = []
         self._take(text, out)
-        self._is_idle = not (self._race or self._hold or self._whole or self._cover)
+        self._is_idle = not (self._race or self._hold or self._whole or self._cover or self._lost)
         if not waited and len(out) == 1 and out[0] == Prose(text):
             return None
         return out
@@ -118,7 +118,16 @@ class Scanner:
             else:
                 rest = self._run(out, is_end=True)
             self._take(rest, out)
+        if self._lost is not None and (name := self._markers.called(self._lost[1].take()[1:], self._tools.names())):
+            out += [Open(name, family=self._lost[0]), Close("", _SWALLOWED)]
         return out
+
+    def _lose(self, *runners: Runner) -> None:
+        """Keep the text of a call that may hold others and is read no further: at the end it is told if it does."""
+        for runner in runners:
+            if text := runner.swallowed(self._raw.text()):
+                self._lost = runner.family.name, GatheredText([text])
+                return
 
     # ------------------------------------------------------------ prose
 
@@ -142,6 +151,8 @@ class Scanner:
         text, self._hold = self._hold + text, ""
         if self._is_torn:
             self._prose(text, out)
+            if self._lost is not None:
+                self._lost[1].add(text)
             return ""
         if self._whole:
             return self._try_message(text, out)
@@ -245,28 +256,10 @@ class Scanner:
         return is_cut and self._code.is_behind_space()
 
     def _pass_tag(self, text: str, found: re.Match[str], out: list[Found]) -> str:
-        """Pass a tag that no call took as text. The calls beside one of values lack something.
-
-        Exceptions are a quoted tag, the end of one, and one of a call whose tool was not offered.
-        """
-        tag = found.group()
-        is_quoted = not self._code.is_line_start() and self._code.quote() != ""
-        if (pair := THOUGHTS.get(tag)) is not None:
-            behind = text[found.end() :]
-            is_apart = behind[:1] in (" ", "\t") and behind.lstrip(" \t")[:1] not in ("", "\r", "\n")
-            in_sentence = is_apart and self._code.is_behind_space()
-            is_named = is_quoted or pair in self._thoughts or tag in pair.openers or in_sentence
-            self._thoughts.update([pair] if tag in pair.openers else [])
-            self._feed(tag)
-            out.append(Prose(text[: found.end()], "" if is_named else tag))
-            return text[found.end() :]
-        is_any_end = tag.endswith("</")  # of a call too
-        is_shown = is_quoted or self._is_shown or is_any_end
-        self._is_shown = is_quoted and tag not in self._markers.ends
-        if not is_shown:
-            self._moved.add(tag)
-        self._feed(tag)
-        out.append(Prose(text[: found.end()], "" if is_shown else tag))
+        """Pass a tag that no call took as text."""
+        told = self._seen.see(text, found, self._code, self._markers)
+        self._feed(found.group())
+        out.append(Prose(text[: found.end()], told))
         return text[found.end() :]
 
     def _let_go(self, text: str, passed: int, cut: int, out: list[Found]) -> None:
@@ -338,7 +331,7 @@ class Scanner:
 
     def _start(self, family: Family, opener: str, rest: str) -> None:
         is_item = self._code.is_item_start()
-        is_moved, word = not self._moved.isdisjoint(value_tags(family)), self._code.last_word()
+        is_moved, word = not self._seen.moved.isdisjoint(value_tags(family)), self._code.last_word()
         place = Place(is_moved, is_item, word != "", word != "" and word[-1] not in _SENTENCE_ENDS)
         self._race.append(Runner(family, opener, Cursor(rest), self._named, self._markers, place))
 
@@ -361,11 +354,12 @@ class Scanner:
         self._raw.clear()
         self._code.skip_call()
         if winner.has_call:
-            self._moved.clear()
+            self._seen.moved.clear()
             self.family = winner.family.name
         out += winner.found.take()
         if not winner.is_over:
             return ""
+        self._lose(winner)
         self._race = []
         self._is_torn = winner.is_torn
         self._code.end_call(winner.cursor.marker)
@@ -399,7 +393,8 @@ class Scanner:
     def _run_message(self, out: list[Found], *, is_end: bool) -> str:
         """Run whole-message families: nothing but white space may follow, and only the end decides."""
         reading = [one for one in self._race if not (one.is_spoilt or (one.is_over and one.cursor.rest().strip()))]
-        lost = next(filter(None, [one.swallowed(self._raw.text()) for one in self._race]), []) if is_end else []
+        if is_end:
+            self._lose(*self._race)
         if len(reading) < len(self._race) or is_end:
             self._note_read()
         self._race = reading
@@ -412,7 +407,7 @@ class Scanner:
                 return ""
         if len(self._race) == 1:
             self._tell(self._race[0], out)
-        return "" if self._race else self._release_message(out, lost)
+        return "" if self._race else self._release_message(out)
 
     def _tell(self, runner: Runner, out: list[Found]) -> None:
         """Tell calls to other tools with which the message begins: they stay text."""
@@ -430,14 +425,13 @@ class Scanner:
         ends = [self._raw_size - len(runner.cursor.rest()) for runner in self._race if runner.opened]
         self._read = max(self._read, *ends, 0)
 
-    def _release_message(self, out: list[Found], lost: Iterable[Found] = ()) -> str:
-        """Reject the whole message: its calls stay text, the rest is looked at again. `lost`: of that text, failed."""
+    def _release_message(self, out: list[Found]) -> str:
+        """Reject the whole message: its calls stay text, the rest is looked at again."""
         text, begin = self._raw.take(), len(self._said)
         end = max(self._read, begin)
         if end > begin:
             out.append(Prose(text[begin:end], is_call=True))
             self._code.skip_call()
-        out += lost
         return text[end:]
 
 

@@ -102,7 +102,6 @@ def harmony(call: Call, head: str = "<|start|>assistant<|channel|>commentary to=
 
 
 MARKED = "A block ends with </tool_call> on its own."
-PARAMETER = "A value ends with </parameter> at its end."
 PATCH = "    return left\n"
 CODE = 'if a < b and c > "d":\n    print(f"{a}: {b}")\n\n# </div>'
 

@@ -38,11 +38,7 @@ class Embedded(msgspec.Struct, frozen=True):
 
 
 class ParseEmbedRequest(Interface):
-    """Parses a client's request. `path` is the request's, with its query.
-
-    Raises:
-        WireError: it is not one.
-    """
+    """Parses a client's request. `path` is the request's, with its query. Raises `WireError`: it is not one."""
 
     def __call__(self, body: bytes, *, path: str = ...) -> EmbedRequest: ...
 

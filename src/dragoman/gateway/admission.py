@@ -38,12 +38,7 @@ _EMBEDS: Final = "embed"
 
 
 class Admission:
-    """The quotas of a gateway's worker.
-
-    Attributes:
-        budgets: what this worker may admit.
-        accounts: the quotas.
-    """
+    """The quotas of a gateway's worker. `budgets`: what this worker may admit. `accounts`: the quotas."""
 
     __slots__ = ("_alerted", "_pricing", "_tell", "accounts", "budgets")
 

@@ -16,11 +16,7 @@ _SECONDS: Final = "600"
 
 
 class CrossOrigin:
-    """The pages that may use the gateway.
-
-    Attributes:
-        origins: theirs, in lower case.
-    """
+    """The pages that may use the gateway. `origins`: theirs, in lower case."""
 
     __slots__ = ("origins",)
 

@@ -27,11 +27,7 @@ _TOO_LARGE_HEAD: Final = "its head is larger than 64 KiB"
 
 
 class HttpResponse(msgspec.Struct, eq=False):
-    """A response whose body is still arriving; see `Response`.
-
-    Attributes:
-        head: done when status and headers are there.
-    """
+    """A response whose body is still arriving; see `Response`. `head`: done when status and headers are there."""
 
     __repr__ = name_alone
 

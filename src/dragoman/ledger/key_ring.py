@@ -141,11 +141,7 @@ class KeyRing:
 
 
 class _Keys:
-    """The keys of one file.
-
-    Attributes:
-        has_any: it has a key, or may have one.
-    """
+    """The keys of one file. `has_any`: it has a key, or may have one."""
 
     __slots__ = ("_is_known", "_remembered", "_watched", "has_any")
 

@@ -28,11 +28,7 @@ _KEYS: Final = frozenset({"authorization", "x-api-key", "x-goog-api-key", "api-k
 
 @final
 class Upstream(msgspec.Struct, frozen=True):
-    """A provider with its key, or an address alone.
-
-    Attributes:
-        base_url: as clients of the server want it.
-    """
+    """A provider with its key, or an address alone. `base_url`: as clients of the server want it."""
 
     base_url: str
     provider: Provider | None = None

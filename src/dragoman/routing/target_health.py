@@ -23,11 +23,7 @@ class Health(msgspec.Struct, eq=False):
 
 @final
 class HealthTable:
-    """The health of all targets that were asked.
-
-    Attributes:
-        looks: the number of look-ups.
-    """
+    """The health of all targets that were asked. `looks`: the number of look-ups."""
 
     __slots__ = ("_of", "looks")
 

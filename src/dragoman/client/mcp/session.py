@@ -53,11 +53,7 @@ def read_secrets(server: McpServer, where: str, folder: Path) -> dict[str, str]:
 
 @final
 class McpSession:
-    """An initialised session.
-
-    Attributes:
-        broken: why this side ended the connection; "" if it did not.
-    """
+    """An initialised session. `broken`: why this side ended the connection; "" if it did not."""
 
     __slots__ = ("_client", "broken")
 

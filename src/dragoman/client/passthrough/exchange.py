@@ -88,11 +88,7 @@ def _whole(held: bytes | Gathered | None) -> bytes:
 
 
 class PassthroughExchange:
-    """An `Exchange` that sends the client's bytes and keeps the provider's.
-
-    Attributes:
-        outgoing: what to send.
-    """
+    """An `Exchange` that sends the client's bytes and keeps the provider's. `outgoing`: what to send."""
 
     __slots__ = (
         "_decoder", "_doubt", "_end_has_left", "_end_marks", "_expectation", "_failed_call", "_frames", "_has_calls",

@@ -10,11 +10,7 @@ from dragoman.events import Event, Fold, Reply, ToolCallDelta, ToolCallStart
 
 
 class ReplySoFar:
-    """The events of one response.
-
-    Attributes:
-        unread: those that came since the last look.
-    """
+    """The events of one response. `unread`: those that came since the last look."""
 
     __slots__ = ("_fold", "_partials", "unread")
 

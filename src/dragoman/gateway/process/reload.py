@@ -28,11 +28,7 @@ _Sight: TypeAlias = tuple[int, int, int, int] | None
 
 
 class Reload:
-    """Watches one file.
-
-    Attributes:
-        generation: the number of configurations applied, the first one included.
-    """
+    """Watches one file. `generation`: the number of configurations applied, the first one included."""
 
     __slots__ = ("_file", "_is_asked", "_observer", "_prepare", "_read", "_refused", "_seen", "generation")
 

@@ -52,11 +52,7 @@ def waiting(transport: asyncio.Transport) -> int:
 
 
 class Backpressure:
-    """A gate that is shut while a client's backlog is too large.
-
-    Attributes:
-        is_shut: whether to wait before more is written.
-    """
+    """A gate that is shut while a client's backlog is too large. `is_shut`: whether to wait before more is written."""
 
     __slots__ = ("_go_on", "_opened", "_seconds", "_timer", "_transport", "_until", "_waits", "is_shut")
 

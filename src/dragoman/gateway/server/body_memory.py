@@ -14,11 +14,7 @@ _WAIT: Final = 2.0
 
 
 class BodyMemory:
-    """Counts the memory in use. A single request is always admitted: its own limit bounds it.
-
-    Attributes:
-        used: bytes.
-    """
+    """Counts the memory in use. A single request is always admitted: its own limit bounds it. `used`: bytes."""
 
     __slots__ = ("_most", "used")
 
@@ -39,11 +35,7 @@ class BodyMemory:
 
 
 class Charge:
-    """The memory that one request has taken.
-
-    Attributes:
-        covered: the size of the body that it suffices for, in bytes.
-    """
+    """The memory that one request has taken. `covered`: the size of the body that it suffices for, in bytes."""
 
     __slots__ = ("_memory", "_own", "covered")
 

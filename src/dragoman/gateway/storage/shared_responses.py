@@ -62,11 +62,7 @@ _ANSWERS: Final = "SELECT number, response FROM response WHERE number = ANY($1::
 
 
 class SharedResponses:
-    """A `ResponseStore` in PostgreSQL. For one event loop.
-
-    Attributes:
-        works: whether the last response could be stored.
-    """
+    """A `ResponseStore` in PostgreSQL. For one event loop. `works`: whether the last response could be stored."""
 
     __slots__ = ("_database", "_file", "_new", "_tag", "works")
 

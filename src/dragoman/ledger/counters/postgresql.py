@@ -45,11 +45,7 @@ class PostgresqlPlace:
     __slots__ = ("_database", "_now")
 
     def __init__(self, database: Database, *, now: Callable[[], float] | None = None) -> None:
-        """Create it over a database.
-
-        Args:
-            now: the seconds of a clock that all holders share, in place of the server's.
-        """
+        """Create it over a database. `now`: the seconds of a clock that all holders share, in place of the server's."""
         self._database = database
         self._now = now
 

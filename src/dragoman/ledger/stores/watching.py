@@ -10,11 +10,7 @@ from dragoman.ledger.stores.files import read_file, serial_of
 
 
 class WatchedFile:
-    """A watched file. For one thread.
-
-    Attributes:
-        connection: for reading; None: there is no file.
-    """
+    """A watched file. For one thread. `connection`: for reading; None: there is no file."""
 
     __slots__ = ("_file", "_serial", "_version", "connection")
 

@@ -28,11 +28,7 @@ _MOST_KNOWN: Final = 64
 
 
 class Scanner:
-    """Scans the text of one part as it comes.
-
-    Attributes:
-        family: the name of the family that read the last call.
-    """
+    """Scans the text of one part as it comes. `family`: the name of the family that read the last call."""
 
     __slots__ = (
         "_begun", "_code", "_cover", "_families", "_furthest", "_hold", "_is_ended", "_is_idle", "_is_torn",

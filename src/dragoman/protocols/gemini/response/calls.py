@@ -108,12 +108,7 @@ class CallReader(msgspec.Struct, eq=False):
         return True
 
     def read(self, call: FunctionCall, signature: str, native: Native | None = None) -> None:
-        """Take the call of one part.
-
-        Args:
-            signature: "" if it has none.
-            native: further fields of the part.
-        """
+        """Take the call of one part. `signature`: "" if it has none. `native`: further fields of the part."""
         assembly = self._assembly
         is_usual = call.name and self._partial is None and not self._pieced and is_whole(call)
         if is_usual and is_plain_object(text := _json.raw_text(call.args)):

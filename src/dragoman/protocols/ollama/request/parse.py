@@ -62,7 +62,6 @@ _ROLES: Final[dict[str, Role]] = {
     "system": "system", "developer": "system", "user": "user", "assistant": "assistant", "model": "assistant",
     "tool": "tool", "function": "tool",
 }  # fmt: skip
-_EFFORTS: Final[tuple[str, ...]] = get_args(Effort)
 #: A longer schema says something: bytes.
 _LONGEST_EMPTY: Final = 100
 _NONE: Final = Raw(b"[]")

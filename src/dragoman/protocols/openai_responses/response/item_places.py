@@ -104,11 +104,7 @@ class Places:
         return item
 
     def find_call(self, index: int, id: str, call_id: str, *, doubt: Doubt) -> Found:
-        """Return the call of an event's arguments, or no item if it was never announced.
-
-        Args:
-            doubt: see `open_calls`.
-        """
+        """Return the call of an event's arguments, or no item if it was never announced. `doubt`: see `open_calls`."""
         at_index = self._by_index.get(index)
         if at_index is not None and at_index.call is not None and not call_id and self.by_id(id) is at_index:
             at_index.is_named = True  # the usual event: both labels name one call

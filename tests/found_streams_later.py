@@ -4,9 +4,28 @@
 
 from __future__ import annotations
 
-from found_streams import BOTH, CALLED, LONG, LS, LS_TEXT, PIECES, READ_TEXT, Stream, chat, chunk, one, piece, texts
+from typing import Any
+
+from found_streams import (
+    BOTH,
+    CALLED,
+    LONG,
+    LS,
+    LS_TEXT,
+    PIECES,
+    READ_TEXT,
+    Frame,
+    Stream,
+    chat,
+    chunk,
+    one,
+    piece,
+    texts,
+)
 from found_streams_combined import HERMES, TWO
 from found_streams_elsewhere import (
+    BEGIN,
+    HEAD,
     added,
     args_delta,
     argued,
@@ -16,11 +35,14 @@ from found_streams_elsewhere import (
     closed,
     done,
     event,
+    f,
     gemini,
     line,
     messages,
+    of,
     ollama,
     opened,
+    r,
     responses,
     said,
     t,
@@ -281,4 +303,82 @@ STARTED_AGAIN = (
     ),
 )
 
-LATER: tuple[Stream, ...] = (*TOLD_AGAIN, *STARTED_AGAIN)
+
+def of_id(id: str, *chunks: Frame) -> list[Frame]:
+    """Chunks of an answer of this id."""
+    return [{**chunk, "id": id} for chunk in chunks]
+
+
+def of_response(id: str, *chunks: Frame) -> list[Frame]:
+    return [{**chunk, "responseId": id} for chunk in chunks]
+
+
+ROLE = chunk(role="assistant", content="")
+AGAIN = one(id="call_2")
+BOTH_AT_ONCE = chunk(
+    tool_calls=[
+        {"index": at, "id": f"c{at}", "type": "function", "function": {"name": name, "arguments": args}}
+        for at, (name, args) in enumerate((("bash", LS_TEXT), ("read", READ_TEXT)))
+    ]
+)
+CREATED = [r("created", response={**HEAD, "id": id, "status": "in_progress", "output": []}) for id in ("a", "b")]
+ANOTHER = event("message_start", message={**BEGIN, "id": "msg_2"})
+TWICE: dict[str, Any] = {"calls": (LS,), "stop": "error", "error": True}
+NOTHING: dict[str, Any] = {"stop": "error", "error": True}
+
+#: A proxy that asked its server again, and tells both answers. Where the first one made a call, the second is refused.
+BEGUN_ANEW = (
+    chat("a second answer with the call again", one(), *of_id("b", ROLE, AGAIN, chunk("tool_calls")), **TWICE),
+    chat("a second answer with another call", one(), *of_id("b", ROLE, one(PWD_TEXT, id="call_2")), **TWICE),
+    chat(
+        "a second answer while the call grows",
+        piece(0, "call_1", "bash", args=""),
+        piece(args='{"comm'),
+        *of_id("b", ROLE, piece(0, "call_2", "bash", args=""), piece(args=LS_TEXT)),
+        **NOTHING,
+    ),
+    chat("a second answer behind its reason", one(), chunk("tool_calls"), *of_id("b", AGAIN), **TWICE),
+    chat("a second answer of two calls in a chunk", one(), *of_id("b", BOTH_AT_ONCE), **TWICE),
+    chat("a second answer behind text", *texts("I l"), *of_id("b", ROLE, one()), text="I l", **CALLED),
+    chat("an end of another id", one(), one(READ_TEXT, "read", 1, "call_2"), *of_id("b", chunk("tool_calls")), **BOTH),
+    chat("another id for each call", *of_id("b", one()), *of_id("c", one(READ_TEXT, "read", 1, "call_2")), **BOTH),
+    gemini(
+        "a second answer with the call again",
+        candidate(t("I look. ")),
+        candidate(f()),
+        *of_response("r2", candidate(f())),
+        text="I look.",
+        **TWICE,
+    ),
+    gemini(
+        "a second answer behind its reason", candidate(f(), finish="STOP"), *of_response("r2", candidate(f())), **TWICE
+    ),
+    gemini(
+        "a second answer behind text", candidate(t("I l")), *of_response("r2", candidate(f())), text="I l", **CALLED
+    ),
+    gemini(
+        "another id for each call",
+        candidate(t("I look.")),
+        *of_response("r2", candidate(f())),
+        *of_response("r3", candidate(f(args={"command": "pwd"}))),
+        text="I look.",
+        **TWO,
+    ),
+    messages("a second answer with the call again", *used(0), ANOTHER, *used(0, id="toolu_2"), **TWICE),
+    messages(
+        "a second answer behind nothing", ANOTHER, *used(0), reason="tool_use", told=("duplicate-start",), **CALLED
+    ),
+    responses(
+        "a second answer with the call again",
+        *(
+            frame
+            for at, begin in enumerate(CREATED)
+            for frame in (begin, added(call("")), done(call(call_id=f"c{at}")))
+        ),
+        **TWICE,
+    ),
+    responses("a second answer behind nothing", CREATED[1], added(call("")), done(call()), **CALLED),
+    ollama("a second answer behind the end", line(tool_calls=[of()], done=True), line(tool_calls=[of()]), **CALLED),
+)
+
+LATER: tuple[Stream, ...] = (*TOLD_AGAIN, *STARTED_AGAIN, *BEGUN_ANEW)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from dragoman._json import whole_characters
@@ -9,6 +11,9 @@ from dragoman.events import Failure, FailureKind, Finish, UsageUpdate, settle_re
 from dragoman.money import bounded_usage
 from dragoman.secret import name_alone
 from dragoman.types import NO_USAGE, Cost, Native, StopReason, Usage
+
+#: How an answer fails within which a second one begins, as where a proxy asked its server again.
+SECOND: Final[tuple[FailureKind, str]] = ("wire", "expected one answer in the stream, but another one began within it")
 
 
 class ResponseEnd(msgspec.Struct, eq=False):
@@ -85,3 +90,31 @@ class ResponseEnd(msgspec.Struct, eq=False):
         if finish.reason == "other" and self.reason == "tool_use":
             return False  # the wire is right: there were calls
         return names_tool_use or finish.reason != "tool_use"
+
+
+class AnswerId(msgspec.Struct, eq=False):
+    """The id of an answer, by which calls of a second one show. Servers that make an id for each frame are none."""
+
+    _id: str = ""
+    _frame: bytes = b""
+    _is_steady: bool = False  # it came in two frames
+
+    __repr__ = name_alone
+
+    def is_another(self, id: object, frame: bytes, *, begins_call: bool, is_called: bool, is_over: bool) -> bool:
+        """Take the id of a frame. Return whether calls of a second answer begin in it.
+
+        Args:
+            is_called: calls began before this frame.
+            is_over: the reason why the answer ends came.
+        """
+        if not isinstance(id, str) or not id:
+            return False
+        if id == self._id:
+            self._is_steady = self._is_steady or frame is not self._frame
+            return False
+        if self._id and not begins_call:
+            return False
+        is_over = is_over or self._is_steady
+        self._id, self._frame, self._is_steady = id, frame, False
+        return is_over and is_called

@@ -203,7 +203,12 @@ class _Head(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     system_fingerprint: Raw = NOTHING
 
 
+class _Id(msgspec.Struct, gc=False):
+    id: str | None = None
+
+
 decode_chunk: Final = _json.typed_decoder(Chunk)
+_decode_id: Final = _json.typed_decoder(_Id)
 _decode_head: Final = _json.typed_decoder(_Head)
 decode_fields: Final = _json.typed_decoder(dict[str, Raw])
 
@@ -241,6 +246,12 @@ def texts_in(value: Json, depth: int = 0) -> list[str]:
 
 
 # ---------------------------------------------------------------- readers of single values
+
+
+def read_id(data: bytes) -> str | None:
+    """Return the id of a chunk, or None if it has none that is a text."""
+    read = _decode_id(data)
+    return None if isinstance(read, Malformed) else read.id
 
 
 def read_head(data: bytes) -> tuple[str | None, str | None, int | None, Fields, Raw]:

@@ -15,6 +15,7 @@ from dragoman.codec.framing.entries import check_entries
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.argument_growth import grow_by_many
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.response_end import SECOND
 from dragoman.codec.parts.unread_arguments import note_frame, note_late, tell_unread, tell_unread_event
 from dragoman.codec.repeated_keys import repeats_key, tell_twice, tells_more
 from dragoman.events import Event, Failure, NativeEvent
@@ -276,10 +277,10 @@ class Decoder:
             self._assembly.deviate("missing-field", "message_start.message")
             fields = {}
         elif self._assembly.started:
-            if self._id and read_text(fields.get("id")) not in ("", self._id):
+            is_another = self._id and read_text(fields.get("id")) not in ("", self._id)
+            if is_another and not self._assembly.is_empty:
                 self._blocks.finish(is_good=False)
-                self._assembly.fail("wire", "expected one message in the stream, but another one began within it")
-                return
+                return self._assembly.fail(*SECOND)
             self._assembly.deviate("duplicate-start", "message_start")
         if bytes(fields.get("content", UNSET)) not in (b"", b"[]", b"null", b'""', b'"[]"'):
             self._held_content = keep(fields["content"])

@@ -13,6 +13,7 @@ from dragoman.codec.framing.large_frames import look_for_few
 from dragoman.codec.json_fields import read
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
+from dragoman.codec.parts.response_end import SECOND, AnswerId
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, told_once
 from dragoman.codec.parts.torn_frames import lose_open_calls
 from dragoman.codec.parts.unread_arguments import fields_at, noted, refuse_unread
@@ -87,9 +88,18 @@ class CallReader(msgspec.Struct, eq=False):
     _is_torn: bool = False  # pieces came that name no call
     _last: OpenCall | None = None  # the call that was read last
     _partial: _PartialCall | None = None
+    _answer: AnswerId = msgspec.field(default_factory=AnswerId)
     _pieced: set[str] = set()  # ids of calls whose arguments came piece by piece
 
     __repr__ = name_alone
+
+    def fails_by_id(self, id: object, frame: bytes, *, begins_call: bool) -> bool:
+        """Take the id of a chunk. Return whether the answer failed: the chunk has calls of another answer."""
+        calls, is_over = self._assembly.opened_calls, self._assembly.ending.reason is not None
+        if not self._answer.is_another(id, frame, begins_call=begins_call, is_called=calls > 0, is_over=is_over):
+            return False
+        self._assembly.fail(*SECOND)
+        return True
 
     def takes(self, part: Part) -> bool:
         """Take the call of a part if it is a whole one and the part has nothing else.

@@ -223,6 +223,8 @@ class Decoder:
         self._is_stream = self._begun
         if not self._begun:
             self._begin(chunk, frame)
+        if self._calls.fails_by_id(chunk.responseId, frame, begins_call=bool(calls)):
+            return
         candidates = chunk.candidates
         if calls:
             told = "twice" if told == "once" and repeats_key(frame) else told

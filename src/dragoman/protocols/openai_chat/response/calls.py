@@ -13,6 +13,7 @@ from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import OUTSIDE, CallSlots
 from dragoman.codec.parts.open_parts import OpenCall
+from dragoman.codec.parts.response_end import SECOND, AnswerId
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
 from dragoman.codec.parts.unread_arguments import mark_unread, note_late, noted, refuse_unread
 from dragoman.codec.repeated_keys import SHORT, without_value
@@ -27,6 +28,7 @@ from dragoman.protocols.openai_chat.wire import (
     arguments_in,
     legacy_call,
     parts_of,
+    read_id,
     signature_of,
     unread_in,
     unread_legacy,
@@ -44,6 +46,7 @@ class CallReader(msgspec.Struct, eq=False):
     _assembly: Assembly
     _slots: CallSlots
     _look: FrameLook = msgspec.field(default_factory=FrameLook)
+    _answer: AnswerId = msgspec.field(default_factory=AnswerId)
     is_watching: bool = False
     _frames: list[bytes] = []  # those in which calls began since, which have not been looked at
     _has_legacy: bool = False  # a call came in the older form
@@ -53,10 +56,21 @@ class CallReader(msgspec.Struct, eq=False):
 
     __repr__ = name_alone
 
+    def fails_by_id(self, id: str | None, frame: bytes, *, begins_call: bool = True) -> bool:
+        """Take the id of a chunk. Return whether the answer failed: the chunk begins a call of another answer."""
+        calls, is_over = self._assembly.opened_calls, self._assembly.ending.reason is not None
+        if not self._answer.is_another(id, frame, begins_call=begins_call, is_called=calls > 0, is_over=is_over):
+            return False
+        self.close(is_ended=False)
+        self._assembly.fail(*SECOND)
+        return True
+
     def read_many(self, pieces: list[CallPiece], frame: bytes) -> None:
         """Take the pieces of one delta."""
         if self._look.repeats_key(frame):
             return self._refuse(pieces, frame)
+        if self.fails_by_id(read_id(frame), frame):
+            return
         if len(pieces) > 1 and any(self._is_unlabelled(piece) for piece in pieces):
             self._slots.tear()
         for piece in pieces:
@@ -80,6 +94,8 @@ class CallReader(msgspec.Struct, eq=False):
         if not is_told_once and self._look.repeats_key(frame):
             return self._refuse([piece], frame)
         name, arguments, kind = parts_of(piece)
+        if name and not is_told_once and self.fails_by_id(read_id(frame), frame):
+            return
         has_key = function is not None and function.arguments is not None
         if not arguments and self._look.count_arguments(frame) > has_key:
             self._look.note_astray(frame, self._assembly)
@@ -109,9 +125,7 @@ class CallReader(msgspec.Struct, eq=False):
             self._assembly.contradict(call, f"call {call.index}")
         if name and not piece.type:
             self._assembly.deviate("missing-type", f"call {call.index}")
-        self._tell_siblings(piece, call.index)
-        call.signature = signature_of(piece) or call.signature
-        call.native = native_of_call(piece, call.native)
+        self._take_beside(piece, call)
 
     def read_plain(self, index: int, id: str, name: str, arguments: str, frame: bytes) -> None:
         """As `read`, for a piece with all its labels and nothing else, in a frame that has nothing else."""
@@ -131,6 +145,12 @@ class CallReader(msgspec.Struct, eq=False):
         other = noted(piece.unread_name)
         is_another = bool(name) and other not in ("", name) and other in self._assembly.calls.offered_names
         return not is_another and _is_one(piece)
+
+    def _take_beside(self, piece: CallPiece, call: OpenCall) -> None:
+        """Take what a piece has beside its name and arguments."""
+        self._tell_siblings(piece, call.index)
+        call.signature = signature_of(piece) or call.signature
+        call.native = native_of_call(piece, call.native)
 
     def _tell_siblings(self, piece: CallPiece, whose: object) -> None:
         """Report fields that are read here, but not by strict clients of this protocol."""

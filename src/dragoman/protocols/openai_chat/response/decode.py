@@ -315,11 +315,10 @@ class Decoder:
         id, model, created, rest, self._arguments = read_head(data)
         note_astray(self._assembly, rest)
         self._assembly.start(id, model, created, native=self._kept.begin(rest))
+        self._calls.fails_by_id(id, data, begins_call=False)
 
     def _is_ours(self, index: int | None) -> bool:
-        """Return whether a choice belongs to the answer: those of the first one's index do; others were not
-        requested.
-        """
+        """Return whether a choice belongs to the answer: those of the first one's index do; others were not asked."""
         if self._choice == _NO_CHOICE or (self._choice is None and index is not None):
             self._choice = index
             return True

@@ -99,6 +99,8 @@ def tell_plain(
     if type(chunk.usage) is dict:
         assembly.usage(read_usage(chunk.usage), read_cost(chunk.usage))
         kept.usage(rest_of_usage(chunk.usage))
+    if calls.fails_by_id(chunk.id, frame, begins_call=bool(pieces)):
+        return
     for piece in pieces or ():
         calls.read_plain(piece.index, piece.id, piece.function.name, piece.function.arguments, frame)
     if pieces and len(pieces) == 1:

@@ -18,6 +18,7 @@ from dragoman.codec.errors.error_body import holds_error, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.response_end import SECOND
 from dragoman.codec.parts.unread_arguments import (
     note_astray,
     note_frame,
@@ -90,7 +91,7 @@ class Decoder:
     """Decodes one response. Never raises; the same events however the bytes are cut."""
 
     __slots__ = (
-        "__weakref__", "_assembly", "_dialect", "_growth", "_items", "_kept", "_reader", "_refused", "_running",
+        "__weakref__", "_assembly", "_dialect", "_growth", "_id", "_items", "_kept", "_reader", "_refused", "_running",
     )  # fmt: skip
 
     def __init__(
@@ -108,7 +109,7 @@ class Decoder:
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self), of_calls=CALL_EVENTS)
         self._items = Items(self._assembly)
         self._growth = Growth(self._items, self._assembly, self._reader)
-        self._dialect, self._refused = dialect, False
+        self._dialect, self._refused, self._id = dialect, False, ""
         self._kept: dict[str, Raw] = {}  # the fields that `Start` told
         self._running = ""  # the status of a response that goes on in the background
 
@@ -213,9 +214,11 @@ class Decoder:
             self._assembly.deviate("sibling-key", "type", kind)
             kind = f"response.{kind}"
         if kind in START_EVENTS:
-            if kind == "response.created" and self._assembly.started:
-                self._assembly.deviate("duplicate-start", "response.created")
             response = response_of(value, kind, self._assembly)
+            if kind == "response.created" and self._assembly.started:
+                if response.get("id") not in (None, "", self._id) and self._id and not self._assembly.is_empty:
+                    return self._assembly.fail(*SECOND)
+                self._assembly.deviate("duplicate-start", "response.created")
             self._begin(response)
             self._running = status_of(response) if kind == "response.queued" else ""
             return
@@ -270,8 +273,9 @@ class Decoder:
         if not self._assembly.started:
             id, model = response.get("id"), response.get("model")
             self._kept = kept_fields(response)
+            self._id = id if isinstance(id, str) else ""
             self._assembly.start(
-                id if isinstance(id, str) else None,
+                self._id or None,
                 model if isinstance(model, str) else None,
                 created_at(response),
                 native=make_native(self._kept),

@@ -239,7 +239,7 @@ def is_told_once(text: bytes) -> bool:
 def _has_as_many_quotes(written: bytes, text: bytes) -> bool:
     # few quotes are found as memory is searched
     counts = [it.count(b'"') if len(text) < 1024 else len(it) - len(it.replace(b'"', b"")) for it in (written, text)]
-    return counts[0] == counts[1] and text.rfind(rb"\u0022") < 0
+    return counts[0] == counts[1] and (text.find(b"\\") < 0 or text.rfind(rb"\u0022") < 0)
 
 
 class Number(str):

@@ -23,6 +23,7 @@ _BEGINS: Final[dict[Kind, bytes]] = {
 }  # fmt: skip
 #: Of a JSON schema: true allows everything.
 SCHEMA: Final[Kind] = "an object, true or false"
+_NULL: Final = b"n"[0]
 _SEEN: Final = {b"[": "a list", b"{": "an object", b"t": "true", b"f": "false", b'"': "a text", b"n": "null"}
 
 
@@ -32,10 +33,11 @@ def refuse_other_kinds(fields: Mapping[str, Raw], kinds: Mapping[str, Kind], whe
     Raises:
         WireError: one is; null is nothing.
     """
-    for key in [key for key in kinds if key in fields]:
-        kind, first = kinds[key], bytes(memoryview(fields[key])[:1])
-        if first not in _BEGINS[kind] and first != b"n":
-            raise WireError(f"expected {kind}, got {_SEEN.get(first, 'a number')}", path=f"{where}{key}")
+    for key in [key for key in fields if key in kinds]:
+        kind, first = kinds[key], memoryview(fields[key])[0]
+        if first not in _BEGINS[kind] and first != _NULL:
+            seen = _SEEN.get(first.to_bytes(), "a number")
+            raise WireError(f"expected {kind}, got {seen}", path=f"{where}{key}")
 
 
 def wanted_text(fields: Mapping[str, Raw], key: str, where: str) -> str:

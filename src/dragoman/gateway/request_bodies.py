@@ -214,9 +214,10 @@ def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> bool:
     """
     if len(body) > bounds.media:
         _check_media(body, bounds.media)
-    _check_values(body, bounds.values)
     most = min(bounds.depth, bounds.tools, bounds.messages)
-    if room_left(body, _BRACKETS, most) >= 0:  # what most bodies have
+    left = room_left(body, _BRACKETS, most)
+    _check_values(body, bounds.values, most - left if left >= 0 else -1)
+    if left >= 0:  # what most bodies have
         return most <= MANY
     fields = _decode_fields(body)
     if isinstance(fields, Malformed):
@@ -278,8 +279,8 @@ def _check_text(body: bytes, most: int) -> None:
                 depth -= 1
 
 
-def _check_values(body: bytes, most: int) -> None:
-    if count := values_beyond(body, most):
+def _check_values(body: bytes, most: int, opening: int = -1) -> None:
+    if count := values_beyond(body, most, opening):
         raise WireError(exceeded(f"JSON of at most {most} values", "values", f"{count} or more"), status=413)
 
 

@@ -20,13 +20,15 @@ _BEFORE_VALUES: Final = (b",", b"[", b"{")
 _NO_MARKS: Final = bytes(set(range(256)) - set(b",[]{}"))
 
 
-def values_beyond(body: bytes, most: int) -> int:
+def values_beyond(body: bytes, most: int, opening: int = -1) -> int:
     """Return how many JSON values a text has if they are more than `most` (counting stops there), else 0.
 
-    An empty list or object counts for two. Invalid JSON has values too.
+    An empty list or object counts for two. Invalid JSON has values too. `opening`: how many opening brackets it has,
+    those in strings included, if they were counted.
     """
     # `{},` takes three bytes. What stands in strings is told apart only where the quick count is too high.
-    if 2 * len(body) < 3 * most or room_left(body, _BEFORE_VALUES, most - 1) >= 0:
+    marks, room = (_BEFORE_VALUES, most - 1) if opening < 0 else (_BEFORE_VALUES[:1], most - 1 - opening)
+    if 2 * len(body) < 3 * most or room_left(body, marks, room) >= 0:
         return 0
     count = 1  # each but the first stands behind a comma or an opening bracket
     for outline in outlines(body):

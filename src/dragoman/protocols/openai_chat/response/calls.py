@@ -16,7 +16,7 @@ from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.response_end import SECOND, AnswerId
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
 from dragoman.codec.parts.unread_arguments import mark_unread, note_late, noted, refuse_unread
-from dragoman.codec.repeated_keys import SHORT, without_value
+from dragoman.codec.repeated_keys import SHORT, tell_twice, without_value
 from dragoman.protocols.openai_chat.response.frame_look import FrameLook
 from dragoman.protocols.openai_chat.wire import (
     NAME,
@@ -172,6 +172,11 @@ class CallReader(msgspec.Struct, eq=False):
         if frame.find(b"_call") >= 0 and self._look.repeats_key(frame, _around_arguments(said, frame, arguments)):
             self._refuse(said.tool_calls or [CallPiece()], frame)
             said.tool_calls = said.function_call = None
+
+    def tell_end_twice(self, frame: bytes) -> None:
+        """Report keys of the end of an answer that a frame tells twice."""
+        if not self._look.has_plain_keys(frame):
+            tell_twice(frame, (b'"finish_reason"', b'"usage"'), self._assembly.deviate)
 
     def find_hidden(self, chunk: Chunk, frame: bytes) -> None:
         """Report a call in a frame that names one, if none was read."""

@@ -16,7 +16,6 @@ from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.codec.parts.unread_arguments import note_astray, note_frame, tell_unread_event
-from dragoman.codec.repeated_keys import tell_twice
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.openai_chat.response import lenient
@@ -412,7 +411,7 @@ class Decoder:
         return rest or ""
 
     def _finish(self, word: str, data: bytes) -> None:
-        tell_twice(data, (b'"finish_reason"', b'"usage"'), self._assembly.deviate)
+        self._calls.tell_end_twice(data)
         reason = REASONS.get(word) or foreign_reason(word)
         if reason is None:
             return  # quirk: finish-reason-empty-then-foreign

@@ -41,6 +41,10 @@ class FrameLook(msgspec.Struct, eq=False):
             self._is_twice = (shortened is None or repeats_key(shortened)) and repeats_key(frame)
         return self._is_twice
 
+    def has_plain_keys(self, frame: bytes) -> bool:
+        """Return whether a frame was looked at, and repeats no key. False says nothing."""
+        return frame is self._frame and self._is_twice is False
+
     def count_arguments(self, frame: bytes) -> int:
         """Return how often the key of arguments occurs in it."""
         self._take(frame)

@@ -45,6 +45,8 @@ def asked(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, target:
     [
         ("", whole(b"404 page not found", 404, "text/plain"),
          ["lab: POST {url}/chat/completions answered 404", "does base_url end in /v1?"]),
+        ("", whole(b'{"error": {"message": "The model `m` does not exist"}}', 404),
+         ["The model `m` does not exist (lab: POST {url}/chat/completions answered 404)"]),
         ("/v1", whole(b"<html>It works!</html>", 200, "text/html"),
          ["lab at {url}/v1/chat", "a server that speaks openai-chat?"]),
         ("/v1", whole(b'{"error": {"message": "Incorrect API key provided: none"}}', 401),

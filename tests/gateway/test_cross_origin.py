@@ -90,7 +90,7 @@ MISWRITTEN: Final = (
     ("https://x.example:0080", "https://x.example:80"), ("https://x.example:", "https://x.example"),
     ("https://me:word@x.example", "https://x.example"), ("HTTPS://X.example", "https://x.example"),
     ("https://b\u00fccher.example", "https://xn--bcher-kva.example"), ("http://[::0:1]:3000", "http://[::1]:3000"),
-    ("App://obsidian.md/", "app://obsidian.md"),
+    ("https://fa\u00df.example", ""), ("https://%41.example", ""), ("App://obsidian.md/", "app://obsidian.md"),
 )  # fmt: skip
 
 

@@ -14,12 +14,13 @@ from dragoman.events import Deviation
 
 Kind: TypeAlias = Literal[
     "a list", "an object", "a text", "true or false", "a text or an object", "a text or a list",
-    "a text, true or false", "an object, true or false",
+    "a text, true or false", "an object, true or false", "a number",
 ]  # fmt: skip
 #: How a value of a kind begins.
 _BEGINS: Final[dict[Kind, bytes]] = {
     "a list": b"[", "an object": b"{", "a text": b'"', "true or false": b"tf", "a text or an object": b'"{',
     "a text or a list": b'"[', "a text, true or false": b'"tf', "an object, true or false": b"{tf",
+    "a number": b"-0123456789",
 }  # fmt: skip
 #: Of a JSON schema: true allows everything.
 SCHEMA: Final[Kind] = "an object, true or false"

@@ -13,7 +13,10 @@ from dragoman.errors import ConfigError
 from dragoman.providers.address import split_url
 from dragoman.secret import Secret
 
-_ORIGIN: Final = re.compile(r"([a-z][a-z0-9+.-]{0,40})://(?:[^/?#\s@]*@)?([^/?#\s@*]{1,255})([/?#]\S*)?", re.IGNORECASE)
+#: An origin. Browsers decode "%" in its host, and encode ß, the final ς and the joiners in another way than Python.
+_ORIGIN: Final = re.compile(
+    r"([a-z][a-z0-9+.-]{0,40})://(?:[^/?#\s@]*@)?([^/?#\s@*%ßς\u200c\u200d]{1,255})([/?#]\S*)?", re.IGNORECASE
+)
 _PORTS: Final = {"http": 80, "https": 443}
 
 

@@ -295,6 +295,7 @@ class _Parser:
         name = read_text(fields.get("name"))
         if not name:
             raise WireError("expected the name of a function", path=f"{where}.name")
+        refuse_other_kinds(fields, {"id": "a text"}, f"{where}.")
         turn, number = place
         id = self._pairing.add_call(read_text(fields.get("id")), name, turn=turn, number=number)
         native = make_native(NAME, part, "functionCall", "thoughtSignature")
@@ -314,7 +315,7 @@ class _Parser:
 
     def _result(self, value: Raw, where: str) -> ToolResult:
         fields = camel_fields(read_fields(value) or {})
-        refuse_other_kinds(fields, {"parts": "a list"}, f"{where}.")
+        refuse_other_kinds(fields, {"parts": "a list", "id": "a text", "name": "a text"}, f"{where}.")
         id, name = self._pairing.add_result(read_text(fields.get("id")), read_text(fields.get("name")))
         parts: list[Text | Media | Opaque] = []
         text, is_error, is_plain = _read_response(fields.get("response"))

@@ -140,6 +140,9 @@ _KINDS: Final[dict[str, Kind]] = {
     "tools": "a list", "options": "an object", "stream": "true or false", "format": "a text or an object",
     "think": "a text, true or false",
 }  # fmt: skip
+_MESSAGE_KINDS: Final[dict[str, Kind]] = {
+    "thinking": "a text", "tool_calls": "a list", "tool_name": "a text", "name": "a text", "tool_call_id": "a text",
+}  # fmt: skip
 
 
 class _Parser:
@@ -186,6 +189,7 @@ class _Parser:
         fields = read_fields(item)
         if fields is None:
             raise WireError("expected a message object", path=where)
+        refuse_other_kinds(fields, _MESSAGE_KINDS, f"{where}.")
         name = read_text(fields.get("role"))
         role = _ROLES.get(name.strip().lower())
         if role is None:
@@ -226,6 +230,8 @@ class _Parser:
         name = read_text(function.get("name"))
         if not name:
             raise WireError("expected the name of a tool", path=f"{where}.function.name")
+        refuse_other_kinds(fields, {"id": "a text"}, f"{where}.")
+        refuse_other_kinds(function, {"index": "a number"}, f"{where}.function.")
         name_unread(fields, where, self.deviations, "id", "type", "function")
         name_unread(function, f"{where}.function", self.deviations, "name", "arguments", "index", "description")
         turn, number = place

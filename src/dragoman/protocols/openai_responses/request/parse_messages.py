@@ -113,7 +113,7 @@ def _parse_item(item: dict[str, Json], turns: _Turns, deviations: list[Deviation
     elif kind in _RESULT_TYPES:
         turns.add("tool", [_parse_result(item, turns, deviations, where)])
     elif kind == "reasoning":
-        turns.add("assistant", _parse_reasoning(item))
+        turns.add("assistant", _parse_reasoning(item, where))
     else:
         return False
     return True
@@ -192,8 +192,20 @@ def _parse_result(item: dict[str, Json], turns: _Turns, deviations: list[Deviati
     return ToolResult(call_id, turns.call_names.get(call_id, ""), parts, native=make_native(fields))
 
 
-def _parse_reasoning(item: dict[str, Json]) -> list[Part]:
-    """Return a part for each summary and each content text; the last one has the signature."""
+def _parse_reasoning(item: dict[str, Json], where: str) -> list[Part]:
+    """Return a part for each summary and each content text; the last one has the signature.
+
+    Raises:
+        WireError: one of them is of another kind.
+    """
+    refuse_no_text(item.get("encrypted_content"), f"{where}.encrypted_content")
+    for key in ("summary", "content"):
+        for number, entry in enumerate(as_list(item.get(key))):
+            at = f"{where}.{key}[{number}]"
+            if isinstance(entry, dict) and "text" in entry:
+                refuse_no_text(entry["text"], f"{at}.text")
+            elif not isinstance(entry, dict) or entry.keys() - {"type"}:
+                refuse_no_text(entry, at)
     fields = native_fields(item)
     if item.get("status") not in (None, "completed"):
         fields["status"] = _json.raw(item["status"])

@@ -17,7 +17,6 @@ from dragoman import protocols
 from dragoman.decoding import decode
 from test_unread_arguments import ARGUMENTS, PLACES, TOOLS
 
-Fields = dict[str, Any]
 #: Fields of Structs that dragoman fills itself.
 PRIVATE = ("unread", "rest", "content_parts")
 VALUES = ("x", "", 3, True, None, {}, ARGUMENTS, [ARGUMENTS], ["a"], "{}", json.dumps(ARGUMENTS))

@@ -52,7 +52,6 @@ VALUES: dict[str, Any] = {
 }  # fmt: skip
 
 _TEXT = {"''", "'auto'", "'hot'", "'lab/m'", "'nowhere/m'", "'find'", "surrogate", "long"}
-_WHOLE = {"1"}
 #: By argument, the values that are right for it.
 RIGHT: dict[str, set[str]] = {
     "target": _TEXT - {"''"} | {"['a']"},

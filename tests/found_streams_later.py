@@ -364,6 +364,14 @@ BEGUN_ANEW = (
         text="I look.",
         **TWO,
     ),
+    gemini(
+        "another id and a reason in each chunk",
+        candidate(t("I look."), finish="STOP"),
+        *of_response("r2", candidate(f(), finish="STOP")),
+        *of_response("r3", candidate(f(args={"command": "pwd"}), finish="STOP")),
+        text="I look.",
+        **TWO,
+    ),
     messages("a second answer with the call again", *used(0), ANOTHER, *used(0, id="toolu_2"), **TWICE),
     messages(
         "a second answer behind nothing", ANOTHER, *used(0), reason="tool_use", told=("duplicate-start",), **CALLED

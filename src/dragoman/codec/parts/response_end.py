@@ -98,6 +98,7 @@ class AnswerId(msgspec.Struct, eq=False):
     _id: str = ""
     _frame: bytes = b""
     _is_steady: bool = False  # it came in two frames
+    _has_changed: bool = False  # another one came before the first call
 
     __repr__ = name_alone
 
@@ -115,6 +116,7 @@ class AnswerId(msgspec.Struct, eq=False):
             return False
         if self._id and not begins_call:
             return False
-        is_over = is_over or self._is_steady
+        is_over = self._is_steady or (is_over and not self._has_changed)
+        self._has_changed = self._has_changed or bool(self._id and not is_called)
         self._id, self._frame, self._is_steady = id, frame, False
         return is_over and is_called

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 import wires
 from dragoman import decode
 from dragoman.codec.parts.argument_text import ArgumentText
-from found_answers import LS, MISTRAL, TOOLS, hermes, qwen
+from for_each import for_each
+from found_answers import LS, MISTRAL, READ, TOOLS, hermes, qwen
 from found_streams import LONG, chunk, sse
 from test_written_calls import play_with
 
@@ -126,3 +128,20 @@ def test_deltas_behind_the_end_of_their_text_count_once_in_any_order(places: lis
         "openai-responses",
     )
     assert reply.text == LONG and reply.error is None
+
+
+#: Pieces the last of which tells all text so far once more, and is short or goes on, with calls in them.
+REFRAINS = (["[now()]", "[now()]"], [hermes(LS), hermes(LS) + hermes(READ)],
+    [f"Now:\n{hermes(LS)}", f"Now:\n{hermes(LS)}\nThat is all."])  # fmt: skip
+
+
+@for_each("pieces", REFRAINS)
+def test_calls_that_the_end_doubles_run_in_no_protocol(pieces: list[str]):
+    chats = [chunk(content=piece) for piece in pieces]
+    chats[-1]["choices"][0]["finish_reason"] = "stop"
+    candidates: list[dict[str, Any]] = [{"content": {"parts": [{"text": piece}]}} for piece in pieces]
+    candidates[-1]["finishReason"] = "STOP"
+    geminis = [{"candidates": [candidate]} for candidate in candidates]
+    for protocol, frames in (("openai-chat", chats), ("gemini-generate", geminis)):
+        reply = decode(wires.body_of(protocol, frames), protocol, tools=TOOLS)
+        assert reply.error is not None or (not reply.tool_calls and reply.failed_calls), (protocol, reply)

@@ -57,9 +57,9 @@ class Assembly:
     """Assembles one response. Methods append to `events`; `take` returns them."""
 
     __slots__ = (
-        "_before_surrogate", "_high_surrogate", "_names_tool_use", "_next_index", "_parts", "_reported",
-        "_run", "_semantic", "bounds", "calls", "ending", "events", "has_said", "longest_arguments",
-        "opened_calls", "phase", "said", "started",
+        "_before_surrogate", "_high_surrogate", "_names_tool_use", "_next_index", "_parts", "_reported", "_run",
+        "_semantic", "bounds", "calls", "ending", "events", "has_said", "longest_arguments", "opened_calls", "phase",
+        "said", "started",
     )  # fmt: skip
 
     def __init__(
@@ -185,12 +185,11 @@ class Assembly:
 
     def add_many(self, part: OpenPart, texts: list[str]) -> None:
         """Append non-empty texts that came together to a part."""
-        is_text = part.kind is TextStart
         if self._high_surrogate or part.index not in self._parts:
             for text in texts:
                 self.add(part, text)
             return
-        if is_text:
+        if is_text := part.kind is TextStart:
             self.said.pieces += texts
             self.said.fold()
         grown = TextDelta if is_text else ThinkingDelta
@@ -338,10 +337,11 @@ class Assembly:
             self.events.append(Deviation("final-differs", texts=(said, told)))
 
     def repeats_all(self, text: str, where: str) -> bool:
-        """Return whether text of the event that ends the answer tells all of it once more."""
-        if is_repeated := self.ending.reason is None and self.said.is_repeated(text):
+        """Return whether text of the event that ends the answer tells all of it once more; else it may be a refrain."""
+        if is_again := self.ending.reason is None and self.said.begins(text):
+            self.tell_again(text)  # calls that a refrain doubles fail
+        if is_repeated := is_again and self.said.is_repeated(text):
             self.deviate("duplicate-final", where)
-            self.tell_again(text)
         return is_repeated
 
     # ------------------------------------------------------------ counts and ends

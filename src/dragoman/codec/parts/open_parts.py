@@ -59,6 +59,10 @@ class SaidText(msgspec.Struct):
             return None
         return rest.removeprefix(self.pieces[0]) if rest.strip() else ""
 
+    def begins(self, text: str) -> bool:
+        """Return whether a text tells all of it once more, and perhaps goes on."""
+        return bool(self.rest_of(text) is not None and self._size and text.strip())
+
     def is_repeated(self, text: str) -> bool:
         """Return whether a text tells all of it once more, and is long enough to mean that."""
         return len(text.strip()) >= _LONG and len(set(text)) >= _DIFFERENT and self.rest_of(text) == ""

@@ -120,10 +120,12 @@ class Scanner:
 
     def _lose(self, *runners: Runner) -> None:
         """Keep the text of a call that may hold others and is read no further: at the end it is told if it does."""
-        for runner in runners:
-            if text := runner.swallowed(self._raw.text()):
-                self._lost = runner.family.name, GatheredText([text])
-                return
+        text, family = next(
+            ((text, one.family) for one in runners if (text := one.swallowed(self._raw.text()))), ("", None)
+        )
+        if family is not None:
+            self._lost = self._lost or (family.name, GatheredText())
+            self._lost[1].add(text)
 
     # ------------------------------------------------------------ prose
 

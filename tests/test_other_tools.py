@@ -97,6 +97,12 @@ IN_CODE = (
 )
 
 
+def test_a_quotation_mark_at_the_end_of_a_line_quotes_no_other_paragraph() -> None:
+    text = "He wrote x='\nand so on.\n\n" + INNER[0].write(OFFERED[:1]).text()
+    for size in (1, len(text)):
+        assert exact(delivered(pieces(text, size))) == exact(OFFERED[:1]), size
+
+
 @for_each("outer", IN_CODE)
 def test_a_text_of_code_holds_no_call(outer: str) -> None:
     for inner in INNER[:: 1 if IS_SOAK else 7]:

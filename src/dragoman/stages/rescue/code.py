@@ -356,6 +356,9 @@ class Code:
         """Take a line of a block that another line closes, or one that opens such a block."""
         if self._closing:
             is_end = self._closing[1:] in self._line if self._closing[0] == " " else self._line.strip() == self._closing
+            is_end = is_end or (
+                self._is_blank and self._closing[1:] in _QUOTE_ENDS
+            )  # a quotation ends with its paragraph
             self._closing = "" if is_end else self._closing
             return True
         if self._fence or self._shown or self._inline or self._is_indented():

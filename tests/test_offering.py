@@ -59,8 +59,13 @@ def called(made: Offer, name: str, arguments: str = "{}") -> list[Event]:
 
 
 def parsed(protocol: ProtocolName, body: dict[str, Any]) -> Request:
-    least = {"openai-responses": {"input": "x"}, "anthropic-messages": {"max_tokens": 5, "messages": []},
-             "openai-chat": {"messages": []}, "gemini-generate": {"contents": []}}[protocol]  # fmt: skip
+    said = [{"role": "user", "content": "x"}]
+    least = {
+        "openai-responses": {"input": "x"},
+        "anthropic-messages": {"max_tokens": 5, "messages": said},
+        "openai-chat": {"messages": said},
+        "gemini-generate": {"contents": [{"parts": [{"text": "x"}]}]},
+    }[protocol]
     fields = {"model": "m", **least, **body}
     return PROTOCOLS[protocol].parse_request(json.dumps(fields).encode()).request
 

@@ -18,8 +18,9 @@ _VERSIONS: Final = {"/chat/completions": "v1", "/responses": "v1", "/models/": "
 #: The beginning of what `dragoman.http.response.not_connected` says.
 _NOT_CONNECTED: Final = "no connection to "
 _VERSION: Final = re.compile(r"/v\d")
-#: What servers say of a model that they do not have; another 404 is about the path.
-_NO_MODEL: Final = re.compile(r"(?i)\bmodels?\b.*\b(?:exist|found|available|pull)")
+#: What servers say of a model that they do not have, one behind the other; another 404 is about the path.
+_MODEL: Final = re.compile(r"(?i)\bmodels?\b")
+_MISSING: Final = re.compile(r"(?i)\b(?:exist|found|available|pull)")
 
 
 def explained(failure: Failure, target: Target, url: str) -> Failure:
@@ -77,7 +78,7 @@ def _fix(failure: Failure, target: Target, place: str) -> str:
         return f"this is about the key of {provider.name}, not a client's: check {key_words(provider)}"
     if failure.kind == "quota":
         return f"the account at {provider.name} needs credit"
-    if failure.kind == "not_found" and not _VERSION.search(place) and not _NO_MODEL.search(failure.message):
+    if failure.kind == "not_found" and not _VERSION.search(place) and not _lacks_model(failure.message):
         version = next((version for below, version in _VERSIONS.items() if below in place), "")
         return f"does base_url end in /{version}?" if version else ""
     if failure.kind == "connection" and failure.message.startswith(_NOT_CONNECTED):
@@ -85,3 +86,8 @@ def _fix(failure: Failure, target: Target, place: str) -> str:
     if failure.kind == "wire" and "expected a response, got" in failure.message:
         return f"does base_url lead to a server that speaks {provider.protocol}?"
     return ""
+
+
+def _lacks_model(message: str) -> bool:
+    model = _MODEL.search(message)
+    return model is not None and _MISSING.search(message, model.end()) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
 import threading
@@ -38,7 +39,8 @@ def answering(answers: Mapping[str, Any], *, key: str = "") -> Iterator[str]:
             self.send_response(status)
             self.send_header("content-length", str(len(data)))
             self.end_headers()
-            self.wfile.write(data)
+            with contextlib.suppress(OSError):  # the client has gone
+                self.wfile.write(data)
 
         def log_message(self, format: str, *arguments: Any) -> None:
             pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 from pathlib import Path
 from typing import Final
 
@@ -59,6 +60,8 @@ ATTEMPT: Final = f"0199f6{0:026x}"
         ("serve --provider embedded --model nope", EMBEDDED),
         ("explain --from ollama --to embedded/nope", EMBEDDED),
         *((f"{command} nope", "got 'nope'") for command in ("call", "chat -p x", "validate", "models info", "env")),
+        *((f"{command} ''", "got ''") for command in ("call", "chat -p x", "validate")),
+        ("models --provider ''", "unknown provider ''"),
         ("serve --app nope", "got 'nope'"),
         ("chat -p x --resume nope", "no session 'nope'"),
         *((f"keys {action} nope", "there is no key nope") for action in ("show", "disable", "enable", "rotate")),
@@ -71,7 +74,7 @@ def test_a_name_that_there_is_not_is_wrong_usage(
 ) -> None:
     body = b'{"model": "m", "messages": [{"role": "user", "content": "hi"}]}'
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(body)))
-    words = line.split()
+    words = shlex.split(line)
     prompt = ["hi"] if words[0] == "call" else []
     assert main([*words, *prompt, "--config", config]) == 2
     assert told in capsys.readouterr().err

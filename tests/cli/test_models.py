@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -149,11 +150,9 @@ def test_a_word_that_picks_nothing_says_so(configure: Any, capsys: pytest.Captur
         configure(ollama=url)
         assert main(["models", "granit5"]) == 1
         out = capsys.readouterr()
-    assert out.out == "" and out.err.count("\n") == 1
-    assert (
-        "has 'granit5' in its name; nearest: granite4:latest; " in out.err
-        and "dragoman models --all granit5" in out.err
-    )
+    *silent, last = out.err.splitlines()
+    assert out.out == "" and all(": no connection to http://" in line for line in silent)
+    assert "has 'granit5' in its name; nearest: granite4:latest; " in last and "dragoman models --all granit5" in last
 
 
 def test_a_catalogued_provider_that_is_named_is_listed_without_a_key(
@@ -223,6 +222,29 @@ def test_a_server_that_is_not_there_is_said_with_what_to_do(
     assert out.out == ""
     assert out.err.startswith("dragoman: ollama: no connection to ")
     assert out.err.endswith("; start it: ollama serve, or set base_url under [providers.ollama]\n")
+
+
+def test_each_configured_server_that_fails_is_said_beside_the_models_of_others(
+    configure: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("dragoman.discovery.query_server.LOCAL_SECONDS", 0.3)
+    is_over = threading.Event()
+    hanging: dict[str, Any] = {"/v1/models": lambda body: is_over.wait(20)}
+    slow: dict[str, Any] = {"/api/tags": OLLAMA["/api/tags"], "/api/show": lambda body: is_over.wait(20)}
+    with answering(slow) as ollama, answering(hanging) as far, answering({}, key="another") as closed:
+        configure(ollama=ollama)
+        with (tmp_path / "dragoman.toml").open("a") as file:
+            for name, url in (("far", far), ("shut", closed)):
+                file.write(f'[providers.{name}]\nprotocol = "openai-chat"\nbase_url = "{url}/v1"\n')
+        assert main(["models", "ollama/", "--json"]) == 0
+        is_over.set()
+    out = capsys.readouterr()
+    assert [json.loads(line)["target"] for line in out.out.splitlines()] == ["ollama/granite4:latest", "ollama/tiny:1b"]
+    told = {line.split()[0].rstrip(":"): line for line in out.err.splitlines()}
+    assert told.keys() == {"lmstudio", "llamacpp", "vllm", "sglang", "far", "shut"}
+    assert f"no answer from {far}/v1 in 0.3 s" in told["far"]
+    assert f"at {closed}/v1: invalid key" in told["shut"] and "api_key under [providers.shut]" in told["shut"]
+    assert "no connection to http://127.0.0.1" in told["vllm"]
 
 
 def test_a_server_that_refuses_the_key_is_said_with_where_the_key_stands(

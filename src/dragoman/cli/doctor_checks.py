@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias, final
@@ -15,7 +14,7 @@ from dragoman.agent.sandbox.guarantees import describe_fence
 from dragoman.cli.terminal import first_of
 from dragoman.client.failure_words import start_words
 from dragoman.config import Config
-from dragoman.discovery.query_server import FAR_SECONDS, LOCAL_SECONDS, Found, look, make_transport
+from dragoman.discovery.query_server import Found, look_at_all
 from dragoman.errors import MissingExtra
 from dragoman.events import Failure
 from dragoman.ledger.folder import LedgerFolder, place_of
@@ -49,20 +48,7 @@ async def examine(config: Config, *, only_local: bool = False) -> list[Finding]:
         for provider in config.catalog.providers.values()
         if provider.base_url and (provider.local or (_is_wanted(provider, config) and not only_local))
     ]
-    ca_file = str(config.http.ca_file) if config.http.ca_file is not None else None
-    near = make_transport(seconds=LOCAL_SECONDS, ca_file=ca_file)
-    far = make_transport(seconds=FAR_SECONDS, proxy=config.http.proxy, ca_file=ca_file)
-    try:
-        found = await asyncio.gather(
-            *(
-                look(near if provider.local else far, provider, key=config.keys.get(provider.name))
-                for provider in asked
-                if provider.is_complete
-            )
-        )
-    finally:
-        await near.close()
-        await far.close()
+    found = await look_at_all(config, [provider for provider in asked if provider.is_complete])
     findings = [_on_configuration(config), *_on_unread_keys(config), _on_sandbox(config), *_on_ledger(config)]
     for one in found:
         findings += _on_local(one, config) if one.provider.local else _on_far(one, config)

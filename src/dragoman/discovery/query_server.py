@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, final, get_args
 
 import msgspec
 
 from dragoman import _json
 from dragoman.codec.errors.error_body import read_problem
+from dragoman.config import Config
 from dragoman.events import Failure
 from dragoman.gathered import Gathered
 from dragoman.http.timeouts import Timeouts
@@ -80,25 +81,53 @@ async def ask(
     return value
 
 
-async def look(transport: Transport, provider: Provider, *, key: Secret | None) -> Found:
+async def look_at_all(
+    config: Config, providers: Iterable[Provider], *, far_seconds: float = FAR_SECONDS
+) -> list[Found]:
+    """Ask providers for their models, all at once. Those elsewhere are asked through the proxy of the configuration."""
+    ca_file = str(config.http.ca_file) if config.http.ca_file is not None else None
+    near = make_transport(seconds=LOCAL_SECONDS, ca_file=ca_file)
+    far = make_transport(seconds=far_seconds, proxy=config.http.proxy, ca_file=ca_file)
+    try:
+        return await asyncio.gather(
+            *(
+                look(near, one, key=config.keys.get(one.name))
+                if one.local
+                else look(far, one, key=config.keys.get(one.name), seconds=far_seconds)
+                for one in providers
+            )
+        )
+    finally:
+        await near.close()
+        await far.close()
+
+
+async def look(transport: Transport, provider: Provider, *, key: Secret | None, seconds: float | None = None) -> Found:
     """Return a server's models, with what it says of each. The catalogue is not asked."""
-    seconds = LOCAL_SECONDS if provider.local else FAR_SECONDS
+    seconds = seconds or (LOCAL_SECONDS if provider.local else FAR_SECONDS)
+    until = asyncio.get_running_loop().time() + seconds
     listing = await ask(transport, provider, PROTOCOLS[provider.protocol].models_path, key=key, seconds=seconds)
     if isinstance(listing, Failure):
         return Found(provider, failure=listing)
     models = [_read_row(provider.name, row) for row in _rows(listing)]
     if provider.local:
-        models = await _detail(transport, provider, models, key=key)
+        models = await _detail(transport, provider, models, key=key, until=until)
     return Found(provider, tuple(model for model in models if model.id))
 
 
-async def _detail(transport: Transport, provider: Provider, models: list[Model], *, key: Secret | None) -> list[Model]:
-    """Add what the usual local servers say under further paths. A server without such a path adds nothing."""
+async def _detail(
+    transport: Transport, provider: Provider, models: list[Model], *, key: Secret | None, until: float
+) -> list[Model]:
+    """Add what the usual local servers say under further paths. A server without such a path adds nothing.
+
+    `until`: when to stop asking, by the loop's clock.
+    """
 
     async def more(path: str, body: object = None, *, root: bool = False) -> Mapping[str, Any]:
         base_url = provider.base_url.removesuffix("/v1") if root else provider.base_url
         there = msgspec.structs.replace(provider, base_url=base_url)
-        answer = await ask(transport, there, path, key=key, seconds=LOCAL_SECONDS, body=body)
+        left = until - asyncio.get_running_loop().time()
+        answer = await ask(transport, there, path, key=key, seconds=left, body=body)
         return answer if isinstance(answer, dict) else {}
 
     if provider.base_url.endswith("/v1"):

@@ -90,7 +90,9 @@ def _check_prompt(options: argparse.Namespace, config: Config) -> None:
 async def _call(options: argparse.Namespace, question: Question, config: Config) -> Reply:
     drawing, sequencer = Drawing(paint_for(sys.stdout), unfold=options.thinking), Sequencer()
     async with AsyncClient(config) as client:
-        target = options.target or question.target or await _pick_target(client)
+        target = options.target
+        if target is None:
+            target = question.target or await _pick_target(client)
         local = resolve(target, config).provider.local
         stream = client.stream(
             target, question.messages, tools=question.tools, tool_choice=question.tool_choice, params=question.params

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -74,7 +75,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(word: str | None, options: argparse.Namespace, config: Config) -> int:
-    named = options.provider or (word if word in config.catalog.providers else None)
+    named = options.provider
+    if named is None and word in config.catalog.providers:
+        named = word
     word = None if word == named else word
     wanted = _wanted(named, config, has_all=options.all)
     try:
@@ -103,9 +106,12 @@ def _list(word: str | None, options: argparse.Namespace, config: Config) -> int:
                 [header, *(_row(model, proofs.of(model), _dollars(model, config, prices)) for model in models)]
             )
         )
-    silent = next((one for one in found if one.provider.name == named and one.failure is not None), None)
-    if silent is not None and silent.failure is not None:
-        return complain(_failed(silent.provider, silent.failure))
+    silent = {one.provider.name: _failed(one.provider, one.failure) for one in found if one.failure is not None}
+    if named in silent:
+        return complain(silent[named])
+    for name in config.providers:
+        if name in silent:  # a server of the catalogue that does not run is none that the user expects
+            hint(f"{silent[name]}\n")
     if not models and word is not None:
         refuse_address(word)
         near = nearest(word, (*config.catalog.providers, *(model.id for model in listed)))
@@ -203,7 +209,8 @@ def _failed(provider: Provider, failure: Failure) -> str:
         words = f"; {start_words(provider)}"
     elif failure.kind in ("auth", "permission"):
         words = f"; check {key_words(provider)}"
-    return f"{provider.name}: {failure.message}{words}"
+    at = "" if urlsplit(provider.base_url).netloc in failure.message else f" at {provider.base_url}"
+    return f"{provider.name}{at}: {failure.message}{words}"
 
 
 def look_around(providers: Iterable[Provider], config: Config) -> list[Found]:
@@ -211,18 +218,9 @@ def look_around(providers: Iterable[Provider], config: Config) -> list[Found]:
     asked = [provider for provider in providers if provider.base_url and config.only_server_knows(provider)]
     if not asked:
         return []
-    from dragoman.discovery.query_server import LOCAL_SECONDS, look, make_transport
+    from dragoman.discovery.query_server import LOCAL_SECONDS, look_at_all
 
-    async def ask_all() -> list[Found]:
-        transport = make_transport(seconds=LOCAL_SECONDS)
-        try:
-            return await asyncio.gather(
-                *(look(transport, provider, key=config.keys.get(provider.name)) for provider in asked)
-            )
-        finally:
-            await transport.close()
-
-    return asyncio.run(ask_all())
+    return asyncio.run(look_at_all(config, asked, far_seconds=LOCAL_SECONDS))
 
 
 def model_object(

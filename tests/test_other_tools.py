@@ -78,6 +78,12 @@ ENDLESS = (
 )  # fmt: skip
 
 
+def test_a_name_in_words_behind_a_torn_call_is_no_call() -> None:
+    for head in TORN:
+        text = head.replace("{}", "That was run_command, which I can't call.")
+        assert not pieces(text, len(text)).failed_calls, text
+
+
 @for_each("head", ENDLESS + TORN)
 def test_a_call_that_another_one_swallows_fails(head: str) -> None:
     for inner in INNER[:: 1 if IS_SOAK else 7]:
@@ -95,6 +101,35 @@ IN_CODE = (
     "print(make_note(text='\n{}\n'))",
     "do(['a', 'b {}'])",
 )
+
+
+#: Words, commands and texts of code that end on their line, and hold marks that begin none.
+ENDED = (
+    "I look for `require('` in the code.",
+    "Look for 'foo('.",
+    "The suffix ('s) isn't shown.",
+    "Let's go ('cause I can):",
+    "I count '(' and '='",
+    'I looked for "x=\'"',
+    'I looked for "foo("',
+    'I said "1+1="\nThat\'s 2.',
+    "cut -d'=' -f2",
+    "find . -exec grep -l 'x=' {} \\;",
+    "f'(x) = 2x, and f''(x) = 2",
+    "Use `', '.join(x)` or ``='`` now",
+    ":('",
+    "say(('a', \"b='\"))",
+    '{"name": "\nAnd so',
+    "x = ['it\\'s', 'b']",
+)
+
+
+@for_each("lead", ENDED)
+def test_a_quotation_that_has_ended_holds_no_call_back(lead: str) -> None:
+    for inner, between in itertools.product(INNER[:: 1 if IS_SOAK else 7], (" ", "\n")):
+        text = lead + between + inner.write(OFFERED[:1]).text()
+        if inner.where == "anywhere":
+            assert exact(delivered(pieces(text, len(text)))) == exact(OFFERED[:1]), text
 
 
 def test_a_quotation_mark_at_the_end_of_a_line_quotes_no_other_paragraph() -> None:

@@ -30,8 +30,6 @@ _TAGS_ONLY: Final = rare_pattern(r"\s*(?:<[^<>]*>\s*)*$")
 _QUOTED: Final = rare_pattern(r"(?:^|[\s(\[{:=,\u2e80-\uffef])(?:[fFrRbBuU]{1,2}(?=[\"']))?([\"'“‘«„‹])$|([「『《])$")
 #: The first character of the scripts of East Asia, which have no blank before a quotation mark.
 _NO_BLANKS: Final = "\u2e80"
-#: A text of code in single quotation marks that is open at the end of a line: behind words, they are apostrophes.
-_IN_CODE: Final = rare_pattern(r"(?:[(\[{=]|'\s?[,:])\s{0,2}(?:[fFrRbBuU]{1,2})?'(?:[^'\\]|\\.)*+(?P<end>'?)")
 #: What shows the rest of its line as it is, or the marker behind it: LaTeX, and Markdown's backslash.
 _LITERAL: Final = rare_pattern(r"\\(?:verb\*?[^\w\s]|(?:texttt|lstinline|detokenize)[{|!+])?$")
 #: Characters of a line in which both are looked for.
@@ -50,16 +48,6 @@ _LONG: Final = 128
 _KEPT: Final = 1024
 _INDENTED: Final = 4
 _FENCE_RUN: Final = 3
-
-
-def _opens_text(line: str) -> bool:
-    """Return whether a text of code in single quotation marks is open at the end of a line, as far as it is known."""
-    place = 0
-    while (more := _IN_CODE.search(line, place)) is not None:
-        place = more.end() - len(more["end"])  # what closes one may stand before the next one
-        if not more["end"]:
-            return True
-    return False
 
 
 class Code:
@@ -173,7 +161,7 @@ class Code:
         self._read()
         behind = _QUOTED.search(self._last)
         quote = self._quote or (_QUOTE_ENDS[behind[1] or behind[2]] if behind is not None else "")
-        if not quote and "'" in self._line and _opens_text(self._line):
+        if not quote and "'" in self._line and contexts.open_text(self._line) == "'":
             return "'"
         is_literal = _LITERAL.search(self._last) is not None or contexts.is_logged(self._line)
         return quote or (_NOTHING if is_literal else "")
@@ -356,9 +344,7 @@ class Code:
         """Take a line of a block that another line closes, or one that opens such a block."""
         if self._closing:
             is_end = self._closing[1:] in self._line if self._closing[0] == " " else self._line.strip() == self._closing
-            is_end = is_end or (
-                self._is_blank and self._closing[1:] in _QUOTE_ENDS
-            )  # a quotation ends with its paragraph
+            is_end = is_end or (self._is_blank and self._closing in (" '", ' "'))  # a quotation ends with its paragraph
             self._closing = "" if is_end else self._closing
             return True
         if self._fence or self._shown or self._inline or self._is_indented():

@@ -245,8 +245,12 @@ _HERE: Final = rare_pattern(r".{0,400}?<<[-~]?\s?([\"']?)([A-Z_]{2,20})\1(?=\s*+
 _ATTRIBUTES: Final = rare_pattern(r"\[(?:source|listing|literal|example|quote|verse|,|%)[^\]\n]{0,200}\]\s*+$")
 _LISTED: Final = rare_pattern(r"@(example|verbatim|smallexample|lisp)\s*+$|\{(code|noformat)(?::[^}\n]{0,80})?\}\s*+$")
 _QUOTES: Final = ('"""', "'''")
-#: A text of code whose quotation mark ends the line.
-_TEXT_BEGUN: Final = rare_pattern(r"[=(]\s?[\"']$")
+#: What stands between quotation marks on a line, or behind one that is open at its end; an apostrophe opens none.
+_SPAN: Final = rare_pattern(
+    r"(?<!\w)(?:[frbu]{1,2}|-\w)?(?P<mark>[\"']|`+)(?:(?!(?P=mark))[^\\]|\\.)*+(?P<end>(?P=mark)?)"
+)
+#: What stands before a text of code: it is assigned, given to a function, or one of a list.
+_BEFORE_TEXT: Final = rare_pattern(r"(?:(?:[\w(\[]|=\s?)\(|[=\[{])\s{0,2}$")
 _DIFF_HEAD: Final = rare_pattern(r"@@ |diff --git |\+\+\+ |--- [^|\s]|index [0-9a-f]{4}")
 _FIRST: Final = frozenset("@di+-")
 _CHANGED: Final = rare_pattern(r"\+|-(?![\s-])")
@@ -282,13 +286,25 @@ def block_end(line: str, *, is_listing: bool, is_paragraph: bool) -> str:
     for quotes in _QUOTES:
         if line.rstrip().endswith(quotes) and line.count(quotes) % 2:
             return f" {quotes}"
-    if line[-1:] in ("'", '"') and _TEXT_BEGUN.search(line, max(len(line) - 4, 0)):
+    if line[-1:] in ("'", '"') and line[:-1].rstrip()[-1:] in ("=", "(") and open_text(line) == line[-1]:
         return f" {line[-1]}"
     listed = _LISTED.match(line) if line[:1] in "@{" else None
     if listed is not None:
         return f"@end {listed[1]}" if listed[1] else f"{{{listed[2]}}}"
     here = _HERE.match(line) if "<<" in line else None
     return here[2] if here is not None else ".fi" if line.rstrip() == ".nf" else ""
+
+
+def open_text(line: str) -> str:
+    """Return the quotation mark of a text of code that is open at the end of a line, as far as it has come, or ""."""
+    last = 0
+    for span in _SPAN.finditer(line):
+        start, is_next = span.start(), last > 0 and line[last : span.start()].strip() in (",", ":")
+        if not span["end"]:
+            is_code = is_next or _BEFORE_TEXT.search(line, max(start - 6, last), start) is not None
+            return span["mark"] if is_code else ""
+        last = span.end()
+    return ""
 
 
 def begins_comment(line: str) -> bool:

@@ -111,12 +111,14 @@ class Markers:
         return next(begun, len(text))
 
     def called(self, text: str, names: Collection[str]) -> str:
-        """Return which of these tools a marker in a text may call, "" if none: its name stands near behind it."""
+        """Return which of these tools a marker in a text may call, "" if none: its name stands near behind it, and
+        behind no word, as in a sentence.
+        """
         ends = [found.end() for found in self.openers.finditer(text) if found.group() not in self.tags]
         if not ends:
             return ""
         known = "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or _NOTHING
-        named = re.compile(rf"(?<!\w)(?:{known})(?!\w)").finditer(text, ends[0])
+        named = re.compile(rf"(?<!\w)(?<!\w )(?:{known})(?!\w)").finditer(text, ends[0])
         near = (one.group() for one in named if one.start() - ends[bisect_right(ends, one.start()) - 1] <= _HEAD)
         return next(near, "")
 

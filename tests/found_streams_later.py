@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from found_streams import (
@@ -38,6 +39,7 @@ from found_streams_elsewhere import (
     f,
     gemini,
     line,
+    message,
     messages,
     of,
     ollama,
@@ -389,4 +391,71 @@ BEGUN_ANEW = (
     ollama("a second answer behind the end", line(tool_calls=[of()], done=True), line(tool_calls=[of()]), **CALLED),
 )
 
-LATER: tuple[Stream, ...] = (*TOLD_AGAIN, *STARTED_AGAIN, *BEGUN_ANEW)
+NOW = ("now", {})
+NOW_LS: dict[str, Any] = {"calls": (NOW, LS), "stop": "tool_use"}
+CALLED_TWICE: dict[str, Any] = {"calls": (LS, LS), "stop": "tool_use"}
+ENCODED = json.dumps(LS_TEXT)
+
+#: Calls without arguments, and some that are told twice, at odd places.
+SAID_ODDLY = (
+    messages(
+        "deltas without a type, of a call without arguments",
+        *used(0, name="now", args="")[:1],
+        *(event("content_block_delta", index=0, delta={"partial_json": text}) for text in "{}"),
+        closed(0),
+        reason="tool_use",
+        calls=(NOW,),
+        stop="tool_use",
+    ),
+    messages(
+        "deltas of a text with more of a call",
+        *used(0, name="now", args="{}")[:-1],
+        event("content_block_delta", index=0, delta={"type": "text_delta", "text": "I", "partial_json": LS_TEXT}),
+        closed(0),
+        reason="tool_use",
+        text="I",
+        **NOTHING,
+    ),
+    message(
+        "a block of null beside a call without arguments",
+        [None, {"type": "tool_use", "id": "a", "name": "now", "input": {}}],
+        reason="tool_use",
+        calls=(NOW,),
+        stop="tool_use",
+    ),
+    messages(
+        "no stops, one index, and a call without arguments before another",
+        *used(0, name="now", args="{}")[:-1],
+        *used(0, id="toolu_2")[:-1],
+        reason="tool_use",
+        **NOW_LS,
+    ),
+    messages(
+        "no stops, one index, and a call that says nothing before another",
+        *used(0, name="now", args="")[:1],
+        *used(0, id="toolu_2")[:-1],
+        reason="tool_use",
+        **NOTHING,
+    ),
+    ollama("a flat call with parameters", line(tool_calls=[{"name": "bash", "parameters": LS[1]}]), **CALLED),
+    ollama(
+        "a flat call with other arguments under parameters",
+        line(tool_calls=[{"name": "bash", "arguments": LS[1], "parameters": {"command": "pwd"}}]),
+        **NOTHING,
+    ),
+    chat("a call encoded twice, again", *(one(ENCODED, id=f"c{at}") for at in (0, 1)), **CALLED_TWICE),
+    chat(
+        "a call encoded twice, again, no index",
+        *(one(ENCODED, id=f"c{at}", index=None) for at in (0, 1)),
+        **CALLED_TWICE,
+    ),
+    chat("a call encoded twice, again, no id", *(one(ENCODED, id=None) for _ in (0, 1)), **CALLED_TWICE),
+    chat("a call encoded twice, again with its id", *(one(ENCODED) for _ in (0, 1)), **CALLED),
+    chat(
+        "a call encoded twice, its id and name new in each piece",
+        *(one(text, id=f"c{at}") for at, text in enumerate((ENCODED[:9], ENCODED[9:-1], ENCODED[-1:]))),
+        **CALLED,
+    ),
+)
+
+LATER: tuple[Stream, ...] = (*TOLD_AGAIN, *STARTED_AGAIN, *BEGUN_ANEW, *SAID_ODDLY)

@@ -146,6 +146,12 @@ class ArgumentText(msgspec.Struct, eq=False):
         """Return whether a complete object with something in it has come."""
         return self.phase == "closed" or (self._restated is not None and self._restated.is_closed())
 
+    def is_over(self) -> bool:
+        """Return whether a complete object with something in it has come, as it is or encoded in a string."""
+        if self.phase != "odd" or self._restated is not None:
+            return self.is_closed()
+        return self._pieces[0].lstrip()[:1] == '"' and "".join(self._pieces[-2:]).rstrip().endswith('}"')
+
     def is_started(self) -> bool:
         """Return whether an object is open: text that is neither blank nor complete."""
         return self.phase in ("live", "odd") or (self.phase == "held" and not self.is_whole() and not self.is_blank())

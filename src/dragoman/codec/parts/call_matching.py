@@ -199,7 +199,7 @@ class CallSlots(msgspec.Struct, eq=False):
             return None
         if known is call:
             # a whole call again under one id: the assembly tells a repetition from another call
-            if name and (call.text.is_closed() or (name != call.name and call.text.is_whole())):
+            if name and (call.text.is_over() or (name != call.name and call.text.is_whole())):
                 return None if not self._extends(call, name) else call
             return call if call.is_open() or not (name or arguments.strip()) else None
         if not id:
@@ -268,7 +268,7 @@ class CallSlots(msgspec.Struct, eq=False):
         if not call.name or self._extends(call, name) or self._completes(call, name):
             return True
         if name == call.name:  # `{}` may have been a placeholder
-            if call.text.is_closed():  # its name alone, once more, unless that is a call
+            if call.text.is_over():  # its name alone, once more, unless that is a call
                 return not (arguments.strip() or self._assembly.calls.takes_nothing(name))
             return not (call.text.is_whole() and arguments.strip() == "{}")
         return call.text.is_started() and name not in self._assembly.calls.offered_names

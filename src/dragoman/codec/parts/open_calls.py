@@ -113,7 +113,7 @@ class OpenCalls(msgspec.Struct, eq=False):
 
     def goes_on(self, name: str, text: ArgumentText) -> bool:
         """Return whether the same name under a new id continues a call: its arguments are incomplete and must come."""
-        return not text.is_whole() and (text.is_started() or not self.takes_nothing(name))
+        return not (text.is_whole() or text.is_over()) and (text.is_started() or not self.takes_nothing(name))
 
     def may_lack(self) -> bool:
         """Return whether a delivered or open call has no arguments, so that arguments elsewhere may be its own."""

@@ -59,7 +59,7 @@ class Function(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class Call(msgspec.Struct, gc=False, omit_defaults=True):
-    """An entry of `tool_calls`. `name` and `arguments` beside `function` are a flat form of it.
+    """An entry of `tool_calls`. `name`, `arguments` and `parameters` beside `function` are a flat form of it.
 
     `unread`: the unread key that may have arguments, `unread_name`: a name under another key. No wire can fill these.
     """
@@ -69,6 +69,7 @@ class Call(msgspec.Struct, gc=False, omit_defaults=True):
     function: Function | None = None
     name: str | None = None
     arguments: Raw = NOTHING
+    parameters: Raw = NOTHING
     index: int | None = None
     unread: None = None
     unread_name: None = None
@@ -255,6 +256,7 @@ def _read_call_leniently(call: dict[str, Json], where: str, deviate: Deviate) ->
         else None,
         name=_read_name_leniently(call.get("name"), f"{where}.name", deviate),
         arguments=_raw(call, "arguments"),
+        parameters=_raw(call, "parameters"),
         index=_read_count_leniently(call.get("index"), f"{where}.index", deviate, "odd-index"),
     )
     is_odd = function is not None and not isinstance(function, dict | str)

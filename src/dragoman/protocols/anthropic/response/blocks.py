@@ -80,7 +80,7 @@ class Blocks(msgspec.Struct, eq=False):
             self._assembly.deviate("reused-index", f"content_block {index}")
             rivals, rival = [*earlier.rivals], earlier.told
             is_cut = not earlier.is_ended and earlier.call is not None and earlier.call.text.is_started()
-            if earlier.is_ended or earlier.call is None or earlier.told or not earlier.call.text.is_empty():
+            if earlier.is_ended or earlier.call is None or earlier.told or not self._may_gain(earlier.call):
                 self.stop(index)
             else:
                 rivals.append(earlier)
@@ -94,6 +94,11 @@ class Blocks(msgspec.Struct, eq=False):
         if not is_usual and block.call is not None and not block.told:
             note_unread(block.call, unread_beside(frame))
         return block
+
+    def _may_gain(self, call: OpenCall) -> bool:
+        """Return whether arguments may still come for a call: none did, or `{}` where its tool takes more."""
+        is_said = not call.text.is_blank() and self._assembly.calls.takes_nothing(call.name)
+        return call.text.is_empty() and not is_said
 
     def _crowd(self, block: Block, rivals: list[Block], rival: str) -> None:
         """Record that a block has the index of others without an end, and without arguments beyond their starts."""

@@ -191,8 +191,8 @@ def read_blocks(content: Raw | None, assembly: Assembly) -> list[Raw] | None:
 
 
 def _is_block(start: bytes) -> bool:
-    """Return whether an item of a content is an object, or a text that is no encoded one. `start`: two bytes of it."""
-    return start[:1] == b"{" or (start[:1] == b'"' and start[1:] not in (b"{", b"["))
+    """Return whether an item of a content is an object, null, or a text that is no encoded one. `start`: its start."""
+    return start[:1] in (b"{", b"n") or (start[:1] == b'"' and start[1:] not in (b"{", b"["))
 
 
 def delta_kind(delta: Delta, takes: str, assembly: Assembly) -> str:
@@ -256,7 +256,8 @@ def look_around(kind: str, frame: bytes, assembly: Assembly) -> None:
         tell_unread(assembly, unread_beside(frame), kind)
         told = delta_fields(frame) if kind.endswith("_delta") else {}
         if told and bytes(told.get("type", UNSET)) != b'"input_json_delta"':  # which its call knows
-            tell_unread(assembly, {key: told[key] for key in told.keys() - _OF_DELTA}, f"{kind}.delta")
+            known = _OF_DELTA if read_text(told.get("type")) else _OF_DELTA | {"partial_json"}
+            tell_unread(assembly, {key: told[key] for key in told.keys() - known}, f"{kind}.delta")
 
 
 def look_in_message(fields: dict[str, Raw], assembly: Assembly) -> None:

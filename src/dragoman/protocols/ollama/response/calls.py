@@ -54,7 +54,7 @@ def whole_calls(calls: list[Call]) -> list[Function]:
         function = call.function
         if function is None or not function.name or (call.name and call.name != function.name):
             return []
-        if function.parameters is not NOTHING or call.arguments is not NOTHING:
+        if not (function.parameters is call.arguments is call.parameters is NOTHING):
             return []
         functions.append(function)
     return functions
@@ -131,6 +131,7 @@ class CallReader:
 
     def _entry_of(self, call: Call, where: str) -> Entry:
         assembly, function, is_one = self._assembly, call.function, True
+        siblings = [call.parameters]
         if not call.id and not call.type:  # Ollama itself leaves out the type where it sends an id
             assembly.deviate("missing-type", where, severity="note")
         if function is None:
@@ -141,16 +142,15 @@ class CallReader:
             if call.name and not function.name:
                 assembly.deviate("sibling-key", where, "the name beside the function object")
             is_one = (call.name or name) == name
-            arguments = function.arguments
             index = call.index if function.index is None else function.index
-            if (function.parameters is not NOTHING and _is_said(function.parameters)) or (
-                call.arguments is not NOTHING and _is_said(call.arguments)
-            ):
-                assembly.deviate("sibling-key", f"{where}.function")
-                told = (arguments, function.parameters, call.arguments)
-                chosen, is_same_twice = told_once([_argument_text(raw) for raw in told])
-                is_one = is_one and is_same_twice
-                arguments = next(raw for raw in (*told, NOTHING) if _argument_text(raw) == chosen)
+            arguments = function.arguments
+            siblings += [function.parameters, call.arguments]
+        if any(map(_is_said, siblings)):
+            assembly.deviate("sibling-key", f"{where}.function")
+            told = (arguments, *siblings)
+            chosen, is_same_twice = told_once([_argument_text(raw) for raw in told])
+            is_one = is_one and is_same_twice
+            arguments = next(raw for raw in (*told, NOTHING) if _argument_text(raw) == chosen)
         text = _argument_text(arguments)
         is_text = bytes(arguments)[:1] == b'"'
         if is_text:

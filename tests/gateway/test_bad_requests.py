@@ -212,6 +212,32 @@ def test_an_unknown_model_is_not_found(running: Running, client: ProtocolName) -
     assert "nobody/here-9" in message_of(client, status, answer)
 
 
+#: What comes in place of JSON, by the words that name it.
+OTHER_BODIES: Final = {
+    "an empty body": b" ",
+    "UTF-16 or UTF-32": '{"model": "é"}'.encode("utf-16"),
+    "UTF-16 or UTF-32; JSON is sent as UTF-8": '{"model": "é"}'.encode("utf-16-be"),
+    "a byte order mark before it": '{"model": "é"}'.encode("utf-8-sig"),
+    "a multipart form": b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--b--\r\n',
+    "a form": b"model=m&messages%5B0%5D=hi",
+    "XML or HTML": b"<request/>",
+}
+
+
+@pytest.mark.parametrize("client", EVERYWHERE)
+def test_json_is_read_whatever_its_type_and_another_body_is_named(running: Running, client: ProtocolName) -> None:
+    path, body = _PATHS[client].format(model=MODEL), _MAKE[client]()
+    own = {} if client == "gemini-generate" else {"model": MODEL, "stream": False}
+    data = json.dumps({key: value for key, value in body.items() if key not in ("model", "stream")} | own).encode()
+    for kind in ("text/plain", "application/json; charset=utf-16", "application/x-www-form-urlencoded", ""):
+        running.answer(whole_of("openai-chat", reply("text")))
+        status, _, answer = running.request("POST", path, data, {"content-type": kind} if kind else {})
+        assert (status, running.provider.requests[-1].headers["content-type"]) == (200, "application/json"), answer
+    for words, other in OTHER_BODIES.items():
+        status, answer = ask(running, client, other)
+        assert status == 400 and f"expected a JSON object, got {words}" in message_of(client, status, answer), answer
+
+
 def test_there_are_forty_kinds() -> None:
     assert len(BAD) + len(OWN) + len(MENDED) > 40
     assert CITY["type"] == "object"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -17,6 +18,16 @@ LONG: Final = 1024 * 1024
 Fields: TypeAlias = dict[str, Raw]
 
 _NULL_SIZE: Final = len(b"null")
+#: What clients send in place of JSON, by how it begins. Its content type does not tell: much JSON comes as text/plain.
+_OTHER_BODIES: Final = (
+    ("an empty body", re.compile(rb"\Z")),
+    ("UTF-16 or UTF-32; JSON is sent as UTF-8", re.compile(rb"\xff\xfe|\xfe\xff|.?\0", re.DOTALL)),
+    ("a byte order mark before it; JSON is sent without", re.compile(rb"\xef\xbb\xbf")),
+    ("a multipart form", re.compile(rb"--[^\r\n]+\r?\n")),
+    ("a form (application/x-www-form-urlencoded)", re.compile(rb"[\w.%+\-\[\]]+=")),
+    ("XML or HTML", re.compile(rb"<")),
+)
+_SEEN: Final = 200  # bytes
 _decode_fields = _json.typed_decoder(dict[str, Raw])
 _decode_items = _json.typed_decoder(list[Raw])
 _decode_text = _json.typed_decoder(str)
@@ -48,8 +59,10 @@ def read_body(body: bytes, fields: Fields | None = None) -> Fields:
 
 def no_object(body: bytes, problem: Malformed) -> WireError:
     """Return the refusal of a client's body that is no JSON object."""
-    if not body.strip():
-        return WireError("expected a JSON object, got an empty body")
+    begin = body.lstrip()[:_SEEN]
+    for words, mark in _OTHER_BODIES:
+        if mark.match(begin):
+            return WireError(f"expected a JSON object, got {words}")
     return WireError(f"expected a JSON object: {problem.problem}")
 
 

@@ -131,7 +131,11 @@ class App:
         found = self._find(head)
         if isinstance(found, Failure):  # who reads there expects the same form where it does anything else
             found = self._find(msgspec.structs.replace(head, method="GET"))
-        name = protocol_of_client(head.path, head.headers) if isinstance(found, Failure) else _protocol(found[0]).name
+        if isinstance(found, Failure):
+            own = {_protocol(handler).name for _, handler in self._own(_path(head))}
+            name = own.pop() if len(own) == 1 else protocol_of_client(head.path, head.headers)
+        else:
+            name = _protocol(found[0]).name
         answer = refusal(PROTOCOLS[name], failure)
         headers = {**answer.headers, **self._guard.cross_origin.headers(head)}
         if failure.status == _WRONG_METHOD and (taken := self._methods(_path(head))):
@@ -248,6 +252,8 @@ class App:
         for pattern, methods, handler in self._patterns:
             found = pattern.fullmatch(path)
             if found is not None and _takes(handler, methods, head):
+                if _is_open(pattern) and self._own(path):
+                    continue  # X:verb or X/verb, not a model or a response of that name
                 return handler, found[1]
         shown = f"{head.method} {path[:120]}"
         if taken := self._methods(path):
@@ -258,15 +264,24 @@ class App:
         return Failure("not_found", f"{shown} is not served{told}", 404, code=_NO_SUCH_PATH)
 
     def _methods(self, path: str) -> list[str]:
-        """Return the methods that a path takes. A pattern that ends in any text stands for no path of its own."""
-        found = [methods for methods, _ in self._exact.get(path, ())]
-        found += [methods for pattern, methods, _ in self._patterns
-                  if not pattern.pattern.endswith(_ANY_TEXT) and pattern.fullmatch(path)]  # fmt: skip
-        return sorted({method for methods in found for method in methods})
+        """Return the methods that a path takes."""
+        return sorted({method for methods, _ in self._own(path) for method in methods})
+
+    def _own(self, path: str) -> list[tuple[tuple[str, ...], Handler]]:
+        """Return who serves a path, by methods. A pattern that ends in any text stands for no path of its own."""
+        return [
+            *self._exact.get(path, ()),
+            *((methods, handler) for pattern, methods, handler in self._patterns
+              if not _is_open(pattern) and pattern.fullmatch(path)),
+        ]  # fmt: skip
 
 
 def _path(head: Head) -> str:
     return unquote(head.path) if "%" in head.path else head.path
+
+
+def _is_open(pattern: re.Pattern[str]) -> bool:
+    return pattern.pattern.endswith(_ANY_TEXT)
 
 
 def _protocol(handler: Handler) -> Protocol:

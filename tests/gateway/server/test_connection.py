@@ -467,11 +467,19 @@ def test_paths_that_are_not_served_are_said_in_the_clients_form(running: Running
         ("PUT", "/v1/messages"): "POST",
         ("OPTIONS", "/v1beta/models/m:generateContent"): "POST",
         ("DELETE", "/v1/models"): "GET, HEAD",
+        ("DELETE", "/v1/responses/resp_1/input_items"): "GET",
+        **{
+            (method, f"{base}/m:{verb}"): "POST"
+            for method in ("GET", "DELETE")
+            for base in ("/v1/models", "/v1beta/models", "/v1/tunedModels")
+            for verb in ("generateContent", "streamGenerateContent", "countTokens")
+        },
     }
     for (method, path), allowed in expected.items():
         code, headers, answer = running.request(method, path)
         assert (code, headers.get("allow")) == (405, allowed), (method, path)
         assert b"expected " + allowed.replace(", ", " or ").encode() in answer
+        assert (b'"status"' in answer) == ("m:" in path), (method, path)  # Google's form
 
 
 def test_a_large_body_comes_whole_in_whatever_pieces(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dragoman._json import Json, Malformed
 from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece
+from dragoman.stages.rescue.heads import begun, plain_until
 from dragoman.stages.rescue.quoted import Begun
 
 _NAME_KEYS: Final = frozenset({"name", "tool_name", "function", "tool", "recipient_name", "function_name"})
@@ -245,6 +246,19 @@ def named_call(
         yield from cursor.closing("}")  # one too many
 
 
+def tagged_call(cursor: Cursor, tools: Tools, tag: str, end: str) -> Parser:
+    """Parse a call from behind the tag of its name on; its arguments stand in a tag too, as a JSON object. `end`: what
+    closes the call.
+    """
+    name = yield from begun(tools, (yield from plain_until(cursor, f"</{tag}>")).strip())
+    yield Begun(name)
+    yield from cursor.closing("<arguments>", "<parameters>")
+    yield from cursor.space()
+    cursor.stops = ("</arguments>", "</parameters>", end)
+    yield from named_call(cursor, name, ends=cursor.stops)
+    yield from cursor.closing("</arguments>", "</parameters>")
+
+
 def is_call(arguments: str, name: str, tools: Tools) -> bool:
     """Return whether the arguments of an offered tool are themselves a call object.
 
@@ -293,8 +307,11 @@ def _text(value: str) -> str:
     return decoded if isinstance(decoded, str) else ""
 
 
-def call_objects(cursor: Cursor, tools: Tools, *, is_message: bool = False) -> Parser:
-    """Parse one call object, a list of them, or several in a row. `is_message`: as in `call_object`."""
+def call_objects(cursor: Cursor, tools: Tools, *ends: str, is_message: bool = False) -> Parser:
+    """Parse one call object, a list of them, or several in a row, and one of the `ends`. `is_message`: as in
+    `call_object`.
+    """
+    cursor.stops = ends or cursor.stops
     yield from cursor.space()
     listed = yield from cursor.take("[")
     count, opened_by = 0, ""
@@ -312,3 +329,5 @@ def call_objects(cursor: Cursor, tools: Tools, *, is_message: bool = False) -> P
         yield from cursor.closing("]")
     if not count:
         raise NotACall
+    if ends:
+        yield from cursor.closing(*ends)

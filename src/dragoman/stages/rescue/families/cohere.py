@@ -9,9 +9,7 @@ from dragoman.stages.rescue.json_calls import call_objects
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    cursor.stops = ("<|END_ACTION|>",)
-    yield from call_objects(cursor, tools)
-    yield from cursor.closing("<|END_ACTION|>")
+    yield from call_objects(cursor, tools, "<|END_ACTION|>")
 
 
 FAMILY = Family(

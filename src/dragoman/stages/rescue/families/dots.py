@@ -16,9 +16,7 @@ _END: Final = "</dots_function_call>"
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.space()
     if (yield from cursor.peek()) in ("{", "["):
-        cursor.stops = (_END,)
-        yield from call_objects(cursor, tools)
-        yield from cursor.closing(_END)
+        yield from call_objects(cursor, tools, _END)
     else:
         yield from cursor.expect("<invoke name=")
         yield from invoke_calls(cursor, tools, ends=(_END,))

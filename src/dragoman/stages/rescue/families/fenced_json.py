@@ -10,14 +10,14 @@ from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.json_calls import call_objects
 
-_LANGUAGE: Final = re.compile(r"[\w-]+")
+_LANGUAGE: Final = re.compile(r"[\w:-]+")
 _LANGUAGES: Final = frozenset({"", "json", "tool_call", "tool_calls", "tool", "tool_use", "function_call"})
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     is_fence = opener == "```"
     while True:
-        if is_fence and (yield from cursor.word(_LANGUAGE, 16)) not in _LANGUAGES:
+        if is_fence and (yield from cursor.word(_LANGUAGE, 16)).removesuffix(":") not in _LANGUAGES:
             raise NotACall
         yield from call_objects(cursor, tools, is_message=True)
         yield from cursor.closing("}")  # one too many

@@ -9,9 +9,7 @@ from dragoman.stages.rescue.json_calls import call_objects
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    cursor.stops = ("<|/tool_call|>", "</|tool_call|>", "</function_call>")
-    yield from call_objects(cursor, tools)
-    yield from cursor.closing(*cursor.stops)
+    yield from call_objects(cursor, tools, "<|/tool_call|>", "</|tool_call|>", "</function_call>")
 
 
 FAMILY = Family(

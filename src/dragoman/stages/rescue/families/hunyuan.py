@@ -42,8 +42,7 @@ def _call(cursor: Cursor, tools: Tools, suffix: str, *, is_wrapped: bool) -> Par
     cursor.stops = (end,)
     yield from cursor.space()
     if is_wrapped and (yield from cursor.peek()) == "{":
-        yield from call_objects(cursor, tools)
-        yield from cursor.closing(end)
+        yield from call_objects(cursor, tools, end)
         return
     name, is_separated = yield from _name(cursor, tools, suffix)
     if (yield from cursor.closing("```json", "```")):

@@ -8,11 +8,9 @@ from dragoman.stages.rescue.json_calls import call_objects
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    cursor.stops = ("<|action_end|>",)
     yield from cursor.space()
     yield from cursor.expect("<|plugin|>")
-    yield from call_objects(cursor, tools)
-    yield from cursor.closing("<|action_end|>")
+    yield from call_objects(cursor, tools, "<|action_end|>")
 
 
 FAMILY = Family(

@@ -8,12 +8,10 @@ from dragoman.stages.rescue.json_calls import call_objects
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    cursor.stops = ("</tool_calls>",)
     yield from cursor.space()
     if (yield from cursor.peek()) != "[":
         raise NotACall
-    yield from call_objects(cursor, tools)
-    yield from cursor.closing("</tool_calls>")
+    yield from call_objects(cursor, tools, "</tool_calls>")
 
 
 FAMILY = Family(

@@ -21,8 +21,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     cursor.stops = ends
     yield from cursor.space()
     if opener == _SLIP and (yield from cursor.peek()) == "{":
-        yield from call_objects(cursor, tools)
-        yield from cursor.closing(*ends)
+        yield from call_objects(cursor, tools, *ends)
         return
     written = yield from bare_name(cursor)
     if written == "function" and not tools.offered(written) and (yield from cursor.take("\n")):

@@ -13,10 +13,7 @@ _END: Final = "[END_TOOL_REQUEST]"
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    cursor.stops = (_END,)
-    yield from cursor.space()
-    yield from call_objects(cursor, tools)
-    yield from cursor.closing(_END)
+    yield from call_objects(cursor, tools, _END)
 
 
 FAMILY = Family(

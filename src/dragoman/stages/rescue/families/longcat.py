@@ -1,5 +1,6 @@
 """LongCat: a call object between `<longcat_tool_call>` tags. Or the name and its arguments in tags:
-`<longcat_tool_call>NAME<longcat_arg_key>KEY</longcat_arg_key><longcat_arg_value>value</longcat_arg_value>…`."""
+`<longcat_tool_call>NAME<longcat_arg_key>KEY</longcat_arg_key><longcat_arg_value>value</longcat_arg_value>…`.
+`<longcat_tool_all>` may stand around calls, or in place of their tags."""
 
 from __future__ import annotations
 
@@ -11,25 +12,29 @@ from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.heads import named
 from dragoman.stages.rescue.json_calls import call_objects
 
+_CALL: Final = "<longcat_tool_call>"
 _END: Final = "</longcat_tool_call>"
+_ALL: Final = "<longcat_tool_all>"
+_ALL_END: Final = "</longcat_tool_all>"
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    cursor.stops = (_END,)
+    cursor.stops = (_END, _ALL_END)
     yield from cursor.space()
+    if opener == _ALL and (yield from cursor.take(_CALL)):
+        yield from cursor.space()
     if (yield from cursor.peek()) in ("{", "["):
-        yield from call_objects(cursor, tools)
-        yield from cursor.closing(_END)
+        yield from call_objects(cursor, tools, *cursor.stops)
         return
     name = yield from named(cursor, tools)
-    yield from argument_pairs(cursor, tools, name, prefix="longcat_", ends=(_END,))
+    yield from argument_pairs(cursor, tools, name, prefix="longcat_", ends=cursor.stops)
 
 
 FAMILY = Family(
     name="longcat",
-    openers=("<longcat_tool_call>",),
+    openers=(_CALL, _ALL),
     parse=_parse,
     source="https://community.vercel.com/t/parsing-custom-xml-tool-calls-from-longcat-flash-models-in-vercel-ai-sdk/33601",
-    residue=(_END, "</longcat_s>"),  # the turn token: the model card of LongCat-Flash-Chat
+    residue=(_END, _ALL_END, "</longcat_s>"),  # the turn token: the model card of LongCat-Flash-Chat
     value_ends=("</longcat_arg_value>",),
 )

@@ -3,22 +3,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
-from dragoman.stages.rescue.heads import begun, plain_until
-from dragoman.stages.rescue.json_calls import named_call
-from dragoman.stages.rescue.quoted import Begun
+from dragoman.stages.rescue.heads import plain_until
+from dragoman.stages.rescue.json_calls import tagged_call
 
 _END: Final = "</use_mcp_tool>"
 _SERVER: Final = "<server_name>"
-_NAME: Final = re.compile(r"[^<>]+")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    cursor.stops = ("</arguments>", _END)
     yield from cursor.space()
     yield from cursor.expect(_SERVER)
     while True:
@@ -26,13 +22,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
             raise NotACall
         yield from cursor.space()
         yield from cursor.expect("<tool_name>")
-        name = yield from begun(tools, (yield from cursor.word(_NAME)).strip())
-        yield from cursor.expect("</tool_name>")
-        yield Begun(name)
-        if (yield from cursor.closing("<arguments>")):
-            yield from cursor.space()
-        yield from named_call(cursor, name, ends=("</arguments>", _END))
-        yield from cursor.closing("</arguments>")
+        yield from tagged_call(cursor, tools, "tool_name", _END)
         if (yield from cursor.closing(_SERVER, _END)) != _SERVER:
             return
 

@@ -13,9 +13,7 @@ from dragoman.stages.rescue.json_calls import call_objects
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.space()
     if opener == "<tool_calls>" and (yield from cursor.peek()) == "{":
-        cursor.stops = ("</tool_calls>",)
-        yield from call_objects(cursor, tools)
-        yield from cursor.closing("</tool_calls>")
+        yield from call_objects(cursor, tools, "</tool_calls>")
     else:
         yield from cursor.expect("<invoke name=")
         yield from invoke_calls(cursor, tools, ends=("</minimax:tool_call>", "</tool_calls>"))

@@ -8,9 +8,7 @@ from dragoman.stages.rescue.json_calls import call_objects
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    cursor.stops = ("</TOOLCALL>",)
-    yield from call_objects(cursor, tools)
-    yield from cursor.closing("</TOOLCALL>")
+    yield from call_objects(cursor, tools, "</TOOLCALL>")
     yield from cursor.closing("<SPECIAL_12>")
 
 

@@ -315,14 +315,26 @@ def of_response(id: str, *chunks: Frame) -> list[Frame]:
     return [{**chunk, "responseId": id} for chunk in chunks]
 
 
+NOW = ("now", {})
 ROLE = chunk(role="assistant", content="")
 AGAIN = one(id="call_2")
-BOTH_AT_ONCE = chunk(
-    tool_calls=[
-        {"index": at, "id": f"c{at}", "type": "function", "function": {"name": name, "arguments": args}}
-        for at, (name, args) in enumerate((("bash", LS_TEXT), ("read", READ_TEXT)))
-    ]
-)
+
+
+def pieces_of_both(name: tuple[str, str] | None = None, arguments: tuple[str, str] = ("", "")) -> Frame:
+    """A chunk with a piece of each of two calls, which begins them if it has their names."""
+    told = [{"arguments": text} for text in arguments]
+    for function, named in zip(told, name or (), strict=False):
+        function["name"] = named
+    return chunk(
+        tool_calls=[
+            {"index": at, **({"id": f"c{at}", "type": "function"} if name else {}), "function": function}
+            for at, function in enumerate(told)
+        ]
+    )
+
+
+BOTH_AT_ONCE = pieces_of_both(("bash", "read"), (LS_TEXT, READ_TEXT))
+PARTIAL = {"partialArgs": [{"jsonPath": "$.command", "stringValue": "ls src"}], "willContinue": True}
 CREATED = [r("created", response={**HEAD, "id": id, "status": "in_progress", "output": []}) for id in ("a", "b")]
 ANOTHER = event("message_start", message={**BEGIN, "id": "msg_2"})
 TWICE: dict[str, Any] = {"calls": (LS,), "stop": "error", "error": True}
@@ -343,6 +355,61 @@ BEGUN_ANEW = (
     chat("a second answer of two calls in a chunk", one(), *of_id("b", BOTH_AT_ONCE), **TWICE),
     chat("a second answer behind text", *texts("I l"), *of_id("b", ROLE, one()), text="I l", **CALLED),
     chat("an end of another id", one(), one(READ_TEXT, "read", 1, "call_2"), *of_id("b", chunk("tool_calls")), **BOTH),
+    chat(
+        "an id for each moment, and the second call behind the first",
+        one(),
+        *of_id("b", one(READ_TEXT, "read", 1, "call_2")),
+        **BOTH,
+    ),
+    chat(
+        "an id for each moment, and a second call in pieces",
+        piece(0, "call_1", "bash", args=""),
+        *of_id("b", piece(args=LS_TEXT), piece(1, "call_2", "read", args=""), piece(1, args=READ_TEXT)),
+        **BOTH,
+    ),
+    chat(
+        "two ids in turns, one for each call",
+        piece(0, "call_1", "bash", args=""),
+        *of_id("b", piece(1, "call_2", "read", args="")),
+        piece(args=LS_TEXT),
+        *of_id("b", piece(1, args=READ_TEXT)),
+        **BOTH,
+    ),
+    chat(
+        "an id for each moment, and a name in each piece",
+        piece(0, "call_1", "bash", args=""),
+        *of_id("b", piece(0, "call_1", "bash", args=LS_TEXT[:9])),
+        *of_id("c", piece(0, "call_1", "bash", args=LS_TEXT[9:])),
+        **CALLED,
+    ),
+    chat(
+        "an id for each moment, and pieces of two calls in a chunk",
+        pieces_of_both(name=("bash", "read"), arguments=("", "")),
+        *of_id("b", pieces_of_both(arguments=(LS_TEXT, READ_TEXT))),
+        **BOTH,
+    ),
+    chat(
+        "an id and a reason for each call",
+        one(),
+        chunk("tool_calls"),
+        *of_id("b", one(READ_TEXT, "read", 1, "call_2")),
+        **BOTH,
+    ),
+    chat(
+        "a second answer with text, which counts as an index",
+        one(),
+        *of_id("b", ROLE, *texts("I look."), one(index=1, id="call_2")),
+        text="I look.",
+        **TWICE,
+    ),
+    chat(
+        "a second answer of calls without ids and arguments",
+        one("{}", "now", id=None),
+        *of_id("b", one("{}", "now", id=None)),
+        **NOTHING,
+    ),
+    chat("a second answer with other arguments under the id", one(), *of_id("b", ROLE, one(PWD_TEXT)), **TWICE),
+    chat("a second answer of calls without an index", one(index=None), *of_id("b", one(index=None, id="c2")), **TWICE),
     chat("another id for each call", *of_id("b", one()), *of_id("c", one(READ_TEXT, "read", 1, "call_2")), **BOTH),
     gemini(
         "a second answer with the call again",
@@ -365,6 +432,16 @@ BEGUN_ANEW = (
         *of_response("r3", candidate(f(args={"command": "pwd"}))),
         text="I look.",
         **TWO,
+    ),
+    gemini(
+        "an id for each moment, and arguments in pieces",
+        *of_response(
+            "r1", candidate(t("I look.")), candidate({"functionCall": {"name": "bash", "willContinue": True}})
+        ),
+        *of_response("r2", candidate({"functionCall": PARTIAL})),
+        *of_response("r3", candidate({"functionCall": {}})),
+        text="I look.",
+        **CALLED,
     ),
     gemini(
         "another id and a reason in each chunk",
@@ -391,7 +468,6 @@ BEGUN_ANEW = (
     ollama("a second answer behind the end", line(tool_calls=[of()], done=True), line(tool_calls=[of()]), **CALLED),
 )
 
-NOW = ("now", {})
 NOW_LS: dict[str, Any] = {"calls": (NOW, LS), "stop": "tool_use"}
 CALLED_TWICE: dict[str, Any] = {"calls": (LS, LS), "stop": "tool_use"}
 ENCODED = json.dumps(LS_TEXT)

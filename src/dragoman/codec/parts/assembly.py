@@ -57,9 +57,9 @@ class Assembly:
     """Assembles one response. Methods append to `events`; `take` returns them."""
 
     __slots__ = (
-        "_before_surrogate", "_high_surrogate", "_names_tool_use", "_next_index", "_parts", "_reported", "_run",
-        "_semantic", "bounds", "calls", "ending", "events", "has_said", "longest_arguments", "opened_calls", "phase",
-        "said", "started",
+        "_before_surrogate", "_high_surrogate", "_names_tool_use", "_parts", "_reported", "_run",
+        "_semantic", "bounds", "calls", "ending", "events", "has_said", "longest_arguments", "next_index",
+        "opened_calls", "phase", "said", "started",
     )  # fmt: skip
 
     def __init__(
@@ -78,7 +78,7 @@ class Assembly:
         self.phase: Phase = "open"
         self.started = self._semantic = False  # whether `Start` was given, and whether anything of an answer came
         self.has_said = False  # more than a part that says nothing
-        self._next_index = self.opened_calls = 0
+        self.next_index = self.opened_calls = 0
         self._run: OpenPart | None = None  # the text or thinking that goes on until something else comes
         self._parts: dict[int, OpenPart] = {}
         self.said = SaidText()
@@ -163,8 +163,8 @@ class Assembly:
         if not self._has_room():
             return OpenPart(-1, kind)
         self._open()
-        part = OpenPart(self._next_index, kind, before=self.said.plus() if kind is TextStart else None)
-        self._next_index += 1
+        part = OpenPart(self.next_index, kind, before=self.said.plus() if kind is TextStart else None)
+        self.next_index += 1
         self._parts[part.index] = part
         self.events.append(kind(part.index, native))
         return part
@@ -233,8 +233,8 @@ class Assembly:
             return
         self._open()
         self.has_said = True
-        self.events.append(PartEvent(self._next_index, part))
-        self._next_index += 1
+        self.events.append(PartEvent(self.next_index, part))
+        self.next_index += 1
 
     def native_event(self, event: NativeEvent) -> None:
         """Add an event that only its protocol has."""
@@ -269,8 +269,8 @@ class Assembly:
             return OpenCall(-1, id or "", name or "", kind, state="failed")
         self._open()
         self.has_said = True
-        self._next_index += 1
-        return OpenCall(self._next_index - 1, id or "", name or "", kind, native)
+        self.next_index += 1
+        return OpenCall(self.next_index - 1, id or "", name or "", kind, native)
 
     def add_arguments(self, call: OpenCall, text: str) -> None:
         """Append to a call's arguments."""
@@ -437,9 +437,9 @@ class Assembly:
     def _has_room(self) -> bool:
         """Return whether another part may begin. A response with too many parts fails: a server may never end."""
         bounds = self.bounds
-        if self.phase == "open" and self._next_index < bounds.parts and self.opened_calls <= bounds.calls:
+        if self.phase == "open" and self.next_index < bounds.parts and self.opened_calls <= bounds.calls:
             return True
-        if problem := bounds.overrun(parts=self._next_index + 1, calls=self.opened_calls):
+        if problem := bounds.overrun(parts=self.next_index + 1, calls=self.opened_calls):
             self.fail("too_large", problem)
         return not self.is_late()
 

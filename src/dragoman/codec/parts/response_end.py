@@ -95,7 +95,7 @@ class ResponseEnd(msgspec.Struct, eq=False):
 class AnswerId(msgspec.Struct, eq=False):
     """The id of an answer, by which calls of a second one show. Servers that make an id for each frame are none."""
 
-    _id: str = ""
+    id: str = ""
     _frame: bytes = b""
     _is_steady: bool = False  # it came in two frames
     _has_changed: bool = False  # another one came before the first call
@@ -111,12 +111,12 @@ class AnswerId(msgspec.Struct, eq=False):
         """
         if not isinstance(id, str) or not id:
             return False
-        if id == self._id:
+        if id == self.id:
             self._is_steady = self._is_steady or frame is not self._frame
             return False
-        if self._id and not begins_call:
+        if self.id and not begins_call:
             return False
         is_over = self._is_steady or (is_over and not self._has_changed)
-        self._has_changed = self._has_changed or bool(self._id and not is_called)
-        self._id, self._frame, self._is_steady = id, frame, False
+        self._has_changed = self._has_changed or bool(self.id and not is_called)
+        self.id, self._frame, self._is_steady = id, frame, False
         return is_over and is_called

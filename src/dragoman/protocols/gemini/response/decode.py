@@ -223,7 +223,7 @@ class Decoder:
         self._is_stream = self._begun
         if not self._begun:
             self._begin(chunk, frame)
-        if self._calls.fails_by_id(chunk.responseId, frame, begins_call=bool(calls)):
+        if self._calls.fails_by_id(chunk.responseId, frame, calls):
             return
         candidates = chunk.candidates
         if calls:

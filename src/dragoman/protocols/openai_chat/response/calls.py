@@ -56,20 +56,44 @@ class CallReader(msgspec.Struct, eq=False):
 
     __repr__ = name_alone
 
-    def fails_by_id(self, id: str | None, frame: bytes, *, begins_call: bool = True) -> bool:
-        """Take the id of a chunk. Return whether the answer failed: the chunk begins a call of another answer."""
+    def fails_by_id(
+        self, id: str | None, frame: bytes, index: int | None = None, call: str = "", name: str = ""
+    ) -> bool:
+        """Take the id of a chunk. Return whether the answer failed: the chunk begins a call of another answer.
+
+        Args:
+            index: that of the first piece of a call in it that has a name; `call` and `name`: its id and name.
+        """
         calls, is_over = self._assembly.opened_calls, self._assembly.ending.reason is not None
-        if not self._answer.is_another(id, frame, begins_call=begins_call, is_called=calls > 0, is_over=is_over):
+        begins = bool(name) and (id == self._answer.id or not self._follows(index, call, name))
+        if not self._answer.is_another(id, frame, begins_call=begins, is_called=calls > 0, is_over=is_over):
             return False
         self.close(is_ended=False)
         self._assembly.fail(*SECOND)
         return True
 
+    def _follows(self, index: int | None, id: str, name: str) -> bool:
+        """Return whether a piece goes on with an open call, or begins the next one right behind the last: no other
+        answer begins so, as each counts its calls from the start.
+        """
+        at = -1 if index is None else index
+        before, call = self._slots.by_index.get(at - 1), self._slots.by_index.get(at)
+        if call is None and before is not None and before.index + 1 == self._assembly.next_index:
+            return True
+        call = self._assembly.calls.call_of(id) if id else call
+        return (
+            call is not None
+            and call.name == name
+            and call.is_open()
+            and not (call.text.is_whole() or call.text.is_over())
+        )
+
     def read_many(self, pieces: list[CallPiece], frame: bytes) -> None:
         """Take the pieces of one delta."""
         if self._look.repeats_key(frame):
             return self._refuse(pieces, frame)
-        if self.fails_by_id(read_id(frame), frame):
+        first = next((one for one in pieces if parts_of(one)[0]), None)
+        if first is not None and self._fails_by_piece(first, parts_of(first)[0], frame):
             return
         if len(pieces) > 1 and any(self._is_unlabelled(piece) for piece in pieces):
             self._slots.tear()
@@ -94,7 +118,7 @@ class CallReader(msgspec.Struct, eq=False):
         if not is_told_once and self._look.repeats_key(frame):
             return self._refuse([piece], frame)
         name, arguments, kind = parts_of(piece)
-        if name and not is_told_once and self.fails_by_id(read_id(frame), frame):
+        if name and not is_told_once and self._fails_by_piece(piece, name, frame):
             return
         has_key = function is not None and function.arguments is not None
         if not arguments and self._look.count_arguments(frame) > has_key:
@@ -145,6 +169,9 @@ class CallReader(msgspec.Struct, eq=False):
         other = noted(piece.unread_name)
         is_another = bool(name) and other not in ("", name) and other in self._assembly.calls.offered_names
         return not is_another and _is_one(piece)
+
+    def _fails_by_piece(self, piece: CallPiece, name: str, frame: bytes) -> bool:
+        return self.fails_by_id(read_id(frame), frame, piece.index, piece.id or "", name)
 
     def _take_beside(self, piece: CallPiece, call: OpenCall) -> None:
         """Take what a piece has beside its name and arguments."""

@@ -314,7 +314,7 @@ class Decoder:
         id, model, created, rest, self._arguments = read_head(data)
         note_astray(self._assembly, rest)
         self._assembly.start(id, model, created, native=self._kept.begin(rest))
-        self._calls.fails_by_id(id, data, begins_call=False)
+        self._calls.fails_by_id(id, data)
 
     def _is_ours(self, index: int | None) -> bool:
         """Return whether a choice belongs to the answer: those of the first one's index do; others were not asked."""

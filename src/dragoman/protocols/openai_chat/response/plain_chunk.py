@@ -99,7 +99,9 @@ def tell_plain(
     if type(chunk.usage) is dict:
         assembly.usage(read_usage(chunk.usage), read_cost(chunk.usage))
         kept.usage(rest_of_usage(chunk.usage))
-    if calls.fails_by_id(chunk.id, frame, begins_call=bool(pieces)):
+    if calls.fails_by_id(
+        chunk.id, frame, *((pieces[0].index, pieces[0].id, pieces[0].function.name) if pieces else ())
+    ):
         return
     for piece in pieces or ():
         calls.read_plain(piece.index, piece.id, piece.function.name, piece.function.arguments, frame)

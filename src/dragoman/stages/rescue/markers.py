@@ -75,17 +75,8 @@ class Markers:
     """
 
     __slots__ = (
-        "_on_line",
-        "_within",
-        "ends",
-        "first",
-        "longest",
-        "openers",
-        "partial",
-        "partial_on_line",
-        "repeated",
-        "tags",
-    )
+        "_on_line", "_within", "ends", "first", "longest", "openers", "partial", "partial_on_line", "repeated", "tags",
+    )  # fmt: skip
 
     def __init__(self, families: Sequence[Family]) -> None:
         openers = sorted({opener for family in families for opener in family.openers}, key=len, reverse=True)

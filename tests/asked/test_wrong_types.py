@@ -313,3 +313,44 @@ def test_a_setting_that_is_not_read_is_told_with_its_place(
         sent = asked(client, _LEAST[client](**fields), VENDORS[target])
         is_kept = target == client and fields.items() <= sent.body.items()
         assert is_kept or where in sent.refused or where in [said.where for said in sent.deviations], (target, sent)
+
+
+#: Where the words of a result stand.
+RESULTS: Final[dict[ProtocolName, tuple[Any, ...]]] = {
+    "openai-chat": ("messages", 3, "content"), "openai-responses": ("input", 2, "output"),
+    "anthropic-messages": ("messages", 2, "content", 0, "content"),
+    "gemini-generate": ("contents", 2, "parts", 0, "functionResponse", "response"), "ollama-chat": ("messages", 3, "content"),
+}  # fmt: skip
+
+
+@for_each("client, target", [(client, target) for client in EVERYWHERE for target in EVERYWHERE])
+def test_a_result_of_another_kind_reaches_the_model_or_is_refused(client: ProtocolName, target: ProtocolName) -> None:
+    for value in (*WRONG, [{"x": MARK}], [{"type": "text", "text": "a"}, {"x": MARK}], {"type": "Feature", "x": MARK}):
+        word = next((each for each in (MARK, "7351") if each in json.dumps(value)), "")
+        sent = asked(client, with_value(BODIES[client], RESULTS[client], value), VENDORS[target])
+        assert sent.refused or word in json.dumps(sent.body), (value, sent.body)
+
+
+def test_ids_of_another_kind_are_refused_and_pair_no_results_by_their_place() -> None:
+    call, said = called(), answered()
+    call["tool_calls"][0]["id"] = said["tool_call_id"] = 1
+    item = {"type": "function_call", "call_id": 1, "name": "look", "arguments": "{}"}
+    given = {"type": "function_call_output", "call_id": 1, "output": "rain"}
+    bodies: list[tuple[ProtocolName, dict[str, Any], str]] = [
+        ("openai-chat", chat({"role": "user", "content": "Look."}, call, said), "messages[1].tool_calls[0].id"),
+        ("openai-chat", chat({"role": "user", "content": "Look."}, called(), said), "messages[2].tool_call_id"),
+        ("openai-responses", responses(item, given), "input[0].call_id"),
+        ("openai-responses", responses({**item, "call_id": "1"}, given), "input[1].call_id"),
+    ]
+    for client, body, place in bodies:
+        assert place in asked(client, body, VENDORS["openai-chat"]).refused
+
+
+def test_a_content_that_is_no_text_is_refused() -> None:
+    for client, body, place in (
+        ("openai-chat", chat({"role": "user", "content": 7}), "messages[0].content"),
+        ("openai-chat", chat({"role": "user", "content": {"x": 1}}), "messages[0].content"),
+        ("openai-responses", responses({"role": "user", "content": 7}), "input[0].content"),
+        ("ollama-chat", ollama({"role": "user", "content": ["a", {"type": "image_url"}]}), "messages[0].content[1]"),
+    ):
+        assert place in asked(client, body, VENDORS["openai-chat"]).refused

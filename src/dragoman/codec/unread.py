@@ -59,6 +59,13 @@ def refuse_no_text(value: Json, where: str) -> None:
         raise WireError(f"expected a text, got {_SEEN.get(_json.encode(value)[:1], 'a number')}", path=where)
 
 
+def holds_parts(value: Json) -> bool:
+    """Return whether the content of a result is a list of texts and parts, and not a value of the tool's own."""
+    return isinstance(value, list) and all(
+        isinstance(item, str) or (isinstance(item, dict) and not {"type", "text"}.isdisjoint(item)) for item in value
+    )
+
+
 def read_allowed(value: Json, where: str) -> list[dict[str, Any]]:
     """Return the entries of a decoded list of allowed tools.
 

@@ -15,7 +15,7 @@ from dragoman._json import Json, Raw
 from dragoman.codec.counterparts import is_refusal, sound_form
 from dragoman.codec.hosted.citations import Citation, CitationForm
 from dragoman.codec.hosted.found_files import FoundFile
-from dragoman.codec.unread import refuse_no_text
+from dragoman.codec.unread import holds_parts, refuse_no_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.openai_responses.remote_items import render_remote
@@ -68,15 +68,26 @@ CITED: Final = CitationForm(
 )  # fmt: skip
 
 
-def parse_content(value: Json, deviations: list[Deviation], where: str) -> tuple[Text | Media | Opaque, ...]:
-    """Return the parts of a message's or an output's content: text, a list of parts, or nothing."""
+def parse_content(
+    value: Json, deviations: list[Deviation], where: str, *, is_result: bool = False
+) -> tuple[Text | Media | Opaque, ...]:
+    """Return the parts of a message's or a result's content: text, a list of parts, or nothing.
+
+    A value that a program forgot to write as text is its JSON in a result.
+
+    Raises:
+        WireError: a message has such a value.
+    """
     if value is None or value == "":
         return ()
     if isinstance(value, str):
         return (Text(value),)
-    if not isinstance(value, list):
+    if is_result and not holds_parts(value):
         deviations.append(Deviation("wrong-type", where, type(value).__name__))
         return (Text(_json.to_text(value)),)
+    if not isinstance(value, list):
+        refuse_no_text(value, where)
+        return ()
     return tuple([_parse_part(part, deviations, f"{where}[{index}]") for index, part in enumerate(value)])
 
 

@@ -180,6 +180,8 @@ class Conversation:
         if not kind and "text" in fields:
             self._deviate("missing-type", where)
             kind = "text"
+        if not kind:
+            raise WireError("expected a block with a type", path=where)
         if kind == "text":
             return Text(wanted_text(fields, "text", where), native=rest_of(fields, "type", "text"))
         if kind == "tool_use":

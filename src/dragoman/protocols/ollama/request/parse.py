@@ -218,8 +218,13 @@ class _Parser:
         content = read(value)
         if isinstance(content, list):
             self._deviate("wrong-type", where, "a list")
-            texts = [part.get("text") if isinstance(part, dict) else part for part in content]
-            return "".join(text for text in texts if isinstance(text, str))
+            texts: list[str] = []
+            for place, part in enumerate(content):
+                text = part.get("text") if isinstance(part, dict) else part
+                if not isinstance(text, str):
+                    raise WireError("expected a text; images stand in the message's images", path=f"{where}[{place}]")
+                texts.append(text)
+            return "".join(texts)
         if content is not None and not isinstance(content, str):
             raise WireError(f"expected a text, got {_json.to_text(content)[:40]}", path=where)
         return content or ""

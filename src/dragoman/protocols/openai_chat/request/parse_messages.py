@@ -21,7 +21,7 @@ from dragoman.codec.json_fields import (
     read_text,
 )
 from dragoman.codec.parts.history_call_ids import CallIds
-from dragoman.codec.unread import Kind, name_unread, refuse_other_kinds, wanted_text
+from dragoman.codec.unread import Kind, holds_parts, name_unread, refuse_no_text, refuse_other_kinds, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.openai_chat.wire import NAME, google_fields, media_at, texts_in
@@ -112,9 +112,9 @@ class Conversation:
         role = _ROLES.get(said.strip().lower())
         if role is None:
             raise WireError(f"expected a role, got {said[:40]!r}", path=f"{where}.role")
-        parts = self._content(fields.get("content"), f"{where}.content")
         if role == "tool":
-            return self._result(fields, parts)
+            return self._result(fields, where)
+        parts = self._content(fields.get("content"), f"{where}.content")
         if role == "assistant":
             refuse_other_kinds(fields, _SAID_KINDS, f"{where}.")
             parts = [*parse_thinking(fields), *_sealed(parts, fields)]
@@ -143,7 +143,9 @@ class Conversation:
             calls.append(ToolCall(id, call.function.name, arguments))
         return Message(role, (*texts, *calls))
 
-    def _result(self, fields: Fields, parts: list[Part]) -> Message:
+    def _result(self, fields: Fields, where: str) -> Message:
+        refuse_other_kinds(fields, {"tool_call_id": "a text", "name": "a text"}, f"{where}.")
+        parts = self._result_content(fields.get("content"), f"{where}.content")
         id, name = self._pairing.add_result(read_text(fields.get("tool_call_id")), read_text(fields.get("name")))
         kept = tuple(part for part in parts if isinstance(part, Text | Media | Opaque))
         native = make_native(NAME, fields, *_MODELLED, "name")
@@ -155,14 +157,22 @@ class Conversation:
         items = read_items(value)
         if items is None:
             content = read(value)
-            if isinstance(content, dict):
+            if isinstance(content, dict) and holds_parts([content]):
                 items = [_json.raw(content)]
             else:
-                if content is not None and not isinstance(content, str):
-                    self._deviate("wrong-type", where, type(content).__name__)
-                    content = _json.to_text(content)
+                refuse_no_text(content, where)
                 return [Text(content)] if content else []
         return [self._part(item, f"{where}[{number}]") for number, item in enumerate(items)]
+
+    def _result_content(self, value: Raw | None, where: str) -> list[Part]:
+        """Return what a result says. A value that a program forgot to write as text is its JSON."""
+        content = None if read_string(value) is not None else read(value)
+        if isinstance(content, dict) and content.keys() <= {"type", "text"}:
+            content = [content]
+        if value is None or content is None or holds_parts(content):
+            return self._content(value, where)
+        self._deviate("wrong-type", where, type(content).__name__)
+        return [Text(_json.raw_text(value))]
 
     def _part(self, item: Raw, where: str) -> Part:
         text = read_string(item)
@@ -218,6 +228,7 @@ class Conversation:
         name = read_text(inner.get("name"))
         if not name:
             raise WireError("expected the name of a tool", path=f"{where}.function.name")
+        refuse_other_kinds(fields, {"id": "a text"}, f"{where}.")
         id = self._pairing.add_call(read_text(fields.get("id")), name, turn=place[0], number=place[1])
         signature = google_fields(read(fields.get("extra_content"))).get("thought_signature")
         rest = make_native(NAME, fields, "id", "type", "index", "function", "custom", "extra_content")

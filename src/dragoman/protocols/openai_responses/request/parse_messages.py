@@ -125,8 +125,9 @@ def _parse_message(item: dict[str, Json], turns: _Turns, deviations: list[Deviat
     if role is None:
         deviations.append(Deviation("wrong-type", f"{where}.role", str(said)[:60]))
         role = "user"
-    parts = parse_content(item.get("content"), deviations, f"{where}.content")
+    parts = parse_content(item.get("content"), deviations, f"{where}.content", is_result=role == "tool")
     if role == "tool":  # Chat's form of a result
+        refuse_no_text(item.get("tool_call_id"), f"{where}.tool_call_id")
         call_id = text_of(item.get("tool_call_id") or item.get("call_id"))
         turns.add("tool", [ToolResult(call_id, turns.call_names.get(call_id, ""), parts)])
         return
@@ -153,6 +154,7 @@ def _with_fields(part: Text | Media | Opaque, fields: dict[str, Raw]) -> Part:
 def _parse_call(
     item: dict[str, Json], turns: _Turns, *, kind: ItemKind, deviations: list[Deviation], where: str
 ) -> ToolCall:
+    refuse_no_text(item.get("call_id"), f"{where}.call_id")
     call_id = item.get("call_id") or item.get("id")
     if not isinstance(call_id, str):
         deviations.append(Deviation("missing-id", f"{where}.call_id"))
@@ -180,6 +182,7 @@ def _parse_call(
 
 
 def _parse_result(item: dict[str, Json], turns: _Turns, deviations: list[Deviation], where: str) -> ToolResult:
+    refuse_no_text(item.get("call_id"), f"{where}.call_id")
     call_id = text_of(item.get("call_id"))
     fields = {
         name: _json.raw(inner)
@@ -188,7 +191,7 @@ def _parse_result(item: dict[str, Json], turns: _Turns, deviations: list[Deviati
     }
     if item["type"] == "custom_tool_call_output" and call_id not in turns.call_names:
         fields["type"] = _json.raw(item["type"])
-    parts = parse_content(item.get("output"), deviations, f"{where}.output")
+    parts = parse_content(item.get("output"), deviations, f"{where}.output", is_result=True)
     return ToolResult(call_id, turns.call_names.get(call_id, ""), parts, native=make_native(fields))
 
 

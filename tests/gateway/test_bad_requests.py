@@ -238,6 +238,14 @@ def test_json_is_read_whatever_its_type_and_another_body_is_named(running: Runni
         assert status == 400 and f"expected a JSON object, got {words}" in message_of(client, status, answer), answer
 
 
+def test_the_tokens_of_instructions_alone_are_counted(running: Running) -> None:
+    path, asked = f"/v1beta/models/{MODEL}:countTokens", {"systemInstruction": {"parts": [{"text": "Be brief. " * 20}]}}
+    for body in (asked, asked | {"contents": []}, {"generateContentRequest": asked}):
+        status, _, answer = running.request("POST", path, json.dumps(body).encode())
+        assert status == 200 and json.loads(answer)["totalTokens"] > 20, answer
+    assert running.request("POST", path, b"{}")[0] == 400
+
+
 def test_there_are_forty_kinds() -> None:
     assert len(BAD) + len(OWN) + len(MENDED) > 40
     assert CITY["type"] == "object"

@@ -12,6 +12,8 @@ from dragoman.protocol.model_pages import Applies, ListedModel, ModelPage, Model
 
 _MOST: Final = 1_000  # models of a page
 _DIGITS: Final = 9
+#: What has tokens of its own, without contents.
+_COUNTED: Final = frozenset({"systemInstruction", "system_instruction", "tools"})
 
 
 def _is_marked(headers: Mapping[str, str], query: str) -> bool:
@@ -61,8 +63,11 @@ def _count(asked: ModelQuestion) -> bytes:
     fields = _json.decode(body)
     if isinstance(fields, dict):
         inner = fields.get("generateContentRequest") or fields.get("generate_content_request")
-        if isinstance(inner, dict):
-            body = _json.encode(inner)
+        counted = inner if isinstance(inner, dict) else fields
+        if counted.get("contents") in (None, []) and not _COUNTED.isdisjoint(counted):  # a prompt's own length is asked
+            counted = {**counted, "contents": [{"parts": [{"text": ""}]}]}
+        if counted is not fields:
+            body = _json.encode(counted)
     path = asked.path.rpartition(":")[0] + ":generateContent"
     return _json.encode({"totalTokens": asked.count_tokens(body, path)})
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, groupby
 from typing import Final
 
-from dragoman.events import Event, Failure, Finish, Start, ToolCallDelta
+from dragoman.events import EVERY_KIND, Event, Failure, Finish, Start, ToolCallDelta
 from dragoman.protocol import Decoder, Encoder, Stage
 
 #: Events of one kind in a row that are worth a way of their own.
@@ -16,14 +16,38 @@ _LASTS: Final = 32
 _TOO_DEEP: Final = Failure("wire", "expected JSON of some hundred levels at most, got more")
 
 
+class Later:
+    """Stages that are made once they see an event: a whole answer may have none that they act on. A `Stage` itself."""
+
+    __slots__ = ("_make", "_stages", "acts_on")
+
+    handles = EVERY_KIND
+
+    def __init__(self, make: Callable[[], Sequence[Stage]], acts_on: frozenset[type]) -> None:
+        """Create it. `acts_on`: what any of them acts on."""
+        self._make = make
+        self._stages: Sequence[Stage] = ()
+        self.acts_on = acts_on
+
+    def made(self) -> Sequence[Stage]:
+        """Return the stages."""
+        self._stages = self._stages or self._make()
+        return self._stages
+
+    def feed(self, events: list[Event]) -> list[Event]:
+        """Take the next events."""
+        return _pass(events, self.made())
+
+
 class Reader:
     """A decoder and the stages behind it: response bytes become the events that users see."""
 
-    __slots__ = ("_decoder", "_kind", "_lasts", "_route", "_stages")
+    __slots__ = ("_decoder", "_has_later", "_kind", "_lasts", "_route", "_stages")
 
     def __init__(self, decoder: Decoder, stages: Sequence[Stage] = ()) -> None:
         self._decoder = decoder
         self._stages = tuple(stages)
+        self._has_later = True  # some may not be made yet
         self._kind: type[Event] | None = None  # of the event that came last, alone, and changed nothing
         self._route: list[Stage] = []  # the stages that must see this kind
         self._lasts = 0  # so many more events of it: then some of these may have seen enough
@@ -55,6 +79,8 @@ class Reader:
         """Run all stages in order. Long runs of one kind run separately: most stages have nothing to do with them."""
         if len(events) == 1:  # as most come while a part grows: few stages have to do with it
             if type(events[0]) is not self._kind or not self._lasts:
+                if self._has_later:
+                    self._make_all()
                 self._kind, self._lasts = type(events[0]), _LASTS
                 self._route = [stage for stage in self._stages if self._kind in stage.handles]
             self._lasts -= 1
@@ -74,6 +100,8 @@ class Reader:
         self._kind = None
         if type(events[0]) is Start and type(events[-1]) is Finish:
             return _pass(events, self._stages, is_whole=True)
+        if self._has_later:
+            self._make_all()
         if len(events) < _LONG:
             return _pass(events, self._stages)
         runs = [list(run) for _, run in groupby(events, type)]
@@ -87,6 +115,12 @@ class Reader:
                 del run[:1]
             out += _pass(run, self._stages)
         return out
+
+    def _make_all(self) -> None:
+        """Put those that are made later in their place: a part that grows is passed to each alone."""
+        self._has_later = False
+        made = [stage.made() if type(stage) is Later else (stage,) for stage in self._stages]
+        self._stages = tuple(chain.from_iterable(made))
 
 
 def _pass(events: list[Event], stages: Iterable[Stage], *, is_whole: bool = False) -> list[Event]:

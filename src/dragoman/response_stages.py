@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal, final
+from typing import Final, Literal, final
 
 import msgspec
 
+from dragoman.pipe import Later
 from dragoman.protocol import NOTHING_EXPECTED, PLAIN, Dialect, Expectation, NewId, Stage, Strictness, ToolMode
 from dragoman.stages.argument_repair.stage import ArgumentRepair
 from dragoman.stages.cumulative import Cumulative
@@ -22,6 +23,9 @@ from dragoman.stages.tool_names import ToolNames
 from dragoman.tool_emulation.prompted import Prompted
 from dragoman.tool_emulation.structured import Structured
 from dragoman.types import Tool
+
+#: What the stages of texts act on, where no tool is asked for in words or by a schema.
+_OF_TEXTS: Final = ThinkingTags.acts_on | Rescue.acts_on | ToldAgain.acts_on
 
 
 @final
@@ -62,11 +66,11 @@ def stages_for(
     stages: list[Stage] = [Cumulative()]
     if policy.sequential:
         stages.append(Sequencer())
-    stages.append(ThinkingTags(dialect))
     if tools or expectation.tools:
-        make = partial(_text_stages, tools, policy, new_id=new_id)
-        stages += make()
-        stages.append(ToldAgain(lambda: [ThinkingTags(dialect), *make()], marks_calls=policy.way == "native"))
+        make = partial(_stages_of_texts, tools, policy, new_id=new_id, dialect=dialect)
+        stages += [Later(make, _OF_TEXTS)] if policy.way == "native" else make()
+    else:
+        stages.append(ThinkingTags(dialect))
     if tools:
         names = frozenset([tool.name for tool in tools])
         stages.append(ParallelWrapper(names))
@@ -80,6 +84,15 @@ def stages_for(
     if policy.sequential:
         stages.append(Sequencer())
     return stages
+
+
+def _stages_of_texts(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId, dialect: Dialect) -> list[Stage]:
+    """Return the stages that read thinking and calls in text."""
+
+    def make() -> list[Stage]:
+        return [ThinkingTags(dialect), *_text_stages(tools, policy, new_id=new_id)]
+
+    return [*make(), ToldAgain(make, marks_calls=policy.way == "native")]
 
 
 def _text_stages(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId) -> list[Stage]:

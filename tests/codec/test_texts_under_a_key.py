@@ -9,6 +9,7 @@ import random
 from typing import Final
 
 import wires
+from dragoman.codec import repeated_keys
 from dragoman.events import Deviation
 from dragoman.protocols import PROTOCOLS
 from wires import Frame
@@ -105,3 +106,10 @@ def test_a_reasoning_told_twice_beside_a_text_is_told() -> None:
             told = [line.replace(b'"content":"', more.encode() + b'"content":"', 1) for line in lines]
             for way, pieces in ways_of(told).items():
                 assert codes(protocol, pieces) == wanted, (protocol, key, way)
+
+
+def test_the_shortest_member_told_again_is_seen_in_a_long_text() -> None:
+    for key in (b"", b"k", b"path"):
+        once = b'{"%b":1,"text_of_it":"%b"' % (key, b"x" * repeated_keys.SHORT)
+        assert repeated_keys.has_plain_keys(once + b"}"), key
+        assert not repeated_keys.has_plain_keys(once + b',"%b":0}' % key), key

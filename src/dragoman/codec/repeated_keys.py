@@ -59,12 +59,17 @@ def has_plain_keys(text: bytes) -> bool:
     """
     if len(text) > SHORT and text.find(b'{"', 1, _NEAR) < 0:  # long strings in it are passed over
         members = _decode_members(text)
-        if type(members) is dict and _json.holds_all(members, text):
+        if type(members) is dict and _json.holds_all(members, text, _shortest_again(members)):
             for member in members.values():
                 if (value := bytes(member))[:1] != b'"' and not _json.is_told_once(value):
                     return False
             return True
     return text[:1] == b"{" and _json.is_told_once(text)
+
+
+def _shortest_again(members: dict[str, Raw]) -> int:
+    """Return how many bytes a text must have beside its members to tell one of them a second time."""
+    return min(map(len, members), default=0) + len('"":0,')
 
 
 def tell_twice(frame: bytes, keys: Iterable[bytes], deviate: Callable[[str, str, str], None]) -> None:

@@ -513,6 +513,11 @@ SAID_ODDLY = (
         reason="tool_use",
         **NOTHING,
     ),
+    ollama(
+        "other parameters beside the function of a call",
+        line(tool_calls=[{"function": {"name": "bash", "arguments": LS[1]}, "parameters": {"command": "pwd"}}]),
+        **NOTHING,
+    ),
     ollama("a flat call with parameters", line(tool_calls=[{"name": "bash", "parameters": LS[1]}]), **CALLED),
     ollama(
         "a flat call with other arguments under parameters",

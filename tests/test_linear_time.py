@@ -60,6 +60,7 @@ FEEDERS = {
     "codec/framing/event_stream.py EventLines": "openai-chat sends 'data: '",
     "client/streaming/partial_arguments.py PartialArguments": "arguments' text",
     "offering/restoring.py Restored": "restored calls",
+    "pipe.py Later": "openai-chat says",
     "pipe.py Pipe": "openai-chat says",
     "pipe.py Reader": "openai-chat says",
     **{f"protocols/{folder}/response/decode.py Decoder": f"{name} says" for folder, name in (

@@ -87,6 +87,15 @@ def test_another_target_first_passes_nothing_by_its_neighbours_leave(tmp_path: P
     assert json.loads(body)["choices"][0]["message"]["content"] == "Hello"
 
 
+def test_a_target_whose_circuit_breaker_is_open_is_passed_over(straight: Running) -> None:
+    breaker = straight.gateway._client.target_states.health_table.of("openai-chat/model-1").breaker
+    assert breaker.told_open(time.monotonic(), age=0.0)
+    straight.answer(whole(body_of("second")))
+    status, _, body = ask(straight, "two")
+    assert (status, json.loads(body)["choices"][0]["message"]["content"]) == (200, "second")
+    assert [seen.json["model"] for seen in straight.provider.requests] == ["model-2"]
+
+
 def test_a_target_that_is_asked_in_another_way_passes_nothing(straight: Running) -> None:
     straight.gateway._client.target_states.refused_tools("openai-chat/model-1")
     straight.answer(whole(body_of(), 200, "application/json"))

@@ -23,8 +23,8 @@ _OTHER_BODIES: Final = (
     ("an empty body", re.compile(rb"\Z")),
     ("UTF-16 or UTF-32; JSON is sent as UTF-8", re.compile(rb"\xff\xfe|\xfe\xff|.?\0", re.DOTALL)),
     ("a byte order mark before it; JSON is sent without", re.compile(rb"\xef\xbb\xbf")),
-    ("a multipart form", re.compile(rb"--[^\r\n]+\r?\n")),
-    ("a form (application/x-www-form-urlencoded)", re.compile(rb"[\w.%+\-\[\]]+=")),
+    ("a multipart form", re.compile(rb"\A--[^\r\n]+\r?\n")),
+    ("a form (application/x-www-form-urlencoded)", re.compile(rb"\A[\w.%+\-\[\]]+=")),
     ("XML or HTML", re.compile(rb"<")),
 )
 _SEEN: Final = 200  # bytes

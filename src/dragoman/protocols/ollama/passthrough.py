@@ -58,6 +58,7 @@ class _Call(msgspec.Struct, gc=False):
     id: _Name | None = None
     name: None = None
     arguments: None = None
+    parameters: None = None
     index: _Count | None = None
     type: str | None = None
 

@@ -10,7 +10,7 @@ from dragoman._json import Json, Malformed
 from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, NotACall, Open, Parser, Piece
-from dragoman.stages.rescue.heads import begun, plain_until
+from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.quoted import Begun
 
 _NAME_KEYS: Final = frozenset({"name", "tool_name", "function", "tool", "recipient_name", "function_name"})
@@ -21,6 +21,7 @@ _ID_KEYS: Final = frozenset({"id", "tool_call_id", "call_id"})
 _OTHER_KEYS: Final = frozenset({"type", "index", "status", "thought", "thoughts", "reasoning"})
 _ALL_KEYS: Final = _NAME_KEYS | ARGUMENT_KEYS | _ID_KEYS | _OTHER_KEYS
 _KEY: Final = rare_pattern(r"[\w.-]+")
+_TAG_NAME: Final = rare_pattern(r"[^<>]+")
 #: Quotation marks around keys and names, with those that close them.
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "„": "“”", "‘": "’", "«": "»"}
 #: Characters of a name or an id.
@@ -250,7 +251,8 @@ def tagged_call(cursor: Cursor, tools: Tools, tag: str, end: str) -> Parser:
     """Parse a call from behind the tag of its name on; its arguments stand in a tag too, as a JSON object. `end`: what
     closes the call.
     """
-    name = yield from begun(tools, (yield from plain_until(cursor, f"</{tag}>")).strip())
+    name = yield from begun(tools, (yield from cursor.word(_TAG_NAME)).strip())
+    yield from cursor.expect(f"</{tag}>")
     yield Begun(name)
     yield from cursor.closing("<arguments>", "<parameters>")
     yield from cursor.space()

@@ -218,8 +218,8 @@ def holds_all(value: Json, text: bytes, least: int = 0) -> bool:
     """Return whether a value has every member of the JSON text that was read into it. Then no object has a key twice.
 
     It has when what is written of it has as many quotes as the text, whatever spaces, escapes and forms of numbers the
-    text has. False says nothing about a text that tells quotes as numbers. `least`: of a member that may be there too,
-    where the value is an object of `Raw`, which are written as they came.
+    text has. False says nothing about a text that tells quotes as numbers. `least`: by how many bytes a member told
+    again makes the text longer at least; only of an object of `Raw`, which are written as they came.
     """
     try:
         written = _encode(value)

@@ -1,4 +1,4 @@
-"""How a response ends, and what it counted: `ResponseEnd`."""
+"""How a response ends and what it counted (`ResponseEnd`), and whether another one began within it (`AnswerId`)."""
 
 from __future__ import annotations
 

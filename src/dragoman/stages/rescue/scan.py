@@ -120,12 +120,11 @@ class Scanner:
 
     def _lose(self, *runners: Runner) -> None:
         """Keep the text of a call that may hold others and is read no further: at the end it is told if it does."""
-        text, family = next(
-            ((text, one.family) for one in runners if (text := one.swallowed(self._raw.text()))), ("", None)
-        )
-        if family is not None:
-            self._lost = self._lost or (family.name, GatheredText())
-            self._lost[1].add(text)
+        for runner in runners:
+            if text := runner.swallowed(self._raw.text()):
+                self._lost = self._lost or (runner.family.name, GatheredText())
+                self._lost[1].add(text)
+                return
 
     # ------------------------------------------------------------ prose
 

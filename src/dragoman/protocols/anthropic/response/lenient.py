@@ -191,7 +191,7 @@ def read_blocks(content: Raw | None, assembly: Assembly) -> list[Raw] | None:
 
 
 def _is_block(start: bytes) -> bool:
-    """Return whether an item of a content is an object, null, or a text that is no encoded one. `start`: its start."""
+    """Return whether an item of a content is an object, null, or a text that is no encoded one. `start`: two bytes."""
     return start[:1] in (b"{", b"n") or (start[:1] == b'"' and start[1:] not in (b"{", b"["))
 
 

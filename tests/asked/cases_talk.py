@@ -201,6 +201,9 @@ CASES: Final = [
          messages={"messages[1].content": "It is"}),
     case("a refusal", "openai-chat", chat(ASK, {"role": "assistant", "content": None, "refusal": "No."}, ASK),
          messages={"messages[1].content": "No."}, gemini={"contents[1].parts[0].text": "No."}, responses={}),
+    case("two refusals in a row", "openai-responses", responses(*(
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": text}]} for text in ("No.", "Never.")), {"role": "user", "content": "Why?"}),
+         chat={"messages[0].refusal": "No.\nNever."}),
     case("names of two users", "openai-chat", chat({"role": "user", "name": "Ann", "content": "x"}, {"role": "user", "name": "Bob", "content": "y"}),
          chat={"messages[1].name": "Bob"}, vllm=({"messages[0]": {"role": "user", "content": "x\n\ny"}}, Says("messages[1].name"))),
     case("one name twice", "openai-chat", chat({"role": "user", "name": "Ann", "content": "x"}, {"role": "user", "name": "Ann", "content": "y"}),

@@ -352,5 +352,7 @@ def test_a_content_that_is_no_text_is_refused() -> None:
         ("openai-chat", chat({"role": "user", "content": {"x": 1}}), "messages[0].content"),
         ("openai-responses", responses({"role": "user", "content": 7}), "input[0].content"),
         ("ollama-chat", ollama({"role": "user", "content": ["a", {"type": "image_url"}]}), "messages[0].content[1]"),
-    ):
+        *(("anthropic-messages", messages(tells({"type": "text", "text": "Look."}), says(used()), tells(result(content=[block]))), "messages[2].content[0].content")
+          for block in (used(), result(), {"type": "thinking", "thinking": "Hm.", "signature": "c2VhbA=="})),
+    ):  # fmt: skip
         assert place in asked(client, body, VENDORS["openai-chat"]).refused

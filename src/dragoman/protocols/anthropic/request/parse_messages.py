@@ -233,10 +233,13 @@ class Conversation:
             self._deviate("missing-id", where)
         id, name = self._pairing.add_result(id, "")
         parts = self._parts(fields.get("content"), f"{where}.content")
+        said = tuple([part for part in parts if isinstance(part, Text | Media | Opaque)])
+        if len(said) < len(parts):
+            raise WireError("expected texts and media, got a call, a result or thinking", path=f"{where}.content")
         return ToolResult(
             id,
             name,
-            tuple(part for part in parts if isinstance(part, Text | Media | Opaque)),
+            said,
             read(fields.get("is_error")) is True,
             rest_of(fields, "type", "tool_use_id", "content", "is_error"),
         )

@@ -119,6 +119,7 @@ class Turns:
         said: list[Part] = []
         thinking: list[tuple[int, Thinking]] = []
         calls: list[Json] = []
+        refusals: list[Text] = []
         rendered: dict[str, Json] = {"role": "assistant", "content": None}
         for number, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
@@ -126,7 +127,7 @@ class Turns:
             elif isinstance(part, Thinking):
                 thinking.append((number, part))
             elif isinstance(part, Text) and "refusal" in native_fields(part.native, NAME):
-                rendered["refusal"] = part.text
+                refusals.append(part)
             elif isinstance(part, Media):
                 self._answer_media(part, (place, number), rendered)
             else:
@@ -139,7 +140,9 @@ class Turns:
             rendered[self._dialect.reasoning_field] = _NO_THINKING
             where, why = f"{part_path((place,))}.{self._dialect.reasoning_field}", "thinking that is not known: a blank"
             self._deviations.append(Deviation("changed", where, why, "note"))
-        if said or not (calls or "refusal" in rendered):
+        if refusals:
+            rendered["refusal"] = said_whole(refusals)
+        if said or not (calls or refusals):
             rendered["content"] = self._content(said, (place,), has_seal=True)
         for part in said:
             if isinstance(part, Text) and part.signature:

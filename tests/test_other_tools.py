@@ -133,9 +133,10 @@ def test_a_quotation_that_has_ended_holds_no_call_back(lead: str) -> None:
 
 
 def test_a_quotation_mark_at_the_end_of_a_line_quotes_no_other_paragraph() -> None:
-    text = "He wrote x='\nand so on.\n\n" + INNER[0].write(OFFERED[:1]).text()
-    for size in (1, len(text)):
-        assert exact(delivered(pieces(text, size))) == exact(OFFERED[:1]), size
+    for lead in ("He wrote x='\nand so on.\n\n", "print('hi')\nf('abc\n\n", "f(\"x\", 'y')\nfoo('abc\nand so on.\n\n"):
+        text = lead + INNER[0].write(OFFERED[:1]).text()
+        for size in (1, 3, 11, len(text)):
+            assert exact(delivered(pieces(text, size))) == exact(OFFERED[:1]), (size, text)
 
 
 @for_each("outer", IN_CODE)

@@ -171,9 +171,8 @@ class Runner:
                 calls[-1][1].append(action.text)
         # A name alone is a call without arguments where it stands beside one with some.
         empty = "{}" if any(pieces for _, pieces in calls) else ""
-        if self._is_program or not calls:
-            return False
-        return all(self._tools.fits(name, "".join(pieces) or empty) for name, pieces in calls)
+        are_meant = bool(calls) and not self._is_program
+        return are_meant and all(self._tools.fits(name, "".join(pieces) or empty) for name, pieces in calls)
 
     def fail(self) -> None:
         """Report the begun call as failed."""
@@ -195,8 +194,8 @@ class Runner:
             return False
         text = cursor.passed()[self.begun_at :] + cursor.rest()
         ends = (*cursor.stops, *self.family.residue, *self.family.openers, closing_of(self.opener) or self.opener)
-        has_member = self._tools.schema(begun.name).has_member
-        return is_begun(text, ends, has_member, is_body=begun.is_body, is_ended=cursor.ended)
+        schema = self._tools.schema(begun.name)
+        return is_begun(text, ends, schema.has_member, is_body=begun.is_body, is_ended=cursor.ended)
 
     def _waits(self, parser: Parser) -> bool:
         """Take what a parser finds. Return whether it waits for more text."""
@@ -212,6 +211,8 @@ class Runner:
                     self._say()
                 return True
             self._take(action)
+            if self.is_spoilt and self.family.where == "message":  # none of it runs, however much has come
+                return True
         return False
 
     def _say(self, lead: str = "") -> None:

@@ -336,6 +336,7 @@ def pieces_of_both(name: tuple[str, str] | None = None, arguments: tuple[str, st
 BOTH_AT_ONCE = pieces_of_both(("bash", "read"), (LS_TEXT, READ_TEXT))
 PARTIAL = {"partialArgs": [{"jsonPath": "$.command", "stringValue": "ls src"}], "willContinue": True}
 CREATED = [r("created", response={**HEAD, "id": id, "status": "in_progress", "output": []}) for id in ("a", "b")]
+AGAIN_CREATED = r("created", response={**HEAD, "status": "in_progress", "output": []})
 ANOTHER = event("message_start", message={**BEGIN, "id": "msg_2"})
 TWICE: dict[str, Any] = {"calls": (LS,), "stop": "error", "error": True}
 NOTHING: dict[str, Any] = {"stop": "error", "error": True}
@@ -452,6 +453,16 @@ BEGUN_ANEW = (
         **TWO,
     ),
     messages("a second answer with the call again", *used(0), ANOTHER, *used(0, id="toolu_2"), **TWICE),
+    *(
+        messages(
+            f"a second answer with {name}",
+            *used(0),
+            event("message_start", message={**BEGIN, "id": id}),
+            *used(0, id="toolu_2"),
+            **TWICE,
+        )
+        for name, id in (("the same id", "msg_1"), ("no id", ""))
+    ),
     messages(
         "a second answer behind nothing", ANOTHER, *used(0), reason="tool_use", told=("duplicate-start",), **CALLED
     ),
@@ -461,6 +472,15 @@ BEGUN_ANEW = (
             frame
             for at, begin in enumerate(CREATED)
             for frame in (begin, added(call("")), done(call(call_id=f"c{at}")))
+        ),
+        **TWICE,
+    ),
+    responses(
+        "a second answer with the same id",
+        *(
+            frame
+            for at in (0, 1)
+            for frame in (AGAIN_CREATED, added(call("")), done(call(id=f"fc_{at}", call_id=f"c{at}")))
         ),
         **TWICE,
     ),

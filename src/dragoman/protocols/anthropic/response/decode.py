@@ -278,7 +278,7 @@ class Decoder:
             fields = {}
         elif self._assembly.started:
             is_another = self._id and read_text(fields.get("id")) not in ("", self._id)
-            if is_another and not self._assembly.is_empty:
+            if self._assembly.opened_calls or (is_another and not self._assembly.is_empty):
                 self._blocks.finish(is_good=False)
                 return self._assembly.fail(*SECOND)
             self._assembly.deviate("duplicate-start", "message_start")

@@ -216,7 +216,8 @@ class Decoder:
         if kind in START_EVENTS:
             response = response_of(value, kind, self._assembly)
             if kind == "response.created" and self._assembly.started:
-                if response.get("id") not in (None, "", self._id) and self._id and not self._assembly.is_empty:
+                is_another = self._id and response.get("id") not in (None, "", self._id)
+                if self._assembly.opened_calls or (is_another and not self._assembly.is_empty):
                     return self._assembly.fail(*SECOND)
                 self._assembly.deviate("duplicate-start", "response.created")
             self._begin(response)

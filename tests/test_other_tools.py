@@ -100,6 +100,7 @@ IN_CODE = (
     "- make_note(text='a {} b')",
     "print(make_note(text='\n{}\n'))",
     "do(['a', 'b {}'])",
+    'See: ```py\nprint("``` {}")\n```',
 )
 
 
@@ -137,6 +138,15 @@ def test_a_quotation_mark_at_the_end_of_a_line_quotes_no_other_paragraph() -> No
         text = lead + INNER[0].write(OFFERED[:1]).text()
         for size in (1, 3, 11, len(text)):
             assert exact(delivered(pieces(text, size))) == exact(OFFERED[:1]), (size, text)
+
+
+def test_a_call_right_behind_a_fence_is_code_with_its_value_or_a_call() -> None:
+    for lead in ("See ```\nfoo\n``` ", "```\nfoo\n``` ", "See: ````py\nfoo\n````"):
+        for inner in INNER[:: 1 if IS_SOAK else 7]:
+            value = f"x\n{inner.write(OFFERED[:1]).text()}\ny"
+            text = f"{lead}<tool_call>write_file<arg_key>content</arg_key><arg_value>{value}</arg_value></tool_call>"
+            for size in (1, len(text)):
+                assert not [name for name, _ in delivered(pieces(text, size)) if name == OFFERED[0][0]], (size, text)
 
 
 @for_each("outer", IN_CODE)

@@ -139,10 +139,9 @@ class Code:
         """Return whether what comes next stands in a fence, an indented block, or in a context that shows text."""
         self._read()
         return bool(
-            self._fence
+            (not self._is_behind_fence() if self._fence else self._fence_begun())
             or self._closing
             or self._shown
-            or self._fence_begun()
             or self._is_indented()
             or contexts.is_shown_line(self._line, self._kind)
             or (self._carry and contexts.opened_by(self._carry) == contexts.TURN)
@@ -329,6 +328,13 @@ class Code:
         words = self._line[:end].rstrip("`")
         is_fence = end - len(words) == self._inline and _LANGUAGE.match(self._line, end) is not None
         return "`" * self._inline if is_fence and (words[-1:].isspace() or words.endswith(_WORDS_END)) else ""
+
+    def _is_behind_fence(self) -> bool:
+        """Return whether the fence ended on this line, as inline code does: it stood behind words, and no quotation
+        mark stands before the backticks.
+        """
+        before, run, _ = self._line.partition(self._fence)
+        return self._is_behind and run != "" and '"' not in before and "'" not in before
 
     def _is_fence_end(self, begun: re.Match[str] | None) -> bool:
         """Return whether the line ends the fence. `begun`: the line as an opening of one.

@@ -316,17 +316,14 @@ def call_objects(cursor: Cursor, tools: Tools, *ends: str, is_message: bool = Fa
     cursor.stops = ends or cursor.stops
     yield from cursor.space()
     listed = yield from cursor.take("[")
-    count, opened_by = 0, ""
-    while True:
-        if opened_by != "{":
-            yield from cursor.space()
-            if not (yield from cursor.take("{")):
-                break
+    yield from cursor.space()
+    count, opener = 0, (yield from cursor.take("{"))
+    while opener:
         yield from call_object(cursor, tools, is_message=is_message)
         count += 1
-        opened_by = yield from cursor.closing(",", ";", "{")
-        if not opened_by:
-            break
+        opener = yield from cursor.closing(",", ";", "{")
+        if opener in (",", ";"):
+            opener = yield from cursor.closing("{")  # white space behind the last call is none of it
     if listed:
         yield from cursor.closing("]")
     if not count:

@@ -122,6 +122,24 @@ def test_streams_of_all_workers_end_whole_after_the_signal(tmp_path: Path) -> No
             assert program.wait(20) == 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
+def test_who_asks_while_all_end_waits_for_no_worker_that_is_gone(tmp_path: Path) -> None:
+    """As where the signal meets a worker that has not begun. The others had its socket too: half of all waited."""
+    with serving(stream_of("ollama-chat", reply("text"))) as provider:
+        file = configured(tmp_path, provider.url)
+        file.write_text(file.read_text("utf-8") + "\nnotice_seconds = 60", encoding="utf-8")
+        with serve(tmp_path, "--config", str(file), "--workers", "2") as (program, port):
+            first, second = children(program.pid)[:2]
+            program.send_signal(signal.SIGTERM)
+            until(lambda: ask(port, "/readyz")[0] == 503)
+            os.kill(second, signal.SIGKILL)
+            until(lambda: second not in children(program.pid))
+            assert [ask(port)[0] for _ in range(12)] == [200] * 12
+            assert first in children(program.pid)
+            program.send_signal(signal.SIGTERM)
+            assert program.wait(20) == 0
+
+
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
     with serving([head(200, "application/x-ndjson"), "hold"]) as provider:
         for workers in ("1", "2"):

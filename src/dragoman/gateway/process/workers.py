@@ -227,9 +227,13 @@ class Supervisor:
             os.close(self._ready[0])
             os.close(self._lifeline[1])
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP, signal.SIGALRM))
+            own = self._sockets[slot]
             admin = self._admin_sockets[slot] if self._admin_sockets is not None else None
+            for listener in self._listeners():  # else those of a worker that is gone would go on taking connections
+                if listener not in (own, admin):
+                    listener.close()
             pipes = self._ready[1], self._lifeline[0]
-            self._work(Worker(slot, self._sockets[slot], admin, self._folder, *pipes, self._pulse))
+            self._work(Worker(slot, own, admin, self._folder, *pipes, self._pulse))
             status = 0
         except BaseException as problem:  # a traceback could quote a prompt
             sys.stderr.write(f"dragoman: worker {slot}: {type(problem).__name__}: {problem}\n")
@@ -265,7 +269,7 @@ class Supervisor:
             for number in (*_SIGNALS, signal.SIGHUP):  # it ends after the workers, by its pipe
                 signal.signal(number, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP, signal.SIGALRM))
-            for listener in (*self._sockets, *(self._admin_sockets or ())):
+            for listener in self._listeners():
                 listener.close()
             self._ship(self._folder, self._lifeline[0])
             status = 0
@@ -302,13 +306,13 @@ class Supervisor:
                 raise ChildProcessError("workers end as soon as they begin")
             self._due[slot] = now + (min(_PAUSE * 2**self._early, _LONGEST_PAUSE) if self._early > 1 else 0.0)
 
+    def _listeners(self) -> list[socket.socket]:
+        return [*self._sockets, *(self._admin_sockets or ())]
+
     def _end(self) -> None:
         if not self._is_ending:
             begin_draining(self._folder, (slot for slot, _ in self._running.values()))
-            for listener in (
-                *self._sockets,
-                *(self._admin_sockets or ()),
-            ):  # nobody is begun any more: what waits there would wait for nobody
+            for listener in self._listeners():  # nobody is begun any more: what waits there would wait for nobody
                 listener.close()
         self._is_ending = True
         self._due.clear()

@@ -6,12 +6,14 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -284,3 +286,52 @@ def test_a_shipper_that_dies_does_not_wait_for_the_pause_of_a_worker(tmp_path: P
     finally:
         os.killpg(program.pid, signal.SIGKILL)
         program.wait()
+
+
+_BEGINNING = """
+import asyncio, signal, sys
+from pathlib import Path
+from dragoman.gateway.process import workers
+
+may_begin = Path(sys.argv[1])
+
+async def answer(reader, writer):
+    await reader.readline()
+    writer.write(b"whole")
+    writer.close()
+
+async def serve(worker):
+    while worker.slot and not may_begin.exists():
+        await asyncio.sleep(0.01)
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    server = await asyncio.start_server(answer, sock=worker.listener)
+    worker.begin(stop.set)
+    await stop.wait()
+    while not Path(f"{may_begin}-all").exists():
+        await asyncio.sleep(0.01)
+    server.close()
+
+sockets = workers.bind("127.0.0.1", 0, 2)
+print(sockets[0].getsockname()[1], flush=True)
+workers.Supervisor(sockets, lambda worker: asyncio.run(serve(worker)), ready=lambda: None, tell=print).run()
+"""
+
+
+def test_a_worker_that_begins_when_all_are_to_end_answers_who_waits_for_it(tmp_path: Path) -> None:
+    may_begin = tmp_path / "begin"
+    words = [sys.executable, "-c", _BEGINNING, str(may_begin)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as program, ExitStack() as stack:
+        stack.callback(program.kill)
+        assert program.stdout is not None
+        port = int(program.stdout.readline())
+        waiting = [socket.create_connection(("127.0.0.1", port), timeout=20) for _ in range(12)]
+        program.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        may_begin.touch()
+        for connection in waiting:
+            with connection:
+                connection.sendall(b"hello\n")
+                assert connection.recv(99) == b"whole"
+        (tmp_path / "begin-all").touch()
+        assert program.wait(20) == 0

@@ -59,7 +59,9 @@ class Worker(msgspec.Struct, frozen=True):
     pulse: Pulse
 
     def begin(self, stop: Callable[[], None]) -> None:
-        """Report that the worker serves. `stop` is called when the parent is gone."""
+        """Report that the worker serves, and hear orders to end, also one that came while it began: who waited for it is
+        answered. `stop` is called when the parent is gone.
+        """
         loop = asyncio.get_running_loop()
 
         def gone() -> None:
@@ -74,6 +76,7 @@ class Worker(msgspec.Struct, frozen=True):
         tell_stack(_stack_file(self.folder, self.slot))
         beat()
         os.write(self.ready, b".")
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
 
 def bind(host: str, port: int, count: int) -> list[socket.socket]:
@@ -226,7 +229,7 @@ class Supervisor:
         try:
             os.close(self._ready[0])
             os.close(self._lifeline[1])
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP, signal.SIGALRM))
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD, signal.SIGHUP, signal.SIGALRM))
             own = self._sockets[slot]
             admin = self._admin_sockets[slot] if self._admin_sockets is not None else None
             for listener in self._listeners():  # else those of a worker that is gone would go on taking connections

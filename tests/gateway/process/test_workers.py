@@ -307,6 +307,7 @@ async def serve(worker):
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     server = await asyncio.start_server(answer, sock=worker.listener)
     worker.begin(stop.set)
+    Path(f"{may_begin}-{worker.slot}").touch()
     await stop.wait()
     while not Path(f"{may_begin}-all").exists():
         await asyncio.sleep(0.01)
@@ -326,6 +327,7 @@ def test_a_worker_that_begins_when_all_are_to_end_answers_who_waits_for_it(tmp_p
         assert program.stdout is not None
         port = int(program.stdout.readline())
         waiting = [socket.create_connection(("127.0.0.1", port), timeout=20) for _ in range(12)]
+        until((tmp_path / "begin-0").exists)
         program.send_signal(signal.SIGTERM)
         time.sleep(0.2)
         may_begin.touch()

@@ -59,7 +59,7 @@ class Worker(msgspec.Struct, frozen=True):
     pulse: Pulse
 
     def begin(self, stop: Callable[[], None]) -> None:
-        """Report that the worker serves, and hear orders to end, also one that came while it began: who waited for it is
+        """Report that the worker serves, and hear orders to end, one that came before too: who waited for it is
         answered. `stop` is called when the parent is gone.
         """
         loop = asyncio.get_running_loop()

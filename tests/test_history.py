@@ -341,6 +341,13 @@ def test_results_without_ids_find_their_calls_by_name_then_by_place():
     assert messages[2] == results(seen("call_1"), ToolResult("call_2", "hear", (Text("hum"),)))
 
 
+def test_a_result_without_an_id_takes_no_call_that_another_names():
+    first, second = looked("call_1"), looked("call_2")
+    messages, deviations = fitted(ASK, said(first, second), results(ToolResult("", first.name, ()), seen("call_1")))
+    assert messages[2] == results(seen("call_1"), ToolResult("call_2", first.name, ()))
+    assert codes(deviations) == []
+
+
 def test_21_the_same_target_gets_its_thinking_and_seals_back():
     origin = Origin("anthropic-messages", "here/model-1")
     answer = said(Thinking("Hm.", "s1"), Thinking("", "s2"), Thinking("", None, "sealed"), Text("Yes."), origin=origin)

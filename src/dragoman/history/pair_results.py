@@ -128,18 +128,24 @@ def paired(messages: Sequence[Placed], deviations: list[Deviation]) -> list[Plac
 
 
 def _answer(lead: Sequence[Placed], turns: Sequence[_Turn], deviations: list[Deviation]) -> set[tuple[int, int]]:
-    """Give every result to its call. Return the places of results without a call."""
+    """Give every result to its call. Return the places of results without a call.
+
+    A result without an id gets none that another result names.
+    """
     orphans: set[tuple[int, int]] = set()
-    waiting = _Waiting()
-    for turn in (None, *turns):
-        if turn is not None:
-            waiting.add(turn)
-        for place, message in lead if turn is None else turn.tools:
-            for number, part in enumerate(message.parts):
-                if isinstance(part, ToolResult) and not waiting.take(part, place):
-                    where = f"messages[{place}].parts[{number}]"
-                    deviations.append(Deviation("dropped", where, "a result without its call"))
-                    orphans.add((place, number))
+    for has_id in (True, False):
+        waiting = _Waiting()
+        for turn in (None, *turns):
+            if turn is not None:
+                waiting.add(turn)
+            for place, message in lead if turn is None else turn.tools:
+                for number, part in enumerate(message.parts):
+                    if not isinstance(part, ToolResult) or bool(part.call_id) is not has_id:
+                        continue
+                    if not waiting.take(part, place):
+                        where = f"messages[{place}].parts[{number}]"
+                        deviations.append(Deviation("dropped", where, "a result without its call"))
+                        orphans.add((place, number))
     return orphans
 
 

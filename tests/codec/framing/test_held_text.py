@@ -180,6 +180,7 @@ LISTS = {
     "codec/parts/argument_text.py _pieces": "made one by `gather`",
     "codec/parts/assembly.py events": "of one read",
     "codec/parts/history_call_ids.py _ids": "of a request's calls, whose number is bounded",
+    "codec/parts/history_call_ids.py _named": "of a request's results, whose number is bounded",
     "codec/parts/open_calls.py events": "of one read",
     "codec/parts/open_parts.py live": "the pieces of `ArgumentText`",
     "codec/parts/open_parts.py pieces": "folded when they are 64",

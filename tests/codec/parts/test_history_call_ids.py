@@ -4,10 +4,11 @@ import pytest
 
 from dragoman import _json
 from dragoman.codec.json_fields import read_body, read_count, read_number, read_texts
-from dragoman.codec.parts.history_call_ids import CallIds, made_id
+from dragoman.codec.parts.history_call_ids import CallIds, made_id, parse_paired
 from dragoman.codec.timestamps import parse_time, render_time
 from dragoman.errors import WireError
 from dragoman.events import Deviation
+from for_each import for_each
 
 
 def pairing() -> CallIds:
@@ -73,3 +74,24 @@ def test_a_result_of_a_call_that_nobody_made_is_told() -> None:
     ids.add_call("id2", "a", turn=1, number=0)
     assert ids.add_result("unknown", "a") == ("id2", "a")
     assert [(said.code, said.where) for said in deviations] == [("changed", "messages[].call_id")]
+
+
+@for_each(("steps", "wanted"), [
+    ("+a +b ? a", "b a"), ("+a +b ? ? a b", "- - a b"), ("+a +a ? a", "a a"), ("+a ? +a a", "a a"),
+    ("+a x ? +b b", "a - b"), ("+a b +b b", "b b"), ("+a b +b a", "b a"), ("+a x", "a"), ("+a +b x a", "b a"),
+    ("+a a +b ?", "a b"), ("+a +b ? b", "a b"), ("+a ? a", "- a"),
+])  # fmt: skip
+def test_a_call_that_a_result_names_is_left_to_it(steps: str, wanted: str) -> None:
+    """Calls (`+`) and results by their ids; `?` has none."""
+
+    def parse(ids: CallIds) -> list[str]:
+        found = []
+        for turn, step in enumerate(steps.split()):
+            if step[0] == "+":
+                ids.add_call(step[1:], "look", turn=turn, number=0)
+            else:
+                found.append(ids.add_result(step.strip("?"), "look")[0])
+        return found
+
+    known = {step[1:] for step in steps.split()} | {""}
+    assert [id if id in known - {""} else "-" for id in parse_paired(parse, [])] == wanted.split()

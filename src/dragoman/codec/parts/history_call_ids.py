@@ -1,7 +1,7 @@
 """Match tool results with calls, in protocols where neither needs an id.
 
-A result is paired by its id, else by its name in order, else by its place. Missing ids are made from the call's place
-in the conversation, so that a growing conversation keeps them.
+A result is paired by its id, else by its name in order, else by its place, but with no call that another result names.
+Missing ids are made from the call's place in the conversation, so that a growing conversation keeps them.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import re
 import string
-from collections import deque
-from typing import Final
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from dragoman.events import Deviation
 
+_T = TypeVar("_T")
 _DIGITS: Final = 11
 _PLAIN: Final = re.compile(r"[a-zA-Z0-9_-]+")
 _NOT_PLAIN: Final = re.compile(r"[^a-zA-Z0-9_-]")
@@ -46,16 +48,42 @@ def hashed(id: str, size: int) -> str:
     return "".join(_ALPHABET[number // 62**place % 62] for place in range(size))
 
 
+def parse_paired(parse: Callable[[CallIds], _T], deviations: list[Deviation]) -> _T:
+    """Return what `parse` makes of a conversation.
+
+    It parses again if a result without a known id took a call that another result names, or came before its call.
+    """
+    said = len(deviations)
+    ids = CallIds(deviations)
+    parsed = parse(ids)
+    if ids.is_wrong:
+        del deviations[said:]
+        parsed = parse(CallIds(deviations, ids))
+    return parsed
+
+
 class CallIds:
     """Walks one conversation in order.
 
     `deviations` gains a note for each result that names an unknown call and gets another one's id.
+
+    Attributes:
+        is_wrong: a result without a known id got a call, and a later result or call shows that it is not its own.
     """
 
-    __slots__ = ("_answered", "_by_id", "_by_name", "_deviations", "_ids", "_names", "_open")
+    __slots__ = (
+        "_answered", "_by_id", "_by_name", "_called", "_deviations", "_guessed", "_ids", "_kept", "_named", "_names",
+        "_open", "is_wrong",
+    )  # fmt: skip
 
-    def __init__(self, deviations: list[Deviation]) -> None:
+    def __init__(self, deviations: list[Deviation], earlier: CallIds | None = None) -> None:
+        """`earlier`: it walked this conversation, so that each call is known that a result names."""
         self._deviations = deviations
+        self._kept = Counter(earlier._named if earlier is not None else ())  # results to come that name a call, by id
+        self._called = earlier._names if earlier is not None else {}
+        self._named: list[str] = []  # ids of results
+        self._guessed: set[str] = set()  # ids of calls that results without a known id got, and of those results
+        self.is_wrong = False
         self._names: dict[str, str] = {}  # of every call, by id
         self._ids: list[str] = []  # of every call, in order
         # The places there of calls without a result, the first one first; those that have one leave when they are met.
@@ -74,23 +102,35 @@ class CallIds:
         """
         id = id or made_id(turn, number)
         place = len(self._ids)
+        if id in self._guessed and id not in self._names:
+            self.is_wrong = True
         self._names[id] = name
         self._ids.append(id)
-        self._open.append(place)
         self._by_id.setdefault(id, deque()).append(place)
-        self._by_name.setdefault(name, deque()).append(place)
+        if self._kept and self._kept[id] > 0:
+            self._kept[id] -= 1
+        else:
+            self._open.append(place)
+            self._by_name.setdefault(name, deque()).append(place)
         return id
 
     def add_result(self, id: str, name: str) -> tuple[str, str]:
         """Add a result. Return the id and the name of its call, "" if unknown."""
-        if id and id in self._names:
+        place = None
+        if id:
+            self._named.append(id)
+        if id in self._names:
             place = self._first(self._by_id[id])
-        else:
+            if place is None and id in self._guessed:
+                self.is_wrong = True
+        elif id not in self._called:
             place = self._first(self._by_name.get(name))
             place = self._first(self._open) if place is None else place
-            if id and place is not None:
-                self._deviations.append(Deviation("changed", "messages[].call_id", "no call has this id", "note"))
-            id = id if place is None else self._ids[place]
+            if place is not None:
+                if id:
+                    self._deviations.append(Deviation("changed", "messages[].call_id", "no call has this id", "note"))
+                self._guessed |= {id, self._ids[place]}
+                id = self._ids[place]
         if place is not None:
             self._answered.add(place)
         return id, name or self._names.get(id, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.codec.json_fields import decode_short
-from dragoman.codec.parts.history_call_ids import CallIds
+from dragoman.codec.parts.history_call_ids import CallIds, parse_paired
 from dragoman.codec.unread import name_unread, refuse_other_kinds, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -102,7 +103,12 @@ class Conversation:
         if not items:
             raise WireError("expected at least one message", path="messages")
         instructions = self._parts(system, "system")
-        messages = [Message("system", instructions)] if instructions else []
+        messages = parse_paired(partial(self._messages, items), self._deviations)
+        return [Message("system", instructions), *messages] if instructions else messages
+
+    def _messages(self, items: Sequence[Raw | _PlainMessage], pairing: CallIds) -> list[Message]:
+        self._pairing = pairing
+        messages: list[Message] = []
         for self._turn, item in enumerate(items):
             self._calls = 0
             where = f"messages[{self._turn}]"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import partial
 from typing import Annotated, Final, Literal, TypeAlias, TypeGuard
 
 import msgspec
@@ -26,7 +27,7 @@ from dragoman.codec.json_fields import (
     read_string,
     read_text,
 )
-from dragoman.codec.parts.history_call_ids import CallIds
+from dragoman.codec.parts.history_call_ids import CallIds, parse_paired
 from dragoman.codec.unread import Kind, name_unread, refuse_other_kinds, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -186,6 +187,10 @@ class _Parser:
         """Parse the conversation."""
         if (text := read_string(value)) is not None:
             return [Message("user", (Text(text),))]
+        return parse_paired(partial(self._messages, value), self.deviations)
+
+    def _messages(self, value: Raw | None, pairing: CallIds) -> list[Message]:
+        self._pairing = pairing
         plain = decode_short(_decode_all_plain, value or NOTHING)
         if isinstance(plain, Malformed) or not all(map(_PlainContent.is_usual, plain)):
             contents = [self._content(item, turn) for turn, item in enumerate(_items(value))]

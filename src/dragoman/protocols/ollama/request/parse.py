@@ -8,6 +8,7 @@ in `native`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -27,7 +28,7 @@ from dragoman.codec.json_fields import (
     read_number,
     read_text,
 )
-from dragoman.codec.parts.history_call_ids import CallIds
+from dragoman.codec.parts.history_call_ids import CallIds, parse_paired
 from dragoman.codec.unread import Kind, name_unread, name_unreadable, refuse_other_kinds, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -150,9 +151,10 @@ class _Parser:
 
     __slots__ = ("_pairing", "deviations")
 
+    _pairing: CallIds
+
     def __init__(self) -> None:
         self.deviations: list[Deviation] = []
-        self._pairing = CallIds(self.deviations)
 
     def _deviate(self, code: str, where: str, seen: str = "") -> None:
         self.deviations.append(Deviation(code, where, seen))
@@ -161,6 +163,10 @@ class _Parser:
 
     def messages(self, value: Raw) -> tuple[Message, ...]:
         """Return all messages. Raises `WireError`: there is no list of them, or one cannot be read."""
+        return parse_paired(partial(self._messages, value), self.deviations)
+
+    def _messages(self, value: Raw, pairing: CallIds) -> tuple[Message, ...]:
+        self._pairing = pairing
         plain = decode_short(_decode_all_plain, value)
         if not isinstance(plain, Malformed) and all(map(_PlainMessage.is_usual, plain)):
             return tuple([self._plain(message, turn) for turn, message in enumerate(plain)])

@@ -4,6 +4,7 @@ order, else by place.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
@@ -20,7 +21,7 @@ from dragoman.codec.json_fields import (
     read_string,
     read_text,
 )
-from dragoman.codec.parts.history_call_ids import CallIds
+from dragoman.codec.parts.history_call_ids import CallIds, parse_paired
 from dragoman.codec.unread import Kind, holds_parts, name_unread, refuse_no_text, refuse_other_kinds, wanted_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -80,15 +81,20 @@ class Conversation:
 
     __slots__ = ("_deviations", "_pairing")
 
+    _pairing: CallIds
+
     def __init__(self, deviations: list[Deviation]) -> None:
         self._deviations = deviations
-        self._pairing = CallIds(deviations)
 
     def _deviate(self, code: str, where: str, seen: str = "") -> None:
         self._deviations.append(Deviation(code, where, seen))
 
     def messages(self, value: Raw) -> tuple[Message, ...]:
         """Return all messages. Raises `WireError`: there are none, or one cannot be read."""
+        return parse_paired(partial(self._messages, value), self._deviations)
+
+    def _messages(self, value: Raw, pairing: CallIds) -> tuple[Message, ...]:
+        self._pairing = pairing
         plain = decode_short(_decode_all_plain, value)
         if not isinstance(plain, Malformed):
             messages = [self._plain(message, turn) for turn, message in enumerate(plain)]

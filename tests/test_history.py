@@ -622,7 +622,10 @@ def test_broken_histories_are_accepted_too(target: ProtocolName):
 
 SEEN = Media("image", "image/png", PIXEL)
 SHOWN = Message("user", (Text("Media of the answer above:"), SEEN))
-_REFUSED = TurnRules(answer_media=False)
+SOUND = Media("audio", "audio/wav", "AAAA")
+BRIEF = Message("system", (Text("Be brief."),))
+SAMPLE = Message("user", (Text("Media of the instructions above:"), SEEN, SOUND))
+_REFUSED = TurnRules(no_media=("assistant", "system"))
 
 
 @for_each(
@@ -636,13 +639,17 @@ _REFUSED = TurnRules(answer_media=False)
             (ASK, said(looked("call_1")), results(seen("call_1")), SHOWN, MORE),
         ),
         ((ASK, said(Text("So.")), Message("user", (SEEN,))), (ASK, said(Text("So.")), Message("user", (SEEN,)))),
+        ((Message("system", (SEEN, SOUND)), BRIEF, MORE), (BRIEF, SAMPLE, MORE)),
+        ((Message("system", (Text("Be brief."), SEEN, SOUND)), ASK), (BRIEF, SAMPLE, ASK)),
     ],
 )
-def test_images_of_answers_follow_in_a_message_of_the_user(given: tuple[Message, ...], wanted: tuple[Message, ...]):
-    """Claude and GPT models refuse them in answers, and some models draw."""
+def test_images_of_answers_and_instructions_follow_in_a_message_of_the_user(
+    given: tuple[Message, ...], wanted: tuple[Message, ...]
+):
+    """Claude and GPT models refuse them there, and some models draw."""
     found, deviations = fit(request(*given), protocol="openai-chat", turns=_REFUSED)
     assert found.messages == wanted
-    assert [each.code for each in deviations] == ["moved"] * (given != wanted)
+    assert {each.code for each in deviations} == ({"moved"} if given != wanted else set())
 
 
 def test_what_an_answer_says_beside_its_images_is_told_where_no_answer_is_left():
@@ -653,7 +660,7 @@ def test_what_an_answer_says_beside_its_images_is_told_where_no_answer_is_left()
         ("moved", "messages[1].parts[0]"),
         ("dropped", "messages[1].name"),
     ]
-    rules = TurnRules(answer_media=False, alternate=True)
+    rules = TurnRules(no_media=("assistant", "system"), alternate=True)
     _, deviations = fit(request(ASK, said(SEEN), MORE), protocol="openai-chat", turns=rules)
     assert [each.where for each in deviations if each.code == "changed"] == ["messages[1]", "messages[2]"]
 

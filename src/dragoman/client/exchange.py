@@ -40,7 +40,7 @@ _ERROR_LIMIT: Final = 256 * 1024
 #: A server that reports less than this share of our estimate did not read the whole prompt.
 _TRUNCATED_SHARE: Final = 0.7
 #: What a model's own template takes.
-_STRICT_TURNS: Final = TurnRules(later_system=False, alternate=True, answer_media=False)
+_STRICT_TURNS: Final = TurnRules(later_system=False, alternate=True, no_media=("assistant", "system"))
 #: Deviations of a request that are told by their place: it may have as many fields as its body has room for.
 _MOST_TOLD: Final = 256
 _USAGE: Final = frozenset[type]({UsageUpdate, Finish, Failure})

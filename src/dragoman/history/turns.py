@@ -1,7 +1,8 @@
 """Turns in an order that a server takes.
 
 Older Claude models, hosts in Anthropic's protocol and the templates of local models refuse a message of the system
-within the conversation; such templates want turns that alternate, too. Claude and GPT models refuse images in answers.
+within the conversation; such templates want turns that alternate, too. Claude and GPT models refuse images in answers
+and in the system's messages.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from dragoman._json import Raw
 from dragoman.deviations import clip, part_path
 from dragoman.events import Deviation
 from dragoman.protocol import ANY_TURNS, TurnRules
-from dragoman.types import Media, Message, Native, Part, Text, ToolCall
+from dragoman.types import Media, Message, Native, Part, Role, Text, ToolCall
 
 Placed: TypeAlias = tuple[int, Message]
 _BETWEEN: Final = "\n\n"
-_SHOWN: Final = "Media of the answer above:"
+_SHOWN: Final[dict[Role, str]] = {
+    "assistant": "Media of the answer above:", "system": "Media of the instructions above:",
+}  # fmt: skip
 
 
 def are_in_turn(messages: Sequence[Message], rules: TurnRules) -> bool:
@@ -34,7 +37,7 @@ def are_in_turn(messages: Sequence[Message], rules: TurnRules) -> bool:
             return False
         if rules.alternate and last is not None and _joins(last, message):
             return False
-        if not rules.answer_media and message.role == "assistant" and any(map(_is_seen, message.parts)):
+        if message.role in rules.no_media and any(_is_barred(part, message.role) for part in message.parts):
             return False
         last = message
     return is_begun or not rules.user or last is None
@@ -44,8 +47,8 @@ def in_turn(messages: Sequence[Placed], rules: TurnRules, deviations: list[Devia
     """Return the messages in turns that follow the rules. Places are those in the original request."""
     if rules is ANY_TURNS or are_in_turn([message for _, message in messages], rules):
         return list(messages)
-    if not rules.answer_media:
-        messages = _with_media_behind(messages, deviations)
+    if rules.no_media:
+        messages = _with_media_behind(messages, rules.no_media, deviations)
     runs: list[list[Placed]] = []
     is_begun = False
     for place, message in messages:
@@ -64,35 +67,42 @@ def in_turn(messages: Sequence[Placed], rules: TurnRules, deviations: list[Devia
     return out
 
 
-def _is_seen(part: Part) -> bool:
-    return type(part) is Media and part.kind in ("image", "document")
+def _is_barred(part: Part, role: Role) -> bool:
+    """Return whether a message of this role may not have a part. An answer's sound is said by its id."""
+    return type(part) is Media and (role != "assistant" or part.kind in ("image", "document"))
 
 
-def _with_media_behind(messages: Sequence[Placed], deviations: list[Deviation]) -> list[Placed]:
-    """Return the messages with an answer's media in a message of the user, behind the results of the answer's calls."""
+def _with_media_behind(
+    messages: Sequence[Placed], roles: tuple[Role, ...], deviations: list[Deviation]
+) -> list[Placed]:
+    """Return the messages with the media of these roles in messages of the user.
+
+    They stand behind the results of an answer's calls, and behind all messages of the system in a row.
+    """
     out: list[Placed] = []
     held: list[Part] = []
-    source = 0  # the place of the last answer with media
+    source = 0  # the place of the last message with media, and its role
+    role: Role = "assistant"
     for place, message in messages:
-        if held and message.role != "tool":
-            out.append((source, Message("user", (Text(_SHOWN), *held))))
+        if held and message.role != ("tool" if role == "assistant" else role):
+            out.append((source, Message("user", (Text(_SHOWN[role]), *held))))
             held = []
-        if message.role == "assistant":
-            seen = [(number, part) for number, part in enumerate(message.parts) if _is_seen(part)]
+        if message.role in roles:
+            seen = [(number, part) for number, part in enumerate(message.parts) if _is_barred(part, message.role)]
             for number, part in seen:
                 deviations.append(Deviation("moved", part_path((place, number)), "into a message of the user"))
                 held.append(part)
-                source = place
-            parts = tuple([part for part in message.parts if not _is_seen(part)])
+                source, role = place, message.role
+            parts = tuple([part for part in message.parts if not _is_barred(part, message.role)])
             if not parts:
                 fields = message.native.fields if message.native is not None else ()
                 deviations += [
-                    Deviation("dropped", f"messages[{place}].{clip(key)}", "no answer is left") for key in fields
+                    Deviation("dropped", f"messages[{place}].{clip(key)}", "no words are left") for key in fields
                 ]
                 continue
             message = msgspec.structs.replace(message, parts=parts) if seen else message
         out.append((place, message))
-    return [*out, (source, Message("user", (Text(_SHOWN), *held)))] if held else out
+    return [*out, (source, Message("user", (Text(_SHOWN[role]), *held)))] if held else out
 
 
 def _as_user(place: int, message: Message, why: str, deviations: list[Deviation]) -> Message:

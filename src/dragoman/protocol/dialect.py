@@ -8,6 +8,8 @@ from typing import Literal, final
 
 import msgspec
 
+from dragoman.types import Role
+
 
 @final
 class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,14 +64,14 @@ class TurnRules(msgspec.Struct, frozen=True, gc=False):
         user: a conversation needs a message that is not the system's.
         alternate: no two neighbours may have one role.
         seals_calls: calls and texts may have signatures, whichever protocol brought them.
-        answer_media: an answer may contain images and documents.
+        no_media: roles whose messages may contain no media.
     """
 
     later_system: bool = True
     user: bool = False
     alternate: bool = False
     seals_calls: bool = False
-    answer_media: bool = True
+    no_media: tuple[Role, ...] = ()
 
 
 ANY_TURNS = TurnRules()

@@ -46,7 +46,7 @@ PROTOCOL: Final = Protocol(
     peek=peek,
     check_whole=check_whole,
     tools=FORMS,
-    turns=TurnRules(later_system=False, user=True, answer_media=False),
+    turns=TurnRules(later_system=False, user=True, no_media=("assistant", "system")),
     goes_as_came=goes_as_came,
     id_header="request-id",
     end_marks=(b'"message_stop"',),

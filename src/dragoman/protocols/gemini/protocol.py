@@ -46,7 +46,7 @@ PROTOCOL = Protocol(
     check_whole=check_whole,
     expect=expect,
     tools=FORMS,
-    turns=TurnRules(user=True, seals_calls=True),
+    turns=TurnRules(user=True, seals_calls=True, no_media=("system",)),
     tells_failed_calls=True,
     hosted_paths=tuple(  # Vertex
         HostedPath(

@@ -43,7 +43,7 @@ PROTOCOL: Final = Protocol(
     render_error=render_error,
     peek=peek,
     check_whole=check_whole,
-    turns=TurnRules(answer_media=False),
+    turns=TurnRules(no_media=("assistant", "system")),
     without_usage=without_usage,
     takes_result_media=False,
     tools=FORMS,

@@ -6,13 +6,14 @@ import asyncio
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import dragoman
 from dragoman.errors import DragomanError
 from dragoman.testing import FakeModel, call, cut, delay, deviation, error, thinking
+from dragoman.types import ProtocolName
 
 
 def find(city: str) -> str:
@@ -271,3 +272,9 @@ def test_a_stream_is_read_once(fake: FakeModel) -> None:
         list(run)
     with pytest.raises(dragoman.UsageError, match="partial: expected an event"):
         stream.partial("a")  # type: ignore[arg-type]
+
+
+def test_half_a_character_in_a_name_breaks_no_protocol() -> None:
+    for protocol in get_args(ProtocolName):
+        with FakeModel("yes", protocol=protocol):
+            assert str(dragoman.reply("lab/m", "hello", session_id="a\ud800")) == "yes"

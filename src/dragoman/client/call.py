@@ -15,16 +15,9 @@ from dragoman.errors import CallFailed, OutputInvalid
 from dragoman.events import Failure, Reply, ToolCallFailed
 from dragoman.inputs.conversation import Messages, Tools, read_messages, read_tools
 from dragoman.inputs.functions import FunctionTool
-from dragoman.inputs.keywords import (
-    read_count,
-    read_params,
-    read_seconds,
-    read_targets,
-    read_text,
-    read_tool_choice,
-    with_system,
-)
+from dragoman.inputs.keywords import read_count, read_seconds, read_targets, read_text, read_tool_choice, with_system
 from dragoman.inputs.output_types import OutputType
+from dragoman.inputs.params import read_params
 from dragoman.routing.target import Target
 from dragoman.types import (
     NO_USAGE,

@@ -13,6 +13,7 @@ from dragoman._json import Raw
 from dragoman.errors import UsageError, WireError
 from dragoman.inputs.functions import FunctionTool, tool_of
 from dragoman.inputs.models import is_model, model_schema
+from dragoman.inputs.values import check_made, read_json, read_object
 from dragoman.misuse import kind_of
 from dragoman.protocols import PROTOCOLS, recognition
 from dragoman.protocols.recognize import protocol_of_messages, tool_entry
@@ -100,9 +101,7 @@ def _is_blank(part: Part) -> bool:
 
 def _checked(message: Message, where: str) -> Message:
     """Return a caller's message, who may have written `Message("user", "hello")`."""
-    role: object = message.role
-    if role not in _ROLES:
-        raise UsageError(f"{where}: expected a role of {', '.join(_ROLES)}, got {str(role)[:40]!r}")
+    check_made(message, where)
     given: object = message.parts
     if isinstance(given, tuple) and all(isinstance(part, Part) for part in given):
         if not given and message.role != "assistant":
@@ -115,22 +114,13 @@ def _checked(message: Message, where: str) -> Message:
     return message if parts == given and given is message.parts else msgspec.structs.replace(message, parts=parts)
 
 
-#: The fields of parts that are texts. Values are made without a check, so a caller's are checked here.
-_TEXT_FIELDS: Final[dict[type, tuple[str, ...]]] = {
-    Text: ("text",),
-    Thinking: ("text",),
-    ToolCall: ("id", "name", "arguments"),
-    ToolResult: ("call_id", "name"),
-}
-
-
 def _checked_part(part: Part, where: str) -> Part:
     """Return a caller's part; a result may have been written `ToolResult(call.id, call.name, "21 °C")`."""
-    for name in _TEXT_FIELDS.get(type(part), ()):
-        value: object = getattr(part, name)
-        if not isinstance(value, str):
-            told = " of JSON" if name == "arguments" else ""
-            raise UsageError(f"{where}.{name}: expected a text{told}, got {kind_of(value)}")
+    check_made(part, where)
+    if isinstance(part, ToolCall) and not part.name:
+        raise UsageError(f"{where}.name: expected the name of a tool, got an empty string")
+    if isinstance(part, Media):
+        _check_media(part, where)
     if not isinstance(part, ToolResult):
         return part
     given: object = part.parts
@@ -139,6 +129,17 @@ def _checked_part(part: Part, where: str) -> Part:
     if not all(isinstance(item, Text | Media | Opaque) for item in inner):
         raise UsageError(f"{where}.parts: expected texts and media, got another part")
     return part if inner == given else msgspec.structs.replace(part, parts=inner)
+
+
+#: What base64 is written with, in either alphabet.
+_BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
+
+
+def _check_media(media: Media, where: str) -> None:
+    if media.data is None and not media.url:
+        raise UsageError(f"{where}: expected data or a url in Media, got neither")
+    if media.data is not None and (not media.data or media.data.encode("utf-8", "replace").translate(None, _BASE64)):
+        raise UsageError(f"{where}.data: expected base64, got other text; say: Media.of('cat.png')")
 
 
 #: Keys that say something in a message of any protocol.
@@ -196,20 +197,16 @@ def read_tools(tools: Tools) -> tuple[tuple[Tool, ...], dict[str, FunctionTool]]
 
 def _checked_tool(tool: Tool, where: str) -> Tool:
     """Return a caller's tool, whose schema may be a mapping."""
-    if not isinstance(tool.name, str) or not tool.name:
-        raise UsageError(f"{where}: expected a name")
-    if not isinstance(tool.description, str):
-        raise UsageError(f"{where} ({tool.name}): expected a string as description")
-    schema = tool.schema
-    if schema is None or isinstance(schema, Raw):
+    check_made(tool, where)
+    if not tool.name:
+        raise UsageError(f"{where}.name: expected a name, got an empty string")
+    schema: object = tool.schema
+    if schema is None:
         return tool
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, Mapping | Raw):
         seen = kind_of(schema)
         raise UsageError(f"{where} ({tool.name}): expected a JSON schema as a mapping or Raw, got {seen}")
-    try:
-        return msgspec.structs.replace(tool, schema=_json.raw(schema))
-    except (TypeError, ValueError, RecursionError) as problem:
-        raise UsageError(f"{where} ({tool.name}): expected plain JSON values: {problem}") from None
+    return msgspec.structs.replace(tool, schema=read_object(f"{where}.schema ({tool.name})", schema))
 
 
 def _model_tool(kind: Any) -> Tool:
@@ -266,10 +263,7 @@ def _declared(tool: Mapping[str, Any], where: str) -> tuple[ProtocolName, Mappin
 
 
 def _parsed(protocol: ProtocolName, body: dict[str, Any]) -> Request:
-    try:
-        encoded = _json.encode(body)
-    except TypeError as problem:
-        raise UsageError(f"expected plain JSON values: {problem}") from None
+    encoded = bytes(read_json("messages" if "tools" not in body else "tools", body))
     try:
         spoken = PROTOCOLS[protocol]
         path = spoken.routes[0][1].replace("{model}", "any")

@@ -336,7 +336,7 @@ class _Renderer:
             if getattr(params, name) is not None:
                 self._say("dropped", f"params.{name}", "not in this protocol")
         session = self.request.session_id
-        if session is not None and session.encode() not in bytes(self.native.get("metadata", b"")):
+        if session is not None and session.encode(errors="replace") not in bytes(self.native.get("metadata", b"")):
             self.deviations.append(Deviation("dropped", "session_id", "no cache key in this protocol", "note"))
         if params.parallel_tools is not None and "tools" not in body:
             self._say("dropped", "params.parallel_tools", "no tools")

@@ -1,0 +1,107 @@
+"""Check what a caller made: the fields of our own values, which msgspec sets unchecked, and plain values for JSON."""
+
+from __future__ import annotations
+
+import typing
+from functools import cache
+from math import isfinite
+from types import UnionType
+from typing import Any, Final, Literal
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Raw
+from dragoman.errors import UsageError
+from dragoman.inputs.keywords import SHOWN, read_word, wrong
+from dragoman.types import Native, Origin
+
+#: What a field of each kind is called in an error.
+_NAMES: Final[dict[type, str]] = {
+    str: "a text", bool: "True or False", Native: "a Native", Origin: "an Origin", Raw: "JSON text as Raw",
+    dict: "a dict of names and Raw",
+}  # fmt: skip
+#: Fields that take more than their type says, and have readers of their own.
+_READ_ELSEWHERE: Final = frozenset({"parts", "schema", "budget"})
+
+
+def check_made(value: msgspec.Struct, where: str) -> None:
+    """Check the fields of a value that a caller may have made.
+
+    Raises:
+        UsageError: one is of the wrong kind; names it.
+    """
+    for name, kinds, words in _fields(type(value)):
+        given: object = getattr(value, name)
+        if not isinstance(given, kinds):
+            if not words:
+                raise wrong(f"{where}.{name}", _NAMES[kinds[0]], given)
+            read_word(f"{where}.{name}", given, words)
+        elif isinstance(given, Native | Origin):
+            check_made(given, f"{where}.{name}")
+        elif isinstance(given, Raw):
+            _check_json(f"{where}.{name}", given)
+        elif isinstance(given, dict):
+            for key, one in given.items():
+                if not isinstance(key, str) or not isinstance(one, Raw):
+                    raise wrong(f"{where}.{name}", _NAMES[dict], given)
+                _check_json(f"{where}.{name}", one)
+
+
+def _check_json(name: str, text: Raw) -> None:
+    if not _json.is_json(text):
+        raise UsageError(f"{name}: expected JSON text, got other text")
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, tuple[type, ...], tuple[str, ...]], ...]:
+    """Return each field that is checked: its name, the types that it takes, and its words if it takes a few only."""
+    found: list[tuple[str, tuple[type, ...], tuple[str, ...]]] = []
+    for name, hint in typing.get_type_hints(kind).items():
+        if name in _READ_ELSEWHERE:
+            continue
+        kinds = typing.get_args(hint) if isinstance(hint, UnionType) or _origin(hint) is typing.Union else (hint,)
+        words = next((typing.get_args(one) for one in kinds if _origin(one) is Literal), ())
+        found.append((name, tuple([_origin(one) or one for one in kinds if _origin(one) is not Literal]), words))
+    return tuple(found)
+
+
+def _origin(hint: Any) -> Any:
+    return typing.get_origin(hint)
+
+
+def read_json(name: str, value: object) -> Raw:
+    """Return plain values as JSON text.
+
+    Raises:
+        UsageError: JSON cannot say one of them, as NaN; nothing is changed to what it can say.
+    """
+    try:
+        text = _json.raw(value)
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise UsageError(f"{name}: expected plain JSON values: {str(problem)[:SHOWN]}") from None
+    if not _json.is_json(text) or (b"null" in bytes(text) and _has_odd_number(value)):
+        raise UsageError(f"{name}: expected plain JSON values, got NaN, Infinity or a Raw that is no JSON")
+    return text
+
+
+def read_object(name: str, value: object) -> Raw:
+    """Return a mapping, or the JSON text of one, as JSON text. Raises UsageError as `read_json`, or for other JSON."""
+    text = read_json(name, value)
+    if bytes(text).lstrip()[:1] != b"{":
+        raise UsageError(f"{name}: expected a JSON object, got other JSON")
+    return text
+
+
+def _has_odd_number(value: object) -> bool:
+    """Return whether NaN or an infinity, which the encoder writes as null, stands in plain values."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, float) and not isfinite(one):
+            return True
+        if isinstance(one, dict):
+            left += one.values()
+        elif isinstance(one, list | tuple):
+            left += one
+    return False

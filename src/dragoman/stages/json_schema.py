@@ -28,6 +28,11 @@ _ANY: Final[Schema] = {}
 #: How the first item of a list in JSON begins, and one that is empty ends.
 _ITEM_BEGINS: Final = re.compile(r"\s*(?:[\"'{\[\]]|-?\d)")
 _DEEPEST: Final = 64
+#: Parts of a schema that may declare members of an object: always, and if it is one of several.
+_ALWAYS: Final = ("allOf",)
+_PERHAPS: Final = ("allOf", "anyOf", "oneOf", "then", "else")
+#: Subschemas that are looked at for members.
+_MOST_PARTS: Final = 64
 #: Subschemas that are looked at for the types of a value, and how deep, in fours: optional ones have two.
 _MOST_CHOICES: Final = 12
 #: Looks at a value by a subschema that a call has, whatever its length; and how many more for each of its characters.
@@ -39,6 +44,11 @@ _KINDS: Final[Mapping[type, str]] = {
     str: "string", Number: "number", int: "number", float: "number", bool: "boolean", type(None): "null", list: "array",
 }  # fmt: skip
 _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "null", "array", "object"})
+#: The same in the words of programming languages, which hand-written tools have: servers' parsers read them.
+_OTHER_WORDS: Final[Mapping[str, str]] = {
+    "str": "string", "text": "string", "int": "integer", "long": "integer", "float": "number", "double": "number",
+    "bool": "boolean", "list": "array", "tuple": "array", "dict": "object", "none": "null",
+}  # fmt: skip
 
 
 @final
@@ -50,6 +60,7 @@ class Shape(msgspec.Struct, frozen=True):
         words: texts among its choices.
         kinds: the types that its subschemas leave, None: any.
         is_listed: its values are enumerated, here or in a subschema.
+        members: the schemas of an object's members.
     """
 
     schema: Schema
@@ -59,6 +70,12 @@ class Shape(msgspec.Struct, frozen=True):
     words: frozenset[str] = frozenset()
     kinds: frozenset[str] | None = None
     is_listed: bool = False
+    members: Schema = _ANY
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a value is a text and nothing else, null apart."""
+        return not self.is_decided and self.types is not None and "string" in self.types <= {"string", "null"}
 
     def takes_live(self, kind: str) -> bool:
         """Return whether a value of this JSON type may leave before it is complete."""
@@ -68,11 +85,12 @@ class Shape(msgspec.Struct, frozen=True):
 class ToolSchema:
     """The schema of a tool's arguments. Its derived facts are cached, so that one serves many responses."""
 
-    __slots__ = ("_names", "_reader", "_readers", "_root", "_shapes")
+    __slots__ = ("_arguments", "_names", "_reader", "_readers", "_root", "_shapes")
 
     def __init__(self, root: Schema) -> None:
         self._root = root
         self._shapes: dict[int, tuple[Schema, Shape]] = {}
+        self._arguments: Schema | None = None
         self._names: frozenset[str] | None = None
         self._reader: Fits | None = None
         self._readers: dict[int, tuple[Schema, Fits | None]] = {}
@@ -89,7 +107,8 @@ class ToolSchema:
             is_decided = not _DECIDING.isdisjoint(resolved) or "$ref" in resolved
             required, words = (tuple(dict.fromkeys(_texts(resolved.get(key)))) for key in ("required", "enum"))
             kinds, is_listed = self._kinds(resolved)
-            shape = Shape(resolved, _types(resolved), is_decided, required, frozenset(words), kinds, is_listed)
+            members = self._members(resolved, _ALWAYS)
+            shape = Shape(resolved, _types(resolved), is_decided, required, frozenset(words), kinds, is_listed, members)
             known = self._shapes[id(schema)] = (schema, shape)
         return known[1]
 
@@ -108,20 +127,45 @@ class ToolSchema:
                 kinds = left if kinds is None else kinds & left
         return kinds, is_listed
 
+    def _members(self, schema: Schema, words: tuple[str, ...]) -> Schema:
+        """Return the members that a schema declares, and its parts under these keywords."""
+        found: dict[str, list[Any]] = {}
+        parts = [schema]
+        for part in parts:
+            properties = part.get("properties")
+            properties = properties if isinstance(properties, Mapping) else _ANY
+            if len(parts) == 1 and not any(word in part for word in words):
+                return properties
+            for key, told in properties.items():
+                found.setdefault(key, []).append(told)
+            for more in map(part.get, words):
+                more = more if isinstance(more, list) else [more]
+                parts += map(self._resolve, more[: _MOST_PARTS - len(parts)])
+        joint = "allOf" if words == _ALWAYS else "anyOf"
+        return {key: told[0] if len(told) == 1 else {joint: told} for key, told in found.items()}
+
     def member(self, shape: Shape, key: str) -> Shape:
         """Return the shape of an object's member."""
         if not shape.schema:
             return shape
-        properties = shape.schema.get("properties")
-        if isinstance(properties, Mapping) and key in properties:
-            return self.shape(properties[key])
+        if key in shape.members:
+            return self.shape(shape.members[key])
         more = shape.schema.get("additionalProperties")
         return self.shape(more if isinstance(more, Mapping) else _ANY)
 
+    def argument(self, key: str) -> Shape:
+        """Return the shape of an argument; one of several alternatives may declare it."""
+        return self.shape(self._declared()[key]) if self.has_member(key) else self.member(self.root(), key)
+
     def has_member(self, key: str) -> bool:
         """Return whether the arguments object names this member."""
-        properties = self.root().schema.get("properties")
-        return isinstance(properties, Mapping) and key in properties
+        return key in self._declared()
+
+    def _declared(self) -> Schema:
+        """Return the schemas of all arguments."""
+        if self._arguments is None:
+            self._arguments = self._members(self.root().schema, _PERHAPS)
+        return self._arguments
 
     def names(self) -> frozenset[str]:
         """Return the names of all members, in whatever depth of the schema."""
@@ -370,7 +414,8 @@ def _types(schema: Schema) -> frozenset[str] | None:
         named = [named]
     if not isinstance(named, list):
         return None
-    types = {kind.lower() for kind in named if isinstance(kind, str)} & _TYPES
+    words = [kind.lower() for kind in named if isinstance(kind, str)]
+    types = {_OTHER_WORDS.get(word, word) for word in words} & _TYPES
     if schema.get("nullable") is True:
         types.add("null")
     return frozenset(types) or None

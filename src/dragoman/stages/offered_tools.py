@@ -91,8 +91,7 @@ class Tools(msgspec.Struct, eq=False):
 
     def shape(self, name: str, key: str) -> Shape:
         """Return the shape of one argument of a tool."""
-        schema = self.schema(name)
-        return schema.member(schema.root(), key)
+        return self.schema(name).argument(key)
 
     def fits(self, name: str, arguments: str) -> bool:
         """Return whether argument text, repaired and coerced, fits the tool's schema, and gives values."""

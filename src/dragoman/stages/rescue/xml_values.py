@@ -39,7 +39,7 @@ def value_until(
     may be the first character of a stop.
     """
     shape = tools.shape(name, key)
-    if shape.types is None or not shape.takes_live("string"):
+    if not shape.is_text:
         text, stop = yield from cursor.until(*stops)
         if stop:
             text += "\n" if stop[0] == "\n" else ""
@@ -70,7 +70,7 @@ def block_until(
 
 def is_nullable(shape: Shape) -> bool:
     """Return whether a value may be a text or null, which servers and chat templates write in the same way."""
-    return shape.types is not None and "null" in shape.types and shape.takes_live("string")
+    return shape.is_text and shape.types is not None and "null" in shape.types
 
 
 def null_until(cursor: Cursor, stops: tuple[str, ...]) -> Generator[Action, None, str]:
@@ -99,7 +99,7 @@ def leaf(text: str, shape: Shape, schema: ToolSchema) -> str:
     empty.
     """
     types = shape.types
-    if types is not None and shape.takes_live("string"):
+    if types is not None and shape.is_text:
         return "null" if text.strip() == "null" and "null" in types else _json.quoted(text)
     if types is not None and not text.strip() and "string" not in types and not types.isdisjoint(("array", "object")):
         return "[]" if "array" in types else "{}"

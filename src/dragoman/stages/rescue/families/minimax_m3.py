@@ -55,7 +55,7 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
     keys: list[str] = []
     while tag and not tag.startswith(("/", _NESTED, _UNREAD, *_CALLS)) and tag not in keys:
         yield member(tag, keys)
-        tag = yield from _value(cursor, schema, schema.member(schema.root(), tag), tag)
+        tag = yield from _value(cursor, schema, schema.argument(tag), tag)
     if tag == _NESTED:
         yield from refused_to_the_end(cursor)
         return
@@ -89,7 +89,7 @@ def _value(cursor: Cursor, schema: ToolSchema, shape: Shape, key: str) -> Genera
     if is_nullable(shape) and (yield from null_until(cursor, (f"{_MARK}{bare}",))):
         yield Piece("null")
         return (yield from _next_tag(cursor))
-    if shape.types is not None and shape.takes_live("string"):
+    if shape.is_text:
         stop, text = yield from _live(live_string(cursor, (f"{bare}{_MARK}", f"{bare}\n{_MARK}", _MARK), trim=False))
         tag = (yield from _tag(cursor)) if stop else ""
         if stop == _MARK:

@@ -58,6 +58,7 @@ class Provider:
     def __init__(self, default: Script = (), *, host: str = "127.0.0.1") -> None:
         self.default = default
         self.asked: list[Asked] = []
+        self.watch: Callable[[Asked], None] = lambda asked: None  # called at once with each request that came
         self.connections = 0
         self.open_connections: set[Any] = set()
         self._scripts: dict[bytes, Script] = {}
@@ -176,6 +177,7 @@ class _Connection(asyncio.Protocol):
         del self._received[: self._wanted]
         self._wanted = 0
         self._provider.asked.append(asked)
+        self._provider.watch(asked)
         self._task = asyncio.get_running_loop().create_task(self._play(asked))
 
     async def _play(self, asked: Asked) -> None:

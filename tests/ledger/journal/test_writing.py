@@ -208,17 +208,21 @@ def test_an_intent_is_on_the_disk_when_it_is_recorded_where_power_may_fail(
             return function(*arguments)
 
         monkeypatch.setattr(f"dragoman.ledger.journal.writing.os.{name}", call)
-    for syncs, expected in ((True, ["write", "fsync", "write", "fdatasync", "write"]), (False, ["write"] * 3)):
-        calls.clear()
-        journal = Journal(tmp_path / str(syncs), syncs=syncs)
-        opened = intent(journal.ids)
-        journal.intend(opened)
-        if syncs:
-            journal.to_sync()()
-            journal.to_sync()()  # nothing came meanwhile
-        journal.settle(settlement(opened))
-        assert calls == expected  # a segment's head and its name, the intent, its end
-        journal.close()
+    for maps in (True, False):
+        monkeypatch.setattr("dragoman.ledger.journal.segment._MAPS", maps)
+        record = [] if maps else ["write"]  # a mapped record is no call
+        for syncs in (True, False):
+            expected = ["write", "fsync", *record, "fdatasync", *record] if syncs else ["write", *record, *record]
+            calls.clear()
+            journal = Journal(tmp_path / f"{maps} {syncs}", syncs=syncs)
+            opened = intent(journal.ids)
+            journal.intend(opened)
+            if syncs:
+                journal.to_sync()()
+                journal.to_sync()()  # nothing came meanwhile
+            journal.settle(settlement(opened))
+            assert calls == expected  # a segment's head and its name, the intent, its end
+            journal.close()
 
 
 def test_nothing_happens_before_the_first_record(tmp_path: Path) -> None:

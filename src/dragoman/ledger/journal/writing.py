@@ -2,8 +2,8 @@
 
 A journal belongs to one holder, which is one life of one worker. The holder keeps it locked: a lock that can be taken
 means that the writer is dead. The journal is a sequence of segments `HOLDER.NUMBER.journal` in one folder, beside
-`HOLDER.lock`. `write(2)` returns when the system has the bytes, so they survive any end of this process, but not a
-power cut.
+`HOLDER.lock`. The system has a record's bytes when it is recorded (`segment`), so they survive any end of this process,
+but not a power cut.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import msgspec
 
 from dragoman.ledger.journal.frames import HEADER, LARGEST, frame
 from dragoman.ledger.journal.records import AttemptIds, Intent, PriceSnapshot, Settlement, encode_record
+from dragoman.ledger.journal.segment import Segment
 from dragoman.ledger.locking import FileLock
 
 SEGMENT_SIZE: Final = 4 * 1024 * 1024
@@ -50,8 +51,8 @@ class Journal:
     """
 
     __slots__ = (
-        "_begun", "_descriptor", "_folder", "_is_synced", "_left", "_lock", "_look_at", "_most", "_next_try", "_now",
-        "_number", "_path", "_segment_size", "_snapshots", "_syncs", "holder", "ids", "open_attempts", "problem",
+        "_folder", "_is_synced", "_lock", "_look_at", "_most", "_next_try", "_now", "_number", "_segment",
+        "_segment_size", "_snapshots", "_syncs", "holder", "ids", "open_attempts", "problem",
     )  # fmt: skip
 
     def __init__(
@@ -80,9 +81,7 @@ class Journal:
         self._most = most
         self._now = now
         self._lock = FileLock(folder / f"{self.holder}.lock")
-        self._path = folder
-        self._descriptor = -1
-        self._left = 0  # bytes of the segment that nothing stands in
+        self._segment: Segment | None = None
         self._number = 0
         self._next_try = self._look_at = 0.0
         self._snapshots: set[int] = set()  # that stand in this segment
@@ -99,16 +98,18 @@ class Journal:
             raise JournalFailed("an attempt is charged to more accounts than its record has room for") from None
         opened = self.open_attempts + 1
         needed = len(record) + opened * SETTLEMENT_SIZE
-        if needed > self._left or self._now() >= self._look_at:
-            self._make_room(needed)
-        self._write(record)
+        segment = self._segment
+        if segment is None or needed > segment.left or self._now() >= self._look_at:
+            segment = self._make_room(needed)
+        self._write(segment, record)
         self._is_synced = False
         self.open_attempts = opened
 
     def make_ready(self) -> None:
         """Ensure that there is room for some intents. Raises `JournalFailed`: there is none."""
-        if self._left < _READY + self.open_attempts * SETTLEMENT_SIZE or self._now() >= self._look_at:
-            self._make_room(_READY + self.open_attempts * SETTLEMENT_SIZE)
+        segment, needed = self._segment, _READY + self.open_attempts * SETTLEMENT_SIZE
+        if segment is None or needed > segment.left or self._now() >= self._look_at:
+            self._make_room(needed)
 
     def settle(self, settlement: Settlement, snapshot: PriceSnapshot | None = None) -> None:
         """Record how an attempt ended. `snapshot` has the prices by which it was counted.
@@ -121,9 +122,10 @@ class Journal:
             with contextlib.suppress(JournalFailed):  # then the prices are left out; the settlement has its room
                 record = self._with_prices(snapshot) + record
         self.open_attempts -= 1
-        if self._descriptor < 0:
-            self._make_room(len(record) + self.open_attempts * SETTLEMENT_SIZE)
-        self._write(record)
+        segment = self._segment
+        if segment is None:
+            segment = self._make_room(len(record) + self.open_attempts * SETTLEMENT_SIZE)
+        self._write(segment, record)
 
     def say_leasing(self) -> None:
         """Mark the journal's writer as one that may have leases, so that new counters wait for its report.
@@ -147,53 +149,50 @@ class Journal:
     def _with_prices(self, snapshot: PriceSnapshot) -> bytes:
         prices = frame(encode_record(snapshot))
         needed = len(prices) + self.open_attempts * SETTLEMENT_SIZE
-        if needed > self._left:
+        if self._segment is None or needed > self._segment.left:
             self._make_room(needed)
         self._snapshots.add(snapshot.id)
         return prices
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, segment: Segment, data: bytes) -> None:
         try:
-            written = os.write(self._descriptor, data)
-            if written < len(data):  # only where the system does not keep what was set apart
-                raise OSError("the disk took half a record")
+            segment.write(data)
         except OSError as problem:
             self._end_segment()  # what stands there now is not known: the next record begins a segment
             raise self._failed(problem) from None
-        self._left -= written
 
     def to_sync(self) -> Callable[[], None]:
         """Return a function that syncs everything recorded so far. It may run in any thread and raises OSError."""
-        if self._is_synced or self._descriptor < 0:
+        if self._is_synced or self._segment is None:
             return lambda: None
         self._is_synced = True
-        return partial(_sync_and_close, os.dup(self._descriptor))
+        return partial(_sync_and_close, self._segment.twin())
 
     def _failed(self, problem: OSError) -> JournalFailed:
         self._next_try = self._now() + _PAUSE
         self.problem = problem.strerror or str(problem) or type(problem).__name__
         return JournalFailed(self.problem)
 
-    def _make_room(self, needed: int) -> None:
-        """Ensure that `needed` bytes fit into a segment that the shipper still finds by its name."""
-        now = self._now()
-        if self._descriptor >= 0 and needed <= self._left and os.fstat(self._descriptor).st_nlink:
+    def _make_room(self, needed: int) -> Segment:
+        """Ensure that `needed` bytes fit into a segment that the shipper still finds by its name. Return it."""
+        now, segment = self._now(), self._segment
+        if segment is not None and needed <= segment.left and segment.is_good():
             self._look_at = now + _PAUSE
-            return
+            return segment
         if now < self._next_try:
             raise JournalFailed(self.problem)
         size = max(self._segment_size, 2 * (needed + len(HEADER)))
         try:
             self._sync_before_the_next()
-            descriptor, path = self._made(size)
+            segment = self._made(size)
         except OSError as problem:
             raise self._failed(problem) from None
         self._end_segment()
-        self._descriptor, self._path = descriptor, path
-        self._left = size - len(HEADER)
+        self._segment = segment
         self._look_at = now + _PAUSE
         self._snapshots.clear()
         self.problem = ""
+        return segment
 
     def _sync_before_the_next(self) -> None:
         """Sync a full segment now, because a closed segment is not synced later. Raises OSError."""
@@ -203,7 +202,7 @@ class Journal:
             sync()
             self._is_synced = True
 
-    def _made(self, size: int) -> tuple[int, Path]:
+    def _made(self, size: int) -> Segment:
         """Create the next segment with all its bytes. The lock is taken before the first segment gets its name."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self._most is not None and waiting_bytes(self._folder) + size > self._most:
@@ -213,27 +212,13 @@ class Journal:
         if not self._lock.take():
             raise OSError("somebody else has the journal")
         self._number += 1
-        path = self._folder / f"{self.holder}.{self._number:08d}.journal"
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
-        try:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(descriptor, 0, size)
-            if os.write(descriptor, HEADER) < len(HEADER):
-                raise OSError("the disk took half a header")
-            if self._syncs:
-                sync_folder(self._folder)
-        except OSError:
-            os.close(descriptor)
-            with contextlib.suppress(OSError):
-                path.unlink()
-            raise
-        return descriptor, path
+        path = segment_path(self._folder, self.holder, self._number)
+        return Segment(path, size, HEADER, finish=partial(sync_folder, self._folder) if self._syncs else lambda: None)
 
     def _end_segment(self) -> None:
-        if self._descriptor >= 0:
-            descriptor, self._descriptor = self._descriptor, -1
-            self._left = 0
-            os.close(descriptor)
+        if self._segment is not None:
+            segment, self._segment = self._segment, None
+            segment.close()
 
 
 def _sync_and_close(descriptor: int) -> None:

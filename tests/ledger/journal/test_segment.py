@@ -1,0 +1,143 @@
+"""A segment holds what was written, mapped or not, and a process that is killed takes nothing of it."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.ledger.journal.frames import HEADER, LARGEST, frame, read_frames
+from dragoman.ledger.journal.records import decode_record
+from dragoman.ledger.journal.segment import Segment
+from dragoman.ledger.journal.writing import Journal, JournalFailed, segment_path, segments_of
+from ledger.histories import intent
+
+_SEGMENT = "dragoman.ledger.journal.segment"
+#: Bytes of a part, and parts of a segment.
+_WINDOW = 3 * mmap.ALLOCATIONGRANULARITY
+_PARTS = 4
+#: A worker that tells of each record once it is recorded.
+_WRITER = """
+import sys
+from pathlib import Path
+from dragoman.ledger.journal import segment
+from dragoman.ledger.journal.writing import Journal
+from ledger.histories import intent
+segment._WINDOW = int(sys.argv[2])
+journal = Journal(Path(sys.argv[1]), segment_size=100_000)
+for number in range(10**9):
+    journal.intend(intent(journal.ids, number))
+    journal.open_attempts = 0  # which need no room here
+    print(number, flush=True)
+"""
+
+
+def requests_in(folder: Path) -> list[str]:
+    """The requests of all whole records of a folder's journals, in order."""
+    found = []
+    for holder, numbers in segments_of(os.listdir(folder)).items():
+        for number in numbers:
+            frames = read_frames(segment_path(folder, holder, number).read_bytes(), len(HEADER))
+            found += [decode_record(record) for _, record in frames.records]
+    return [record.request for record in found]  # type: ignore[union-attr]
+
+
+@pytest.fixture(params=[True, False], ids=["mapped", "written"])
+def is_mapped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Segments are mapped, in the smallest parts, or written."""
+    monkeypatch.setattr(f"{_SEGMENT}._MAPS", request.param)
+    monkeypatch.setattr(f"{_SEGMENT}._ROOM", 0)
+    monkeypatch.setattr(f"{_SEGMENT}._WINDOW", _WINDOW)
+    return bool(request.param)
+
+
+def test_others_read_at_once_what_is_written_and_no_more(tmp_path: Path, is_mapped: bool) -> None:
+    dice, size = random.Random(7), _PARTS * _WINDOW + 777
+    segment = Segment(tmp_path / "segment", size, HEADER)
+    assert segment.is_mapped is is_mapped
+    written: list[bytes] = []
+    while True:
+        # Small ones stand over the ends of parts; a part has room for the largest.
+        record = dice.randbytes(dice.choice((0, 30, 300, LARGEST)))
+        data = frame(record)
+        if len(data) > segment.left:
+            break
+        segment.write(data)
+        written.append(record)
+        if len(written) % 20 == 0:
+            found = read_frames((tmp_path / "segment").read_bytes(), len(HEADER), is_closed=True)
+            assert [each for _, each in found.records] == written and found.damaged == 0
+    segment.close()
+    found = read_frames((tmp_path / "segment").read_bytes(), len(HEADER), is_closed=True)
+    assert [each for _, each in found.records] == written and found.damaged == 0
+    assert (tmp_path / "segment").stat().st_size == size
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is mapped")
+def test_a_worker_that_is_killed_takes_nothing_that_it_had_recorded(tmp_path: Path) -> None:
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", _WRITER, str(tmp_path), str(_WINDOW)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environ, text=True) as worker:
+        assert worker.stdout is not None
+        last = [worker.stdout.readline() for _ in range(2_000)][-1]  # over the ends of parts and of a segment
+        worker.send_signal(signal.SIGKILL)
+        last = ([last, *worker.stdout.read().splitlines(keepends=True)])[-1]
+    assert last.endswith("\n")
+    requests = requests_in(tmp_path)
+    assert len(list(tmp_path.glob("*.journal"))) > 1
+    assert requests == [f"request-{number}" for number in range(len(requests))]
+    assert len(requests) > int(last)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is mapped")
+def test_a_disk_that_is_nearly_full_is_written_since_that_says_what_goes_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(f"{_SEGMENT}._ROOM", 0)
+    journal = Journal(tmp_path, now=lambda: now)
+    calls: list[int] = []
+    write = os.write
+    monkeypatch.setattr(f"{_SEGMENT}.os.write", lambda *given: calls.append(1) or write(*given))
+    journal.intend(intent(journal.ids, 0))
+    assert len(calls) == 1  # the header
+    monkeypatch.setattr(f"{_SEGMENT}._ROOM", 1 << 62)
+    journal.intend(intent(journal.ids, 1))
+    assert len(calls) == 1
+    now = 1.0  # it is looked at once a second
+    journal.intend(intent(journal.ids, 2))
+    assert len(calls) == 3
+    assert len(list(tmp_path.glob("*.journal"))) == 2
+    journal.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is mapped")
+def test_where_files_cannot_be_mapped_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{_SEGMENT}._ROOM", 0)
+    monkeypatch.setattr(f"{_SEGMENT}._WINDOW", _WINDOW)
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError("no such device")
+
+    for is_first in (True, False):  # from the beginning, or when the second part is to be mapped
+        folder, clock, failed = tmp_path / str(is_first), [0.0], 0
+        journal = Journal(folder, now=lambda clock=clock: clock[0])  # type: ignore[misc]
+        with monkeypatch.context() as patched:
+            if not is_first:
+                journal.intend(intent(journal.ids, 0))
+            patched.setattr(f"{_SEGMENT}.mmap.mmap", refused)
+            for number in range(1, 200):
+                try:
+                    journal.intend(intent(journal.ids, number))
+                except JournalFailed:  # what stands there is not known: the next segment is written
+                    failed += 1
+                    clock[0] += 1.0
+            journal.close()
+        assert failed == (not is_first)
+        assert len(requests_in(folder)) == 199

@@ -90,6 +90,10 @@ PYTHON = (
         "lfm: white space behind the token", "<|tool_call_start|> [run(command='git status')]<|tool_call_end|>", (RUN,)
     ),
     Found("lfm: an infinite number", lfm("Calendar.add(from='Monday', at=1e999)"), failed=("Calendar.add",)),
+    Found("lfm: a formatted text with nothing to format", lfm("run(command=f'git status')"), (RUN,)),
+    Found("lfm: a formatted text", lfm("run(command=f'git {word}')"), failed=("run",)),
+    Found("lfm: a formatted text, escaped braces", lfm("run(command=f'git \\{word\\}')"), failed=("run",)),
+    Found("lfm: a formatted text, quotes within", lfm("run(command=f'git '{word}' a')"), failed=("run",)),
     Found("lfm: a value without a key", lfm("run('git status', timeout=9)"), failed=("run",)),
     Found(
         "lfm: two, words behind", lfm("run(command='git status'), get_time()") + "I wait.", (RUN, TIME), left="I wait."
@@ -659,5 +663,22 @@ SLIPS = (
     ),
 )
 
-LATER_MEANT = (*PYTHON, *VALUES, *AROUND, *CHANNELS, *SEVERAL, *SLIPS)
-LATER_ALIKE = (*CLIENTS, *PAGES, *LONE)
+LOST = (
+    Found("bare: a tag that nothing opens", f"{dumped(RUN)}\n</function_call>", (RUN,)),
+    Found("bare: a list and a tag that nothing opens", f"[{dumped(RUN)}, {dumped(TIME)}]</TOOLCALL>", (RUN, TIME)),
+    Found("bare: a list and a token that nothing opens", f"[{dumped(RUN)}][/TOOL_CALLS]", (RUN,)),
+    Found("harmony: a recipient without a prefix", f"commentary to=run code {GIT}", (RUN,)),
+    Found("harmony: a recipient without a prefix, glued", f"commentary to=run json{GIT}", (RUN,)),
+)
+LATER_MEANT = (*LOST, *PYTHON, *VALUES, *AROUND, *CHANNELS, *SEVERAL, *SLIPS)
+LATER_ALIKE = (
+    none(
+        "harmony: a recipient in a sentence",
+        "commentary to=run is a header that parsers forget, as is commentary to=search.",
+    ),
+    none("harmony: a recipient that nobody offered", f"commentary to=deploy code {GIT}"),
+    none("bare: words before a tag that nothing opens", f"So:\n[{dumped(RUN)}]</TOOLCALL>"),
+    *CLIENTS,
+    *PAGES,
+    *LONE,
+)

@@ -49,6 +49,8 @@ _ENDS: Final = {"[": "]", "(": ")", "{": "}"}
 #: A word between two apostrophes: a key that lost its marks, perhaps.
 _QUOTED: Final = rare_pattern(r"(?<=\w)'(\w{1,64})(?='\w)")
 _PADDED: Final = rare_pattern(r"[+-]?0\d+")
+#: What stands before the quotation marks of a text. Formatted ones are texts if they hold nothing to format.
+_PREFIXES: Final = frozenset({"r", "R", "u", "U", "f", "F"})
 _DEEPEST: Final = 64
 
 
@@ -301,8 +303,8 @@ class _Reader:
         following = yield from self._cursor.peek()
         if not following:
             raise CutShort
-        if word in ("r", "R", "u", "U") and following in "\"'":
-            yield from self._string(following, is_raw=word in "rR")
+        if word in _PREFIXES and following in "\"'":
+            yield from self._string(following, word.lower())
         elif word in _LITERALS:
             yield Piece(_LITERALS[word])
         else:
@@ -310,19 +312,19 @@ class _Reader:
 
     # ------------------------------------------------------------ strings
 
-    def _string(self, quote: str, *, is_raw: bool = False) -> Parser:
+    def _string(self, quote: str, prefix: str = "") -> Parser:
         """Read a string, or several adjacent ones, as one JSON string."""
         yield Piece('"')
         while True:
-            yield from self._content(quote, is_raw=is_raw)
+            yield from self._content(quote, prefix)
             mark = yield from self._next()
             if mark not in "\"'":
                 break
             self._is_joined = True
-            quote, is_raw = mark, False
+            quote, prefix = mark, ""
         yield Piece('"')
 
-    def _content(self, quote: str, *, is_raw: bool) -> Parser:
+    def _content(self, quote: str, prefix: str) -> Parser:
         cursor = self._cursor
         ahead = yield from cursor.peek(3)
         if ahead == quote * 3:
@@ -345,9 +347,11 @@ class _Reader:
                 yield MORE
             elif rest[0] == "\\":
                 before = ""
-                said.add("\\")
-                yield from self._escape(quote, is_raw=is_raw)
+                said.add((yield from cursor.peek(2)) if "f" in prefix else "\\")
+                yield from self._escape(is_raw="r" in prefix)
             elif (yield from cursor.peek(len(quote))) == quote and not (yield from self._is_apostrophe(before, quote)):
+                if "f" in prefix and not {"{", "}"}.isdisjoint(said.text()):
+                    raise Unreadable("a value is not a literal")
                 if len(quote) > 1 or (yield from ends_text(cursor)):
                     cursor.skip(len(quote))
                     if not self._names.isdisjoint(_QUOTED.findall(said.text())):
@@ -376,7 +380,7 @@ class _Reader:
             yield from check_comma(self._cursor)
         return is_between
 
-    def _escape(self, quote: str, *, is_raw: bool) -> Parser:
+    def _escape(self, *, is_raw: bool) -> Parser:
         cursor = self._cursor
         escape = yield from cursor.peek(2)
         if len(escape) < 2:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.json_calls import call_object
+
+#: Tags and tokens of families that write JSON, without the ones that open.
+_ENDS: Final = ("</tool_call>", "</tool_calls>", "</TOOLCALL>", "[/TOOL_CALLS]", "</function_call>", "</tools>")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -29,8 +34,5 @@ FAMILY = Family(
     parse=_parse,
     where="message",
     source="https://github.com/meta-llama/llama-models (models/llama3_1/prompt_format.md, read 2026-11-21)",
-    residue=(
-        "}",
-        "</tool_call>",
-    ),  # one brace too many, Hermes' tag without the one that opens
+    residue=("}", *_ENDS),  # one brace too many
 )

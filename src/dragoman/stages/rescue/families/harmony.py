@@ -1,7 +1,7 @@
 """gpt-oss: `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`. The recipient may also
 come before the channel: `<|start|>assistant to=functions.NAME<|channel|>commentary json<|message|>`. Some servers strip
-the special tokens: `commentary to=functions.NAME json{…}`. The prompt ends with `<|start|>assistant`, so a whole
-message may begin with `to=functions.NAME<|channel|>`. LLM-jp writes a space behind each token."""
+the special tokens: `commentary to=functions.NAME json{…}`, or `to=NAME`. The prompt ends with `<|start|>assistant`, so
+a whole message may begin with `to=functions.NAME<|channel|>`. LLM-jp writes a space behind each token."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ _STARTS: Final = ("<|channel|>", "<|start|>assistant", "<|start|> assistant")
 _CHANNELS: Final = ("commentary", "analysis")
 #: An empty object before tags of Muse Glimmer's calls, which have the same header.
 _OTHERS: Final = ("{}<atem:", "{}</")
-_BARE: Final = tuple(
-    f"{role}{channel} to=functions." for role in ("", "assistant") for channel in ("commentary", "analysis")
-)
+_BARE: Final = tuple(f"{role}{channel} to=" for role in ("", "assistant") for channel in ("commentary", "analysis"))
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
+import msgspec
+
 import vendor_types
 from dragoman.errors import UsageError, WireError
 from dragoman.events import Deviation
@@ -16,8 +18,8 @@ from dragoman.offering import Offer, offer
 from dragoman.protocol import PLAIN
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers.catalog import load_catalog
-from dragoman.types import Request
-from vendor_types import GEMINI_PATH, LEAST, Case, Json
+from dragoman.types import Named, Request
+from vendor_types import GEMINI_PATH, LEAST, MADE_UP, Case, Json
 
 #: Where our own words differ from the wire's: of a deviation's path → of a field's, both without capitals and dashes.
 ALIASES: Final = {
@@ -129,7 +131,15 @@ def send(body: str, source: str, target: str) -> Sent | str:
 
 
 def _offered(request: Request, source: str, target: str) -> Offer:
-    """The request with its tools as the target has them; a tool that alone would be refused is left out and said."""
+    """The request with its tools as the target has them; a tool that alone would be refused is left out and said.
+
+    A choice of a made-up name, which is refused, is played as if it had its tool, so that what is found of it again is
+    the choice.
+    """
+    choice = request.tool_choice
+    if isinstance(choice, Named) and MADE_UP.fullmatch(choice.name):
+        made = _offered(msgspec.structs.replace(request, tool_choice="auto"), source, target)
+        return msgspec.structs.replace(made, request=msgspec.structs.replace(made.request, tool_choice=choice))
     for policies in ({}, {"provider": "drop", "client": "drop"}):
         try:
             return offer(

@@ -42,6 +42,7 @@ _SCHEMAS: Final = frozenset({
     "output_schema", "responseFormat",
 })  # fmt: skip
 _MARK: Final = "mark"
+MADE_UP: Final = re.compile(rf"{_MARK}\d+")
 _PLAIN: Final = "plain"
 #: What stands in required fields whose words the types do not tell.
 _PLAIN_WORDS: Final = {"role": "user"}

@@ -64,6 +64,9 @@ NULLABLE: Final = {"type": "object", "properties": {
 BOOLEANS: Final = {"type": "object", "properties": {"any": True, "n": {"type": "integer"}}}
 SPACE: Final = {"type": "namespace", "name": "web", "tools": [
     {"type": "function", "name": "find", "parameters": CITY, "strict": False}]}  # fmt: skip
+OTHER: Final = {"type": "function", "name": "look", "parameters": CITY, "strict": False}
+ELSEWHERE: Final = {"chat": "openai-chat", "responses": "openai-responses", "messages": "anthropic-messages",
+                    "gemini": "gemini-generate", "ollama": "ollama-chat"}  # fmt: skip
 GRAMMAR: Final = {"type": "custom", "name": "patch", "description": "Edits.", "format": {
     "type": "grammar", "syntax": "lark", "definition": "start: WORD"}}  # fmt: skip
 LONG: Final = "mcp__a_server_with_a_name__" + "x" * 60
@@ -140,6 +143,24 @@ CASES: Final = [
     case("one named call", "openai-responses",
          responses(tools=[{"type": "function", "name": "look", "parameters": CITY}], tool_choice={"type": "function", "name": "look"}),
          chat={"tool_choice.function.name": "look"}, messages={"tool_choice": {"type": "tool", "name": "look"}}),
+    *(case("a choice of a tool that is not there", client, body, **{
+        short: Refused("tool_choice") for short, target in ELSEWHERE.items() if target != client}) for client, body in (
+            ("openai-chat", chat(tools=[function()], tool_choice={"type": "function", "function": {"name": "b"}})),
+            ("openai-responses", responses(tools=[SPACE, {**SPACE, "name": "net"}], tool_choice={"type": "function", "name": "find"})),
+            ("anthropic-messages", messages(tools=[tool()], tool_choice={"type": "tool", "name": "b"})),
+            ("gemini-generate", gemini(tools=[{"functionDeclarations": [{"name": "look"}]}],
+                                       toolConfig={"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["b"]}})),
+            ("ollama-chat", ollama(tools=[function()], tool_choice={"type": "function", "function": {"name": "b"}})))),
+    case("a choice of a function in a namespace", "openai-responses",
+         responses(tools=[SPACE, OTHER], tool_choice={"type": "function", "name": "find"}),
+         chat={"tool_choice.function.name": "web__find"}, messages={"tool_choice.name": "web__find"},
+         ollama={"tools[0].function.name": "web__find", "tools[1]": GONE}),
+    case("a choice of a deferred tool", "anthropic-messages",
+         messages(tools=[tool(), tool("b", defer_loading=True)], tool_choice={"type": "tool", "name": "b"}),
+         chat={"tool_choice.function.name": "b", "tools[1].function.name": "b"}),
+    case("a choice of a deferred tool", "openai-responses",
+         responses(tools=[OTHER, {**OTHER, "name": "b", "defer_loading": True}], tool_choice={"type": "function", "name": "b"}),
+         chat={"tool_choice.function.name": "b", "tools[1].function.name": "b"}),
     case("no call", "gemini-generate", gemini(
         tools=[{"functionDeclarations": [{"name": "w"}]}], toolConfig={"functionCallingConfig": {"mode": "NONE"}}),
          chat={"tool_choice": "none"}, messages={"tool_choice.type": "none"}, ollama={"tools": GONE}),

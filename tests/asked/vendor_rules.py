@@ -61,11 +61,27 @@ def _tools(protocol: ProtocolName, body: dict[str, Any]) -> Iterator[str]:
     names = [name for name, _ in functions_of(protocol, body)]
     if len(set(names)) < len(names):
         yield "two tools have one name"
+    known = [
+        *names,
+        *(tool["name"] for tool in body.get("tools", ()) if "name" in tool),
+        *(tool["custom"]["name"] for tool in body.get("tools", ()) if "custom" in tool),
+    ]
+    yield from (f"tool_choice: no tool is called {name}" for name in _chosen(body) if name not in known)
     for name, schema in functions_of(protocol, body):
         if re.fullmatch(_NAMES[protocol], name) is None:
             yield f"name of a tool: {name}"
         if schema is not None:
             yield from (f"{name}: {fault}" for fault in broken_schema(protocol, schema))
+
+
+def _chosen(body: dict[str, Any]) -> list[str]:
+    """The names of tools that a choice has."""
+    choice = body.get("tool_choice")
+    if isinstance(choice, dict):
+        inner = choice.get("function") or choice.get("custom") or choice
+        return [inner["name"]] if "name" in inner else []
+    config = body.get("toolConfig", {}).get("functionCallingConfig", {})
+    return list(config.get("allowedFunctionNames", ()))
 
 
 def broken_schema(protocol: ProtocolName, schema: Any) -> Iterator[str]:

@@ -19,6 +19,7 @@ from dragoman.codec.json_fields import read, read_fields, read_items
 from dragoman.deviations import clip
 from dragoman.errors import UsageError
 from dragoman.events import Deviation
+from dragoman.offering.free_text import SCHEMA, described, with_functions
 from dragoman.offering.names import fit_names, fits
 from dragoman.offering.restoring import FREE_TEXT, Form, Restored
 from dragoman.offering.schemas import fitted, rules_for
@@ -31,10 +32,6 @@ ToolPolicy: TypeAlias = Literal["translate", "refuse", "drop"]
 #: By kind, or by who runs it; what is not named is translated.
 Policies: TypeAlias = Mapping[str, ToolPolicy]
 POLICY_KEYS: Final = (*KINDS, "client", "provider")
-_SCHEMA: Final = _json.raw({"type": "object", "properties": {FREE_TEXT: {"type": "string"}}, "required": [FREE_TEXT]})
-_DEPTH: Final = 3
-
-
 #: The header that tells a client which of its tools the model was not offered.
 DROPPED: Final = "x-dragoman-dropped"
 _MOST_NAMED: Final = 20
@@ -80,7 +77,8 @@ def offer(
         protocols: returns each protocol by name, for its own tools.
 
     Raises:
-        UsageError: the request is for a tool that the target does not have, or the policy refuses one.
+        UsageError: the request is for a tool that it does not offer or the target does not have, or the policy refuses
+            one.
     """
     sources, called = _walked(request)
     if not sources and _is_fine(request, called, target, dialect, client):  # as most requests are
@@ -122,6 +120,7 @@ class _Offering:
         request = self._without_custom(request)
         request = self._named(request, is_own=client == self._target.name)
         if client != self._target.name:
+            _check_choice(request)
             request = self._with_schemas(request)
         if self._target.tools.restate is not None:
             request, unsaid = self._target.tools.restate(request)
@@ -246,8 +245,8 @@ class _Offering:
             self._say("changed", f"tools[{place}]", f"free text becomes the argument {FREE_TEXT}")
             known = self.forms.get(tool.name)
             self.forms[tool.name] = Form(tool.name, known.native if known is not None else None, is_custom=True)
-            tools.append(Tool(tool.name, _described(tool), _SCHEMA))
-        messages = tuple([_with_functions(message, self._target.name) for message in request.messages])
+            tools.append(Tool(tool.name, described(tool), SCHEMA))
+        messages = tuple([with_functions(message, self._target.name) for message in request.messages])
         return msgspec.structs.replace(request, tools=tuple(tools), messages=messages)
 
     # ------------------------------------------------------------ schemas
@@ -357,11 +356,19 @@ def _is_fine(
         return False
     if client == target.name:
         return True
+    _check_choice(request)
     rules = rules_for(target, dialect)
     for tool in request.tools:
         if tool.schema is not None and fitted(tool.schema, rules) is not None:
             return False
     return fits(names.union(called), target.tools)
+
+
+def _check_choice(request: Request) -> None:
+    """Refuse a choice of a tool that is not among those offered, as every vendor does; some servers call any other."""
+    choice, tools = request.tool_choice, request.tools
+    if isinstance(choice, Named) and tools and all(tool.name != choice.name for tool in tools):
+        raise UsageError(f"tool_choice: expected the name of a tool that is offered, got {clip(choice.name)!r}")
 
 
 def _walked(request: Request) -> tuple[list[ProtocolName], dict[str, None]]:
@@ -393,40 +400,6 @@ def _walked(request: Request) -> tuple[list[ProtocolName], dict[str, None]]:
                 found[part.protocol] = None
     names.pop("", None)
     return list(found), names
-
-
-def _described(tool: Tool) -> str:
-    """Return a tool's description, with the grammar of its text."""
-    values = [_json.decode(bytes(raw)) for raw in (tool.native.fields.values() if tool.native is not None else ())]
-    grammar = next(filter(None, (_definition(value, 0) for value in values)), "")
-    said = f"{FREE_TEXT} is free text, with nothing around it."
-    if grammar:
-        said += f" It must have this grammar:\n{grammar}"
-    return f"{tool.description}\n\n{said}" if tool.description else said
-
-
-def _definition(value: Json, depth: int) -> str:
-    if not isinstance(value, dict) or depth > _DEPTH:
-        return ""
-    found = value.get("definition")
-    if isinstance(found, str):
-        return found
-    return next(filter(None, (_definition(inner, depth + 1) for inner in value.values())), "")
-
-
-def _with_functions(message: Message, target: ProtocolName) -> Message:
-    """Return a turn with calls of functions in place of those that take free text."""
-    if all(type(part) is not ToolCall or part.kind == "function" for part in message.parts):
-        return message
-    return msgspec.structs.replace(message, parts=tuple([_as_function(part, target) for part in message.parts]))
-
-
-def _as_function(part: Part, target: ProtocolName) -> Part:
-    if type(part) is not ToolCall or part.kind == "function":
-        return part
-    arguments = _json.to_text({FREE_TEXT: part.arguments})
-    native = part.native if part.native is not None and part.native.protocol != target else None
-    return msgspec.structs.replace(part, kind="function", arguments=arguments, native=native)
 
 
 def _renamed(message: Message, names: Mapping[str, str]) -> Message:

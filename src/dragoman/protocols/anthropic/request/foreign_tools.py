@@ -94,6 +94,8 @@ def open_request(request: Request) -> Opened:
     others = [_native_tool(item) for item in entries if not is_toolset(item)]
     others += read_server_tools(entries, native)
     listed = _Listed(request.tools, is_searched=any(tool.kind == "tool_search" for tool in others))
+    if isinstance(request.tool_choice, Named):
+        listed.show(request.tool_choice.name)
     messages = [_opened_message(message, listed) for message in request.messages]
     if listed.is_searched:  # by the provider: where it cannot, all tools are there from the beginning
         others = [tool for tool in others if tool.kind != "tool_search"]

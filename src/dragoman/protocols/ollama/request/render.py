@@ -217,10 +217,10 @@ class _Renderer:
             if tools:
                 self.drop("tools", "there is no tool choice, so that none may be called")
             return []
-        if isinstance(choice, Named):
+        if isinstance(choice, Named) and any(tool.name == choice.name for tool in tools):
             self.drop("tool_choice", "a call cannot be required; only that tool is offered")
-            tools = tuple(tool for tool in tools if tool.name == choice.name) or tools
-        elif choice == "any":
+            tools = tuple(tool for tool in tools if tool.name == choice.name)
+        elif choice != "auto":
             self.drop("tool_choice", "a call cannot be required")
         return [self._tool(tool) for tool in tools]
 

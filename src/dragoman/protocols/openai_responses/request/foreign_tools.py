@@ -29,7 +29,7 @@ from dragoman.protocols.openai_responses.request.namespaces import known_name, p
 from dragoman.protocols.openai_responses.request.remote_servers import read_server_tool, write_server_tool
 from dragoman.protocols.openai_responses.request.tools import parse_tools
 from dragoman.protocols.openai_responses.wire import NAME, text_of
-from dragoman.types import Message, Named, Native, Opaque, Part, Request, Text, Tool, ToolCall, ToolResult
+from dragoman.types import Message, Named, Native, Opaque, Part, Request, Text, Tool, ToolCall, ToolChoice, ToolResult
 
 _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "array", "items": _TEXT}
@@ -93,7 +93,8 @@ def open_request(request: Request) -> Opened:
     """As `ToolForms.open_request`."""
     deviations: list[Deviation] = []
     native = dict(native_fields(request.native, NAME))
-    tools, forms = _opened_tools(request.tools, deviations)
+    choice, forced = _chosen(request), ""
+    tools, forms = _opened_tools(request.tools, deviations, choice)
     others = [_native_tool(item) for item in read_objects(native.pop("tools", None))]
     brought: list[Tool] = []
     for item in _bringing(request):
@@ -101,10 +102,9 @@ def open_request(request: Request) -> Opened:
         brought += parsed
         others += [_native_tool(_plain(entry)) for entry in hosted]
     if brought:
-        found, more = _opened_tools(tuple(brought), deviations, found=True)
+        found, more = _opened_tools(tuple(brought), deviations, choice, found=True)
         tools += _newest(found, tools, deviations)
         forms |= more
-    choice, forced = request.tool_choice, ""
     said = read(native.pop("tool_choice", None))
     if isinstance(said, dict) and said.get("type") == "allowed_tools":
         count = len(tools) + len(others)
@@ -128,12 +128,21 @@ def open_request(request: Request) -> Opened:
     return Opened(opened, tuple(others), forced, forms, tuple(deviations))
 
 
+def _chosen(request: Request) -> ToolChoice:
+    """Return the choice. The own name of a function in one namespace only is that function's."""
+    choice = request.tool_choice
+    if not isinstance(choice, Named) or any(tool.name == choice.name for tool in request.tools):
+        return choice
+    meant = [tool.name for tool in request.tools if place_of(native_fields(tool.native, NAME))[1] == choice.name]
+    return Named(meant[0]) if len(meant) == 1 else choice
+
+
 def _opened_tools(
-    given: tuple[Tool, ...], deviations: list[Deviation], *, found: bool = False
+    given: tuple[Tool, ...], deviations: list[Deviation], choice: ToolChoice, *, found: bool = False
 ) -> tuple[list[Tool], dict[str, Native]]:
     """Return tools without their place in a namespace, and what their calls carry instead.
 
-    Deferred tools exist only once they were found.
+    Deferred tools exist only once they were found or chosen.
     """
     tools: list[Tool] = []
     forms: dict[str, Native] = {}
@@ -147,7 +156,7 @@ def _opened_tools(
         described = described or "description" in (read_fields(own.get("namespace")) or {})
         own.pop("namespace", None)
         own.pop("name", None)
-        if own.pop("defer_loading", None) == Raw(b"true") and not found:
+        if own.pop("defer_loading", None) == Raw(b"true") and not found and choice != Named(tool.name):
             hidden += 1
             continue
         if space:

@@ -12,8 +12,9 @@ COMPILE := $(LOCK_VENV)/bin/uv pip compile pyproject.toml --quiet --universal --
 QUICK := tests/protocols tests/codec tests/stages tests/inputs tests/providers tests/client/test_client.py \
 	$(addprefix tests/test_,captures.py config.py corpus.py deviations.py history.py house_rules.py pipe.py)
 # Four processes for two cores, because a test that waits for a server, a disk or a terminal leaves its core to another.
-# A worker that is lost ends the run: with another in its place pytest-xdist waits for ever.
-PYTEST := .venv/bin/pytest -n 4 --max-worker-restart=0
+# Who has nothing left takes half of what another has. A worker that is lost ends the run: with another in its place
+# pytest-xdist waits for ever.
+PYTEST := .venv/bin/pytest -n 4 --dist worksteal --max-worker-restart=0
 
 # Where nothing compiled is kept, each of the hundreds of programs that the tests start compiles the package anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -67,13 +68,12 @@ quick: $(STAMP)  ## lint and the core of the tests, in a minute
 	$(PYTEST) $(QUICK)
 
 test: $(STAMP)  ## lint, types, import contracts, tests, the corpora and recordings beside the checkout
-# The recordings and the corpora take one of the two cores, what reads the sources the other.
+# The recordings and the corpora, a long run of one process, go beside all the others.
 	@{ .venv/bin/python tests/play_shared_recordings.py && .venv/bin/python tests/play_shared_corpus.py; } & \
 	players=$$!; failed=0; \
-	{ .venv/bin/ruff check && .venv/bin/ruff format --check && .venv/bin/mypy && .venv/bin/lint-imports --no-cache; } \
-	  || failed=1; \
+	{ .venv/bin/ruff check && .venv/bin/ruff format --check && .venv/bin/mypy && .venv/bin/lint-imports --no-cache \
+	  && $(PYTEST); } || failed=1; \
 	wait $$players || failed=1; exit $$failed
-	$(PYTEST)
 
 bench: $(STAMP)  ## speed and memory beside other libraries, in one run
 	.venv/bin/python bench/run.py

@@ -55,13 +55,29 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long files first; the same order in each worker. What `make soak` tries for longer belongs to it."""
+    """The same order in each worker. What `make soak` tries for longer belongs to it."""
     for item in items if profiles.IS_SOAK else ():
         module = getattr(item, "module", None)
         if any(getattr(module, name, None) is value for name, value in _LONGER.items()):
             item.add_marker(pytest.mark.soak)
+    items[:] = dealt(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def dealt(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """As many tests in a row for each worker as pytest-xdist gives it at first, its share of the long files before the
+    others: while all of them were one worker's, the others had nothing left to take from it at the end."""
     places = {name: place for place, name in enumerate(LONG)}
-    items.sort(key=lambda item: (places.get(item.path.name, len(places)), item.path))
+    items = sorted(items, key=lambda item: (places.get(item.path.name, len(places)), item.path))
+    rest = [item for item in items if item.path.name not in places]
+    order: list[pytest.Item] = []
+    for worker in range(workers):
+        size = (len(items) - len(order)) // (workers - worker)
+        share = [item for item in items if places.get(item.path.name, -1) in range(worker, len(places), workers)]
+        others = max(0, size - len(share))
+        order += [*share, *rest[:others]]
+        del rest[:others]
+    assert len(order) == len(items)
+    return order
 
 
 @pytest.hookimpl(wrapper=True)

@@ -124,7 +124,8 @@ def test_every_reader_has_a_row():
     found = {
         f"{path.relative_to(ROOT).as_posix()} {node.name}"
         for path in ROOT.rglob("*.py")
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if "def feed(" in (text := path.read_text(encoding="utf-8"))
+        for node in ast.parse(text).body
         if isinstance(node, ast.ClassDef)
         and any(isinstance(inner, ast.FunctionDef) and inner.name == "feed" for inner in node.body)
     }

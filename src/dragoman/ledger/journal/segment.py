@@ -28,13 +28,12 @@ _MAPS: Final = sys.platform == "linux"
 class Segment:
     """The segment. `left`: bytes in which nothing stands yet. For one thread."""
 
-    __slots__ = ("_base", "_descriptor", "_place", "_size", "_until", "_window", "left")
+    __slots__ = ("_behind", "_descriptor", "_mapped", "_size", "_window", "left")
 
     def __init__(self, path: Path, size: int, header: bytes, *, finish: Callable[[], None] = lambda: None) -> None:
         """Create the file, with all its bytes. `finish` is called last. Raises OSError; then there is no file."""
         self._window: mmap.mmap | None = None
-        self._base = self._until = 0  # the window's first byte in the file, and the one behind its last
-        self._place = len(header)
+        self._behind = self._mapped = 0  # bytes of the file from the window's first one on, and those of the window
         self._size = size
         self.left = size - len(header)
         self._descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), 0o600)
@@ -60,16 +59,16 @@ class Segment:
 
     def write(self, data: bytes) -> None:
         """Write a record behind the last one. Raises OSError: what stands there now is not known."""
-        place, window = self._place, self._window
-        end = place + len(data)
+        window, left, size = self._window, self.left, len(data)
         if window is not None:
-            if end > self._until:
+            place = self._behind - left
+            if place + size > self._mapped:
                 window = self._map()
-            window[place - self._base : end - self._base] = data
-        elif os.write(self._descriptor, data) < len(data):  # only where the system does not keep what was set apart
+                place = self._behind - left
+            window[place : place + size] = data
+        elif os.write(self._descriptor, data) < size:  # only where the system does not keep what was set apart
             raise OSError("the disk took half a record")
-        self._place = end
-        self.left -= len(data)
+        self.left = left - size
 
     def is_good(self) -> bool:
         """Return whether the file is still found by its name, and may be mapped if it is. Raises OSError."""
@@ -82,7 +81,7 @@ class Segment:
     def close(self) -> None:
         """Close the file."""
         self._unmap()
-        self.left = self._until = 0
+        self.left = 0
         os.close(self._descriptor)
 
     # ------------------------------------------------------------ inside
@@ -90,13 +89,13 @@ class Segment:
     def _map(self) -> mmap.mmap:
         """Map the part in which the next record stands. Raises OSError."""
         self._unmap()
-        self._base = self._place // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-        size = min(_WINDOW, self._size - self._base)
+        first = (self._size - self.left) // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+        self._behind = self._size - first
+        self._mapped = min(_WINDOW, self._behind)
         try:
-            self._window = window = mmap.mmap(self._descriptor, size, offset=self._base)
+            self._window = window = mmap.mmap(self._descriptor, self._mapped, offset=first)
         except ValueError as problem:  # the file is shorter than it was made
             raise OSError(str(problem)) from None
-        self._until = self._base + size
         return window
 
     def _unmap(self) -> None:

@@ -101,7 +101,10 @@ class Journal:
         segment = self._segment
         if segment is None or needed > segment.left or self._now() >= self._look_at:
             segment = self._make_room(needed)
-        self._write(segment, record)
+        try:
+            segment.write(record)
+        except OSError as problem:
+            raise self._broken(problem) from None
         self._is_synced = False
         self.open_attempts = opened
 
@@ -125,7 +128,10 @@ class Journal:
         segment = self._segment
         if segment is None:
             segment = self._make_room(len(record) + self.open_attempts * SETTLEMENT_SIZE)
-        self._write(segment, record)
+        try:
+            segment.write(record)
+        except OSError as problem:
+            raise self._broken(problem) from None
 
     def say_leasing(self) -> None:
         """Mark the journal's writer as one that may have leases, so that new counters wait for its report.
@@ -154,19 +160,16 @@ class Journal:
         self._snapshots.add(snapshot.id)
         return prices
 
-    def _write(self, segment: Segment, data: bytes) -> None:
-        try:
-            segment.write(data)
-        except OSError as problem:
-            self._end_segment()  # what stands there now is not known: the next record begins a segment
-            raise self._failed(problem) from None
-
     def to_sync(self) -> Callable[[], None]:
         """Return a function that syncs everything recorded so far. It may run in any thread and raises OSError."""
         if self._is_synced or self._segment is None:
             return lambda: None
         self._is_synced = True
         return partial(_sync_and_close, self._segment.twin())
+
+    def _broken(self, problem: OSError) -> JournalFailed:
+        self._end_segment()  # what stands there now is not known: the next record begins a segment
+        return self._failed(problem)
 
     def _failed(self, problem: OSError) -> JournalFailed:
         self._next_try = self._now() + _PAUSE

@@ -108,34 +108,33 @@ class Budgets:
         return None if self._admits(needs) else self._ask_for(needs)
 
     def _admits(self, needs: Sequence[Need]) -> bool:
-        """Reserve all needs if they fit leases that are not tight and no alert is near: the short way of `_ask_for`."""
+        """Reserve all needs if they are below the ceilings of their leases: the short way of `_ask_for`."""
         if self.has_ended:
             return False
-        now, lines, done = self._now(), self._lines, 0
+        now, lines = self._now(), self._lines
         for need in needs:
             charge, amount = need.charge, need.amount
             line = lines.get(charge.account)
             if line is None or line.charge is not charge:
                 break
             balance = line.balance
-            used = balance.spent + balance.reserved + amount
-            if used > balance.held or now >= balance.until or balance.is_tight or used + line.others >= line.alert_at:
+            if balance.spent + balance.reserved + amount > balance.ceiling or now >= balance.until:
                 break
             if need.is_used:
                 balance.spent += amount
             else:
                 balance.reserved += amount
-            if line.is_idle:
-                line.is_idle = False
-            done += 1
+            line.is_idle = False
         else:
             return True
-        for need in needs[:done]:
-            balance = lines[need.charge.account].balance
-            if need.is_used:
-                balance.spent -= need.amount
+        for done in needs:
+            if done is need:
+                break
+            balance = lines[done.charge.account].balance
+            if done.is_used:
+                balance.spent -= done.amount
             else:
-                balance.reserved -= need.amount
+                balance.reserved -= done.amount
         return False
 
     def _ask_for(self, needs: Sequence[Need]) -> Refusal | None:
@@ -158,6 +157,7 @@ class Budgets:
             balance.reserved += need.amount
             if line.others + balance.spent + balance.reserved >= line.alert_at:
                 self.reached.append(line.charge)
+            line.raise_ceiling()
         for need in needs:
             if need.is_used:
                 self.settle(need, need.amount)
@@ -178,10 +178,12 @@ class Budgets:
             balance = line.balance
             balance.spent = spent = balance.spent + (nano if charge.is_usd else tokens)
             balance.reserved = reserved = balance.reserved - need.amount
-            used, held = spent + reserved, balance.held
-            if used > held or (balance.is_tight and used < held):
-                # Others must know at once of what was spent beyond a lease, and where little is left of what was not.
-                self._tell(line)
+            if spent + reserved > balance.ceiling:
+                used, held = spent + reserved, balance.held
+                if used > held or (balance.is_tight and used < held):
+                    # Others must know at once of what was spent beyond a lease, and where little is left of what was
+                    # not.
+                    self._tell(line)
 
     def tick(self, wall: float) -> None:
         """Do what is due every second: return leases, report overdrafts, greet new counters. `wall`: Unix seconds."""
@@ -258,6 +260,7 @@ class Budgets:
         line.charge = charge
         line.alert_at = charge.alerts[0] if charge.alerts else math.inf
         line.refused_until = 0.0  # its limit may have changed
+        line.balance.ceiling = -1  # and its alerts
         return line
 
     def _may_overdraw(self, line: Line, amount: int, now: float) -> bool:
@@ -369,6 +372,7 @@ class Budgets:
             line.others, line.told, line.leased, line.part = lease.others, told, None, self._part
             if lease.others + told <= line.charge.limit:
                 self._overdrawn.discard(line.charge.account)
+            line.raise_ceiling()
         return lease
 
     def _take(self, line: Line, want: int, least: int, now: float) -> Lease:

@@ -93,14 +93,16 @@ class Balance:
         until: when the lease ends.
         is_tight: the limit is near, so unneeded leases are given back at once.
         number: of the last call.
+        ceiling: up to so much the lease may be used without a further look; each call takes it back.
     """
 
-    __slots__ = ("held", "is_tight", "number", "reserved", "spent", "until")
+    __slots__ = ("ceiling", "held", "is_tight", "number", "reserved", "spent", "until")
 
     def __init__(self) -> None:
         self.held = self.reserved = self.spent = self.number = 0
         self.until = 0.0
         self.is_tight = False
+        self.ceiling: float = -1
 
     @property
     def facts(self) -> Facts:
@@ -134,6 +136,7 @@ class Balance:
         """Begin a call. Return its number."""
         self.number += 1
         self.held = self.used
+        self.ceiling = -1
         return self.number
 
     def hear(self, lease: Lease, *, number: int, made: float) -> None:

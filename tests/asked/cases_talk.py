@@ -121,6 +121,9 @@ CASES: Final = [
         {"role": "user", "content": [{"type": "input_image", "image_url": "https://example.test/a.png"}, {"type": "input_text", "text": "?"}]}),
          chat={"messages[0].content[0].image_url.url": "https://example.test/a.png"},
          messages={"messages[0].content[0].source": {"type": "url", "url": "https://example.test/a.png"}}),
+    case("an answer that was spoken", "openai-chat", chat(tells(GO), {"role": "assistant", "audio": {"id": "audio_1", "expires_at": 9}}, tells(GO)),
+         chat=({"messages[1].audio": {"id": "audio_1"}, "messages[1].content": None}, Says("expires_at")),
+         messages=Says("audio"), responses=Says("audio"), gemini=Says("media"), ollama=Says("audio")),
     case("sound", "openai-chat", chat(tells({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}, GO)),
          gemini={"contents[0].parts[0].inlineData.mimeType": "audio/wav"}, messages=Says("audio"), ollama=Says("audio")),
     case("a text file", "anthropic-messages", messages(tells(

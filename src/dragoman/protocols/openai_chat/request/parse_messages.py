@@ -34,7 +34,7 @@ _ROLES: Final[dict[str, Role]] = {
 }  # fmt: skip
 _MODELLED: Final = (
     "role", "content", "refusal", "tool_calls", "function_call", "tool_call_id", "reasoning_content", "reasoning",
-    "reasoning_details", "reasoning_opaque", "thinking", "extra_content",
+    "reasoning_details", "reasoning_opaque", "thinking", "extra_content", "audio",
 )  # fmt: skip
 _MEDIA: Final[dict[str, Literal["image", "audio", "video"]]] = {
     "image_url": "image", "audio_url": "audio", "video_url": "video",
@@ -127,6 +127,8 @@ class Conversation:
             refusal = read_text(fields.get("refusal"))
             if refusal:
                 parts.append(Text(refusal, native=Native(NAME, {"refusal": Raw(b"true")})))
+            if (spoken := read_fields(fields.get("audio"))) is not None:
+                parts.append(_spoken(spoken, f"{where}.audio"))
             parts += self._calls(fields, where, turn)
         return Message(role, tuple(parts), make_native(NAME, fields, *_MODELLED))
 
@@ -303,6 +305,12 @@ def _sealed(parts: list[Part], fields: Fields) -> list[Part]:
     if isinstance(signature, str) and isinstance(last, Text):
         return [*parts[:-1], Text(last.text, signature, last.native)]
     return parts
+
+
+def _spoken(fields: Fields, where: str) -> Media:
+    """Return the sound of an earlier answer, which this protocol says again by its id."""
+    refuse_other_kinds(fields, {"id": "a text", "data": "a text"}, f"{where}.")
+    return Media("audio", data=read_text(fields.get("data")) or None, native=make_native(NAME, fields, "data"))
 
 
 def _file(fields: Fields) -> Media | None:

@@ -11,7 +11,7 @@ from dragoman.codec.counterparts import sound_form
 from dragoman.codec.cross_protocol_request import is_left_empty, said_whole
 from dragoman.codec.json_fields import Fields, native_fields, read_fields
 from dragoman.codec.parts.history_call_ids import hashed, shape_id
-from dragoman.deviations import part_path
+from dragoman.deviations import clip, part_path
 from dragoman.events import Deviation
 from dragoman.protocol import Dialect
 from dragoman.protocols.openai_chat.response.encode import render_call, render_detail
@@ -142,7 +142,7 @@ class Turns:
             self._deviations.append(Deviation("changed", where, why, "note"))
         if refusals:
             rendered["refusal"] = said_whole(refusals)
-        if said or not (calls or refusals):
+        if said or not (calls or refusals or "audio" in rendered):
             rendered["content"] = self._content(said, (place,), has_seal=True)
         for part in said:
             if isinstance(part, Text) and part.signature:
@@ -174,9 +174,11 @@ class Turns:
 
     def _answer_media(self, media: Media, at: tuple[int, ...], rendered: dict[str, Json]) -> None:
         """Render an answer's media: sound by its id; other media cannot be sent back."""
-        id = native_fields(media.native, NAME).get("id")
-        if media.kind == "audio" and id is not None:
-            rendered["audio"] = {"id": id}
+        fields = native_fields(media.native, NAME)
+        if media.kind == "audio" and "id" in fields:
+            rendered["audio"] = {"id": fields["id"]}
+            for key in sorted(fields.keys() - {"id"}):
+                self._deviate("dropped", at, "sound is said by its id", field=f".{clip(key)}")
         else:
             self._deviate("dropped", at, "media of an answer cannot be sent back")
 

@@ -17,11 +17,13 @@ from found_streams_combined import COMBINED
 from found_streams_elsewhere import ELSEWHERE
 from found_streams_later import LATER
 from found_streams_of_gateways import GATEWAYS
+from found_streams_of_servers import SERVERS
 from grammar import check
 from profiles import some
 
 WRITTEN = Policy(sequential=True)
-STREAMS = (*CHAT, *ELSEWHERE, *GATEWAYS, *COMBINED, *LATER)
+TRANSLATED = (*COMBINED, *LATER, *SERVERS)
+STREAMS = (*CHAT, *ELSEWHERE, *GATEWAYS, *TRANSLATED)
 
 
 def reader_of(protocol: str, policy: Policy) -> Reader:
@@ -64,7 +66,7 @@ def differences(stream: Stream, reply: Reply) -> list[str]:
 
 
 def test_there_are_many():
-    assert len(STREAMS) >= 570
+    assert len(STREAMS) >= 700
     assert len({stream.name for stream in STREAMS}) == len(STREAMS)
 
 
@@ -74,7 +76,7 @@ def test_each_stream_is_read_as_it_is_meant(stream: Stream):
         assert differences(stream, read(stream, size)) == [], size
 
 
-@for_each("number, stream", list(enumerate((*COMBINED, *LATER))), ids=lambda value: getattr(value, "name", ""))
+@for_each("number, stream", list(enumerate(TRANSLATED)), ids=lambda value: getattr(value, "name", ""))
 def test_each_is_written_in_another_protocol_as_it_is_meant(number: int, stream: Stream):
     """Calls, text, and whether it failed; a limit says of itself that what it cut did."""
     target = list(PROTOCOLS)[number % len(PROTOCOLS)]

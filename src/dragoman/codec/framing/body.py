@@ -417,6 +417,9 @@ class BodyReader:
         if not text.strip():
             return
         self._checked(text)
+        if (bare := text.rstrip())[-12:] == b"data: [DONE]":  # quirk: marker-behind-a-whole-answer
+            self._deviate("stray-text", "body", "data: [DONE]")
+            text = bare[:-12]
         if _json.is_json(text):
             self.document = text
             yield text, b""

@@ -354,6 +354,8 @@ class Assembly:
 
     def finish(self, native_reason: str | None, reason: StopReason, *, native: Native | None = None) -> None:
         """Take a stop reason. `native`: fields beside it that only this protocol knows."""
+        if self.calls.end is None:
+            self.calls.end = self.next_index
         if not self.is_late() and self.ending.take(native_reason, reason, native):
             self.deviate("late-stop-reason", "stop reason", native_reason)
 
@@ -418,11 +420,9 @@ class Assembly:
 
     def _close_parts(self, *, proven: bool) -> None:
         for index in sorted([*self._parts, *self.calls.by_index]):
-            part = self._parts.get(index)
-            if part is not None:
+            if (part := self._parts.get(index)) is not None:
                 self.end_part(part)
-            elif index in self.calls.by_index:
-                call = self.calls.by_index[index]
+            elif (call := self.calls.by_index.get(index)) is not None:
                 self.calls.settle(call, self, proven=proven)
 
     def _open(self) -> None:

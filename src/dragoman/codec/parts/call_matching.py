@@ -82,7 +82,7 @@ class CallSlots(msgspec.Struct, eq=False):
         at_index = self.by_index.get(index) if index is not None else None
         if index is None:
             self._assembly.deviate("missing-index", where)
-        known = self._assembly.calls.call_of(id) if id else None
+        known = self._known(id, at_index)
         named = at_index if not id else known
         if named is not None and named.state == "failed":
             return named  # its own still, and lost
@@ -183,11 +183,17 @@ class CallSlots(msgspec.Struct, eq=False):
         """Record that fragments that came together name no call."""
         self._doubt().tear()
 
+    def _known(self, id: str, at_index: OpenCall | None) -> OpenCall | None:
+        """Return the call of an id; of two that came under it, the one at the index."""
+        if id and at_index is not None and at_index.id == id:
+            return at_index
+        return self._assembly.calls.call_of(id) if id else None
+
     def _find(
         self, at_index: OpenCall | None, index: int | None, id: str, name: str, arguments: str, where: str
     ) -> OpenCall | None:
         """Return the call that a fragment continues, or None if it begins a new one."""
-        known = self._assembly.calls.call_of(id) if id else None
+        known = self._known(id, at_index)
         if known is not None and known is not at_index:
             return self._find_by_id(known, at_index, name, index=index, where=where)
         call = at_index

@@ -109,7 +109,10 @@ class Doubts:
             return self._lose([last], name, id)
         if not name:
             owners = [call for call in self._waiting if call is not last and self._may_wait(call, last)]
-            is_other = self._without_index if index is not None else bool(id and last.id) and last.index in self._bound
+            is_alone = self._begun == 1 and last.text.is_started() and last.index not in self._bound
+            is_other = self._without_index and not is_alone
+            if index is None:
+                is_other = bool(id and last.id) and last.index in self._bound
             may_be_two = not last.name or last.index in self._named_again
             is_second = may_be_two and last.text.is_started() and _begins(arguments)
             is_lost = owners or self._is_torn or self._silent or is_other or is_second

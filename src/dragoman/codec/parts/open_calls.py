@@ -59,6 +59,7 @@ class OpenCalls(msgspec.Struct, eq=False):
         has_astray: arguments came that a call without any may have lost: around the calls, or behind those of another.
         has_bare: a call without arguments was delivered.
         usable, failed: the numbers of delivered and failed calls.
+        end: the index of the first part behind the stop reason; None before it.
     """
 
     _new_id: NewId
@@ -72,6 +73,8 @@ class OpenCalls(msgspec.Struct, eq=False):
     failed: int = 0
     has_astray: bool = False
     has_bare: bool = False
+    end: int | None = None
+    _before_end: set[tuple[str, str]] | None = None  # names and arguments of the calls before it, once another came
     _has_strays: bool = False
     _without_id: set[str] = set()  # names of calls without one, each of which is reported once
     _nameless: list[OpenCall] = []  # calls that began without a name
@@ -140,8 +143,10 @@ class OpenCalls(msgspec.Struct, eq=False):
             self.fail(call, answer, "nameless", "a tool call has no name")
 
     def announce(self, call: OpenCall, answer: Answer) -> None:
-        """Send a call's start event. A call that repeats another's id stays held until it is complete."""
+        """Send a call's start event. One that may repeat another stays held until it is complete."""
         if call.state != "waiting" or not call.name or call.repeats is not None:
+            return
+        if not call.is_settled and self._is_late(call):
             return
         if call.name not in self.offered_names and not call.is_settled and self._glued(call.name) > 1:
             return  # how many calls this is, its arguments tell
@@ -176,7 +181,7 @@ class OpenCalls(msgspec.Struct, eq=False):
         """
         id, name = call.id, call.name
         is_usual = is_plain and name in self.offered_names and (not id or (id not in self.by_id and id.isascii()))
-        if not (is_usual and name.isascii()):
+        if not (is_usual and name.isascii() and self.end is None):
             self.add(call, answer)
             self.announce(call, answer)
             if is_plain and call.state == "announced":
@@ -242,6 +247,10 @@ class OpenCalls(msgspec.Struct, eq=False):
             self.fail(call, answer, "nameless", "a tool call has no name")
             return
         call.is_settled = True
+        if self._is_told_again(call, settled.text):
+            problem = "it came before the end of the answer, and again behind it"
+            self.fail(call, answer, "contradicted", f"tool call {call.name}: {problem}")
+            return
         more = settled.more
         self.has_astray = self.has_astray or bool(more)
         waiting = (
@@ -266,12 +275,16 @@ class OpenCalls(msgspec.Struct, eq=False):
 
     def _add_further(self, call: OpenCall, settled: Settled, more: Sequence[str], answer: Answer) -> None:
         """Take what stands behind a call's own arguments: more objects, each a call, and perhaps a piece of one."""
+        end = self.end
+        if not self._is_late(call):
+            self.end = None  # they came before it, too
         for text in more:
             if more is settled.more and len(self.offered_names) > 1 and _shares_no_key(call.arguments, text):
                 problem = "arguments behind its own have none of their keys: they may be another tool's"
                 self.fail(answer.open_call(None, call.name), answer, "lost", f"tool call {call.name}: {problem}")
             else:
                 answer.whole_call(None, call.name, text)
+        self.end = end
         if settled.cut_after:
             further = answer.open_call(None, call.name)
             self.fail(further, answer, "cut", f"tool call {call.name}: further arguments in the same call are cut")
@@ -320,11 +333,30 @@ class OpenCalls(msgspec.Struct, eq=False):
         whole = ToolCall(call.id, call.name, text, call.kind, call.signature, call.native)
         answer.events.append(ToolCallEnd(call.index, whole))
 
+    def _is_late(self, call: OpenCall) -> bool:
+        return self.end is not None and call.index >= self.end
+
+    def _is_told_again(self, call: OpenCall, text: str) -> bool:
+        """Return whether a call behind the stop reason tells one before it once more, as a second answer would."""
+        if not self._is_late(call):
+            return False
+        if self._before_end is None:
+            before = [one for one in self.by_id.values() if one.state == "whole" and not self._is_late(one)]
+            self._before_end = {(one.name, one.arguments) for one in before}
+        return (call.name, text) in self._before_end
+
+    def are_all(self, told: Sequence[tuple[str, str]]) -> bool:
+        """Return whether names and arguments are those of all calls so far, in their order."""
+        return len(told) == len(self.by_id) and all(
+            name == call.name and is_same(text, call.arguments or call.text.raw())
+            for (name, text), call in zip(told, self.by_id.values(), strict=True)
+        )
+
     def fail(self, call: OpenCall, answer: Answer, kind: CallFailureKind, message: str) -> None:
         """Fail an open call, with the reason."""
         if call.repeats is not None:
             call.repeats, call.id = None, ""
-        call.is_settled = True
+        call.is_settled, call.pending = True, None  # what was held tells the failure alone
         self.announce(call, answer)
         del self.by_index[call.index]
         call.state = "failed"

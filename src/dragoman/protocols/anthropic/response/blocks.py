@@ -16,6 +16,7 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_shapes import CALL_TYPES
 from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall
+from dragoman.codec.parts.response_end import SECOND
 from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same, told_once
 from dragoman.codec.parts.unread_arguments import (
     lose_unread,
@@ -56,6 +57,7 @@ class Blocks(msgspec.Struct, eq=False):
     _assembly: Assembly
     _last: int = -1  # the index that was named last
     _highest: int = -1
+    _first: int = 0  # no block of this answer begins below: a call did before the answer's own start
     open_calls: dict[int, Block] = {}  # by the identity of the block
     by_index: dict[int, Block] = {}
 
@@ -71,6 +73,9 @@ class Blocks(msgspec.Struct, eq=False):
         if index < 0:
             self._assembly.deviate("missing-index", "content_block_start")
             index = self._highest + 1
+        if index < self._first:
+            self._assembly.fail(*SECOND)
+            return None
         earlier = self.by_index.get(index)
         if earlier is not None and earlier.call is not None and self._is_same_call(earlier, earlier.call, fields):
             self._assembly.deviate("duplicate-start", f"content_block {index}")
@@ -94,6 +99,11 @@ class Blocks(msgspec.Struct, eq=False):
         if not is_usual and block.call is not None and not block.told:
             note_unread(block.call, unread_beside(frame))
         return block
+
+    def go_on(self) -> None:
+        """Take the answer's start behind its first blocks: if calls are among them, none begins in their place."""
+        if self._assembly.opened_calls:
+            self._first = self._highest + 1
 
     def _may_gain(self, call: OpenCall) -> bool:
         """Return whether arguments may still come for a call: none did, or `{}` where its tool takes more."""
@@ -284,6 +294,8 @@ class Blocks(msgspec.Struct, eq=False):
         is_blank = call.text.is_blank()
         self._compare_rival(block, call)
         self._add_told(block, call)
+        if call.text.is_started() and not call.text.is_over():
+            return  # the rest may come behind this
         self._assembly.end_call(call)
         if is_blank and block.has_input and call.is_open() and not self._assembly.calls.has_strays:
             # `{}` without deltas is a call without arguments, unless a length limit turns out to have cut it
@@ -401,10 +413,11 @@ class Blocks(msgspec.Struct, eq=False):
         if block is not None and block.rivals and self._lose_to_rivals(block):
             return
         call = block.call if block is not None else None
-        if block is not None and call is None and (waiting := self._waiting_call()) is not None:
+        if block is not None and call is None and len(self.open_calls) == 1:
             # quirk: arguments-at-the-index-of-a-text
             self._assembly.deviate("odd-index", f"content_block {index}", "arguments for a block that is no call")
-            block, call = waiting, waiting.call
+            (block,) = self.open_calls.values()
+            call = block.call
         if block is None or call is None:
             block = self.by_index[index] = Block("call")
             call = block.call = self._assembly.open_call(None, None)
@@ -425,10 +438,6 @@ class Blocks(msgspec.Struct, eq=False):
         self._assembly.add_arguments(call, text)
         if block.told:
             self._compare(block, call)
-
-    def _waiting_call(self) -> Block | None:
-        """Return the only open call, or None."""
-        return next(iter(self.open_calls.values())) if len(self.open_calls) == 1 else None
 
     def _grow_opaque(self, block: Block, delta: Delta, frame: bytes) -> None:
         if delta.type == "input_json_delta":

@@ -91,7 +91,7 @@ class Decoder:
         self._content_of_start = UNSET  # where blocks say it
         self._told_at_start: frozenset[str] = frozenset()  # ids of calls with arguments in `message_start`
         self._start_reason = ""  # of `message_start`: it counts at the end, where no other came
-        self._id = ""
+        self._id: str | None = None  # None: it did not start
 
     def feed(self, data: bytes) -> list[Event]:
         if self._assembly.phase != "closed":
@@ -278,7 +278,9 @@ class Decoder:
             fields = {}
         elif self._assembly.started:
             is_another = self._id and read_text(fields.get("id")) not in ("", self._id)
-            if self._assembly.opened_calls or (is_another and not self._assembly.is_empty):
+            if self._id is None:
+                self._blocks.go_on()
+            elif self._assembly.opened_calls or (is_another and not self._assembly.is_empty):
                 self._blocks.finish(is_good=False)
                 return self._assembly.fail(*SECOND)
             self._assembly.deviate("duplicate-start", "message_start")
@@ -323,10 +325,8 @@ class Decoder:
         top = decode_fields(frame)
         beside = {} if isinstance(top, Malformed) else top
         reason = event.delta.stop_reason if event.delta is not None else ""
-        if not reason:
-            reason = read_text(beside.get("stop_reason"))
-            if reason:
-                self._assembly.deviate("wrong-type", "message_delta", "a stop reason outside of the delta")
+        if not reason and (reason := read_text(beside.get("stop_reason"))):
+            self._assembly.deviate("wrong-type", "message_delta", "a stop reason outside of the delta")
         if reason:
             told = {key: value for key, value in beside.items() if key not in ("delta", "index", "error", "usage")}
             self._stop_reason(reason, told | fields)
@@ -336,8 +336,7 @@ class Decoder:
         fields = self._read_message(frame)
         if not fields:
             return
-        reason = read_text(fields.get("stop_reason"))
-        if reason:
+        if reason := read_text(fields.get("stop_reason")):
             self._stop_reason(reason, {key: value for key, value in fields.items() if key.startswith("stop_")})
         self._end()
 

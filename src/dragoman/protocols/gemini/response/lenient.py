@@ -248,9 +248,20 @@ def _count(value: Json, where: str, deviate: Deviate) -> int | None:
 
 
 def unrepeated(parts: list[Part], assembly: Assembly) -> list[Part]:
-    """Return the parts of an answer's end without the texts that tell all of it once more."""
+    """Return the parts of an answer's end without the texts and calls that tell all of it once more.
+
+    One call without such a text may be another like the first.
+    """
     said = [part for part in parts if part.text and not part.thought]
-    if said and assembly.repeats_all("".join([part.text or "" for part in said]), "part.text"):
-        for part in said:
-            part.text = ""
+    is_again = bool(said) and assembly.repeats_all("".join([part.text or "" for part in said]), "part.text")
+    for part in said if is_again else ():
+        part.text = ""
+    calls = [part.functionCall for part in parts if part.functionCall is not None]
+    told = [(call.name or "", _json.raw_text(call.args)) for call in calls]
+    if (is_again or len(told) > 1) and assembly.calls.are_all(told):
+        assembly.deviate("duplicate-final", "part.functionCall")
+        for part in parts:
+            if part.functionCall is not None:
+                part.functionCall = part.thoughtSignature = None
+                part.text = part.text or ""
     return parts

@@ -85,6 +85,15 @@ class CallReader:
             self._assembly.whole_call(call.id, function.name, text, is_plain=True)
         return True
 
+    def repeats_all(self, calls: list[Call], *, is_sure: bool) -> bool:
+        """Return whether the calls of the last line are all those before it once more. `is_sure`: so is its text; else
+        one call may be another like the first.
+        """
+        told = [(function.name or "", _json.raw_text(function.arguments)) for function in whole_calls(calls)]
+        if is_again := (is_sure or len(told) > 1) and self._assembly.calls.are_all(told):
+            self._assembly.deviate("duplicate-final", "message.tool_calls")
+        return is_again
+
     def takes(self, call: Call, number: int) -> bool:
         """Take the next entry if it is a usual one: a whole call. `number`: its place among the entries of its line."""
         if self._last is not None or not (functions := whole_calls([call])):

@@ -278,13 +278,17 @@ class Decoder:
                 named = (call.function and call.function.name) or call.name
                 torn_frames.refuse(assembly, "message.tool_calls", frame, named or "")
             calls = answer.tool_calls = []
+        is_again = False
         if answer.content:
-            if not (line.done and assembly.repeats_all(answer.content, "message.content")):
+            is_again = bool(line.done) and assembly.repeats_all(answer.content, "message.content")
+            if not is_again:
                 assembly.text(assembly.lenient_text(answer.content) if lenient else answer.content)
         elif answer.content is None:
             assembly.deviate("missing-field", "message.content")
         for image in answer.images or ():
             assembly.whole_part(Media("image", image_type(image), image, native=_OWN))
+        if calls and line.done and self._calls.repeats_all(calls, is_sure=is_again):
+            return
         if is_plain and self._calls.take_all(calls, functions):
             return
         told: dict[str, Json] | None = None

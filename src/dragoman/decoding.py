@@ -44,6 +44,7 @@ def decode(
             read. Nothing else in the body ever raises: see `Reply.error`.
     """
     _check(body, protocol, status=status, dialect=dialect, strict=strict)
+    body = bytes(body)  # of what else holds bytes
     chosen = PROTOCOLS[protocol or _told_by(body)]
     if status >= 400:
         return fold([chosen.parse_error(status, body)])

@@ -107,8 +107,9 @@ class Media(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
             raise UsageError(f"expected a file that ends in {', '.join(_MIMES)}, got one that ends in {path.suffix!r}")
         try:
             data = path.read_bytes()
-        except OSError as problem:
-            raise UsageError(f"expected a file that can be read, got {path}: {problem.strerror}") from None
+        except (OSError, ValueError) as problem:
+            why = problem.strerror if isinstance(problem, OSError) else "no path can have this name"
+            raise UsageError(f"expected a file that can be read, got {str(path)!r}: {why}") from None
         from base64 import b64encode
 
         return Media(media_kind(mime), mime, b64encode(data).decode())

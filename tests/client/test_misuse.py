@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import dragoman
 from dragoman.errors import DragomanError
-from dragoman.testing import FakeModel, call, cut, delay, deviation, error, thinking
+from dragoman.testing import FakeModel, Recording, call, cut, delay, deviation, error, thinking
 from dragoman.types import ProtocolName
 
 
@@ -48,11 +49,12 @@ VALUES: dict[str, Any] = {
     "Params(schema)": dragoman.Params(response_schema=5),  # type: ignore[arg-type]
     "{'max_tokens': 'a'}": {"max_tokens": "a"}, "{'max_token': 5}": {"max_token": 5}, "generator": (one for one in ()),
     "{'lab': 5}": {"lab": 5}, "{'lab': {}}": {"lab": {}}, "{'lab': {'base_url': 5}}": {"lab": {"base_url": 5}},
-    "surrogate": "\ud800", "long": "a" * 5_000, "10**30": 10**30, "10**5000": 10**5000, "complex": 1j,
+    "surrogate": "\ud800", "no path": "a\0.png", "long": "a" * 5_000, "10**30": 10**30,
+    "10**5000": 10**5000, "complex": 1j,
     "exception": ValueError("a"),
 }  # fmt: skip
 
-_TEXT = {"''", "'auto'", "'hot'", "'lab/m'", "'nowhere/m'", "'find'", "surrogate", "long"}
+_TEXT = {"''", "'auto'", "'hot'", "'lab/m'", "'nowhere/m'", "'find'", "surrogate", "no path", "long"}
 #: By argument, the values that are right for it.
 RIGHT: dict[str, set[str]] = {
     "target": _TEXT - {"''"} | {"['a']"},
@@ -241,6 +243,12 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "error": error,
     "error message": lambda value: error(500, value),
     "thinking": thinking,
+    "Media.of": dragoman.Media.of,
+    "Message.tool": lambda value: dragoman.Message.tool(dragoman.ToolCall("a", "b", "{}"), value),
+    "fold": lambda value: dragoman.fold([value]),
+    "fold of a part": lambda value: dragoman.fold([dragoman.TextDelta(0, "a")]),
+    "Recording": lambda value: Recording(value, "replay"),
+    "Recording mode": lambda value: Recording("nowhere", value),
 }
 
 
@@ -270,11 +278,113 @@ def test_a_stream_is_read_once(fake: FakeModel) -> None:
     list(run)
     with pytest.raises(dragoman.UsageError, match="read once"):
         list(run)
-    with pytest.raises(dragoman.UsageError, match="partial: expected an event"):
-        stream.partial("a")  # type: ignore[arg-type]
+    for wrong in ("a", True, dragoman.TextDelta(0, "a"), None):
+        with pytest.raises(dragoman.UsageError, match="partial: expected an event"):
+            stream.partial(wrong)  # type: ignore[arg-type]
 
 
 def test_half_a_character_in_a_name_breaks_no_protocol() -> None:
     for protocol in get_args(ProtocolName):
         with FakeModel("yes", protocol=protocol):
             assert str(dragoman.reply("lab/m", "hello", session_id="a\ud800")) == "yes"
+
+
+def test_a_closed_client_and_a_closed_stream_say_so() -> None:
+    """Both gave nothing, without a word, or opened connections that nobody closed."""
+
+    async def use(method: str) -> None:
+        client = dragoman.AsyncClient()
+        await client.close()
+        await client.close()
+        await getattr(client, method)("lab/m", "hello") if method != "models" else await client.models()
+
+    with FakeModel("yes") as fake:
+        for method in ("reply", "run", "embed", "models"):
+            with pytest.raises(dragoman.UsageError, match="this AsyncClient is closed"):
+                asyncio.run(use(method))
+        for read in (list, lambda stream: list(stream.text_stream)):
+            with dragoman.stream("lab/m", "hello") as stream:
+                pass
+            with pytest.raises(dragoman.UsageError, match="this stream is closed, and nothing of it was read"):
+                read(stream)
+    assert fake.requests == []
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the first loop leaves a connection
+def test_a_client_outlives_an_event_loop_but_is_not_used_by_two() -> None:
+    """Programs call `asyncio.run` more than once. A kept connection of the loop before belongs to nobody."""
+
+    async def twice(client: dragoman.AsyncClient) -> None:
+        def elsewhere() -> str:
+            with pytest.raises(dragoman.UsageError, match="one event loop at a time") as told:
+                asyncio.run(client.reply("m", "hello"))
+            return str(told.value)
+
+        await client.reply("m", "hello")
+        await asyncio.to_thread(elsewhere)
+
+    with FakeModel(*["yes"] * 3).serve() as served:
+        client = dragoman.AsyncClient(base_url=f"{served.url}/v1", retries=0)
+        assert [str(asyncio.run(client.reply("m", "hello"))) for _ in range(2)] == ["yes", "yes"]
+        asyncio.run(twice(client))
+        asyncio.run(client.close())
+        gc.collect()
+
+
+def test_what_a_tool_returns_reaches_the_model_as_it_is() -> None:
+    """A picture went out as the text of our own value, and NaN as null; an endless list broke the run."""
+    endless: list[Any] = []
+    endless.append(endless)
+    picture = dragoman.Media("image", "image/png", "aGk=")
+    seen_by_model: dict[str, tuple[Any, Any]] = {
+        "picture": (picture, (picture,)),
+        "both": (["a cat", picture], (dragoman.Text("a cat"), picture)),
+        "texts": (["a", "b"], (dragoman.Text('["a","b"]'),)),
+        "result": (dragoman.ToolResult("mine", "", (dragoman.Text("a"),)), (dragoman.Text("a"),)),
+        "nan": ({"a": math.nan}, (dragoman.Text("{'a': nan}"),)),
+        "endless": (endless, (dragoman.Text("[[...]]"),)),
+        "huge": (10**5000, None),
+    }
+    for value, expected in seen_by_model.values():
+
+        def look(value: Any = value) -> Any:
+            return value
+
+        with FakeModel(call("look", {}), "done"):
+            answer = dragoman.run("lab/m", "hello", tools=[dragoman_tool(look)])
+        (result,) = answer.messages[2].parts
+        assert isinstance(result, dragoman.ToolResult) and result.call_id == answer.messages[1].tool_calls[0].id
+        assert result.parts == expected if expected else (result.is_error and "digits" in result.text)
+
+
+def dragoman_tool(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the same name without parameters."""
+
+    def look() -> Any:
+        """Look."""
+        return function()
+
+    return look
+
+
+def test_a_misuse_within_a_tool_is_its_own() -> None:
+    def ask(city: str) -> str:
+        """Ask."""
+        raise dragoman.UsageError(f"mine: {city}")
+
+    with FakeModel(call("ask", city="Rome")), pytest.raises(dragoman.UsageError, match="mine: Rome"):
+        dragoman.run("lab/m", "hello", tools=[ask], on_tool_error="raise")
+    with FakeModel(call("ask", town="Rome"), "I see."):
+        assert str(dragoman.run("lab/m", "hello", tools=[ask], on_tool_error="raise")) == "I see."
+
+
+class Thing:
+    def find(self, city: str) -> str:
+        """Find."""
+        return city
+
+
+@pytest.mark.parametrize("tool", [int, dict, max, Thing.find, len])
+def test_what_has_no_parameters_to_offer_is_no_tool(tool: Any) -> None:
+    with pytest.raises(dragoman.UsageError, match=f"tool {tool.__name__}: "):
+        dragoman.reply("lab/m", "hello", tools=[tool])

@@ -23,6 +23,7 @@ from dragoman.client.streaming.streams import AsyncStream
 from dragoman.client.target_state import TargetStates
 from dragoman.config import Config, ToolsMode
 from dragoman.discovery.model_facts import ModelFacts
+from dragoman.errors import UsageError
 from dragoman.events import Reply
 from dragoman.inputs.conversation import Messages, Tools
 from dragoman.inputs.keywords import read_text
@@ -33,7 +34,7 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """Asks models. Use it in one event loop, with `async with` or `close` at the end.
+    """Asks models. Use it in one event loop at a time, with `async with` or `close` at the end.
 
     Args:
         config: the path of a configuration, a mapping with its tables, or one that was loaded; None reads the usual
@@ -51,9 +52,6 @@ class AsyncClient:
         retries: how often a target is asked again (0 to 2); None uses the configuration's setting.
         on_deviation: is told the target's name and the deviation, for each one, before its event is given out.
         on_wire: is called with every request, and with the bytes of its answer and the events that they gave.
-
-    Attributes:
-        requester: what sends the requests.
 
     Raises:
         UsageError: an argument is of the wrong kind.
@@ -76,29 +74,41 @@ class AsyncClient:
         on_wire: OnWire | None = None,
     ) -> None:
         found = configured(config, base_url, api_key, protocol, providers, routes, strict, tools, retries, on_deviation)
-        self.requester: Requester = Requester(
+        self._is_closed = False
+        self._requester = Requester(
             found, strict=strict, tools=tools, retries=retries, on_deviation=on_deviation, on_wire=on_wire
         )
 
     @property
+    def requester(self) -> Requester:
+        """What sends the requests.
+
+        Raises:
+            UsageError: the client is closed.
+        """
+        if self._is_closed:
+            raise UsageError("this AsyncClient is closed")
+        return self._requester
+
+    @property
     def config(self) -> Config:
         """The configuration in force."""
-        return self.requester.config
+        return self._requester.config
 
     @property
     def deviations(self) -> Counter[tuple[str, str, str]]:
         """How often each deviation came, by (provider, model, code)."""
-        return self.requester.deviations
+        return self._requester.deviations
 
     @property
     def target_states(self) -> TargetStates:
         """The states of the targets."""
-        return self.requester.target_states
+        return self._requester.target_states
 
     @property
     def connections(self) -> int:
         """The number of open connections to providers, idle ones included; those over a proxy are not counted."""
-        return self.requester.connections
+        return self._requester.connections
 
     async def __aenter__(self) -> AsyncClient:
         """Return the client itself."""
@@ -110,7 +120,8 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close every connection, and the servers that this client started."""
-        await self.requester.close()
+        self._is_closed = True
+        await self._requester.close()
 
     def ask(self, target: str, request: Request, *, is_whole: bool = False) -> ResponseStream:
         """Return one turn of a finished `Request`. `is_whole`: the caller reads nothing before its end.

@@ -28,6 +28,7 @@ from dragoman.events.steps import (
     UsageUpdate,
 )
 from dragoman.gathered import GatheredText
+from dragoman.misuse import UsageError, kind_of
 from dragoman.secret import name_alone
 from dragoman.types import (
     NO_USAGE,
@@ -253,10 +254,17 @@ def _both(start: Native | None, end: Native | None) -> Native | None:
 
 
 def fold(events: Iterable[Event]) -> Reply:
-    """Sum up a response. Parts stand in the order in which they started, not in that of their ends."""
+    """Sum up a response. Parts stand in the order in which they started, not in that of their ends.
+
+    Raises:
+        UsageError: something is no event, or continues a part that did not begin.
+    """
     state = Fold()
     for event in events:
-        _TAKES[type(event)](state, event)
+        try:
+            _TAKES[type(event)](state, event)
+        except KeyError:
+            raise UsageError(f"fold: expected the events of a response, in order, got {kind_of(event)}") from None
     return state.reply()
 
 

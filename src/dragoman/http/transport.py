@@ -5,13 +5,14 @@ Each turns its exceptions into failures by one table, so that nothing above know
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Protocol
 
-from dragoman.errors import ConfigError, MissingExtra
+from dragoman.errors import ConfigError, MissingExtra, UsageError
 from dragoman.http.response import BeforeSend, Pool, Response, TransportFailed
 from dragoman.http.timeouts import Timeouts
 from dragoman.providers.endpoint import Outgoing
@@ -47,13 +48,14 @@ STAND_INS: Final[list[StandIn]] = []
 
 
 class Transport:
-    """A pool of connections. Created and used in one event loop."""
+    """A pool of connections, for one event loop at a time."""
 
-    __slots__ = ("_ca_file", "_connect", "_pool", "_proxy")
+    __slots__ = ("_ca_file", "_connect", "_loop", "_pool", "_proxy")
 
     def __init__(self, *, timeouts: Timeouts, proxy: str | None = None, ca_file: str | None = None) -> None:
         """Create it. `proxy`: an http:// URL; `ca_file`: PEM file of further authorities."""
         self._pool: Pool | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # that of the pool
         self._connect = timeouts.connect
         self._proxy = proxy
         self._ca_file = ca_file
@@ -65,12 +67,11 @@ class Transport:
             TransportFailed: no connection, or it broke before the head.
             ConfigError: the file of authorities cannot be read.
             MissingExtra: a proxy is set, and aiohttp is not installed.
+            UsageError: another event loop, which still runs, uses it.
         """
         if STAND_INS:
             return self._stood_in(outgoing, before)
-        if self._pool is None:
-            self._pool = self._open_pool()
-        return self._pool.open(outgoing, before)
+        return self._here().open(outgoing, before)
 
     async def _stood_in(self, outgoing: Outgoing, before: BeforeSend | None) -> Response:
         if before is not None:
@@ -81,9 +82,16 @@ class Transport:
 
     async def _forward(self, outgoing: Outgoing) -> Response:
         """As `open`, without the stand-in. Separate, because every request runs through `open`."""
-        if self._pool is None:
-            self._pool = self._open_pool()
-        return await self._pool.open(outgoing)
+        return await self._here().open(outgoing)
+
+    def _here(self) -> Pool:
+        """Return the pool of this event loop. The connections of a loop that has ended are forgotten."""
+        loop = asyncio.get_running_loop()
+        if self._pool is None or self._loop is not loop:
+            if self._loop is not None and self._loop is not loop and self._loop.is_running():
+                raise UsageError("an AsyncClient is used by one event loop at a time; make one for each loop")
+            self._pool, self._loop = self._open_pool(), loop
+        return self._pool
 
     @property
     def connections(self) -> int:
@@ -92,9 +100,9 @@ class Transport:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._pool is not None:
-            await self._pool.close()
-            self._pool = None
+        pool, self._pool = self._pool, None
+        if pool is not None and self._loop is asyncio.get_running_loop():
+            await pool.close()
 
     def _open_pool(self) -> Pool:
         hint = ""

@@ -42,7 +42,10 @@ class FunctionTool(msgspec.Struct, frozen=True):
 
     def call(self, call: ToolCall) -> Any | Awaitable[Any]:
         """Run the function with a call's arguments. Raises UsageError as `check`."""
-        values = self.check(call)
+        return self.run(self.check(call))
+
+    def run(self, values: msgspec.Struct) -> Any | Awaitable[Any]:
+        """Run the function with arguments that `check` returned."""
         return self.function(**{name: getattr(values, name) for name in self.arguments.__struct_fields__})
 
 
@@ -66,7 +69,7 @@ def tool_of(function: Callable[..., Any]) -> FunctionTool:
         raise UsageError(f"tool {name}: its annotations cannot be read: {problem}") from None
     summary, described = _read_docstring(inspect.getdoc(function) or "")
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in _parameters(name, function):
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise UsageError(f"tool {name}: expected parameters with names, got {parameter}")
         kind = hints.get(parameter.name, Any)
@@ -86,6 +89,16 @@ def tool_of(function: Callable[..., Any]) -> FunctionTool:
         why = str(problem).strip().splitlines()[-1]
         raise UsageError(f"tool {name}: its parameters cannot be said in JSON: {why}") from None
     return FunctionTool(Tool(name, summary, _json.raw(schema)), function, arguments)
+
+
+def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Parameter]:
+    try:
+        found = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        raise UsageError(f"tool {name}: its parameters cannot be known; wrap it into a function of yours") from None
+    if found and found[0].name == "self" and "." in getattr(function, "__qualname__", ""):
+        raise UsageError(f"tool {name}: expected a method of an object, as tools=[thing.{name}], got one of its class")
+    return found
 
 
 def _description_in(kind: Any) -> str:

@@ -124,7 +124,7 @@ def _read(kind: Any, name: str) -> tuple[dict[str, Any], Callable[[Any], Any]]:
     try:
         (schema,), definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")  # noqa: TID251
     except (TypeError, ValueError) as problem:
-        why = str(problem).strip().splitlines()[0]
+        why = str(problem).strip().splitlines()[-1]
         raise UsageError(f"output_type: {name} cannot be said in JSON: {why}") from None
     return in_place({**schema, "$defs": definitions}, name), lambda value: msgspec.convert(value, kind)
 

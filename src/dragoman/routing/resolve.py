@@ -108,7 +108,8 @@ def _route(name: str, config: Config) -> RouteConfig:
 def refuse_name(name: str, config: Config) -> NoReturn:
     """Raise UsageError for a name that is neither a target's nor a route's. It names the nearest."""
     refuse_address(name)
-    near = nearest(name, (*config.routes, *config.catalog.providers))
+    providers = config.catalog.providers
+    near = f", a provider; say {name}/MODEL" if name in providers else nearest(name, (*config.routes, *providers))
     raise UsageError(f"expected provider/model or the name of a route, got {name[:80]!r}{near}")
 
 

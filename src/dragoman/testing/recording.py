@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, Literal, Self, TypeAlias, final
+from typing import Any, Final, Literal, Self, TypeAlias, final, get_args
 from urllib.parse import urlsplit
 
 import msgspec
@@ -19,7 +19,7 @@ from dragoman.gathered import Gathered
 from dragoman.http.response import Response, TransportFailed
 from dragoman.http.timeouts import Timeouts
 from dragoman.http.transport import STAND_INS
-from dragoman.inputs.keywords import seen
+from dragoman.inputs.keywords import read_word, seen
 from dragoman.providers.endpoint import Outgoing
 from dragoman.recording.case import Exchange, load_cases, remove_cases, write_case
 from dragoman.recording.local_server import Served
@@ -63,10 +63,12 @@ class Recording:
     def __init__(self, folder: str | os.PathLike[str], mode: Mode = "auto") -> None:
         if not isinstance(folder, str | os.PathLike):
             raise UsageError(f"folder: expected a path, got {seen(folder)}")
-        if mode not in ("auto", "record", "replay"):
-            raise UsageError(f"mode: expected auto, record or replay, got {seen(mode)}")
+        read_word("mode", mode, get_args(Mode))
         self._folder = Path(folder)
-        cases = load_cases(self._folder)
+        try:
+            cases = load_cases(self._folder)
+        except OSError as problem:
+            raise UsageError(f"folder: expected one that can be read: {problem.strerror}") from None
         anew = mode == "record" or (mode == "auto" and (not cases or bool(os.environ.get(VARIABLE))))
         if not anew and not cases:
             raise UsageError(f"nothing is recorded in {self._folder}; run this once with {VARIABLE}=1")

@@ -124,7 +124,7 @@ def deviation(name: str) -> Faulty:
 
 
 def delay(seconds: float) -> Delay:
-    """Return a pause before the answer. Raises UsageError if it is no number of seconds."""
+    """Return a pause before the answer, wherever it stands in a turn. Raises UsageError: no number of seconds."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < _LONGEST:
         raise UsageError(f"delay: expected seconds, 0 or more, got {seen(seconds)}")
     return Delay(float(seconds))

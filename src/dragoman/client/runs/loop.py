@@ -12,7 +12,8 @@ from dragoman.client.call import sum_of
 from dragoman.errors import CallFailed, StepLimit, UsageError
 from dragoman.events import Failure, Reply, ToolCallFailed
 from dragoman.inputs.functions import FunctionTool
-from dragoman.types import Cost, Message, Output, Text, Tool, ToolCall, ToolResult, Usage
+from dragoman.inputs.values import read_json
+from dragoman.types import Cost, Media, Message, Output, Text, Tool, ToolCall, ToolResult, Usage
 
 
 @final
@@ -73,9 +74,13 @@ class ToolLoop:
         function = self._functions.get(call.name)
         if function is None:
             known = ", ".join(self._offered or self._functions) or "none"
-            return Raised(UsageError(f"there is no tool {call.name!r}; there are: {known}"))
+            return Raised(UsageError(f"there is no tool {call.name!r}; there are: {known}"), is_the_models=True)
         try:
-            return function.call(call)
+            arguments = function.check(call)
+        except UsageError as problem:
+            return Raised(problem, is_the_models=True)
+        try:
+            return function.run(arguments)
         except Exception as problem:
             return Raised(problem)
 
@@ -93,25 +98,42 @@ class ToolLoop:
 
 
 class Raised:
-    """The exception of a tool."""
+    """The exception of a tool. `is_the_models`: the model called it wrongly."""
 
-    __slots__ = ("problem",)
+    __slots__ = ("is_the_models", "problem")
 
-    def __init__(self, problem: Exception) -> None:
+    def __init__(self, problem: Exception, *, is_the_models: bool = False) -> None:
         self.problem: Exception = problem
+        self.is_the_models: bool = is_the_models
 
 
 def result_of(call: ToolCall, value: Any) -> ToolResult:
-    """Return the model's result for a tool's value, or for its exception."""
+    """Return the model's result for a tool's value, or for its exception.
+
+    A `Text` or `Media`, or a list with one, stays what it is, and a `ToolResult` too. Other values are said as JSON,
+    and what JSON cannot say, as Python writes it.
+
+    Raises:
+        Exception: Python cannot write it.
+    """
     if isinstance(value, Raised):
         text = f"{type(value.problem).__name__}: {value.problem}"
         return ToolResult(call.id, call.name, (Text(text),), is_error=True)
-    if not isinstance(value, str):
-        try:
-            value = "" if value is None else _json.to_text(value)
-        except TypeError:
-            value = str(value)
-    return ToolResult(call.id, call.name, (Text(value),))
+    if isinstance(value, ToolResult):
+        return msgspec.structs.replace(value, call_id=call.id, name=call.name)
+    items = value if isinstance(value, list | tuple) else (value,)
+    if any(isinstance(item, Text | Media) for item in items) and all(isinstance(i, str | Text | Media) for i in items):
+        return ToolResult(call.id, call.name, tuple([Text(item) if isinstance(item, str) else item for item in items]))
+    return ToolResult(call.id, call.name, (Text(_written(value)),))
+
+
+def _written(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return "" if value is None else _json.raw_text(read_json("result", value))
+    except UsageError:
+        return str(value)
 
 
 def _withheld(reply: Reply) -> list[ToolResult]:

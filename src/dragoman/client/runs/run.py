@@ -16,7 +16,11 @@ from dragoman.types import ToolCall, ToolResult
 
 
 class AsyncRun:
-    """A run, as events while it goes on. Iterate it once, then look at `answer`. Leaving early ends it."""
+    """A run, as events while it goes on. Iterate it once, then look at `answer`. Leaving early ends it.
+
+    The calls of a turn run at once, after all of them were decided on. A function that is not `async` holds up the
+    event loop while it runs.
+    """
 
     __slots__ = ("_approve", "_close", "_is_taken", "_open", "_requester", "_run", "_whole")
 

@@ -115,7 +115,7 @@ class ToolRun:
         """
         if verdict is True:
             return None
-        if verdict is False:
+        if verdict is False or verdict == "":
             verdict = "The user has refused this call."
         if not isinstance(verdict, str):
             raise UsageError(f"approve: expected True, False or a string, got {kind_of(verdict)}")
@@ -133,9 +133,14 @@ class ToolRun:
         Raises:
             Exception: the tool's own, with `on_tool_error="raise"`. The model's own mistakes go to the model.
         """
-        if isinstance(value, Raised) and self._on_error == "raise" and not isinstance(value.problem, UsageError):
+        if not isinstance(value, Raised):
+            try:
+                return result_of(call, value)
+            except Exception as problem:  # its own `__str__`, or a number with too many digits
+                value = Raised(problem)
+        if self._on_error == "raise" and not value.is_the_models:
             raise value.problem
-        return value if isinstance(value, ToolResult) else result_of(call, value)
+        return result_of(call, value)
 
     def finish(self, reply: Reply, results: list[ToolResult]) -> None:
         """End the turn.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dragoman.client.background_loop import Background
 
 _ONCE = "a stream is read once, as events or as text_stream; stream.reply holds all that came"
+_CLOSED = "this stream is closed, and nothing of it was read; read it inside its `with` block"
 
 
 @final
@@ -38,12 +39,12 @@ class AsyncStream:
     is passed on before the answer begins, so that a failure before it may go to another target.
     """
 
-    __slots__ = ("_calls", "_is_entered", "_is_taken", "_output", "_stream")
+    __slots__ = ("_calls", "_is_closed", "_is_entered", "_is_taken", "_output", "_stream")
 
     def __init__(self, stream: ResponseStream, output: OutputType | None = None) -> None:
         self._stream = stream
         self._output = output
-        self._is_entered = self._is_taken = False
+        self._is_closed = self._is_entered = self._is_taken = False
         self._calls: dict[int, tuple[str, str, bool]] = {}
 
     async def __aenter__(self) -> AsyncStream:
@@ -63,6 +64,7 @@ class AsyncStream:
 
     async def close(self) -> None:
         """Stop reading. The connection is closed at once unless the body was read to its end."""
+        self._is_closed = True
         await self._stream.close()
 
     def interrupt(self, failure: Failure) -> None:
@@ -107,9 +109,11 @@ class AsyncStream:
                 self._calls[event.index] = event.call.id, event.call.name, True
 
     def take(self) -> None:
-        """Begin to read. Raises UsageError the second time."""
+        """Begin to read. Raises UsageError the second time, or if it is closed."""
         if self._is_taken:
             raise UsageError(_ONCE)
+        if self._is_closed:
+            raise UsageError(_CLOSED)
         self._is_taken = True
 
     async def _events(self) -> AsyncIterator[Event]:
@@ -185,8 +189,8 @@ class AsyncStream:
         Raises:
             UsageError: it is neither.
         """
-        index = event if isinstance(event, int) else getattr(event, "index", None)
-        if not isinstance(index, int) or isinstance(event, bool):
+        index = event.index if isinstance(event, ToolCallStart | ToolCallDelta | ToolCallEnd) else event
+        if not isinstance(index, int) or isinstance(index, bool):
             raise UsageError(f"partial: expected an event of a tool call, or its index, got {kind_of(event)}")
         return self._stream.partial(index)
 

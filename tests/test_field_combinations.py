@@ -18,14 +18,14 @@ from google.genai.types import Tool as GeminiTool
 from ollama._types import ChatRequest
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming as ChatParams
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming as ResponsesParams
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from dragoman.events import Deviation
 from field_fates import Sent, fate, is_named, leaves_of, places_of, send
 from for_each import for_each
 from profiles import IS_SOAK
 from test_fields import NAMES, excusing
-from test_history import exhaust
+from test_history import adapter, exhaust
 from vendor_types import LEAST, Case, Json, cases
 
 REQUESTS = 3000 if IS_SOAK else 40
@@ -147,17 +147,17 @@ _IMAGE = '"type": "input_image", "detail": "auto"'
 #: What the smallest request has in place of a file is none.
 _BASE64 = "valid base64"
 TYPES = {
-    "openai-chat": TypeAdapter(ChatParams),
-    "openai-responses": TypeAdapter(ResponsesParams),
-    "anthropic-messages": TypeAdapter(MessagesParams),
-    "ollama-chat": TypeAdapter(ChatRequest),
+    "openai-chat": ChatParams,
+    "openai-responses": ResponsesParams,
+    "anthropic-messages": MessagesParams,
+    "ollama-chat": ChatRequest,
 }
 
 
 GEMINI_LISTS = {
-    "contents": TypeAdapter(list[Content]),
-    "tools": TypeAdapter(list[GeminiTool]),
-    "safetySettings": TypeAdapter(list[SafetySetting]),
+    "contents": list[Content],
+    "tools": list[GeminiTool],
+    "safetySettings": list[SafetySetting],
 }
 #: What the vendors' types take and their servers do not: system instructions that are no text, schemas of what is no
 #: object; and sound, which Responses' types do not have yet.
@@ -168,12 +168,12 @@ def problems_of(target: str, body: Json) -> list[str]:
     """What the vendor's SDK says against a request of its protocol."""
     try:
         if target == "gemini-generate":
-            for field, adapter in GEMINI_LISTS.items():
-                adapter.validate_python(body.get(field, []))
+            for field, kind in GEMINI_LISTS.items():
+                adapter(kind).validate_python(body.get(field, []))
             GenerationConfig.model_validate(body.get("generationConfig", {}))
         else:
             text = json.dumps({**body, "stream": True}).replace('"type": "input_image"', _IMAGE)
-            exhaust(TYPES[target].validate_python(json.loads(text)))
+            exhaust(adapter(TYPES[target]).validate_python(json.loads(text)))
     except ValidationError as problem:
         return [
             f"{'.'.join(map(str, each['loc']))}: {each['msg']}"

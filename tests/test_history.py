@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import re
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -105,9 +106,8 @@ def codes(deviations: tuple[Deviation, ...]) -> list[tuple[str, str]]:
 
 # ---------------------------------------------------------------- what the SDKs' types say
 
-ANTHROPIC = TypeAdapter(MessageCreateParamsStreaming)
-CHAT = TypeAdapter(CompletionCreateParamsStreaming)
-RESPONSES = TypeAdapter(ResponseCreateParamsStreaming)
+#: Made where one is first asked for, in one process of four.
+adapter = cache(TypeAdapter)
 
 
 def exhaust(value: Any) -> None:
@@ -127,15 +127,15 @@ def sent(found: Request, protocol: ProtocolName, dialect: Dialect | None = None)
     assert isinstance(body, dict)
     match protocol:
         case "anthropic-messages":
-            exhaust(ANTHROPIC.validate_python(body))
+            exhaust(adapter(MessageCreateParamsStreaming).validate_python(body))
             check_anthropic(body)
         case "openai-chat":
-            exhaust(CHAT.validate_python(body))
+            exhaust(adapter(CompletionCreateParamsStreaming).validate_python(body))
             check_chat(body)
         case "openai-responses":
             # The type asks for the status of a sent item with an id; the service does not, and clients send none.
             items = [{"status": "completed", **item} if "id" in item else item for item in body["input"]]
-            exhaust(RESPONSES.validate_python(body | {"input": items}))
+            exhaust(adapter(ResponseCreateParamsStreaming).validate_python(body | {"input": items}))
             check_responses(body)
         case "gemini-generate":
             for content in body["contents"]:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
-import pytest
+from for_each import for_each
 
 PROJECT = Path(__file__).resolve().parent.parent
-TEXTS = {
-    str(path.relative_to(PROJECT)): " ".join(
-        re.sub(r"\n\s*(?:#|\|)?\s*", " ", path.read_text(encoding="utf-8")).split()
-    )
-    for folder, ending in ((".", "README.md"), ("docs", "**/*.md"), ("src", "**/*.py"))
-    for path in (PROJECT / folder).glob(ending)
-}
+
+
+@cache
+def texts() -> dict[str, str]:
+    """Page or file → its words, each line end and mark of a comment a space."""
+    return {
+        str(path.relative_to(PROJECT)): " ".join(
+            re.sub(r"\n\s*(?:#|\|)?\s*", " ", path.read_text(encoding="utf-8")).split()
+        )
+        for folder, ending in ((".", "README.md"), ("docs", "**/*.md"), ("src", "**/*.py"))
+        for path in (PROJECT / folder).glob(ending)
+    }
+
 
 #: What was said, in part; the page that says it better; how.
 REWRITTEN = [
@@ -84,7 +91,7 @@ REWRITTEN = [
 ]
 
 
-@pytest.mark.parametrize(("before", "page", "after"), REWRITTEN, ids=[before[:30] for before, _, _ in REWRITTEN])
+@for_each(("before", "page", "after"), REWRITTEN)
 def test_a_sentence_is_rewritten(before: str, page: str, after: str) -> None:
-    assert [name for name, text in TEXTS.items() if before in text] == []
-    assert any(name.endswith(page) and after in text for name, text in TEXTS.items())
+    assert [name for name, text in texts().items() if before in text] == []
+    assert any(name.endswith(page) and after in text for name, text in texts().items())

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ ENDLESS = {
     "an event": (200, {"content-type": "text/event-stream"}, b"data: ", b"a" * 65_536),
     "lines of an event": (200, {"content-type": "text/event-stream"}, b"", b"data: a\n" * 8_192),
 }
-BOMB = gzip.compress(bytes(64 * _MIB))
+bomb = cache(lambda: gzip.compress(bytes(64 * _MIB)))
 
 
 @contextmanager
@@ -77,7 +78,7 @@ def served(method: str, how: str, *, text: str = "", streamed: bool = False) -> 
 
         def misbehave(self) -> None:
             if how == "packed":
-                return self.answer(200, {"content-type": "application/json", "content-encoding": "gzip"}, BOMB)
+                return self.answer(200, {"content-type": "application/json", "content-encoding": "gzip"}, bomb())
             status, headers, begins, goes_on = ENDLESS[how]
             self.send_response(status)
             for name, value in headers.items():

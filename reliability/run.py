@@ -51,6 +51,7 @@ RELIABILITY: Final = {
     "R37": "r37_storm",
     "L11": "l11_cold_key",
     "L17": "l17_follow_ups",
+    "L18": "l18_full_disk",
     "R30": "r30_quiet_logs",
     "H4": "h04_bounds",
     "H6": "h06_linear",

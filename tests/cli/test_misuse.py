@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import subprocess
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from dragoman.cli.main import COMMANDS, GROUPS, load_command, main, make_parser
+from dragoman.cli.terminal import hint
 from scripted import serving, streamed
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
@@ -200,6 +203,20 @@ def test_a_write_error_is_one_line(words: tuple[str, ...]) -> None:
         )  # fmt: skip
     assert run.returncode == 1
     assert run.stderr == b"dragoman: cannot write the output: no space is left there\n"
+
+
+def test_a_hint_that_a_full_disk_keeps_back_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(io.StringIO):
+        number = errno.ENOSPC
+
+        def flush(self) -> None:
+            raise OSError(self.number, os.strerror(self.number))
+
+    monkeypatch.setattr("sys.stderr", failing := Failing())
+    hint("listening soon\n")
+    failing.number = errno.EPIPE  # its reader has left, and so does the command
+    with pytest.raises(BrokenPipeError):
+        hint("listening soon\n")
 
 
 def test_a_reader_who_has_left_ends_it_quietly() -> None:

@@ -98,7 +98,12 @@ def say(text: str) -> None:
 
 
 def hint(text: str) -> None:
-    """Print to standard error at once: for what is not data."""
+    """Print to standard error at once: for what is not data. A full disk keeps it back, and does not end the work."""
     sys.stdout.flush()
-    sys.stderr.write(text)
-    sys.stderr.flush()
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except BrokenPipeError:  # its reader has left
+        raise
+    except OSError:
+        pass

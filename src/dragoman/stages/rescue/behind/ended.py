@@ -7,6 +7,9 @@ close nothing. Then the end of the value cannot be told, so that no call of the 
 A lone closing tag of thinking makes the text before it thinking, and its calls drafts: none of them is run beside an
 answer's.
 
+A second attempt may follow the first in one stream, where a server or a gateway asked again: words with which the
+answer began and its first call come once more. No call of the text is run then: those of both would.
+
 A call waits for at most `MOST_WAITING` characters behind it. If one of these comes later, the call was delivered
 already, and the answer fails: its calls are read, and nothing runs them.
 """
@@ -31,6 +34,11 @@ from dragoman.stages.rescue.typed_tags import NESTED
 TWO_READINGS: Final = "tags of values come again behind it, so that it may not have ended: two readings"
 #: Why a call is refused that stood in thinking that no tag began.
 IS_THOUGHT: Final = "thinking ends behind it, and an answer follows"
+#: Why an answer fails that begins again.
+AGAIN: Final = "the answer begins again behind it, and tells it once more"
+#: Characters by which the beginning of an answer is known, and of what follows a call in which they are looked for.
+_HEAD: Final = 16
+_MOST_WORDS: Final = 4096
 #: Characters behind a call, of text and of other calls, after which it is told.
 MOST_WAITING: Final = 200
 #: Characters of text in which a tag and the beginning of the next one stand.
@@ -58,8 +66,11 @@ class Ended(msgspec.Struct, eq=False):
     _drafts: list[tuple[Call, Close]] = []  # calls of thinking that no tag began
     _told_draft: Call | None = None  # the first one of them that was told
     _behind_call: tuple[Call, Brackets] | None = None  # and what reads the text behind it
+    _head: str = ""  # the words before the first call
+    _first: tuple[str, str] | None = None  # that call
+    _words: str = ""  # behind the last call
     told: tuple[str, str] | None = None
-    reads: bool = False
+    reads: bool = True
 
     __repr__ = name_alone
 
@@ -86,6 +97,8 @@ class Ended(msgspec.Struct, eq=False):
         """Let an ended call wait. `value_ends`: of its family, if it is complete."""
         if end.problem == NESTED:
             self._read_nested(end.passed)
+        if self._begins_again(call):
+            self.told, end = self.told or (call.name, AGAIN), Close("", AGAIN)
         if value_ends and self._again is None:
             ends = "|".join(map(re.escape, value_ends))
             begins = "|".join(re.escape(begin) + "(?!/)" for begin in value_begins(value_ends))
@@ -107,6 +120,11 @@ class Ended(msgspec.Struct, eq=False):
 
     def add(self, text: str, *, of_call: int = 0) -> None:
         """Take text that is no call, or `of_call` characters of one."""
+        if self._first is not None:
+            self._words = (self._words + text)[-_MOST_WORDS:]
+        elif len(self._head) < _HEAD:
+            self._head = (self._head + text).lstrip()[:_HEAD]
+            self.reads = len(self._head) < _HEAD or self._is_reading()
         if self._again is None or not text:
             self._pass(of_call or len(text))
             return
@@ -127,13 +145,14 @@ class Ended(msgspec.Struct, eq=False):
         if self._is_refused:
             due += [(call, end if end.problem else Close("", TWO_READINGS)) for call, end, _ in self._calls]
             self._calls.clear()
-        self.reads = bool(self._calls or self._again or self._behind_call)
+        self.reads = self._is_reading()
         return due
 
     def think(self) -> None:
         """Keep the waiting calls as drafts: the text was thinking."""
         self._told_draft = self._told_draft or self._told
         self._drafts += self.take()
+        self._head, self._first, self._words, self.reads = "", None, "", True
 
     def drafts(self, *, has_answer: bool) -> list[tuple[Call, Close]]:
         """Return the drafts, each with its end: they count if no answer follows."""
@@ -154,8 +173,22 @@ class Ended(msgspec.Struct, eq=False):
             calls += [(call, end) for call, end, _ in self._calls]
             self._calls.clear()
             self._again, self._tail, self._told, self._behind = None, "", None, 0
-        self.reads = False
+        self.reads = self._is_reading()
         return calls
+
+    def _is_reading(self) -> bool:
+        """Return whether the text that comes is read: behind calls, and at the beginning of the answer."""
+        waits = bool(self._calls or self._again or self._behind_call)
+        return waits or self._first is not None or len(self._head) < _HEAD
+
+    def _begins_again(self, call: Call) -> bool:
+        """Return whether a call, and the words before it, are those that came first."""
+        told, head = (call.name, call.text.raw()), self._head.rstrip()
+        words, self._words = self._words, ""
+        if self._first is None:
+            self._first = told
+            return False
+        return told == self._first and head in words and any(map(str.isalnum, head))
 
     def _pass(self, size: int) -> None:
         """Count characters; the calls that have waited for enough of them are due."""

@@ -1,0 +1,42 @@
+"""A stream in which the answer begins again from its start, as a server or a gateway writes it that asked twice: calls
+that the text of both attempts tells do not run twice. Words that come again alone, and a call, are the model's.
+"""
+
+from __future__ import annotations
+
+import random
+
+from dragoman.events import Reply
+from for_each import for_each
+from rescue_forms import FORMS, Form
+from test_found_texts import cut
+from test_written_calls import TOOLS, Calls, play_pieces
+
+CALL: Calls = [("run_command", {"command": "git status"})]
+OTHER: Calls = [("run_command", {"command": "git log"})]
+LEADS = ("I look at the tree first, before anything is changed in it.\n\n", "I look.\n", "Zuerst der Stand:\n")
+INNER = [form for form in FORMS if form.where != "message"]
+
+
+def play(text: str) -> Reply:
+    return play_pieces(TOOLS, cut(text, random.Random(text).randrange(5)), "stop")
+
+
+CASES = [(form, random.Random(f"{form.family} {form.name}")) for form in INNER]
+
+
+@for_each("form, draw", CASES, ids=str)
+def test_no_call_of_both_attempts_runs(form: Form, draw: random.Random):
+    call, two, lead = form.write(CALL).text(), form.write(CALL + OTHER).text(), draw.choice(LEADS)
+    first = lead + call + draw.choice(("", "\nThere are th", f"\n{'More. ' * 60}\n"))
+    second = lead + draw.choice((call, f"{call}\nThere are three files.", *([two] if form.most > 1 else [])))
+    reply = play(f"{first}\n{second}")
+    assert reply.error is not None and len(reply.tool_calls) <= 2, (first, second)
+
+
+@for_each("form, draw", CASES, ids=str)
+def test_what_only_looks_like_one_runs(form: Form, draw: random.Random):
+    call, other, lead = form.write(CALL).text(), form.write(OTHER).text(), draw.choice(LEADS)
+    text = draw.choice((f"{lead}{call}\n{lead}{other}", f"{lead}{call}\nAnd again:\n{call}", f"{call}\n{call}"))
+    reply = play(text)
+    assert (reply.error, len(reply.tool_calls)) == (None, 2), text

@@ -381,6 +381,11 @@ GEMINI = (
         text=LONG,
         **CALLED,
     ),
+    gemini(
+        "an id that comes late",
+        {"candidates": [{"content": {"role": "user", "parts": [f()]}, "finishReason": "STOP"}]},
+        **CALLED,
+    ),
     gemini("two calls, each with a reason", candidate(f(), finish="STOP"), candidate(PWD_CALL, finish="STOP"), **TWO),
 )
 OLLAMA = (

@@ -146,7 +146,7 @@ class OpenCalls(msgspec.Struct, eq=False):
         """Send a call's start event. One that may repeat another stays held until it is complete."""
         if call.state != "waiting" or not call.name or call.repeats is not None:
             return
-        if not call.is_settled and self._is_late(call):
+        if self.end is not None and not call.is_settled and self._is_late(call):
             return
         if call.name not in self.offered_names and not call.is_settled and self._glued(call.name) > 1:
             return  # how many calls this is, its arguments tell
@@ -247,7 +247,7 @@ class OpenCalls(msgspec.Struct, eq=False):
             self.fail(call, answer, "nameless", "a tool call has no name")
             return
         call.is_settled = True
-        if self._is_told_again(call, settled.text):
+        if self.end is not None and self._is_told_again(call, settled.text):
             problem = "it came before the end of the answer, and again behind it"
             self.fail(call, answer, "contradicted", f"tool call {call.name}: {problem}")
             return

@@ -119,4 +119,4 @@ class AnswerId(msgspec.Struct, eq=False):
         is_over = self._is_steady or (is_over and not self._has_changed)
         self._has_changed = self._has_changed or bool(self.id and not is_called)
         self.id, self._frame, self._is_steady = id, frame, False
-        return is_over and is_called
+        return begins_call and is_over and is_called

@@ -341,6 +341,24 @@ def test_results_without_ids_find_their_calls_by_name_then_by_place():
     assert messages[2] == results(seen("call_1"), ToolResult("call_2", "hear", (Text("hum"),)))
 
 
+def test_a_result_in_another_message_is_one_of_its_own():
+    wanted = (ASK, said(looked("call_1")), results(seen("call_1")), MORE)
+    for given in (
+        (ASK, said(looked("call_1")), Message("user", (seen("call_1"), *MORE.parts))),
+        (ASK, said(seen("call_1"), looked("call_1")), MORE),
+    ):
+        messages, deviations = fitted(*given)
+        assert messages == wanted
+        assert codes(deviations) == [("moved", f"messages[{2 - (given[2] is MORE)}].parts[0]")]
+
+
+def test_a_call_without_an_id_gets_one():
+    messages, _ = fitted(ASK, said(looked(""), looked("")), results(seen("", Text("a")), seen("", Text("b"))))
+    ids = [call.id for call in messages[1].tool_calls]
+    assert len(set(ids)) == 2 and "" not in ids
+    assert [part.call_id for part in messages[2].parts if isinstance(part, ToolResult)] == ids
+
+
 def test_a_result_without_an_id_takes_no_call_that_another_names():
     first, second = looked("call_1"), looked("call_2")
     messages, deviations = fitted(ASK, said(first, second), results(ToolResult("", first.name, ()), seen("call_1")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -23,6 +24,7 @@ from dragoman.types import (
     Part,
     ProtocolName,
     Request,
+    Role,
     Text,
     Thinking,
     ToolCall,
@@ -30,6 +32,11 @@ from dragoman.types import (
 )
 
 _IN_RESULTS: Final = (Text, Media, Opaque)
+#: By role, what its messages do not contain.
+_OUT_OF_PLACE: Final[dict[Role, frozenset[type]]] = {
+    "assistant": frozenset({ToolResult}), "tool": frozenset({ToolCall, Thinking}),
+    "user": frozenset({ToolCall, ToolResult, Thinking}), "system": frozenset({ToolCall, ToolResult, Thinking}),
+}  # fmt: skip
 _FOLLOWS: Final = "(The result is in the next message.)"
 
 
@@ -75,7 +82,7 @@ def fit(
             message = handed_over(message, own, place, policy=thinking, deviations=deviations)
             if message.origin is None and client not in (None, protocol):
                 message = without_seals(message, place, deviations, of_calls=not turns.seals_calls)
-        messages.append((place, cleaner.message(message, place)))
+        messages += [(place, cleaner.message(placed, place)) for placed in _in_place(message, place, deviations)]
     if not are_paired(messages) and not _goes_on_at_the_server(request, protocol):
         messages = paired(messages, deviations)
     messages = in_turn(_without_empty(messages, deviations), turns, deviations)
@@ -101,6 +108,28 @@ def _goes_on_at_the_server(request: Request, protocol: ProtocolName) -> bool:
         return True
     opaque = (part for message in request.messages for part in message.parts if isinstance(part, Opaque))
     return any(b'"item_reference"' in bytes(part.raw) for part in opaque)
+
+
+def _in_place(message: Message, place: int, deviations: list[Deviation]) -> Sequence[Message]:
+    """Return a message with its results in one of their own, and without calls and thinking that are no answer's."""
+    strange = _OUT_OF_PLACE[message.role]
+    if strange.isdisjoint(map(type, message.parts)):
+        return (message,)
+    results: list[Part] = []
+    rest: list[Part] = []
+    for number, part in enumerate(message.parts):
+        if type(part) not in strange:
+            rest.append(part)
+        elif type(part) is ToolResult:
+            deviations.append(Deviation("moved", part_path((place, number)), "a result is a message of its own"))
+            results.append(part)
+        else:
+            deviations.append(
+                Deviation("dropped", part_path((place, number)), f"not in a message of the role {message.role}")
+            )
+    made = [msgspec.structs.replace(message, parts=tuple(rest))] if rest or message.native is not None else []
+    told = [Message("tool", tuple(results))] if results else []
+    return (made + told if message.role == "assistant" else told + made) or [msgspec.structs.replace(message, parts=())]
 
 
 # ---------------------------------------------------------------- parts

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from dragoman.codec.parts.history_call_ids import made_id
 from dragoman.events import Deviation
 from dragoman.types import Message, Part, Text, ToolCall, ToolResult
 
@@ -95,7 +96,7 @@ def are_paired(messages: Sequence[Placed]) -> bool:
             if sorted(calls) != sorted(answered):
                 return False
             calls = [part.id for part in message.parts if isinstance(part, ToolCall)]
-            if len(calls) > 1 and len(set(calls)) < len(calls):
+            if "" in calls or (len(calls) > 1 and len(set(calls)) < len(calls)):
                 return False
             answered, is_over = [], False
             continue
@@ -194,17 +195,18 @@ def _written(turn: _Turn, deviations: list[Deviation]) -> list[Placed]:
 def _apart(turn: _Turn, deviations: list[Deviation]) -> list[ToolCall]:
     """Return the calls of a turn with ids that differ, so that results can name each."""
     taken = {call.id: 1 for call in turn.calls}
-    if len(taken) == len(turn.calls):
+    if len(taken) == len(turn.calls) and "" not in taken:
         return turn.calls
     seen: set[str] = set()
     calls: list[ToolCall] = []
-    for call in turn.calls:
-        id = call.id
+    for number, call in enumerate(turn.calls):
+        id = call.id or made_id(turn.place, number)
         while id in seen or (id != call.id and id in taken):
             taken[call.id] += 1
             id = f"{call.id}_{taken[call.id]}"
         if id != call.id:
-            deviations.append(Deviation("changed", f"messages[{turn.place}]", "two calls have one id"))
+            why = "two calls have one id" if call.id else "a call without an id"
+            deviations.append(Deviation("changed", f"messages[{turn.place}]", why))
             call = msgspec.structs.replace(call, id=id)
         seen.add(id)
         calls.append(call)

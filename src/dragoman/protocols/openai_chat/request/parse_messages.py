@@ -36,6 +36,12 @@ _MODELLED: Final = (
     "role", "content", "refusal", "tool_calls", "function_call", "tool_call_id", "reasoning_content", "reasoning",
     "reasoning_details", "reasoning_opaque", "thinking", "extra_content", "audio",
 )  # fmt: skip
+#: Of these, what is read in messages of other roles only.
+_UNLIKE: Final[dict[Role, frozenset[str]]] = {
+    "assistant": frozenset({"tool_call_id"}), "tool": frozenset(_MODELLED) - {"role", "content", "tool_call_id"},
+    "user": frozenset(_MODELLED) - {"role", "content"}, "system": frozenset(_MODELLED) - {"role", "content"},
+}  # fmt: skip
+_EMPTY: Final = (b"null", b"[]", b'""')
 _MEDIA: Final[dict[str, Literal["image", "audio", "video"]]] = {
     "image_url": "image", "audio_url": "audio", "video_url": "video",
 }  # fmt: skip
@@ -118,6 +124,9 @@ class Conversation:
         role = _ROLES.get(said.strip().lower())
         if role is None:
             raise WireError(f"expected a role, got {said[:40]!r}", path=f"{where}.role")
+        for key in fields:
+            if key in _UNLIKE[role] and bytes(fields[key]) not in _EMPTY:
+                self._pass_over(key, role, turn)
         if role == "tool":
             return self._result(fields, where)
         parts = self._content(fields.get("content"), f"{where}.content")
@@ -132,11 +141,18 @@ class Conversation:
             parts += self._calls(fields, where, turn)
         return Message(role, tuple(parts), make_native(NAME, fields, *_MODELLED))
 
+    def _pass_over(self, key: str, role: Role, turn: int) -> None:
+        self._deviate("dropped", f"messages[{turn}].{key}", f"not in a message of the role {role}")
+
     def _plain(self, plain: _PlainMessage, turn: int) -> Message:
         content = plain.content
         said = ([content] if content else []) if isinstance(content, str) else [part.text for part in content or ()]
         texts = tuple([Text(text) for text in said])
         role = _ROLES[plain.role]
+        if plain.tool_call_id and role != "tool":
+            self._pass_over("tool_call_id", role, turn)
+        if plain.tool_calls and role != "assistant":
+            self._pass_over("tool_calls", role, turn)
         if role == "tool":
             id, name = self._pairing.add_result(plain.tool_call_id or "", "")
             return Message("tool", (ToolResult(id, name, texts),))

@@ -138,8 +138,9 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "routing/resolve.py refuse_name", "routing/resolve.py resolve", "validate/selection.py is_paid",
         "testing/faults.py play", "client/started_servers.py check_target",
         *(f"inputs/keywords.py {name}" for name in (
-            "wrong", "read_text", "read_count", "read_seconds", "read_flag", "read_function", "read_word",
-            "read_reasoning", "read_stop", "read_schema", "read_json")),
+            "wrong", "read_text", "read_count", "read_seconds", "read_flag", "read_function", "read_word")),
+        *(f"inputs/params.py {name}" for name in ("read_reasoning", "read_stop", "read_schema")),
+        "inputs/values.py read_json", "inputs/values.py read_object",
         "providers/endpoint.py with_fields", "protocol/__init__.py usual_style",
         "protocols/ollama/client_styles.py style_for", "testing/turns.py deviation", "client/shared.py shared_method",
     ),

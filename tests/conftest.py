@@ -30,14 +30,19 @@ settings.load_profile(next((name for name in ("soak", "search") if os.environ.ge
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-#: Files of few and long tests: they begin first, so that no worker is left alone with one of them at the end.
+#: Files of few and long tests: they begin first, so that no worker is left alone with one of them at the end. A column
+#: is for one worker of four: the two that run a model stand in the same one.
 LONG = (
-    "test_linear_time.py", "test_headless.py", "test_sdks.py", "test_terminal.py", "test_escapes.py", "test_workers.py",
-    "test_live.py", "test_recipes.py", "test_equal_ways.py", "test_fields.py", "test_embedded.py", "test_kills.py",
-    "test_endings.py", "test_docs.py", "test_shared_counters.py", "test_pyright.py", "test_many_labels.py",
-    "test_postgresql.py", "test_mending.py", "test_typing.py", "test_serve_at_a_terminal.py", "test_rescue.py",
-    "test_quoting_contexts.py", "test_stores.py", "test_library_runs.py", "test_damaged_marks.py", "test_value_ends.py",
-    "test_overdraft_worlds.py", "test_wire_safety.py",
+    "test_linear_time.py", "test_recipes.py", "test_live.py", "test_large_frames.py",
+    "test_headless.py", "test_equal_ways.py", "test_docs.py", "test_growth_tutorial.py",
+    "test_escapes.py", "test_overdraft_worlds.py", "test_embedded.py", "test_terminal.py",
+    "test_endings.py", "test_stores.py", "test_sandbox.py", "test_workers.py",
+    "test_recording.py", "test_fields.py", "test_sdks.py", "test_shared_counters.py",
+    "test_kills.py", "test_cut_calls.py", "test_pyright.py", "test_answer_fields.py",
+    "test_replica.py", "test_copying.py", "test_written_programs.py", "test_counters_worlds.py",
+    "test_typing.py", "test_made_up_names.py", "test_many_labels.py", "test_serve_at_a_terminal.py",
+    "test_postgresql.py", "test_rescue.py", "test_quoting_contexts.py", "test_mending.py",
+    "test_library_runs.py", "test_damaged_marks.py", "test_value_ends.py", "test_wire_safety.py",
 )  # fmt: skip
 
 #: A file with one of these from `profiles.py` has tests that are tried for longer in `make soak`.

@@ -471,6 +471,19 @@ def test_24_one_id_for_two_calls_of_different_turns_pairs_each_with_its_own_resu
     sent(request(*given), "anthropic-messages")
 
 
+def test_24_one_id_for_free_text_and_a_function_of_different_turns():
+    free = ToolCall("call_0", "free", "words", "custom")
+    turns = [
+        (said(call), results(seen("call_0", name=call.name))) for call in (looked("call_0"), free, looked("call_0"))
+    ]
+    items = sent(request(ASK, *turns[0], *turns[1], *turns[2], MORE), "openai-responses")["input"]
+    kinds = [(item["type"], item["call_id"]) for item in items if "call_id" in item]
+    assert [kind for kind, _ in kinds] == [
+        f"{kind}{end}" for kind in ("function_call", "custom_tool_call", "function_call") for end in ("", "_output")
+    ]
+    assert [id for _, id in kinds[::2]] == [id for _, id in kinds[1::2]]
+
+
 def test_25_thinking_alone_is_left_out():
     origin = Origin("openai-responses", "here/model-1")
     messages, deviations = fitted(ASK, said(Thinking("Hm.", "seal"), origin=origin), MORE, protocol="openai-responses")

@@ -169,6 +169,7 @@ class _Writer:
                 {"type": "custom_tool_call", "name": call.name, **fields, "call_id": id, "input": call.arguments}
             )
         else:
+            self._custom.discard(call.id)  # of an earlier turn
             self.items.append(
                 {"type": "function_call", "name": call.name, **fields, "call_id": id, "arguments": call.arguments}
             )

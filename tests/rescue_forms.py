@@ -467,6 +467,7 @@ FORMS: tuple[Form, ...] = (
         "tag",
         ("</arg_value>",),
     ),
+    Form("hunyuan", "suffixes", named("<tool_call:x>", "<tool_sep:x>", "<end_of_tool_call:x>"), "body"),
     Form(
         "seed-oss",
         "tags",

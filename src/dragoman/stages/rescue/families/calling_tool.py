@@ -1,4 +1,5 @@
-"""Qwen 3.6 in some agents' histories: the whole message is `[Calling tool: NAME({…})]`, or several of them."""
+"""Models that imitate the histories of some servers and agents: the whole message is `[Calling tool: NAME({…})]` or
+`[Calling tool="NAME" KEY="value"]`, or several of them."""
 
 from __future__ import annotations
 
@@ -6,32 +7,59 @@ import re
 from typing import Final
 
 from dragoman.stages.offered_tools import Tools
-from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
+from dragoman.stages.rescue.cursor import BODY, Close, Cursor, Family, NotACall, Open, Parser, Piece
+from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.json_calls import named_call
+from dragoman.stages.rescue.xml_values import member
 
 _NAME: Final = re.compile(r"[^\s<>{}()\[\]]+")
-_OPENER: Final = "[Calling tool:"
+_NAME_IN_QUOTES: Final = re.compile(r"[^\s<>{}()\[\]\"]+")
+_KEY: Final = re.compile(r"[\w.-]+")
+_OPENERS: Final = ("[Calling tool:", "[Calling tool=")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    while True:
+    while opener:
+        yield from (_call if opener[-1] == ":" else _call_in_attributes)(cursor, tools)
+        opener = yield from cursor.closing(*_OPENERS)
+
+
+def _call(cursor: Cursor, tools: Tools) -> Parser:
+    """Parse `NAME({…})]`."""
+    yield from cursor.space()
+    name = tools.called((yield from cursor.word(_NAME)))
+    yield from cursor.expect("(")
+    yield from cursor.space()
+    if name is None or (yield from cursor.peek()) != "{":
+        raise NotACall
+    yield from named_call(cursor, name)
+    for mark in (")", "]"):
         yield from cursor.space()
-        name = tools.called((yield from cursor.word(_NAME)))
-        yield from cursor.expect("(")
+        yield from cursor.expect(mark)
+
+
+def _call_in_attributes(cursor: Cursor, tools: Tools) -> Parser:
+    """Parse `"NAME" KEY="value"]`. A quotation mark in a value has a backslash before it."""
+    yield from cursor.expect('"')
+    name = yield from begun(tools, (yield from cursor.word(_NAME_IN_QUOTES)))
+    yield from cursor.expect('"')
+    yield Open(name)
+    keys: list[str] = []
+    while not (yield from cursor.closing("]")):
         yield from cursor.space()
-        if name is None or (yield from cursor.peek()) != "{":
+        key = yield from cursor.word(_KEY)
+        yield from cursor.expect("=")
+        if key in keys or (yield from cursor.peek()) != '"':
             raise NotACall
-        yield from named_call(cursor, name)
-        for mark in (")", "]"):
-            yield from cursor.space()
-            yield from cursor.expect(mark)
-        if not (yield from cursor.closing(_OPENER)):
-            return
+        yield member(key, keys)
+        yield from cursor.json_pieces()
+    yield Piece("}" if keys else "{}")
+    yield Close(BODY)
 
 
 FAMILY = Family(
     name="calling-tool",
-    openers=(_OPENER,),
+    openers=_OPENERS,
     parse=_parse,
     source="https://github.com/waybarrios/vllm-mlx/issues/374",
     where="message",

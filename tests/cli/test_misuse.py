@@ -93,6 +93,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
         (["decode", "--protocol", "soap", GLUED], 2, "expected one of ollama, openai, responses, anthropic, gemini"),
         (["decode", "--protocol", "anthropic-messages", GLUED], 1, "this looks like openai-chat"),
         (["help", "modles"], 2, "nearest: models"),
+        (["help", "--help"], 0, ""),
     ],
 )
 def test_misuse_is_told(
@@ -196,13 +197,14 @@ def test_a_page_in_place_of_a_response_is_clipped(capsys: pytest.CaptureFixture[
 def test_a_write_error_is_one_line(words: tuple[str, ...]) -> None:
     if not Path("/dev/full").exists():
         pytest.fail("this test wants /dev/full")
-    with Path("/dev/full").open("wb") as full:
-        run = subprocess.run(
-            [sys.executable, "-m", "dragoman", *words], stdout=full, stderr=subprocess.PIPE, check=False,
-            timeout=60, env={**os.environ, "NO_COLOR": "1", "PYTHONUNBUFFERED": ""},
-        )  # fmt: skip
-    assert run.returncode == 1
-    assert run.stderr == b"dragoman: cannot write the output: no space is left there\n"
+    for unbuffered in ("", "1"):
+        with Path("/dev/full").open("wb") as full:
+            run = subprocess.run(
+                [sys.executable, "-m", "dragoman", *words], stdout=full, stderr=subprocess.PIPE, check=False,
+                timeout=60, env={**os.environ, "NO_COLOR": "1", "PYTHONUNBUFFERED": unbuffered},
+            )  # fmt: skip
+        assert run.returncode == 1
+        assert run.stderr == b"dragoman: cannot write the output: no space is left there\n"
 
 
 def test_a_hint_that_a_full_disk_keeps_back_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,13 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import IO, Final, NoReturn, Protocol
+from typing import IO, TYPE_CHECKING, Final, NoReturn, Protocol
 
 from dragoman.cli.terminal import columns_of, harmless
 from dragoman.errors import DragomanError, UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 #: Each command and what it does, in the order of use. Its module is `dragoman.cli.commands.<command>`.
 GROUPS: Final[dict[str, dict[str, str]]] = {
@@ -64,6 +67,14 @@ FAILED: Final = 1
 WRONG_USAGE: Final = 2
 _LONGEST: Final = 600  # characters of the line that says what failed
 INTERRUPTED: Final = 130  # what shells expect of a program that Ctrl-C ended
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose help is not lost where it cannot be written: argparse would say nothing, and exit with 0."""
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        if message:
+            (file or sys.stderr).write(message)
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -141,7 +152,7 @@ def load_command(name: str) -> Command:
 
 def make_parser(name: str, command: Command) -> argparse.ArgumentParser:
     """Return the parser of one command."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"dragoman {name}",
         description=command.__doc__,
         epilog=f"example:\n{command.EXAMPLE}",
@@ -201,7 +212,7 @@ def _run_without_command(words: list[str]) -> int:
 
 def _help(words: list[str]) -> int:
     """Run `help [COMMAND]`."""
-    if not words:
+    if not words or words[0] in ("-h", "--help", "help"):
         _main_parser().print_help()
         return DONE
     if words[0] not in COMMANDS:
@@ -233,7 +244,7 @@ def _main_parser() -> argparse.ArgumentParser:
         for title, commands in GROUPS.items()
     ]
     listing = "\n\n".join(groups)
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="dragoman",
         usage="dragoman COMMAND …",
         description="LLM tool calls that just work: one typed event stream over five wire protocols.",

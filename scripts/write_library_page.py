@@ -17,7 +17,16 @@ _MADE = ("Stream", "AsyncStream", "Run", "AsyncRun")
 #: What our own parts do with a stream.
 _INNER = ("fetch", "give", "take")
 _SERVE = ("FakeModel", "Recording")
-_ERRORS = ("DragomanError", "UsageError", "ConfigError", "CallFailed", "OutputInvalid", "StepLimit")
+_ERRORS = (
+    "DragomanError",
+    "UsageError",
+    "ConfigError",
+    "CallFailed",
+    "OutputInvalid",
+    "StepLimit",
+    "McpFailed",
+    "MissingExtra",
+)
 
 
 def library_page(note: str) -> str:

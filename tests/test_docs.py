@@ -240,6 +240,13 @@ def test_named_python_names_exist() -> None:
     assert {name for name in named if not hasattr(dragoman, name)} - modules == set()
 
 
+def test_what_the_page_of_events_lists_can_be_imported_as_it_says() -> None:
+    page = (PROJECT / "docs/reference/events.md").read_text()
+    names = re.findall(r"^### (\w+)$|^- `(\w+)`: `", page, re.MULTILINE)
+    assert len(names) > 40
+    assert [name for pair in names for name in pair if name and name not in dragoman.__all__] == []
+
+
 def test_named_tests_exist() -> None:
     there = {
         name

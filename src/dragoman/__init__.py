@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.errors import CallFailed, ConfigError, DragomanError, OutputInvalid, StepLimit, UsageError, WireError
+from dragoman.errors import (
+    CallFailed,
+    ConfigError,
+    DragomanError,
+    McpFailed,
+    MissingExtra,
+    OutputInvalid,
+    StepLimit,
+    UsageError,
+    WireError,
+)
 from dragoman.events import (
+    CallFailureKind,
     Deviation,
     Event,
     Failure,
@@ -13,6 +24,7 @@ from dragoman.events import (
     NativeEvent,
     PartEvent,
     Reply,
+    Severity,
     Start,
     TextDelta,
     TextEnd,
@@ -31,14 +43,23 @@ from dragoman.events import (
 from dragoman.types import (
     Attempt,
     Cost,
+    Effort,
+    FailureKind,
     Media,
     Message,
     Named,
+    Native,
     Opaque,
+    Origin,
+    Outcome,
     Params,
+    Part,
+    ProtocolName,
     Reasoning,
     Request,
     ResponseSchema,
+    Role,
+    StopReason,
     Text,
     Thinking,
     Tool,
@@ -72,13 +93,15 @@ if TYPE_CHECKING:
     embed = _shared.embed
 
 __all__ = [
-    "Answer", "AsyncClient", "AsyncRun", "AsyncStream", "Attempt", "CallFailed", "Client", "ConfigError", "Cost",
-    "Deviation", "DragomanError", "Embeddings", "Event", "Failure", "Finish", "Media", "Message", "ModelFacts", "Named",
-    "NativeEvent", "Opaque", "OutputInvalid", "Params", "PartEvent", "Reasoning", "Reply", "Request", "ResponseSchema",
-    "Run", "Start", "StepLimit", "Stream", "StreamedCall", "Text", "TextDelta", "TextEnd", "TextStart", "Thinking",
-    "ThinkingDelta", "ThinkingEnd", "ThinkingStart", "Tool", "ToolCall", "ToolCallDelta", "ToolCallEnd",
-    "ToolCallFailed", "ToolCallStart", "ToolFinished", "ToolResult", "ToolStarted", "Usage", "UsageError",
-    "UsageUpdate", "WireError", "decode", "embed", "fold", "reply", "run", "run_stream", "stream", "unfold",
+    "Answer", "AsyncClient", "AsyncRun", "AsyncStream", "Attempt", "CallFailed", "CallFailureKind", "Client",
+    "ConfigError", "Cost", "Deviation", "DragomanError", "Effort", "Embeddings", "Event", "Failure", "FailureKind",
+    "Finish", "McpFailed", "Media", "Message", "MissingExtra", "ModelFacts", "Named", "Native", "NativeEvent", "Opaque",
+    "Origin", "Outcome", "OutputInvalid", "Params", "Part", "PartEvent", "ProtocolName", "Reasoning", "Reply",
+    "Request", "ResponseSchema", "Role", "Run", "Severity", "Start", "StepLimit", "StopReason", "Stream",
+    "StreamedCall", "Text", "TextDelta", "TextEnd", "TextStart", "Thinking", "ThinkingDelta", "ThinkingEnd",
+    "ThinkingStart", "Tool", "ToolCall", "ToolCallDelta", "ToolCallEnd", "ToolCallFailed", "ToolCallStart",
+    "ToolFinished", "ToolResult", "ToolStarted", "Usage", "UsageError", "UsageUpdate", "WireError", "decode", "embed",
+    "fold", "reply", "run", "run_stream", "stream", "unfold",
 ]  # fmt: skip
 
 _OF_CLIENT = frozenset(

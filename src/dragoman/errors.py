@@ -84,6 +84,10 @@ class StepLimit(DragomanError):
         self.messages = messages
 
 
+class McpFailed(DragomanError):
+    """A server of `mcp` cannot be used: it cannot be started or reached, or it lists no tools."""
+
+
 #: The status that a failure has when no provider named one.
 STATUS: Final[dict[FailureKind, int]] = {
     "auth": 401, "permission": 403, "quota": 402, "bad_request": 400, "too_large": 413, "not_found": 404,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.client.mcp.tools import McpFailed
+from dragoman.errors import McpFailed
 from dragoman.testing import FakeModel, call
 
 PAIR = r"a role goes into a dict: \{'role': 'user', 'content': '…'\}"
@@ -111,6 +111,8 @@ def test_a_fake_model_has_vectors_of_the_size_that_was_asked() -> None:
 
 def test_an_mcp_server_that_ends_is_heard(capfd: pytest.CaptureFixture[str]) -> None:
     words = "import sys; print('no JSON'); sys.exit('the file of settings is missing')"
+    with FakeModel("never said"), pytest.raises(dragoman.McpFailed, match=r"nosuch: No such file or directory$"):
+        dragoman.run("a/m", "hi", mcp={"c": {"command": ["nosuch"]}})
     with FakeModel("never said") as fake, pytest.raises(McpFailed, match="it wrote: the file of settings is missing"):
         dragoman.run("a/m", "hi", mcp={"c": {"command": [sys.executable, "-c", words]}})
     assert fake.requests == []

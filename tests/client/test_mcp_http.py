@@ -22,8 +22,8 @@ from agent.playing import call as wanted
 from dragoman.agent.tools.pins import Pins
 from dragoman.agent.tools.remote import Remote
 from dragoman.agent.tools.toolbox import Toolbox
-from dragoman.client.mcp.tools import McpFailed
 from dragoman.config import McpServer
+from dragoman.errors import McpFailed
 from dragoman.testing import FakeModel, call
 
 _MIB = 1024 * 1024

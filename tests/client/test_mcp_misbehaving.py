@@ -19,8 +19,8 @@ from dragoman.agent.tools.remote import Remote, RemoteError
 from dragoman.agent.tools.toolbox import Toolbox
 from dragoman.client.mcp import stdio as mcp_stdio
 from dragoman.client.mcp.session import read_result
-from dragoman.client.mcp.tools import McpFailed
 from dragoman.config import McpServer
+from dragoman.errors import McpFailed
 from dragoman.testing import FakeModel, call
 
 #: A server that says line by line what a test wants: python SERVER {"method": what it answers}. "pages" lists what each

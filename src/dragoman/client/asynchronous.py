@@ -318,6 +318,7 @@ class AsyncClient:
             CallFailed: a response failed.
             OutputInvalid: the answer is not of the `output_type`.
             StepLimit: the model still calls tools after `max_steps` turns.
+            McpFailed, MissingExtra: a server of `mcp` cannot be used, or the extra for it is not installed.
             UsageError, ConfigError: as `stream`.
         """
         call = read_call(

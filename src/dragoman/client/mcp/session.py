@@ -198,5 +198,7 @@ def _first_words(problem: BaseException) -> str:
     """Describe an exception with its kind; of a group, its first."""
     while isinstance(problem, BaseExceptionGroup) and problem.exceptions:
         problem = problem.exceptions[0]
+    if isinstance(problem, OSError) and problem.strerror and problem.filename:
+        return f"{problem.filename}: {problem.strerror}"
     said = str(problem)
     return f"{type(problem).__name__}: {said}" if said else type(problem).__name__

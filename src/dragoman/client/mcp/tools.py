@@ -24,16 +24,12 @@ from dragoman.client.mcp.session import (
 )
 from dragoman.config import McpServer, read_mcp_server
 from dragoman.deviations import clip
-from dragoman.errors import ConfigError, DragomanError, UsageError
+from dragoman.errors import ConfigError, McpFailed, UsageError
 from dragoman.inputs.keywords import wrong
 from dragoman.secret import masked
 from dragoman.types import Text, Tool, ToolCall, ToolResult
 
 _KEPT: Final = 2000  # bytes of what a server writes on standard error
-
-
-class McpFailed(DragomanError):
-    """An MCP server cannot be reached."""
 
 
 def read_servers(value: object) -> dict[str, McpServer]:

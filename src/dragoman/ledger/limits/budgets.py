@@ -102,15 +102,12 @@ class Budgets:
     def admit(self, needs: Sequence[Need]) -> Refusal | None:
         """Reserve all needs, or none.
 
-        While the counters are away or begin a new life, the worker reserves beyond its leases, within its part of what
-        the quota allows as overdraft, and reports it later.
+        Those that are below the ceilings of their leases need no further look. While the counters are away or begin a
+        new life, the worker reserves beyond its leases, within its part of what the quota allows as overdraft, and
+        reports it later.
         """
-        return None if self._admits(needs) else self._ask_for(needs)
-
-    def _admits(self, needs: Sequence[Need]) -> bool:
-        """Reserve all needs if they are below the ceilings of their leases: the short way of `_ask_for`."""
         if self.has_ended:
-            return False
+            return self._ask_for(needs)
         now, lines = self._now(), self._lines
         for need in needs:
             charge, amount = need.charge, need.amount
@@ -126,7 +123,7 @@ class Budgets:
                 balance.reserved += amount
             line.is_idle = False
         else:
-            return True
+            return None
         for done in needs:
             if done is need:
                 break
@@ -135,7 +132,7 @@ class Budgets:
                 balance.spent -= done.amount
             else:
                 balance.reserved -= done.amount
-        return False
+        return self._ask_for(needs)
 
     def _ask_for(self, needs: Sequence[Need]) -> Refusal | None:
         """Reserve all needs, or none, whatever the leases are."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
 
 from msgspec.structs import astuple
 
 from dragoman.ledger.journal.records import Intent, Row, Settlement
 from dragoman.ledger.stores.schema import COLUMNS, SETTLED
-from dragoman.ledger.stores.values import OPEN_VALUES, ending_values, joined
+from dragoman.ledger.stores.values import OPEN_VALUES, joined
 
 #: Python's module looks for an adapter of each value that is no `int`, `float`, `str` or `bytearray`, which costs more
 #: than the value: what is unknown is given as "", the id as a `bytearray`, `reported` as an `int`.
@@ -27,6 +27,8 @@ _SIZES: Final = (64, 16, 4, 1)
 _ORDER: Final = (*Intent.__struct_fields__, "holder", *Settlement.__struct_fields__[1:])
 _PLACES: Final = {name: place for place, name in enumerate(_ORDER)}
 _UNKNOWN_PLACES: Final = frozenset([_PLACES[name] for name in _UNKNOWN])
+#: In place of a settlement's fields while an attempt goes on.
+_OPEN: Final = (b"", *OPEN_VALUES)
 _FORMS: Final = (("id", bytearray), ("accounts", joined), ("reported", int))
 #: Columns that are the same together in most rows: without keys, without quotas, of one key, of one target, of answers
 #: that ended well. What all rows of a statement have alike is given once: a value costs 0.1 µs.
@@ -59,10 +61,11 @@ def insert(connection: sqlite3.Connection, rows: Sequence[Row], *, as_told: bool
     Args:
         as_told: settle a row only if its intent is the one in the table.
     """
+    endings = [_OPEN if row.settlement is None else astuple(row.settlement) for row in rows]
     columns: list[Sequence[Any]] = [
         *zip(*[astuple(row.intent) for row in rows], strict=True),
         [row.holder for row in rows],
-        *zip(*[_ending(row) for row in rows], strict=True),
+        *islice(zip(*endings, strict=True), 1, None),
     ]
     for name, form in _FORMS:
         columns[_PLACES[name]] = list(map(form, columns[_PLACES[name]]))
@@ -74,10 +77,6 @@ def insert(connection: sqlite3.Connection, rows: Sequence[Row], *, as_told: bool
     values = [columns[place][0] for place in sorted(alike)]
     values += chain.from_iterable(zip(*[columns[place] for place in apart], strict=True))
     return connection.execute(_statement(len(rows), alike, as_told=as_told), values).rowcount
-
-
-def _ending(row: Row) -> tuple[Any, ...]:
-    return OPEN_VALUES if row.settlement is None else ending_values(row.settlement)
 
 
 def _are_alike(columns: Sequence[Sequence[Any]], places: Iterable[int]) -> bool:

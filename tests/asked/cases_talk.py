@@ -35,6 +35,7 @@ DOCUMENT: Final = {
     "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
 }
 SEEN: Final = {"type": "text", "text": "Seen."}
+FEATURE: Final = '{"type": "Feature", "x": 1}'
 GO: Final = {"type": "text", "text": "Go on."}
 THOUGHT: Final = {"type": "thinking", "thinking": "Hm.", "signature": "c2VhbA=="}
 TWO: Final = {"role": "assistant", "content": None, "tool_calls": [
@@ -136,6 +137,14 @@ CASES: Final = [
     case("a call of the user's", "gemini-generate",
          gemini({"role": "user", "parts": [{"text": "Go on."}, {"functionCall": {"name": "look", "args": {}}}]}),
          each=Says("messages[0].parts[1]")),
+    case("a record that looks like a part", "openai-chat", chat(called(), answered(content=[{"type": "Feature", "x": 1}]), tools=[function()]),
+         chat={"messages[1].content": FEATURE, "messages[2]": GONE}, responses={"input[1].output": FEATURE}, messages={"messages[1].content[0].content": FEATURE},
+         gemini={"contents[2].parts[0].functionResponse.response": {"result": FEATURE}}, ollama={"messages[1].content": FEATURE}),
+    case("a record that looks like a block", "anthropic-messages", messages(tells(GO), says(used()), tells(result(content=[{"type": "Feature", "x": 1}])), tools=[tool()]),
+         chat={"messages[2].content": FEATURE}, responses={"input[2].output": FEATURE}, gemini=Says("Feature"), ollama={"messages[2].content": FEATURE}),
+    case("a file of no form", "openai-chat", chat(called(), answered(content=[{"type": "image", "data": PIXEL * 20}]), tools=[function()]),
+         responses=Says("image"), messages=Says("image"), gemini=Says("image"), ollama=Says("image")),
+    case("a field beside a file", "openai-chat", chat(tells({"type": "file", "file": {"file_data": PDF, "filename": "a.pdf"}, "new": 1})), each=Says("content[0].new")),
     case("an answer that was spoken", "openai-chat", chat(tells(GO), {"role": "assistant", "audio": {"id": "audio_1", "expires_at": 9}}, tells(GO)),
          chat=({"messages[1].audio": {"id": "audio_1"}, "messages[1].content": None}, Says("expires_at")),
          messages=Says("audio"), responses=Says("audio"), gemini=Says("media"), ollama=Says("audio")),

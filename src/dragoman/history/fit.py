@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -37,6 +38,8 @@ _OUT_OF_PLACE: Final[dict[Role, frozenset[type]]] = {
     "assistant": frozenset({ToolResult}), "tool": frozenset({ToolCall, Thinking}),
     "user": frozenset({ToolCall, ToolResult, Thinking}), "system": frozenset({ToolCall, ToolResult, Thinking}),
 }  # fmt: skip
+#: Bytes of a file, as base64: no model reads them in a text.
+_MEDIUM: Final = re.compile(rb"[A-Za-z0-9+/=_-]{1000}")
 _FOLLOWS: Final = "(The result is in the next message.)"
 
 
@@ -179,12 +182,21 @@ class _Cleaner:
         return msgspec.structs.replace(part, **{field: _json.whole_characters(text)})
 
     def _result(self, result: ToolResult, at: tuple[int, ...]) -> ToolResult:
-        cleaned = [self._part(inner, (*at, number)) for number, inner in enumerate(result.parts)]
+        cleaned = [self._said(inner, (*at, number)) for number, inner in enumerate(result.parts)]
         parts = tuple([inner for inner in cleaned if isinstance(inner, _IN_RESULTS)])
         if not self._takes_result_media and Media in map(type, parts):
             has_words = any(isinstance(inner, Text) and inner.text.strip() for inner in parts)
             parts = parts if has_words else (Text(_FOLLOWS), *parts)
         return result if parts == result.parts else msgspec.structs.replace(result, parts=parts)
+
+    def _said(self, part: Part, at: tuple[int, ...]) -> Part | None:
+        """Return a part of a result: a record of the tool's own, which only looks like a part, is said as its JSON."""
+        if type(part) is not Opaque or (part.protocol == self._own.protocol and self._takes_result_media):
+            return self._part(part, at)
+        if as_text(part.raw, part.protocol) is not None or _MEDIUM.search(bytes(part.raw)) is not None:
+            return self._part(part, at)
+        self._deviations.append(Deviation("changed", f"{part_path(at)}.<{kind_of(part.raw)}>", "said as its JSON"))
+        return Text(_json.raw_text(part.raw))
 
 
 # ---------------------------------------------------------------- empty messages

@@ -19,7 +19,7 @@ from dragoman.codec.json_fields import read, read_fields, read_items
 from dragoman.deviations import clip
 from dragoman.errors import UsageError
 from dragoman.events import Deviation
-from dragoman.offering.free_text import SCHEMA, described, with_functions
+from dragoman.offering.free_text import SCHEMA, described, unsaid_of, with_functions
 from dragoman.offering.names import fit_names, fits
 from dragoman.offering.restoring import FREE_TEXT, Form, Restored
 from dragoman.offering.schemas import fitted, rules_for
@@ -243,6 +243,7 @@ class _Offering:
                 self._say("dropped", f"tools[{place}]", "tool_policy.custom")
                 continue
             self._say("changed", f"tools[{place}]", f"free text becomes the argument {FREE_TEXT}")
+            self.deviations += [_untranslated(f"tools[{place}].{name}") for name in unsaid_of(tool)]
             known = self.forms.get(tool.name)
             self.forms[tool.name] = Form(tool.name, known.native if known is not None else None, is_custom=True)
             tools.append(Tool(tool.name, described(tool), SCHEMA))

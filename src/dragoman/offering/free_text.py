@@ -8,11 +8,13 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json
+from dragoman.codec.json_fields import read_fields
 from dragoman.offering.restoring import FREE_TEXT
 from dragoman.types import Message, Part, ProtocolName, Tool, ToolCall
 
 SCHEMA: Final = _json.raw({"type": "object", "properties": {FREE_TEXT: {"type": "string"}}, "required": [FREE_TEXT]})
 _DEPTH: Final = 3
+_FORMAT: Final = "format"
 
 
 def described(tool: Tool) -> str:
@@ -23,6 +25,15 @@ def described(tool: Tool) -> str:
     if grammar:
         said += f" It must have this grammar:\n{grammar}"
     return f"{tool.description}\n\n{said}" if tool.description else said
+
+
+def unsaid_of(tool: Tool) -> list[str]:
+    """Return the names of what a tool says beside its format."""
+    found: list[str] = []
+    for key, raw in (tool.native.fields if tool.native is not None else {}).items():
+        inner = read_fields(raw) if key == tool.kind else None
+        found += [key] if inner is None else [f"{key}.{name}" for name in inner if name != _FORMAT]
+    return [name for name in found if name != _FORMAT]
 
 
 def _definition(value: Json, depth: int) -> str:

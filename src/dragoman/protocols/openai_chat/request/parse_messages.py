@@ -229,6 +229,7 @@ class Conversation:
             name_unread(inner, f"{where}.{kind}", self._deviations, "data", "format")
             return Media("audio", f"audio/{form}", read_text(inner.get("data")), native=native)
         if kind == "file" and (media := _file(inner)) is not None:
+            name_unread(fields, where, self._deviations, "type", "file")
             return media
         self._deviate("unknown-part", where, kind)
         return Opaque(NAME, Raw(bytes(item)))

@@ -146,14 +146,14 @@ def _opened_tools(
     """
     tools: list[Tool] = []
     forms: dict[str, Native] = {}
-    hidden, described = 0, False
+    hidden, said = 0, dict[str, None]()
     for tool in given:
         if tool.native is None:
             tools.append(tool)
             continue
         own = dict(native_fields(tool.native, NAME))
         space, name = place_of(own)
-        described = described or "description" in (read_fields(own.get("namespace")) or {})
+        said |= dict.fromkeys(unsaid(read_fields(own.get("namespace")) or {}, "name"))
         own.pop("namespace", None)
         own.pop("name", None)
         if own.pop("defer_loading", None) == Raw(b"true") and not found and choice != Named(tool.name):
@@ -162,8 +162,8 @@ def _opened_tools(
         if space:
             forms[tool.name] = Native(NAME, {"namespace": _json.raw(space), "name": _json.raw(name)})
         tools.append(msgspec.structs.replace(tool, native=Native(NAME, own) if own else None))
-    if described:
-        deviations.append(Deviation("untranslated", "tools.namespace.description", f"{NAME}'s own", "note"))
+    for name in said:
+        deviations.append(Deviation("untranslated", f"tools.namespace.{name}", f"{NAME}'s own", "note"))
     if hidden:
         deviations.append(Deviation("changed", "tools", f"{hidden} deferred tools, until they are found", "note"))
     return tools, forms

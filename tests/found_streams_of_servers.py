@@ -36,6 +36,7 @@ from found_streams_elsewhere import (
     closed,
     done,
     ended,
+    event,
     f,
     gemini,
     line,
@@ -420,4 +421,17 @@ OLLAMA = (
         stop="tool_use",
     ),
 )
-SERVERS: tuple[Stream, ...] = (*CHAT, *MESSAGES, *RESPONSES, *GEMINI, *OLLAMA)
+#: Calls in a place of another protocol, beside a text.
+ASTRAY: dict[str, Any] = {"text": "I look.", "told": ("unread-field",), **NOTHING}
+ENTRIES = [{"id": "a", "type": "function", "function": {"name": "bash", "arguments": LS_TEXT}}]
+ELSEWHERE = (
+    chat("calls beside the choices", {**chunk(content="I look."), "tool_calls": ENTRIES}, **ASTRAY),
+    messages(
+        "calls in the message's delta",
+        *block(0, "I look."),
+        event("message_delta", delta={"stop_reason": "tool_use", "tool_calls": ENTRIES}, usage={}),
+        reason=None,
+        **ASTRAY,
+    ),
+)
+SERVERS: tuple[Stream, ...] = (*CHAT, *MESSAGES, *RESPONSES, *GEMINI, *OLLAMA, *ELSEWHERE)

@@ -197,7 +197,7 @@ def numbered(key: str) -> Slip:
 def as_object(arguments: Any) -> Any:
     try:
         return json.loads(arguments)
-    except ValueError:
+    except (TypeError, ValueError):
         return arguments
 
 
@@ -211,9 +211,9 @@ def flatten(call: Frame) -> None:
 
 
 NAMED = {
-    "a prefix of the name": lambda name: f"functions.{name}",
-    "a blank behind the name": lambda name: f"{name} ",
-    "brackets behind the name": lambda name: f"{name}()" if name else name,
+    "a prefix of the name": lambda name: name and f"functions.{name}",
+    "a blank behind the name": lambda name: name and f"{name} ",
+    "brackets behind the name": lambda name: name and f"{name}()",
 }
 FUNCTION = "function"
 CHAT = {

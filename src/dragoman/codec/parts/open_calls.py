@@ -247,7 +247,7 @@ class OpenCalls(msgspec.Struct, eq=False):
             self.fail(call, answer, "nameless", "a tool call has no name")
             return
         call.is_settled = True
-        if self.end is not None and self._is_told_again(call, settled.text):
+        if self.end is not None and call.index >= self.end and self._is_told_again(call, settled.text):
             problem = "it came before the end of the answer, and again behind it"
             self.fail(call, answer, "contradicted", f"tool call {call.name}: {problem}")
             return
@@ -275,6 +275,8 @@ class OpenCalls(msgspec.Struct, eq=False):
 
     def _add_further(self, call: OpenCall, settled: Settled, more: Sequence[str], answer: Answer) -> None:
         """Take what stands behind a call's own arguments: more objects, each a call, and perhaps a piece of one."""
+        if not (more or settled.cut_after):
+            return  # as most often
         end = self.end
         if not self._is_late(call):
             self.end = None  # they came before it, too
@@ -338,8 +340,6 @@ class OpenCalls(msgspec.Struct, eq=False):
 
     def _is_told_again(self, call: OpenCall, text: str) -> bool:
         """Return whether a call behind the stop reason tells one before it once more, as a second answer would."""
-        if not self._is_late(call):
-            return False
         if self._before_end is None:
             before = [one for one in self.by_id.values() if one.state == "whole" and not self._is_late(one)]
             self._before_end = {(one.name, one.arguments) for one in before}

@@ -322,11 +322,12 @@ class Decoder:
         tell_twice(frame, (b'"stop_reason"', b'"usage"', b'"output_tokens"'), self._assembly.deviate)
         fields = delta_fields(frame)
         self._counts.take(event.usage or fields.get("usage"))
-        top = decode_fields(frame)
-        beside = {} if isinstance(top, Malformed) else top
+        beside = {} if isinstance(top := decode_fields(frame), Malformed) else top
         reason = event.delta.stop_reason if event.delta is not None else ""
         if not reason and (reason := read_text(beside.get("stop_reason"))):
             self._assembly.deviate("wrong-type", "message_delta", "a stop reason outside of the delta")
+        if frame.find(b"_calls") >= 0:  # of another protocol
+            tell_unread(self._assembly, fields, "message_delta")
         if reason:
             told = {key: value for key, value in beside.items() if key not in ("delta", "index", "error", "usage")}
             self._stop_reason(reason, told | fields)

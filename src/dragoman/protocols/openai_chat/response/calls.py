@@ -212,7 +212,8 @@ class CallReader(msgspec.Struct, eq=False):
             return
         if torn_frames.hides_call(frame):
             self._refuse([CallPiece()], frame)
-        if not any(one.content or one.reasoning_content or one.reasoning for one in said):
+        whole = [one.message for one in chunk.choices or () if one.message is not None]
+        if not any(one.content or one.reasoning_content or one.reasoning for one in whole):
             self.tell_beside(frame)
 
     def tell_beside(self, frame: bytes) -> None:

@@ -94,6 +94,13 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
         (["decode", "--protocol", "anthropic-messages", GLUED], 1, "this looks like openai-chat"),
         (["help", "modles"], 2, "nearest: models"),
         (["help", "--help"], 0, ""),
+        (["ledger", "check", "--since", "7d"], 2, "--since: not for check, only for export"),
+        (["ledger", "status", "some.csv"], 2, "FILE|ID: not for status, only for export, adjust"),
+        (["budget", "list", "--zone", "UTC"], 2, "--zone: not for list, only for set, remove"),
+        (["budget", "list", "team:research"], 2, "SCOPE: not for list, only for set, remove, show"),
+        (["keys", "list", "--label", "a=b"], 2, "--label: not for list, only for new"),
+        (["keys", "show", "ci", "--keep", "1h"], 2, "--keep: not for show, only for rotate"),
+        (["config", "check", "--json"], 2, "--json: not for check, only for show"),
     ],
 )
 def test_misuse_is_told(

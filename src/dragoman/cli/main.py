@@ -141,7 +141,25 @@ def _run(name: str | None, words: list[str]) -> int:
     if name is None:
         return _run_without_command(words)
     command = load_command(name)
-    return command.run(make_parser(name, command).parse_args(words[1:]))
+    parser = make_parser(name, command)
+    options = parser.parse_args(words[1:])
+    _refuse_idle(parser, options)
+    return command.run(options)
+
+
+def _refuse_idle(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Refuse an option that does nothing in this action of a command: its help says in which it does.
+
+    Raises:
+        UsageError: there is one.
+    """
+    actions = tuple(next((each.choices for each in parser._actions if each.dest == "action" and each.choices), ()))
+    for each in parser._actions if actions else ():
+        clauses = [clause.partition(": ") for clause in (each.help or "").split("; ")]
+        takers = [word for words, colon, _ in clauses for word in words.split(", ") if colon and word in actions]
+        if takers and options.action not in takers and getattr(options, each.dest) not in (each.default, None):
+            name = each.option_strings[-1] if each.option_strings else each.metavar
+            raise UsageError(f"{name}: not for {options.action}, only for {', '.join(takers)}")
 
 
 def load_command(name: str) -> Command:

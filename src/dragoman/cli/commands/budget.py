@@ -46,9 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser._negative_number_matcher = _NEGATIVE  # `-1/month` is a wrong amount, and no unknown option
     add_config(parser)
     parser.add_argument("action", choices=_ACTIONS, metavar="|".join(_ACTIONS), help="what to do")
-    parser.add_argument("scope", nargs="?", metavar="SCOPE", help="all, team:NAME, key:NAME, key:*, owner:, label:, …")
+    parser.add_argument(
+        "scope",
+        nargs="?",
+        metavar="SCOPE",
+        help="set, remove, show: all, team:NAME, key:NAME, key:*, owner:, label:, …",
+    )
     parser.add_argument("amount", nargs="?", metavar="AMOUNT", help="set: 500/month, 20/day, 1000000/hour; 8")
-    parser.add_argument("--unit", choices=_UNITS, help="what is counted (default: usd)")
+    parser.add_argument("--unit", choices=_UNITS, help="set, remove: what is counted (default: usd)")
     parser.add_argument("--per", choices=_PERIODS, help="remove: of this period")
     parser.add_argument("--zone", metavar="ZONE", help="set: whose midnight it is (default: UTC); remove: of this zone")
     aside = "set: what each attempt sets aside, the most it may use or what is expected of it (default: bound)"

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_config(parser)
     parser.add_argument("action", choices=_ACTIONS, metavar="|".join(_ACTIONS), help="what to do")
-    parser.add_argument("name", nargs="?", metavar="NAME", help="name of the key")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="new, show, disable, enable, rotate: name of the key")
     parser.add_argument("--owner", default="", metavar="NAME", help="new: who owns it")
     parser.add_argument("--team", default="", metavar="NAME", help="new: which team it belongs to")
     parser.add_argument("--label", action="append", default=[], metavar="K=V", help="new: a label; may be repeated")

@@ -181,6 +181,7 @@ async def out_of_reach(server: PostgreSQL, age: float, *, workers: int = 2) -> R
         away = time.monotonic()
         await asyncio.to_thread(each.gateways[1].stop)
         await asyncio.to_thread(each.gateways[1].start)
+        started = time.monotonic() - away  # on a busy machine that may be later than the limit
         begun = [(await each.ask(each.gateways[1], key))[0] for key in (each.secrets["ci"], _FILE_KEY)]
         await each.until(503, each.secrets["ci"], age + 30)
         late = time.monotonic() - away
@@ -197,12 +198,19 @@ async def out_of_reach(server: PostgreSQL, age: float, *, workers: int = 2) -> R
         ended = await each.until(401, each.secrets["ci"], 30, last=True)
         other = await each.until(200, each.secrets["load"], 30)
     words = (
-        f"PostgreSQL killed, a limit of {age:g} s: a gateway that began then answered {begun} to a key of the store "
-        f"and of the file, 503 everywhere after {late:.1f} s, then {sorted(after)}, each with Retry-After: "
-        f"{heads == {True}}, the file's key {file}; PostgreSQL back: disabled after {ended:.1f} s, the other key let "
-        f"in after {other:.1f} s"
+        f"PostgreSQL killed, a limit of {age:g} s: a gateway that began {started:.1f} s later answered {begun} to a "
+        f"key of the store and of the file, 503 everywhere after {late:.1f} s, then {sorted(after)}, each with "
+        f"Retry-After: {heads == {True}}, the file's key {file}; PostgreSQL back: disabled after {ended:.1f} s, "
+        f"the other key let in after {other:.1f} s"
     )
-    passed = begun == [200, 200] and late <= age + 2 and after == {503} and heads == {True} and set(file) == {200}
+    is_old = started > age - 1
+    passed = (
+        (begun == [200, 200] or (is_old and begun == [503, 200]))
+        and late <= max(age, started) + 2
+        and after == {503}
+        and heads == {True}
+        and set(file) == {200}
+    )
     return Result("L12", "out of reach: the greatest age at most, then 503", words, passed and ended <= _SOON)
 
 

@@ -15,6 +15,7 @@ from decimal import Decimal, InvalidOperation
 from importlib.metadata import version
 from pathlib import Path
 
+from dragoman._json import has_whole_characters
 from dragoman.agent.safe_text import counted
 from dragoman.cli.body_input import check_folder, read_option_file
 from dragoman.cli.main import DONE, complain
@@ -105,6 +106,8 @@ def run(options: argparse.Namespace) -> int:
 
 async def _validate(options: argparse.Namespace, config: Config, store: ProofStore) -> list[TargetRun]:
     seed = options.seed if options.seed is not None else f"{time.time_ns():x}"
+    if not has_whole_characters(seed):
+        raise UsageError("--seed: expected a text in UTF-8")
     settings = Settings(
         suite=options.suite,
         trials=options.trials,

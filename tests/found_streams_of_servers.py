@@ -178,6 +178,12 @@ CHAT = (
         finish=None,
         **BOTH,
     ),
+    chat(
+        "arguments without an index behind a whole call of none",
+        piece(None, "c1", "now", args="{}"),
+        piece(None, args=LS_TEXT),
+        **NOTHING,
+    ),
     chat("the answer again behind its reason", one(), chunk("tool_calls"), one(index=1, id="c9"), **HALF_GOOD),
     chat("another call behind the reason", one(), chunk("tool_calls"), one(PWD_TEXT, index=1, id="c9"), **TWO),
 )

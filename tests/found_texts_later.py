@@ -667,11 +667,31 @@ LOST = (
     Found("bare: a tag that nothing opens", f"{dumped(RUN)}\n</function_call>", (RUN,)),
     Found("bare: a list and a tag that nothing opens", f"[{dumped(RUN)}, {dumped(TIME)}]</TOOLCALL>", (RUN, TIME)),
     Found("bare: a list and a token that nothing opens", f"[{dumped(RUN)}][/TOOL_CALLS]", (RUN,)),
+    Found(
+        "hermes: thinking ends in the tag around the call",
+        f"<think>I look.\n<tool_call>\n{dumped(RUN)}\n</think>\n</tool_call>",
+        (RUN,),
+        thought="I look.",
+    ),
+    Found(
+        "qwen: thinking ends in the tag around the call",
+        f"<think>I look.\n<tool_call>\n{function(RUN)}\n</think>\n</tool_call>\n",
+        (RUN,),
+        thought="I look.",
+    ),
+    Found("qwen: a lone tag of thinking in the tag", f"<tool_call>\n{function(RUN)}\n</think>\n</tool_call>", (RUN,)),
+    Found("qwen: a turn's token behind thinking", f"<think>{qwen(RUN)}</think>\n<|im_end|>", (RUN,)),
     Found("harmony: a recipient without a prefix", f"commentary to=run code {GIT}", (RUN,)),
     Found("harmony: a recipient without a prefix, glued", f"commentary to=run json{GIT}", (RUN,)),
 )
 LATER_MEANT = (*LOST, *PYTHON, *VALUES, *AROUND, *CHANNELS, *SEVERAL, *SLIPS)
 LATER_ALIKE = (
+    Found(
+        "hermes: thinking ends in the tag around a call, an answer follows",
+        f"<think>I look.\n<tool_call>\n{dumped(RUN)}\n</think>\n</tool_call> Hello.",
+        left="</tool_call> Hello.",
+        thought=f"I look.\n<tool_call>\n{dumped(RUN)}",
+    ),
     none(
         "harmony: a recipient in a sentence",
         "commentary to=run is a header that parsers forget, as is commentary to=search.",

@@ -162,8 +162,7 @@ class Rescue:
         part = self._parts[event.index]
         found = None if part.scanner.passes(event.text) else part.scanner.feed(event.text)
         if found is None:
-            is_blank = event.text.isspace() and not part.is_thinking  # it leaves with a call, if one follows
-            if part.index < 0 and not (part.held or part.scanner.family or is_blank):
+            if part.index < 0 and not (part.held or part.scanner.family or self._is_nothing(part, event.text)):
                 self._begin(part)
             if part.index == event.index and not part.space and not part.held:
                 self._behind_calls(event.text)
@@ -225,7 +224,8 @@ class Rescue:
         """End the open part of the output, if there is one; an empty part that was nothing else is kept."""
         if part.index < 0 and event is not None and not part.held and not part.call and part.scanner.family == "":
             self._open(part)
-            self._out += [TextDelta(part.index, part.space.take())] if part.space else []
+            said = part.space.take()  # what closes a call is markup
+            self._out += [TextDelta(part.index, said)] if said.isspace() else []
         if part.index < 0:
             return
         end = event or (ThinkingEnd if part.is_thinking else TextEnd)(part.index)
@@ -251,7 +251,7 @@ class Rescue:
             self._act(part, action)
 
     def _prose(self, part: Part, prose: Prose) -> None:
-        if not part.is_thinking and part.index < 0 and not prose.text.strip():
+        if part.index < 0 and self._is_nothing(part, prose.text):
             part.space.add(prose.text)
             return
         self._begin(part)
@@ -259,6 +259,9 @@ class Rescue:
         self._behind_prose(prose, text)
         self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, text))
         part.space.clear()
+
+    def _is_nothing(self, part: Part, text: str) -> bool:
+        return self._ended.is_nothing(part, text, self._parts.values(), self._families)
 
     def _begin(self, part: Part) -> None:
         """Prepare for text or thinking that is about to leave."""

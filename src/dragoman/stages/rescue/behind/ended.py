@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -26,9 +27,9 @@ from dragoman.codec.parts.settled_arguments import Settled
 from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed, settle_reason
 from dragoman.secret import name_alone
 from dragoman.stages.rescue.behind.brackets import MAY_GO_ON, Brackets
-from dragoman.stages.rescue.cursor import Close
+from dragoman.stages.rescue.cursor import Close, Family, Open
 from dragoman.stages.rescue.markers import parameter_begins, value_begins
-from dragoman.stages.rescue.parts import Call
+from dragoman.stages.rescue.parts import Call, Part
 from dragoman.stages.rescue.typed_tags import NESTED
 
 TWO_READINGS: Final = "tags of values come again behind it, so that it may not have ended: two readings"
@@ -153,6 +154,21 @@ class Ended(msgspec.Struct, eq=False):
         self._told_draft = self._told_draft or self._told
         self._drafts += self.take()
         self._head, self._first, self._words, self.reads = "", None, "", True
+
+    def is_nothing(self, part: Part, text: str, parts: Iterable[Part], families: Sequence[Family]) -> bool:
+        """Return whether a text is nothing of an answer: blank, or what closes a call of the thinking before it, the
+        last mark of that perhaps begun. `parts`: those that may hold such calls.
+        """
+        rest = "" if part.is_thinking else text.strip()
+        if not rest:
+            return not part.is_thinking
+        names = {one.family for other in parts for one in other.held.items if isinstance(one, Open)}
+        names.update(call.family for call, _ in self._drafts)
+        ends = [end for family in families if family.name in names for end in family.residue]
+        rest = (part.space.text() + text).strip() if ends else rest
+        while found := next(filter(rest.startswith, ends), ""):
+            rest = rest[len(found) :].lstrip()
+        return any(end.startswith(rest) for end in ends)
 
     def drafts(self, *, has_answer: bool) -> list[tuple[Call, Close]]:
         """Return the drafts, each with its end: they count if no answer follows."""

@@ -94,6 +94,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
         (["decode", "--protocol", "anthropic-messages", GLUED], 1, "this looks like openai-chat"),
         (["help", "modles"], 2, "nearest: models"),
         (["help", "--help"], 0, ""),
+        (["keys", "new", "ci", "--team", "a b"], 2, "team: expected a name of letters, digits and . _ @ -"),
         (["validate", "ollama/m", "--seed", "\udc80"], 2, "--seed: expected a text in UTF-8"),
         (["ledger", "check", "--since", "7d"], 2, "--since: not for check, only for export"),
         (["ledger", "status", "some.csv"], 2, "FILE|ID: not for status, only for export, adjust"),

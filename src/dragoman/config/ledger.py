@@ -82,9 +82,9 @@ def check_keys(keys: dict[str, KeyConfig]) -> dict[str, KeyConfig]:
     named: dict[str, str] = {}
     for name, key in keys.items():
         where = f"keys.{name[:80]}"
-        for what in (name, key.owner or name, key.team or name):
+        for place, what in (("", name), (".owner", key.owner or name), (".team", key.team or name)):
             if not NAME.fullmatch(what):
-                raise ConfigError(f"{where}: expected a name of letters, digits and . _ @ -, got {what[:80]!r}")
+                raise ConfigError(f"{where}{place}: expected a name of letters, digits and . _ @ -, got {what[:80]!r}")
         for position, digest in enumerate(key.digests):
             if not _DIGEST.fullmatch(digest):
                 raise ConfigError(f"{where}.digests[{position}]: expected sha256:HEX, got something else (not shown)")

@@ -75,9 +75,9 @@ def check_key(key: VirtualKey) -> VirtualKey:
         ValueError: a field has the wrong form; the message names the field and what was expected.
     """
     check_name(key.name)
-    for name in (key.owner, key.team):
+    for field, name in (("owner", key.owner), ("team", key.team)):
         if name:
-            check_name(name)
+            check_name(name, f"{field}: ")
     if len(key.labels) > _MOST_LABELS:
         raise ValueError(f"labels: expected {_MOST_LABELS} at most, got {len(key.labels)}")
     for name, value in key.labels.items():
@@ -104,10 +104,10 @@ def new_secret() -> tuple[str, bytes]:
     return secret, hashlib.sha256(secret.encode()).digest()
 
 
-def check_name(name: str) -> str:
+def check_name(name: str, where: str = "") -> str:
     """Return the text if it can name a key, an owner or a team. Raises `ValueError`: it cannot."""
     if not _NAME.fullmatch(name):
-        raise ValueError(f"expected a name of letters, digits and . _ @ -, 64 at most, got {name[:80]!r}")
+        raise ValueError(f"{where}expected a name of letters, digits and . _ @ -, 64 at most, got {name[:80]!r}")
     return name
 
 

@@ -87,10 +87,6 @@ class Repairer:
         """The text behind the object's end."""
         return self._rest.text()
 
-    def is_done(self) -> bool:
-        """Return whether the object is closed."""
-        return self._state == "done"
-
     def feed(self, text: str) -> str:
         """Take the next text. Return what may leave."""
         if self._is_live and PLAIN.fullmatch(text) is not None:

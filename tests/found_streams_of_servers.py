@@ -420,6 +420,13 @@ OLLAMA = (
         **CALLED,
     ),
     ollama(
+        "the last line tells the text again, and arguments of no call",
+        line(LONG),
+        last=line(LONG, tool_calls=[{"function": {"arguments": LS[1]}}], done=True, done_reason="stop"),
+        text=LONG,
+        **NOTHING,
+    ),
+    ollama(
         "a call like the first in the last line",
         line(tool_calls=[of()]),
         last=line(tool_calls=[of()], done=True, done_reason="stop"),

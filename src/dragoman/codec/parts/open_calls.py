@@ -347,7 +347,7 @@ class OpenCalls(msgspec.Struct, eq=False):
 
     def are_all(self, told: Sequence[tuple[str, str]]) -> bool:
         """Return whether names and arguments are those of all calls so far, in their order."""
-        return len(told) == len(self.by_id) and all(
+        return 0 < len(told) == len(self.by_id) and all(
             name == call.name and is_same(text, call.arguments or call.text.raw())
             for (name, text), call in zip(told, self.by_id.values(), strict=True)
         )

@@ -257,8 +257,9 @@ def unrepeated(parts: list[Part], assembly: Assembly) -> list[Part]:
     for part in said if is_again else ():
         part.text = ""
     calls = [part.functionCall for part in parts if part.functionCall is not None]
-    told = [(call.name or "", _json.raw_text(call.args)) for call in calls]
-    if (is_again or len(told) > 1) and assembly.calls.are_all(told):
+    if (is_again or len(calls) > 1) and assembly.calls.are_all(
+        [(call.name or "", _json.raw_text(call.args)) for call in calls]
+    ):
         assembly.deviate("duplicate-final", "part.functionCall")
         for part in parts:
             if part.functionCall is not None:

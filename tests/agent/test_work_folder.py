@@ -182,6 +182,24 @@ def test_a_file_that_changed_since_is_not_written(folder: WorkFolder) -> None:
     assert (folder.path / "a").read_bytes() == b"new"
 
 
+def test_a_file_that_leaves_once_it_was_compared_is_an_answer(
+    folder: WorkFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = WorkFolder.read_if_there
+
+    def left(self: WorkFolder, parts: tuple[str, ...], *, limit: int) -> bytes | None:
+        found = read(self, parts, limit=limit)
+        (self.path / "a").unlink()
+        return found
+
+    monkeypatch.setattr(WorkFolder, "read_if_there", left)
+    for change in (lambda: folder.write(("a",), b"x", over=b"old"), lambda: folder.remove(("a",), over=b"old")):
+        (folder.path / "a").write_bytes(b"old")
+        with pytest.raises(ToolFailed, match="a: "):
+            change()
+        assert not (folder.path / "a").exists()
+
+
 def test_a_folder_that_was_moved_is_still_the_one_that_was_opened(folder: WorkFolder, tmp_path: Path) -> None:
     os.rename(tmp_path / "work", tmp_path / "moved")
     (tmp_path / "work").symlink_to(tmp_path / "outside")

@@ -214,10 +214,10 @@ class WorkFolder:
             raise ToolFailed(f"{name} has changed since this was approved; read it again")
         with self.opened(parts[:-1], make=True) as folder:
             mode = 0o666
-            if over is not None:
-                mode = stat.S_IMODE(os.stat(parts[-1], dir_fd=folder, follow_symlinks=False).st_mode)
             temporary = f".{parts[-1][:100]}.{secrets.token_hex(6)}"
             try:
+                if over is not None:
+                    mode = stat.S_IMODE(os.stat(parts[-1], dir_fd=folder, follow_symlinks=False).st_mode)
                 _write_new(temporary, content, folder, mode=mode, exact=over is not None)
                 os.rename(temporary, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
             except OSError as problem:
@@ -227,10 +227,14 @@ class WorkFolder:
 
     def remove(self, parts: tuple[str, ...], *, over: bytes) -> None:
         """Remove a file that still has the content `over`. Raises ToolFailed as `write`."""
+        name = "/".join(parts)
         if self.read_if_there(parts, limit=64 * FILE_LIMIT) != over:
-            raise ToolFailed(f"{'/'.join(parts)} has changed since")
+            raise ToolFailed(f"{name} has changed since")
         with self.opened(parts[:-1]) as folder:
-            os.unlink(parts[-1], dir_fd=folder)
+            try:
+                os.unlink(parts[-1], dir_fd=folder)
+            except OSError as problem:
+                raise ToolFailed(_said(problem, name)) from None
 
 
 def digest(content: bytes | None) -> str:

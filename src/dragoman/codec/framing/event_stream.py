@@ -186,7 +186,7 @@ class EventLines:
         self._goes_on = True
         yield from zip(lines[:begin], repeat(name))
         lines = lines[begin:]
-        places = map(bytes.rfind, lines, repeat(_STARTS)) if len(lines) > _MANY else ()
+        places = map(bytes.rfind, lines, repeat(_STARTS)) if len(lines) > _MANY and not _may_be_alike(lines) else ()
         starts = [number for number, place in enumerate(places) if place >= 0]
         if not starts:
             yield from zip(_without_batch(lines, decoder, _MANY), repeat(name))
@@ -295,6 +295,11 @@ def _without_batch(lines: list[bytes], decoder: ReadsBatches, few: int) -> list[
         if end > few and (taken := decoder.read_batch(lines[:end])):
             return lines[taken:]
     return lines
+
+
+def _may_be_alike(lines: list[bytes]) -> bool:
+    """Return whether the first event and the last one before the end are equal up to their last string."""
+    return lines[-1 - _ENDING].startswith(lines[0][: lines[0].rfind(b'":"') + 3])
 
 
 def with_line_feeds(data: bytes) -> bytes:

@@ -11,7 +11,7 @@ from typing import Final
 
 _BACKSLASH: Final = 0x5C
 #: Bytes of a text in which a few backslashes are looked for one by one.
-LONG: Final = 4096
+LONG: Final = 1024
 _FEW: Final = 16
 _SPARSE: Final = 256  # bytes in the midst without one, where they are looked for one by one
 #: A letter or `_`, of which keys are made, escaped. Usually `<` is escaped, and what is no ASCII.

@@ -277,8 +277,8 @@ def last_frames_that_stay() -> Iterator[Mutant]:
         ("dragoman/_json.py", r' and (text.find(b"\\") < 0 or text.rfind(rb"\u0022") < 0)', "", told_once),
         ("dragoman/_json.py", "counts[0] == counts[1] and", "", told_once),
         (keys, "and _json.is_told_once(part)", "", told_once),
-        (keys, "is dict and _json.holds_all(members, text, _shortest_again(members))", "is dict", told_once),
-        (keys, "[:1] != b'\"' and not _json.is_told_once(value):", "[:1] != b'\"' and False:", told_once),
+        (keys, "is dict and (_has_no_room(text, members) or _json.holds_all(members, text))", "is dict", told_once),
+        (keys, "!= _QUOTE and not _json.is_told_once(bytes(member)):", "!= _QUOTE and False:", told_once),
         (
             f"{FOLDER}/gemini/response/calls.py",
             " and has_plain_parts(frame, chunk, [call.args for call in calls])",

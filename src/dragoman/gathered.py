@@ -43,13 +43,18 @@ class Gathered:
 
     def joined(self) -> bytes:
         """Return all pieces joined."""
-        return b"".join((*self._pieces, self._small))
+        return self._with(b"")
 
     def take(self, more: bytes = b"") -> bytes:
         """Return all pieces joined, with `more` behind them, and clear the buffer."""
-        data = b"".join((*self._pieces, self._small, more))
+        data = self._with(more)
         self.clear()
         return data
+
+    def _with(self, more: bytes) -> bytes:
+        if len(self._pieces) == 1 and not (self._small or more):  # as of most whole answers: no copy
+            return self._pieces[0]
+        return b"".join((*self._pieces, self._small, more))
 
     def clear(self) -> None:
         """Clear the buffer."""

@@ -9,6 +9,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 
 SHORT: Final = 1024  # bytes of a value that are read at once sooner than apart
+_QUOTE: Final = b'"'[0]
 _NEAR: Final = 256  # bytes from the beginning within which objects of a long list begin
 _decode_members: Final = _json.typed_decoder(dict[str, Raw])
 
@@ -59,17 +60,18 @@ def has_plain_keys(text: bytes) -> bool:
     """
     if len(text) > SHORT and text.find(b'{"', 1, _NEAR) < 0:  # long strings in it are passed over
         members = _decode_members(text)
-        if type(members) is dict and _json.holds_all(members, text, _shortest_again(members)):
+        if type(members) is dict and (_has_no_room(text, members) or _json.holds_all(members, text)):
             for member in members.values():
-                if (value := bytes(member))[:1] != b'"' and not _json.is_told_once(value):
+                if memoryview(member)[0] != _QUOTE and not _json.is_told_once(bytes(member)):
                     return False
             return True
     return text[:1] == b"{" and _json.is_told_once(text)
 
 
-def _shortest_again(members: dict[str, Raw]) -> int:
-    """Return how many bytes a text must have beside its members to tell one of them a second time."""
-    return min(map(len, members), default=0) + len('"":0,')
+def _has_no_room(text: bytes, members: dict[str, Raw]) -> bool:
+    """Return whether a text is too short to tell one of its members a second time."""
+    written = len("".join(members).encode()) + 4 * len(members) + sum(map(len, members.values()))
+    return len(text) - written < min(map(len, members), default=0) + len('"":0,')
 
 
 def tell_twice(frame: bytes, keys: Iterable[bytes], deviate: Callable[[str, str, str], None]) -> None:

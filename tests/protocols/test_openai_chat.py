@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -1040,6 +1041,24 @@ def test_a_head_read_at_once_is_the_head_read_field_by_field(head: dict[str, Any
 def test_arguments_that_are_seen_with_the_head_are_those_of_the_first_call(text: str, indent: int | None) -> None:
     calls = [{"function": {"name": "f", "arguments": each}} for each in (text, "other")]
     body = json.dumps({"id": "a", "choices": [{"message": {"tool_calls": calls}}]}, indent=indent).encode()
-    *_, arguments = wire.read_head(body)
+    *_, arguments, _ = wire.read_head(body)
     assert json.loads(bytes(arguments)) == text
     assert body.index(bytes(arguments)) == body.index(b'"arguments": ') + len(b'"arguments": ')
+
+
+def test_a_head_is_known_to_have_each_key_once_only_if_it_has() -> None:
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call, call]}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "tool_calls"}
+    head = {"id": "a", "object": "x", "created": 1, "model": "m", "choices": [choice], "usage": {"a": {"b": 1}},
+            "service_tier": "s", "system_fingerprint": None}  # fmt: skip
+    for body in (json.dumps(head).encode(), json.dumps(head, indent=1).encode(), _json.encode(head)):
+        assert wire.read_head(body)[5]
+        for key in re.finditer(rb'"\w+":', body):
+            again = b"%b%b{}," % (body[: key.start()], key[0])
+            for twice in (again + body[key.start() :], again.replace(b"{}", b'"s"') + body[key.start() :]):
+                assert not wire.read_head(twice)[5]
+    for verbatim in ("service_tier", "system_fingerprint"):
+        assert not wire.read_head(_json.encode({**head, verbatim: {"a": 1}}).replace(b'"a":1}', b'"a":1,"a":2}'))[5]
+    body = _json.encode(head).replace(rb'"{\"a\":1}"', b'{"a":1,"a":2}', 1)
+    assert b'"a":2}' in body and not wire.read_head(body)[5]

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
+from msgspec import UNSET
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
@@ -28,6 +29,7 @@ Deviate: TypeAlias = Callable[[str, str, object], None]
 NAME: Final = "openai-chat"
 NOTHING: Final = Raw(b"")
 _NULL: Final = Raw(b"null")
+_NO_OBJECT: Final = b'"n'  # how a text and null begin
 _DEEPEST_TEXT: Final = 8  # lists and objects around a text
 
 #: The stop reasons of the protocol, then words that its servers use besides. What is in neither is "other".
@@ -173,32 +175,47 @@ class Chunk(msgspec.Struct, gc=False):
     x_groq: Any = None
 
 
-class _HeadFunction(msgspec.Struct, gc=False):
+class _HeadFunction(msgspec.Struct, gc=False, omit_defaults=True):
+    name: Any = UNSET
     arguments: Raw = NOTHING
 
 
-class _HeadCall(msgspec.Struct, gc=False):
+class _HeadCall(msgspec.Struct, gc=False, omit_defaults=True):
+    index: Any = UNSET
+    id: Any = UNSET
+    type: Any = UNSET
     function: _HeadFunction | None = None
 
 
-class _HeadMessage(msgspec.Struct, gc=False):
+class _HeadMessage(msgspec.Struct, gc=False, omit_defaults=True):
+    role: Any = UNSET
+    content: Any = UNSET
+    reasoning_content: Any = UNSET
+    refusal: Any = UNSET
+    annotations: Any = UNSET
     tool_calls: list[_HeadCall] | None = None
 
 
-class _HeadChoice(msgspec.Struct, gc=False):
+class _HeadChoice(msgspec.Struct, gc=False, omit_defaults=True):
+    index: Any = UNSET
     message: _HeadMessage | None = None
+    logprobs: Any = UNSET
+    finish_reason: Any = UNSET
 
 
-class _Head(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A response whose fields are all known, two unmodelled ones among them."""
+class _Head(msgspec.Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
+    """A response whose fields are all known, two unmodelled ones among them.
+
+    What is written of it lacks unknown fields of its parts, and all but the last of those that it has twice.
+    """
 
     id: str | None = None
-    object: Raw = NOTHING
+    object: Any = UNSET
     created: int | None = None
     model: str | None = None
     choices: list[_HeadChoice] | None = None
-    usage: Raw = NOTHING
-    error: Raw = NOTHING
+    usage: Any = UNSET
+    error: Any = UNSET
     service_tier: Raw = NOTHING
     system_fingerprint: Raw = NOTHING
 
@@ -254,10 +271,11 @@ def read_id(data: bytes) -> str | None:
     return None if isinstance(read, Malformed) else read.id
 
 
-def read_head(data: bytes) -> tuple[str | None, str | None, int | None, Fields, Raw]:
+def read_head(data: bytes) -> tuple[str | None, str | None, int | None, Fields, Raw, bool]:
     """Return id, model, time (Unix seconds) and unmodelled fields of a response or its first chunk.
 
-    Also return the arguments of a whole response's first call as they stand there, if they were seen on the way.
+    Also return the arguments of a whole response's first call as they stand there, if they were seen on the way, and
+    whether a response with calls is known to have each key once.
     """
     head = _decode_head(data)
     if type(head) is _Head:
@@ -266,10 +284,13 @@ def read_head(data: bytes) -> tuple[str | None, str | None, int | None, Fields, 
             told = {"service_tier": head.service_tier, "system_fingerprint": head.system_fingerprint}
             rest = {key: _json.compact(raw) for key, raw in told.items() if raw and bytes(raw) != b"null"}
         is_time = at is not None and 0 < at < 1e11
-        return head.id, head.model, at if is_time else None, rest, _first_arguments(head)
+        calls = _calls_in(head)
+        first = calls[0].arguments if calls else NOTHING
+        is_plain = first is not NOTHING and _is_told_once(head, calls, data)
+        return head.id, head.model, at if is_time else None, rest, first, is_plain
     fields = decode_fields(data)
     if isinstance(fields, Malformed):
-        return None, None, None, {}, NOTHING
+        return None, None, None, {}, NOTHING, False
     id, model, created = [_json.decode(fields.get(key, _NULL)) for key in ("id", "model", "created")]
     return (
         id if isinstance(id, str) else None,
@@ -277,13 +298,22 @@ def read_head(data: bytes) -> tuple[str | None, str | None, int | None, Fields, 
         int(created) if isinstance(created, (int, float)) and 0 < created < 1e11 else None,
         rest_of_response(fields),
         NOTHING,
+        False,
     )
 
 
-def _first_arguments(head: _Head) -> Raw:
+def _calls_in(head: _Head) -> list[_HeadFunction]:
     message = head.choices[0].message if head.choices else None
-    function = message.tool_calls[0].function if message is not None and message.tool_calls else None
-    return NOTHING if function is None else function.arguments
+    calls = message.tool_calls if message is not None else None
+    return [call.function or _HeadFunction() for call in calls or ()]
+
+
+def _is_told_once(head: _Head, calls: list[_HeadFunction], data: bytes) -> bool:
+    """Return whether a response is all that was read of it. What stands there as it came must hold no key."""
+    verbatim = [head.service_tier, head.system_fingerprint, *[call.arguments for call in calls]]
+    return all(value is NOTHING or memoryview(value)[0] in _NO_OBJECT for value in verbatim) and _json.holds_all(
+        head, data
+    )
 
 
 def rest_of_response(fields: Fields) -> Fields:

@@ -190,6 +190,10 @@ class CallReader(msgspec.Struct, eq=False):
         elif piece.arguments or (piece.name and not function.name):
             self._assembly.deviate("sibling-key", f"call {whose}", "beside the function object")
 
+    def note_plain(self, frame: bytes) -> None:
+        """Take a frame of which it is known that no key of it is repeated."""
+        self._look.note_plain(frame)
+
     def judge(self, said: Delta, frame: bytes, arguments: Raw = NOTHING) -> None:
         """Fail the calls of a frame with a repeated key: their owner, and their content, have two readings.
 

@@ -311,7 +311,9 @@ class Decoder:
             self._fail({"error": error})
 
     def _start(self, data: bytes) -> None:
-        id, model, created, rest, self._arguments = read_head(data)
+        id, model, created, rest, self._arguments, is_plain = read_head(data)
+        if is_plain:
+            self._calls.note_plain(data)
         note_astray(self._assembly, rest)
         self._assembly.start(id, model, created, native=self._kept.begin(rest))
         self._calls.fails_by_id(id, data)

@@ -41,6 +41,11 @@ class FrameLook(msgspec.Struct, eq=False):
             self._is_twice = (shortened is None or repeats_key(shortened)) and repeats_key(frame)
         return self._is_twice
 
+    def note_plain(self, frame: bytes) -> None:
+        """Take a frame that is known to repeat no key."""
+        self._take(frame)
+        self._is_twice = False
+
     def has_plain_keys(self, frame: bytes) -> bool:
         """Return whether a frame was looked at, and repeats no key. False says nothing."""
         return frame is self._frame and self._is_twice is False

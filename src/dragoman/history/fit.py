@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -77,7 +77,7 @@ def fit(
     own = Origin(protocol, target)
     cleaner = _Cleaner(own, deviations, takes_result_media=takes_result_media)
     messages: list[tuple[int, Message]] = []
-    for place, message in enumerate(request.messages):
+    for place, message in _in_place(request.messages, deviations):
         if message.is_cut:
             deviations.append(Deviation("dropped", f"messages[{place}]", "an answer that broke off"))
             continue
@@ -85,7 +85,7 @@ def fit(
             message = handed_over(message, own, place, policy=thinking, deviations=deviations)
             if message.origin is None and client not in (None, protocol):
                 message = without_seals(message, place, deviations, of_calls=not turns.seals_calls)
-        messages += [(place, cleaner.message(placed, place)) for placed in _in_place(message, place, deviations)]
+        messages.append((place, cleaner.message(message, place)))
     if not are_paired(messages) and not _goes_on_at_the_server(request, protocol):
         messages = paired(messages, deviations)
     messages = in_turn(_without_empty(messages, deviations), turns, deviations)
@@ -113,11 +113,18 @@ def _goes_on_at_the_server(request: Request, protocol: ProtocolName) -> bool:
     return any(b'"item_reference"' in bytes(part.raw) for part in opaque)
 
 
-def _in_place(message: Message, place: int, deviations: list[Deviation]) -> Sequence[Message]:
-    """Return a message with its results in one of their own, and without calls and thinking that are no answer's."""
+def _in_place(messages: Sequence[Message], deviations: list[Deviation]) -> Iterator[tuple[int, Message]]:
+    """Yield the messages with results in some of their own, and without calls and thinking that are no answer's."""
+    for place, message in enumerate(messages):
+        if _OUT_OF_PLACE[message.role].isdisjoint(map(type, message.parts)):
+            yield place, message
+        else:
+            for parted in _parted(message, place, deviations):
+                yield place, parted
+
+
+def _parted(message: Message, place: int, deviations: list[Deviation]) -> list[Message]:
     strange = _OUT_OF_PLACE[message.role]
-    if strange.isdisjoint(map(type, message.parts)):
-        return (message,)
     results: list[Part] = []
     rest: list[Part] = []
     for number, part in enumerate(message.parts):
@@ -182,16 +189,19 @@ class _Cleaner:
         return msgspec.structs.replace(part, **{field: _json.whole_characters(text)})
 
     def _result(self, result: ToolResult, at: tuple[int, ...]) -> ToolResult:
-        cleaned = [self._said(inner, (*at, number)) for number, inner in enumerate(result.parts)]
+        cleaned = [
+            self._record(inner, (*at, number)) if isinstance(inner, Opaque) else self._part(inner, (*at, number))
+            for number, inner in enumerate(result.parts)
+        ]
         parts = tuple([inner for inner in cleaned if isinstance(inner, _IN_RESULTS)])
         if not self._takes_result_media and Media in map(type, parts):
             has_words = any(isinstance(inner, Text) and inner.text.strip() for inner in parts)
             parts = parts if has_words else (Text(_FOLLOWS), *parts)
         return result if parts == result.parts else msgspec.structs.replace(result, parts=parts)
 
-    def _said(self, part: Part, at: tuple[int, ...]) -> Part | None:
+    def _record(self, part: Opaque, at: tuple[int, ...]) -> Part | None:
         """Return a part of a result: a record of the tool's own, which only looks like a part, is said as its JSON."""
-        if type(part) is not Opaque or (part.protocol == self._own.protocol and self._takes_result_media):
+        if part.protocol == self._own.protocol and self._takes_result_media:
             return self._part(part, at)
         if as_text(part.raw, part.protocol) is not None or _MEDIUM.search(bytes(part.raw)) is not None:
             return self._part(part, at)

@@ -37,7 +37,8 @@ def are_in_turn(messages: Sequence[Message], rules: TurnRules) -> bool:
             return False
         if rules.alternate and last is not None and _joins(last, message):
             return False
-        if message.role in rules.no_media and any(_is_barred(part, message.role) for part in message.parts):
+        has_media = message.role in rules.no_media and Media in map(type, message.parts)
+        if has_media and any(_is_barred(part, message.role) for part in message.parts):
             return False
         last = message
     return is_begun or not rules.user or last is None

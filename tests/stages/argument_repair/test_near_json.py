@@ -247,6 +247,18 @@ def test_a_key_that_stands_twice_a_comment_of_two_lines_and_a_set_of_no_list_are
     assert answered([text], SCHEMA)[0] is answered(list(text), SCHEMA)[0] is None
 
 
+def test_typographic_quotes_in_each_other_are_a_text_where_each_closes_one():
+    for pair in ("“”", "„“", "‘’", "«»"):
+        opener, closer = pair
+        meant = f"a {opener}word{closer} b {opener}c{closer} d"
+        written = f"{{{opener}path{closer}: {opener}{meant}{closer}}}"
+        odd = written.replace(meant, f"a {closer}word{opener} b")
+        for text, told in ((written, {"path": meant}), (odd, None)):
+            for pieces in ([text], list(text)):
+                found = answered(pieces, UNTYPED)[0]
+                assert (found and json.loads(found)) == told, (text, found)
+
+
 def test_a_comment_ends_with_its_line():
     text = '{"count": 5, // x\r\n"note": "y"}'
     assert answered([text], SCHEMA)[0] == answered(list(text), SCHEMA)[0] == '{"count": 5, "note": "y"}'

@@ -190,7 +190,7 @@ class _Cleaner:
 
     def _result(self, result: ToolResult, at: tuple[int, ...]) -> ToolResult:
         cleaned = [
-            self._record(inner, (*at, number)) if isinstance(inner, Opaque) else self._part(inner, (*at, number))
+            self._record(inner, (*at, number)) if type(inner) is Opaque else self._part(inner, (*at, number))
             for number, inner in enumerate(result.parts)
         ]
         parts = tuple([inner for inner in cleaned if isinstance(inner, _IN_RESULTS)])

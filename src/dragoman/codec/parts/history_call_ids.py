@@ -79,7 +79,8 @@ class CallIds:
     def __init__(self, deviations: list[Deviation], earlier: CallIds | None = None) -> None:
         """`earlier`: it walked this conversation, so that each call is known that a result names."""
         self._deviations = deviations
-        self._kept = Counter(earlier._named if earlier is not None else ())  # results to come that name a call, by id
+        # How many results name a call, by id.
+        self._kept: dict[str, int] = {} if earlier is None else Counter(earlier._named)
         self._called = earlier._names if earlier is not None else {}
         self._named: list[str] = []  # ids of results
         self._guessed: set[str] = set()  # ids of calls that results without a known id got, and of those results
@@ -107,7 +108,7 @@ class CallIds:
         self._names[id] = name
         self._ids.append(id)
         self._by_id.setdefault(id, deque()).append(place)
-        if self._kept and self._kept[id] > 0:
+        if self._kept and self._kept.get(id, 0) > 0:
             self._kept[id] -= 1
         else:
             self._open.append(place)

@@ -58,7 +58,7 @@ def read_messages(messages: Messages) -> tuple[Message, ...]:
     plain: list[Mapping[str, Any]] = []
     items: list[object] = list(messages)
     for position, item in enumerate(items):
-        if isinstance(item, Mapping):
+        if not isinstance(item, Message) and isinstance(item, Mapping):
             _check_dict(item, f"messages[{position}]")
             plain.append(item)
             continue
@@ -78,6 +78,7 @@ def read_messages(messages: Messages) -> tuple[Message, ...]:
 
 _TAKEN: Final = "a string, a Message or a dict"
 _ROLES: Final = get_args(Role)
+_PARTS: Final[tuple[type, ...]] = get_args(Part)
 
 
 def _is_pair(value: object) -> bool:
@@ -103,7 +104,7 @@ def _checked(message: Message, where: str) -> Message:
     """Return a caller's message, who may have written `Message("user", "hello")`."""
     check_made(message, where)
     given: object = message.parts
-    if isinstance(given, tuple) and all(isinstance(part, Part) for part in given):
+    if isinstance(given, tuple) and all(isinstance(part, _PARTS) for part in given):
         if not given and message.role != "assistant":
             raise UsageError(f"{where}: expected something in the message, got nothing")
     else:

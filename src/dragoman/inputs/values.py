@@ -6,7 +6,7 @@ import typing
 from functools import cache
 from math import isfinite
 from types import UnionType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -21,6 +21,11 @@ _NAMES: Final[dict[type, str]] = {
     str: "a text", bool: "True or False", Native: "a Native", Origin: "an Origin", Raw: "JSON text as Raw",
     dict: "a dict of names and Raw",
 }  # fmt: skip
+#: A value of one of these has nothing in it that may be wrong.
+_SURE: Final[frozenset[type]] = frozenset({str, bool, type(None)})
+_MADE: Final = (Native, Origin)
+#: A field that is checked: its name, which of its types are sure, all its types, and its words if it takes a few only.
+_Field: TypeAlias = tuple[str, frozenset[type], tuple[type, ...], tuple[str, ...]]
 #: Fields that take more than their type says, and have readers of their own.
 _READ_ELSEWHERE: Final = frozenset({"parts", "schema", "budget"})
 
@@ -31,13 +36,15 @@ def check_made(value: msgspec.Struct, where: str) -> None:
     Raises:
         UsageError: one is of the wrong kind; names it.
     """
-    for name, kinds, words in _fields(type(value)):
+    for name, sure, kinds, words in _fields(type(value)):
         given: object = getattr(value, name)
+        if type(given) in sure or (words and type(given) is str and given in words):
+            continue
         if not isinstance(given, kinds):
             if not words:
                 raise wrong(f"{where}.{name}", _NAMES[kinds[0]], given)
             read_word(f"{where}.{name}", given, words)
-        elif isinstance(given, Native | Origin):
+        elif isinstance(given, _MADE):
             check_made(given, f"{where}.{name}")
         elif isinstance(given, Raw):
             _check_json(f"{where}.{name}", given)
@@ -54,15 +61,16 @@ def _check_json(name: str, text: Raw) -> None:
 
 
 @cache
-def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, tuple[type, ...], tuple[str, ...]], ...]:
-    """Return each field that is checked: its name, the types that it takes, and its words if it takes a few only."""
-    found: list[tuple[str, tuple[type, ...], tuple[str, ...]]] = []
+def _fields(kind: type[msgspec.Struct]) -> tuple[_Field, ...]:
+    """Return the fields that are checked."""
+    found: list[_Field] = []
     for name, hint in typing.get_type_hints(kind).items():
         if name in _READ_ELSEWHERE:
             continue
         kinds = typing.get_args(hint) if isinstance(hint, UnionType) or _origin(hint) is typing.Union else (hint,)
         words = next((typing.get_args(one) for one in kinds if _origin(one) is Literal), ())
-        found.append((name, tuple([_origin(one) or one for one in kinds if _origin(one) is not Literal]), words))
+        taken = tuple([_origin(one) or one for one in kinds if _origin(one) is not Literal])
+        found.append((name, _SURE.intersection(taken), taken, words))
     return tuple(found)
 
 

@@ -281,6 +281,9 @@ def test_deferred_tools_are_there_when_they_were_found() -> None:
     searched = [{"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}, *tools[1:]]
     made = offered(parsed("anthropic-messages", {"tools": searched}), "openai-chat")
     assert names(made) == ["a", "b"], "nobody can search there, so that all are offered"
+    choice = {"type": "tool", "name": "tool_search_tool_regex"}
+    made = offered(parsed("anthropic-messages", {"tools": searched, "tool_choice": choice}), "openai-chat")
+    assert (names(made), made.request.tool_choice) == (["a", "b"], "auto"), "nor can a search be required there"
 
 
 def test_a_conversation_adds_and_takes_tools() -> None:

@@ -384,6 +384,15 @@ class Thing:
         return city
 
 
+def test_a_function_within_another_may_call_its_argument_as_methods_do() -> None:
+    def find(self: str) -> str:
+        """Find."""
+        return self
+
+    with FakeModel(call("find", self="Rome"), "Found."):
+        assert str(dragoman.run("lab/m", "hello", tools=[find])) == "Found."
+
+
 @pytest.mark.parametrize("tool", [int, dict, max, Thing.find, len])
 def test_what_has_no_parameters_to_offer_is_no_tool(tool: Any) -> None:
     with pytest.raises(dragoman.UsageError, match=f"tool {tool.__name__}: "):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,9 +11,11 @@ import pytest
 
 from dragoman import _json
 from dragoman._json import Raw
+from dragoman.decoding import decode
 from dragoman.errors import UsageError
 from dragoman.inputs.conversation import read_messages, read_tools
 from dragoman.inputs.params import read_params
+from dragoman.protocols import PROTOCOLS
 from dragoman.types import (
     Media,
     Message,
@@ -21,6 +24,7 @@ from dragoman.types import (
     Origin,
     Params,
     Reasoning,
+    Request,
     ResponseSchema,
     Text,
     Thinking,
@@ -63,7 +67,7 @@ TAKEN: dict[str, set[str]] = {
 }
 #: What else some fields take, or do not.
 ALSO = {("Media", "data"): {"None"}, ("ResponseSchema", "schema"): {"type"}}
-NOT = {("ToolCall", "name"): {"''"}, ("Tool", "name"): {"''"}, ("Media", "data"): {"''", "control"}}
+NOT = {("ToolCall", "name"): {"''"}, ("Tool", "name"): {"''"}, ("Media", "data"): {"control"}}
 CALL = ToolCall("c1", "f", "{}")
 
 
@@ -162,3 +166,19 @@ def test_a_role_of_any_kind_is_told_in_a_line() -> None:
         with pytest.raises(UsageError, match="role") as told:
             read_messages([Message(value, (Text("a"),))])
         assert len(str(told.value)) < 200
+
+
+def test_media_is_read_as_programs_and_answers_say_it() -> None:
+    lines = base64.encodebytes(bytes(99)).decode()
+    [told] = read_messages(
+        [Message("user", (Media("image", "image/png", lines), Media("image", None, "", "https://e.example/a")))]
+    )
+    first, second = told.parts
+    assert isinstance(first, Media) and first.data == lines.replace("\n", "")
+    assert isinstance(second, Media) and second.data is None
+    body = (
+        b'{"choices":[{"message":{"role":"assistant","audio":{"id":"a1","transcript":"Hi."}},"finish_reason":"stop"}]}'
+    )
+    spoken = decode(body, "openai-chat").message
+    asked = PROTOCOLS["openai-chat"].render_request(Request("m", read_messages(["Hello.", spoken, "Go on."])))
+    assert b'"audio":{"id":"a1"}' in asked.http.body

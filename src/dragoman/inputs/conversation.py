@@ -121,7 +121,7 @@ def _checked_part(part: Part, where: str) -> Part:
     if isinstance(part, ToolCall) and not part.name:
         raise UsageError(f"{where}.name: expected the name of a tool, got an empty string")
     if isinstance(part, Media):
-        _check_media(part, where)
+        return _checked_media(part, where)
     if not isinstance(part, ToolResult):
         return part
     given: object = part.parts
@@ -136,11 +136,14 @@ def _checked_part(part: Part, where: str) -> Part:
 _BASE64: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
 
 
-def _check_media(media: Media, where: str) -> None:
-    if media.data is None and not media.url:
+def _checked_media(media: Media, where: str) -> Media:
+    """Return a caller's media, whose base64 may stand in lines. An answer's sound may have an id in place of data."""
+    data = "".join(media.data.split()) if media.data else None
+    if data is None and not media.url and media.native is None:
         raise UsageError(f"{where}: expected data or a url in Media, got neither")
-    if media.data is not None and (not media.data or media.data.encode("utf-8", "replace").translate(None, _BASE64)):
+    if data is not None and (not data or data.encode("utf-8", "replace").translate(None, _BASE64)):
         raise UsageError(f"{where}.data: expected base64, got other text; say: Media.of('cat.png')")
+    return media if data == media.data else msgspec.structs.replace(media, data=data)
 
 
 #: Keys that say something in a message of any protocol.

@@ -96,7 +96,8 @@ def _parameters(name: str, function: Callable[..., Any]) -> list[inspect.Paramet
         found = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         raise UsageError(f"tool {name}: its parameters cannot be known; wrap it into a function of yours") from None
-    if found and found[0].name == "self" and "." in getattr(function, "__qualname__", ""):
+    place = getattr(function, "__qualname__", "").rpartition("<locals>.")[2]
+    if found and found[0].name == "self" and "." in place:
         raise UsageError(f"tool {name}: expected a method of an object, as tools=[thing.{name}], got one of its class")
     return found
 

@@ -97,14 +97,14 @@ def open_request(request: Request) -> Opened:
     if isinstance(request.tool_choice, Named):
         listed.show(request.tool_choice.name)
     messages = [_opened_message(message, listed) for message in request.messages]
-    if listed.is_searched:  # by the provider: where it cannot, all tools are there from the beginning
-        others = [tool for tool in others if tool.kind != "tool_search"]
-        listed.deviations.append(Deviation("changed", "tools", "all are offered in place of a search for them"))
     choice, forced = request.tool_choice, ""
     if isinstance(choice, Named) and all(tool.name != choice.name for tool in request.tools):
         meant = next((tool for tool in others if tool.name == choice.name), None)
         forced = meant.name if meant is not None else ""
         choice = choice if meant is None or meant.function is not None else "auto"
+    if listed.is_searched:  # by the provider: where it cannot, all tools are there from the beginning
+        others = [tool for tool in others if tool.kind != "tool_search"]
+        listed.deviations.append(Deviation("changed", "tools", "all are offered in place of a search for them"))
     opened = msgspec.structs.replace(
         request,
         messages=tuple(messages),

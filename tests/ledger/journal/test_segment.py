@@ -87,8 +87,8 @@ def test_a_worker_that_is_killed_takes_nothing_that_it_had_recorded(tmp_path: Pa
         assert worker.stdout is not None
         last = [worker.stdout.readline() for _ in range(2_000)][-1]  # over the ends of parts and of a segment
         worker.send_signal(signal.SIGKILL)
-        last = ([last, *worker.stdout.read().splitlines(keepends=True)])[-1]
-    assert last.endswith("\n")
+        told = [last, *worker.stdout.read().splitlines(keepends=True)]
+    last = [line for line in told if line.endswith("\n")][-1]  # the last one may be cut
     requests = requests_in(tmp_path)
     assert len(list(tmp_path.glob("*.journal"))) > 1
     assert requests == [f"request-{number}" for number in range(len(requests))]

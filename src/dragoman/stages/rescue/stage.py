@@ -83,7 +83,9 @@ class Rescue:
             part = self._parts.get(index := index_of(events[0]))
             if part is not None and part.index == index:
                 is_read = part.space or part.held.items or self._ended.reads
-                if not is_read and part.scanner.passes(text):
+                if (not is_read or is_read == "begins") and part.scanner.passes(text):
+                    if is_read:
+                        self._ended.begin(text)
                     return events
         passed = self._passing(events) if self.handles is _UNREAD else 0
         if passed == len(events):

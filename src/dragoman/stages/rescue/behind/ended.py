@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -50,7 +50,7 @@ class Ended(msgspec.Struct, eq=False):
     """Calls that wait, with the text behind them.
 
     Attributes:
-        reads: the text behind them is read.
+        reads: the text that comes is read: behind them, or where the answer begins and nothing waits.
         told: the name of the first call that was delivered before it was known to have two readings, and why, or None.
     """
 
@@ -68,16 +68,17 @@ class Ended(msgspec.Struct, eq=False):
     _told_draft: Call | None = None  # the first one of them that was told
     _behind_call: tuple[Call, Brackets] | None = None  # and what reads the text behind it
     _head: str = ""  # the words before the first call
+    _has_room: bool = True  # for more of them
     _first: tuple[str, str] | None = None  # that call
     _words: str = ""  # behind the last call
     told: tuple[str, str] | None = None
-    reads: bool = True
+    reads: Literal["", "begins", "behind"] = "begins"
 
     __repr__ = name_alone
 
     def read_behind(self, call: Call, brackets: Brackets) -> None:
         """Read the text behind a call that its own brackets closed."""
-        self._behind_call, self.reads = (call, brackets), True
+        self._behind_call, self.reads = (call, brackets), "behind"
 
     def read(self, text: str, *, is_end: bool = False) -> None:
         """Take text behind a call that its own brackets closed. `is_end`: another call, or nothing, follows it."""
@@ -107,7 +108,7 @@ class Ended(msgspec.Struct, eq=False):
             self._begins = parameter_begins(value_ends)
             self._tag = re.compile(f"(?P<end>{ends})|{begins}")
         self._calls.append((call, end, self._behind))
-        self.reads = True
+        self.reads = "behind"
 
     def refuse(self) -> None:
         """Fail the waiting calls, because what follows may be the rest of a value."""
@@ -123,9 +124,8 @@ class Ended(msgspec.Struct, eq=False):
         """Take text that is no call, or `of_call` characters of one."""
         if self._first is not None:
             self._words = (self._words + text)[-_MOST_WORDS:]
-        elif len(self._head) < _HEAD:
-            self._head = (self._head + text).lstrip()[:_HEAD]
-            self.reads = len(self._head) < _HEAD or self._is_reading()
+        elif self._has_room:
+            self.begin(text)
         if self._again is None or not text:
             self._pass(of_call or len(text))
             return
@@ -138,6 +138,12 @@ class Ended(msgspec.Struct, eq=False):
             self._pass(found.end() - len(read) + len(text) - 1)  # so that it is one in pieces of any size
             self.refuse()
 
+    def begin(self, text: str) -> None:
+        """Take words with which the answer begins."""
+        self._head = (self._head + text).lstrip()[:_HEAD]
+        self._has_room = len(self._head) < _HEAD
+        self._see_reads()
+
     def due(self) -> list[tuple[Call, Close]]:
         """Return the calls that need not wait any more, each with its end."""
         if not (self._due or self._is_refused):
@@ -146,14 +152,15 @@ class Ended(msgspec.Struct, eq=False):
         if self._is_refused:
             due += [(call, end if end.problem else Close("", TWO_READINGS)) for call, end, _ in self._calls]
             self._calls.clear()
-        self.reads = self._is_reading()
+        self._see_reads()
         return due
 
     def think(self) -> None:
         """Keep the waiting calls as drafts: the text was thinking."""
         self._told_draft = self._told_draft or self._told
         self._drafts += self.take()
-        self._head, self._first, self._words, self.reads = "", None, "", True
+        self._head, self._has_room, self._first, self._words = "", True, None, ""
+        self._see_reads()
 
     def is_nothing(self, part: Part, text: str, parts: Iterable[Part], families: Sequence[Family]) -> bool:
         """Return whether a text is nothing of an answer: blank, or what closes a call of the thinking before it, the
@@ -164,7 +171,7 @@ class Ended(msgspec.Struct, eq=False):
             return not part.is_thinking
         names = {one.family for other in parts for one in other.held.items if isinstance(one, Open)}
         names.update(call.family for call, _ in self._drafts)
-        ends = [end for family in families if family.name in names for end in family.residue]
+        ends = [end for family in families if family.name in names for end in family.residue] if names else []
         rest = (part.space.text() + text).strip() if ends else rest
         while found := next(filter(rest.startswith, ends), ""):
             rest = rest[len(found) :].lstrip()
@@ -189,13 +196,14 @@ class Ended(msgspec.Struct, eq=False):
             calls += [(call, end) for call, end, _ in self._calls]
             self._calls.clear()
             self._again, self._tail, self._told, self._behind = None, "", None, 0
-        self.reads = self._is_reading()
+        self._see_reads()
         return calls
 
-    def _is_reading(self) -> bool:
-        """Return whether the text that comes is read: behind calls, and at the beginning of the answer."""
-        waits = bool(self._calls or self._again or self._behind_call)
-        return waits or self._first is not None or len(self._head) < _HEAD
+    def _see_reads(self) -> None:
+        if self._calls or self._again or self._behind_call or self._first is not None:
+            self.reads = "behind"
+        else:
+            self.reads = "begins" if self._has_room else ""
 
     def _begins_again(self, call: Call) -> bool:
         """Return whether a call, and the words before it, are those that came first."""

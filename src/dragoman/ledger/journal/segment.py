@@ -42,15 +42,14 @@ class Segment:
                 os.posix_fallocate(self._descriptor, 0, size)
             if os.write(self._descriptor, header) < len(header):
                 raise OSError("the disk took half a header")
+            if _MAPS and self._has_room():
+                self._map()
             finish()
         except OSError:
             self.close()
             with contextlib.suppress(OSError):
                 path.unlink()
             raise
-        if _MAPS and self._has_room():
-            with contextlib.suppress(OSError):  # not every file system maps files
-                self._map()
 
     @property
     def is_mapped(self) -> bool:
@@ -60,19 +59,27 @@ class Segment:
     def write(self, data: bytes) -> None:
         """Write a record behind the last one. Raises OSError: what stands there now is not known."""
         window, left, size = self._window, self.left, len(data)
-        if window is not None:
+        place = self._behind - left
+        if window is not None and place + size > self._mapped:
+            window = self._map()
             place = self._behind - left
-            if place + size > self._mapped:
-                window = self._map()
-                place = self._behind - left
+        if window is not None:
             window[place : place + size] = data
         elif os.write(self._descriptor, data) < size:  # only where the system does not keep what was set apart
             raise OSError("the disk took half a record")
         self.left = left - size
 
     def is_good(self) -> bool:
-        """Return whether the file is still found by its name, and may be mapped if it is. Raises OSError."""
-        return os.fstat(self._descriptor).st_nlink > 0 and (self._window is None or self._has_room())
+        """Return whether the file is still found by its name, with what was set apart. Raises OSError.
+
+        Where the disk is nearly full by now, records are written from here on: this file may be the last that has room.
+        """
+        found = os.fstat(self._descriptor)
+        if self._window is None:
+            return found.st_nlink > 0
+        if not self._has_room():
+            self._unmap()
+        return found.st_nlink > 0 and found.st_size >= self._size
 
     def twin(self) -> int:
         """Return a descriptor of the file that outlives this. Raises OSError."""
@@ -86,22 +93,29 @@ class Segment:
 
     # ------------------------------------------------------------ inside
 
-    def _map(self) -> mmap.mmap:
-        """Map the part in which the next record stands. Raises OSError."""
+    def _map(self) -> mmap.mmap | None:
+        """Map the part in which the next record stands. Raises OSError: there is no such part any more.
+
+        Return None where the system maps no file, or no further one; records are written from here on then.
+        """
         self._unmap()
         first = (self._size - self.left) // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
         self._behind = self._size - first
         self._mapped = min(_WINDOW, self._behind)
         try:
-            self._window = window = mmap.mmap(self._descriptor, self._mapped, offset=first)
+            self._window = mmap.mmap(self._descriptor, self._mapped, offset=first)
         except ValueError as problem:  # the file is shorter than it was made
             raise OSError(str(problem)) from None
-        return window
+        except OSError:
+            return None
+        return self._window
 
     def _unmap(self) -> None:
+        """Let the next record be written where it stands."""
         if self._window is not None:
             window, self._window = self._window, None
             window.close()
+            os.lseek(self._descriptor, self._size - self.left, os.SEEK_SET)
 
     def _has_room(self) -> bool:
         found = os.fstatvfs(self._descriptor)

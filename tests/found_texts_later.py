@@ -94,6 +94,7 @@ PYTHON = (
     Found("lfm: a formatted text", lfm("run(command=f'git {word}')"), failed=("run",)),
     Found("lfm: a formatted text, escaped braces", lfm("run(command=f'git \\{word\\}')"), failed=("run",)),
     Found("lfm: a formatted text, quotes within", lfm("run(command=f'git '{word}' a')"), failed=("run",)),
+    Found("lfm: a formatted text, quotes before", lfm("run(command=f'git 'a' {word}')"), failed=("run",)),
     Found("lfm: a value without a key", lfm("run('git status', timeout=9)"), failed=("run",)),
     Found(
         "lfm: two, words behind", lfm("run(command='git status'), get_time()") + "I wait.", (RUN, TIME), left="I wait."
@@ -696,6 +697,8 @@ LATER_ALIKE = (
         "harmony: a recipient in a sentence",
         "commentary to=run is a header that parsers forget, as is commentary to=search.",
     ),
+    none("harmony: a recipient, words, an object", f"The header is\ncommentary to=run with {GIT} behind it."),
+    none("harmony: a recipient and an object", f"analysis to=run {GIT}"),
     none("harmony: a recipient that nobody offered", f"commentary to=deploy code {GIT}"),
     none("bare: words before a tag that nothing opens", f"So:\n[{dumped(RUN)}]</TOOLCALL>"),
     *CLIENTS,

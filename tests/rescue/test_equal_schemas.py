@@ -54,6 +54,15 @@ def schemas(one: Schema) -> list[Schema]:
     return [{"type": "object", "$defs": {**DEFINED, "root": parts[0]}, **part} for part in parts]
 
 
+def narrowed() -> list[Schema]:
+    """Tools with a text, about which parts of the schema say more."""
+    one: Schema = {"properties": {"at": TEXT}}
+    more: Schema = {"properties": {"at": {"minLength": 1}}}
+    other: Schema = {"required": ["q"]}
+    parts: list[Schema] = [{"allOf": [more]}, {"anyOf": [more, other]}, {"oneOf": [other, more]}]
+    return [{"type": "object", **one, **part} for part in [*parts, {"if": other, "then": more}, {"else": more}]]
+
+
 def read(schema: Schema, text: str) -> list[str]:
     reply = play_pieces([Tool("go", "", _json.raw(schema))], [text], "stop")
     return [*exact(delivered(reply)), *(call.name or "" for call in reply.failed_calls)]
@@ -78,3 +87,9 @@ def test_schemas_that_say_the_same_give_the_same(same: tuple[int, list[Schema]])
         if meant is not ...:
             wanted = [json.dumps(["go", {"at": meant}], sort_keys=True)]
             assert found == [wanted] * len(found), (value, found)
+
+
+def test_a_part_that_says_more_leaves_the_type():
+    for value in VALUES:
+        found = [read(schema, text) for schema in narrowed() for text in written(value)]
+        assert found == [[json.dumps(["go", {"at": value}], sort_keys=True)]] * len(found), (value, found)

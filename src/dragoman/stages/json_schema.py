@@ -162,9 +162,10 @@ class ToolSchema:
         return key in self._declared()
 
     def _declared(self) -> Schema:
-        """Return the schemas of all arguments."""
+        """Return the schemas of all arguments: what always holds, else what alternatives say."""
         if self._arguments is None:
-            self._arguments = self._members(self.root().schema, _PERHAPS)
+            root = self.root()
+            self._arguments = {**self._members(root.schema, _PERHAPS), **root.members}
         return self._arguments
 
     def names(self) -> frozenset[str]:

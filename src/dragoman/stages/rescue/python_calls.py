@@ -350,8 +350,7 @@ class _Reader:
                 said.add((yield from cursor.peek(2)) if "f" in prefix else "\\")
                 yield from self._escape(is_raw="r" in prefix)
             elif (yield from cursor.peek(len(quote))) == quote and not (yield from self._is_apostrophe(before, quote)):
-                if "f" in prefix and not {"{", "}"}.isdisjoint(said.text()):
-                    raise Unreadable("a value is not a literal")
+                _check_literal(prefix, said.text())
                 if len(quote) > 1 or (yield from ends_text(cursor)):
                     cursor.skip(len(quote))
                     if not self._names.isdisjoint(_QUOTED.findall(said.text())):
@@ -362,6 +361,7 @@ class _Reader:
                     rest = yield from quoted_text(
                         cursor, said.text(), quote, is_last=is_last, is_joined=self._is_joined
                     )
+                    _check_literal(prefix, rest)
                     yield Piece(escaped(rest))
                 self._quote = ""
                 return
@@ -416,6 +416,12 @@ class _Reader:
             raise Unreadable("an escape names no character")
         self._cursor.skip(count)
         yield Piece(f"\\u{code:04x}" if code <= 0xFFFF else escaped(chr(code)))
+
+
+def _check_literal(prefix: str, said: str) -> None:
+    """Refuse a formatted text that holds something to format."""
+    if "f" in prefix and not {"{", "}"}.isdisjoint(said):
+        raise Unreadable("a value is not a literal")
 
 
 def _number(word: str) -> str:

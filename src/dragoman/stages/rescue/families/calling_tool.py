@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from dragoman import _json
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import BODY, Close, Cursor, Family, NotACall, Open, Parser, Piece
 from dragoman.stages.rescue.heads import begun
@@ -15,6 +16,8 @@ from dragoman.stages.rescue.xml_values import member
 _NAME: Final = re.compile(r"[^\s<>{}()\[\]]+")
 _NAME_IN_QUOTES: Final = re.compile(r"[^\s<>{}()\[\]\"]+")
 _KEY: Final = re.compile(r"[\w.-]+")
+_PLAIN: Final = re.compile(r'[^"\\]+')
+_LONGEST: Final = 1 << 24
 _OPENERS: Final = ("[Calling tool:", "[Calling tool=")
 
 
@@ -39,7 +42,9 @@ def _call(cursor: Cursor, tools: Tools) -> Parser:
 
 
 def _call_in_attributes(cursor: Cursor, tools: Tools) -> Parser:
-    """Parse `"NAME" KEY="value"]`. A quotation mark in a value has a backslash before it."""
+    """Parse `"NAME" KEY="value"]`. A quotation mark in a value has a backslash before it; any other backslash may be
+    itself or an escape.
+    """
     yield from cursor.expect('"')
     name = yield from begun(tools, (yield from cursor.word(_NAME_IN_QUOTES)))
     yield from cursor.expect('"')
@@ -49,10 +54,15 @@ def _call_in_attributes(cursor: Cursor, tools: Tools) -> Parser:
         yield from cursor.space()
         key = yield from cursor.word(_KEY)
         yield from cursor.expect("=")
-        if key in keys or (yield from cursor.peek()) != '"':
+        yield from cursor.expect('"')
+        if key in keys:
             raise NotACall
+        value = [(yield from cursor.word(_PLAIN, _LONGEST))]
+        while (yield from cursor.take("\\")):
+            value += [(yield from cursor.expect('"')), (yield from cursor.word(_PLAIN, _LONGEST))]
+        yield from cursor.expect('"')
         yield member(key, keys)
-        yield from cursor.json_pieces()
+        yield Piece(_json.quoted("".join(value)))
     yield Piece("}" if keys else "{}")
     yield Close(BODY)
 

@@ -16,6 +16,7 @@ from dragoman.stages.rescue.json_calls import named_call
 
 #: What the arguments are written in, where no token tells that they begin.
 _KINDS: Final = ("json", "code")
+_PREFIX: Final = "functions."
 _KIND: Final = re.compile(r"[A-Za-z]+")
 _STARTS: Final = ("<|channel|>", "<|start|>assistant", "<|start|> assistant")
 _CHANNELS: Final = ("commentary", "analysis")
@@ -27,6 +28,10 @@ _BARE: Final = tuple(f"{role}{channel} to=" for role in ("", "assistant") for ch
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     is_stripped = opener in _BARE
     written = (yield from bare_name(cursor)) if is_stripped else (yield from _recipient(cursor))
+    if is_stripped and not written.startswith(_PREFIX):
+        yield from cursor.space()
+        if not (yield from cursor.sees(*_KINDS)):
+            raise NotACall  # words about a recipient
     yield from _call(cursor, tools, written, is_stripped=is_stripped)
 
 
@@ -88,7 +93,7 @@ FAMILY = Family(
 )
 BARE = Family(
     name="harmony-bare",
-    openers=("to=functions.",),
+    openers=(f"to={_PREFIX}",),
     parse=_parse_bare,
     where="message",
     source=FAMILY.source,

@@ -197,7 +197,7 @@ def test_the_wheel_holds_code_types_and_data(tmp_path: Path) -> None:
     assert {str(Path("dragoman") / path.relative_to(package)) for path in files} <= held
     assert "dragoman/py.typed" in held
     assert any(name.endswith("licenses/LICENSE") for name in held)
-    assert "dragoman = dragoman.cli.main:main" in points
+    assert "dragoman = dragoman.__main__:main" in points
 
 
 def test_the_demos_lock_is_a_small_part_of_the_whole() -> None:

@@ -2,72 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
 
-from dragoman.errors import (
-    CallFailed,
-    ConfigError,
-    DragomanError,
-    McpFailed,
-    MissingExtra,
-    OutputInvalid,
-    StepLimit,
-    UsageError,
-    WireError,
-)
-from dragoman.events import (
-    CallFailureKind,
-    Deviation,
-    Event,
-    Failure,
-    Finish,
-    NativeEvent,
-    PartEvent,
-    Reply,
-    Severity,
-    Start,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ThinkingDelta,
-    ThinkingEnd,
-    ThinkingStart,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallFailed,
-    ToolCallStart,
-    UsageUpdate,
-    fold,
-    unfold,
-)
-from dragoman.types import (
-    Attempt,
-    Cost,
-    Effort,
-    FailureKind,
-    Media,
-    Message,
-    Named,
-    Native,
-    Opaque,
-    Origin,
-    Outcome,
-    Params,
-    Part,
-    ProtocolName,
-    Reasoning,
-    Request,
-    ResponseSchema,
-    Role,
-    StopReason,
-    Text,
-    Thinking,
-    Tool,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
-
+# Not from `typing`: as long as Python imports this file, Ctrl-C ends `dragoman` with a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dragoman.client import (
         Answer,
@@ -84,6 +22,69 @@ if TYPE_CHECKING:
         ToolStarted,
     )
     from dragoman.decoding import decode
+    from dragoman.errors import (
+        CallFailed,
+        ConfigError,
+        DragomanError,
+        McpFailed,
+        MissingExtra,
+        OutputInvalid,
+        StepLimit,
+        UsageError,
+        WireError,
+    )
+    from dragoman.events import (
+        CallFailureKind,
+        Deviation,
+        Event,
+        Failure,
+        Finish,
+        NativeEvent,
+        PartEvent,
+        Reply,
+        Severity,
+        Start,
+        TextDelta,
+        TextEnd,
+        TextStart,
+        ThinkingDelta,
+        ThinkingEnd,
+        ThinkingStart,
+        ToolCallDelta,
+        ToolCallEnd,
+        ToolCallFailed,
+        ToolCallStart,
+        UsageUpdate,
+        fold,
+        unfold,
+    )
+    from dragoman.types import (
+        Attempt,
+        Cost,
+        Effort,
+        FailureKind,
+        Media,
+        Message,
+        Named,
+        Native,
+        Opaque,
+        Origin,
+        Outcome,
+        Params,
+        Part,
+        ProtocolName,
+        Reasoning,
+        Request,
+        ResponseSchema,
+        Role,
+        StopReason,
+        Text,
+        Thinking,
+        Tool,
+        ToolCall,
+        ToolResult,
+        Usage,
+    )
 
     _shared = Client()
     reply = _shared.reply
@@ -104,37 +105,26 @@ __all__ = [
     "fold", "reply", "run", "run_stream", "stream", "unfold",
 ]  # fmt: skip
 
-_OF_CLIENT = frozenset(
-    [
-        "Answer",
-        "AsyncClient",
-        "AsyncRun",
-        "AsyncStream",
-        "Client",
-        "Embeddings",
-        "ModelFacts",
-        "Run",
-        "Stream",
-        "StreamedCall",
-        "ToolFinished",
-        "ToolStarted",
-    ]
-)
+#: Modules that hold the names of `__all__`, in the order in which they are looked for.
+_PLACES = ("errors", "events", "types", "decoding", "client")
 _SHARED = frozenset({"embed", "reply", "run", "run_stream", "stream"})
 
 
 def __getattr__(name: str) -> object:
-    """Import decoders and clients, with their HTTP library, at their first use: importing dragoman costs little."""
-    if name == "decode":
-        from dragoman.decoding import decode
-
-        return decode
+    """Import what is asked for at its first use: importing dragoman costs nothing, and asking a model costs no more."""
     if name in _SHARED:
         from dragoman.client.shared import shared_method
 
         return shared_method(name)
-    if name in _OF_CLIENT:
-        from dragoman import client
-
-        return getattr(client, name)
+    if name in _PLACES:
+        return importlib.import_module(f"dragoman.{name}")
+    for place in _PLACES if name in __all__ else ():
+        module = importlib.import_module(f"dragoman.{place}")
+        if hasattr(module, name):
+            return globals().setdefault(name, getattr(module, name))
     raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List all public names, imported or not."""
+    return sorted({*globals(), *__all__})

@@ -160,6 +160,27 @@ def test_an_interruption_is_quiet() -> None:
     assert run.returncode == 130
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
+@for_each(
+    ("module", "words", "status"),
+    [
+        ("msgspec", ["--version"], -signal.SIGINT),  # the signal itself ends it; a shell gives 130 for that, too
+        ("msgspec", ["serve", "--port", "0"], -signal.SIGINT),
+        ("uvloop", ["serve", "--port", "0"], 130),
+    ],
+)
+def test_an_interruption_while_modules_are_imported_is_quiet(
+    module: str, words: list[str], status: int, tmp_path: Path
+) -> None:
+    """A module of that name interrupts the process while it is imported."""
+    folder = tmp_path / f"{module} {words[0]}"
+    folder.mkdir()
+    (folder / f"{module}.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    run = dragoman(*words, PYTHONPATH=path, HOME=str(tmp_path))
+    assert (run.returncode, run.stdout, b"Traceback" in run.stderr) == (status, b"", False), run.stderr
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -8,6 +8,7 @@ import errno
 import importlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Final, NoReturn, Protocol
@@ -144,6 +145,8 @@ def _run(name: str | None, words: list[str]) -> int:
     parser = make_parser(name, command)
     options = parser.parse_args(words[1:])
     _refuse_idle(parser, options)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # `__main__` set it; from here on an interruption is caught
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return command.run(options)
 
 

@@ -112,6 +112,8 @@ _MORE: dict[str, list[dict[str, Any]]] = {
     ],
     "anthropic-messages": [
         {"tools": [{"name": "f", "input_schema": {"type": "object"}}], "tool_choice": {"type": "any", "MORE": 1}},
+        {"messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]},
+                      {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}], "MORE": 1}]},
         {"messages": [{"role": "user", "content": [
             {"type": "image", "source": {"type": "url", "url": "https://example.test/a.png", "MORE": 1}}]}]},
         {"messages": [{"role": "user", "content": [

@@ -125,6 +125,8 @@ CASES: Final = [
     *(case("what another role says", "openai-chat", chat(
         {"role": role, "content": "Go on.", **more, "tool_calls": called()["tool_calls"]}, {"role": "user", "content": "x"}, tools=[function()]),
         each=Says("messages[0].tool_calls")) for role in ("user", "system") for more in ({}, {"reasoning_content": "", "audio": None})),
+    *(case("thinking that is no text, and other thinking", "openai-chat", chat({"role": "assistant", "content": "So.", **more}, tells(GO)),
+           each=Says("messages[0].thinking")) for more in ({"thinking": {"text": "Hm."}}, {"reasoning_content": "Hm.", "thinking": "Oh."})),
     case("an answer with a result's id", "openai-chat", chat({"role": "assistant", "content": "So.", "tool_call_id": "call_1"}, tells(GO)),
          each=Says("messages[0].tool_call_id")),
     case("a result in the answer", "anthropic-messages", messages(tells(GO), says(used(), result()), tells(GO), tools=[tool()]),

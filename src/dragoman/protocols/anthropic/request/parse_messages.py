@@ -156,7 +156,10 @@ class Conversation:
             return [Message("system", parts, native)]
         if role != "user":
             raise WireError(f"expected the role user, assistant or system, got {role[:40]!r}", path=f"{where}.role")
-        return _split(parts, native)
+        messages = _split(parts, native)
+        if messages[-1].role == "tool":
+            name_unread(fields, where, self._deviations, "role", "content")
+        return messages
 
     def _parts(self, value: Raw | None, where: str) -> tuple[Part, ...]:
         if value is None:

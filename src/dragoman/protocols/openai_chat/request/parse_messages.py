@@ -22,7 +22,16 @@ from dragoman.codec.json_fields import (
     read_text,
 )
 from dragoman.codec.parts.history_call_ids import CallIds, parse_paired
-from dragoman.codec.unread import Kind, holds_parts, name_unread, refuse_no_text, refuse_other_kinds, wanted_text
+from dragoman.codec.unread import (
+    Kind,
+    holds_parts,
+    name_passed_over,
+    name_unread,
+    name_unreadable,
+    refuse_no_text,
+    refuse_other_kinds,
+    wanted_text,
+)
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.openai_chat.wire import NAME, google_fields, media_at, texts_in
@@ -41,6 +50,8 @@ _UNLIKE: Final[dict[Role, frozenset[str]]] = {
     "assistant": frozenset({"tool_call_id"}), "tool": frozenset(_MODELLED) - {"role", "content", "tool_call_id"},
     "user": frozenset(_MODELLED) - {"role", "content"}, "system": frozenset(_MODELLED) - {"role", "content"},
 }  # fmt: skip
+#: Names of an answer's thinking, the first one first.
+_THOUGHTS: Final[tuple[str, ...]] = ("reasoning_content", "reasoning", "thinking")
 _EMPTY: Final = (b"null", b"[]", b'""')
 _MEDIA: Final[dict[str, Literal["image", "audio", "video"]]] = {
     "image_url": "image", "audio_url": "audio", "video_url": "video",
@@ -132,6 +143,7 @@ class Conversation:
         parts = self._content(fields.get("content"), f"{where}.content")
         if role == "assistant":
             refuse_other_kinds(fields, _SAID_KINDS, f"{where}.")
+            self._name_unsaid_thoughts(fields, where)
             parts = [*parse_thinking(fields), *_sealed(parts, fields)]
             refusal = read_text(fields.get("refusal"))
             if refusal:
@@ -143,6 +155,13 @@ class Conversation:
 
     def _pass_over(self, key: str, role: Role, turn: int) -> None:
         self._deviate("dropped", f"messages[{turn}].{key}", f"not in a message of the role {role}")
+
+    def _name_unsaid_thoughts(self, fields: Fields, where: str) -> None:
+        """Name thinking that is no text, and a second one that differs."""
+        told = {key: fields[key] for key in _THOUGHTS if key in fields and bytes(fields[key]) not in _EMPTY}
+        texts = {key: raw for key, raw in told.items() if bytes(raw)[:1] == b'"'}
+        name_unreadable(told, {key: texts.get(key) for key in told}, f"{where}.", self._deviations)
+        name_passed_over(texts, f"{where}.", self._deviations, *_THOUGHTS)
 
     def _plain(self, plain: _PlainMessage, turn: int) -> Message:
         content = plain.content
@@ -292,7 +311,7 @@ class Conversation:
 
 def parse_thinking(fields: Fields) -> list[Part]:
     """Return the thinking of an earlier answer, under each of its names."""
-    texts = (read_text(fields.get(key)) for key in ("reasoning_content", "reasoning", "thinking"))
+    texts = (read_text(fields.get(key)) for key in _THOUGHTS)
     text = next((text for text in texts if text), "")
     details = read(fields.get("reasoning_details"))
     parts: list[Part] = []

@@ -397,3 +397,10 @@ def test_a_function_within_another_may_call_its_argument_as_methods_do() -> None
 def test_what_has_no_parameters_to_offer_is_no_tool(tool: Any) -> None:
     with pytest.raises(dragoman.UsageError, match=f"tool {tool.__name__}: "):
         dragoman.reply("lab/m", "hello", tools=[tool])
+
+
+def test_a_stream_that_nobody_read_says_nothing_of_its_failure() -> None:
+    with dragoman.Client(base_url="http://127.0.0.1:9", protocol="openai-chat") as client:
+        stream = client.stream("x", "hi")
+        with pytest.raises(dragoman.UsageError, match="raise_for_failure: nothing of this stream was read"):
+            stream.raise_for_failure()

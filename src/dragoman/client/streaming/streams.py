@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dragoman.client.background_loop import Background
 
 _ONCE = "a stream is read once, as events or as text_stream; stream.reply holds all that came"
+_UNREAD = "raise_for_failure: nothing of this stream was read, so nothing of its answer is known; read it first"
 _CLOSED = "this stream is closed, and nothing of it was read; read it inside its `with` block"
 
 
@@ -168,7 +169,10 @@ class AsyncStream:
         Raises:
             CallFailed: it did, or its only tool calls did.
             OutputInvalid: the answer is not of the `output_type`.
+            UsageError: nothing of the stream was read.
         """
+        if not self._is_taken:
+            raise UsageError(_UNREAD)
         check_reply(self._stream.reply, self.attempts, self._output)
         return self
 
@@ -309,6 +313,7 @@ class Stream:
         Raises:
             CallFailed: it did, or its only tool calls did.
             OutputInvalid: the answer is not of the `output_type`.
+            UsageError: nothing of the stream was read.
         """
         self._stream.raise_for_failure()
         return self

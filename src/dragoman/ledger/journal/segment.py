@@ -59,11 +59,13 @@ class Segment:
     def write(self, data: bytes) -> None:
         """Write a record behind the last one. Raises OSError: what stands there now is not known."""
         window, left, size = self._window, self.left, len(data)
-        place = self._behind - left
-        if window is not None and place + size > self._mapped:
-            window = self._map()
-            place = self._behind - left
         if window is not None:
+            place = self._behind - left
+            if place + size > self._mapped:
+                window = self._map()
+                if window is None:
+                    return self.write(data)
+                place = self._behind - left
             window[place : place + size] = data
         elif os.write(self._descriptor, data) < size:  # only where the system does not keep what was set apart
             raise OSError("the disk took half a record")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.journal.frames import HEADER, LARGEST, OVERHEAD, frame, read_frames
+from dragoman.ledger.journal.reading import JournalReader
 from dragoman.ledger.journal.records import (
     AttemptIds,
     Intent,
@@ -407,3 +408,27 @@ def test_a_sync_that_cannot_begin_is_told_and_the_next_one_goes_on(problem: Exce
     first, second = asyncio.run(both())
     assert isinstance(first, OSError)
     assert second is None
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="nothing is set apart there")
+def test_an_end_is_read_though_a_further_segment_was_seen_that_could_not_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(tmp_path, segment_size=3_000)
+    reader = JournalReader(tmp_path, journal.holder)
+    attempt = intent(journal.ids, 0)
+    journal.intend(attempt)
+
+    def full(*_: object) -> None:
+        reader.look(segments_of(os.listdir(tmp_path))[journal.holder], is_dead=False)
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "posix_fallocate", full)
+        with pytest.raises(JournalFailed):
+            journal.make_ready()
+    journal.settle(settlement(attempt))
+    look = reader.look(segments_of(os.listdir(tmp_path))[journal.holder], is_dead=False)
+    assert [row.settlement.id for row in look.rows if row.settlement] == [attempt.id]
+    journal.close()
+    reader.close()

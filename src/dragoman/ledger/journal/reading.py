@@ -93,6 +93,8 @@ class JournalReader:
         """
         found = Look()
         number, place = self.merging.is_at
+        if not is_dead and len(numbers) > 1 and number < numbers[-1] and not self._is_made(numbers[-1]):
+            numbers = numbers[:-1]  # where it cannot be made, the segment before it is written on
         for segment in numbers:
             if segment < number:
                 continue
@@ -102,6 +104,14 @@ class JournalReader:
             if found.is_more:
                 break
         return found
+
+    def _is_made(self, segment: int) -> bool:
+        """Return whether a segment's writer uses it, or will: it gets its header when it has all its bytes."""
+        try:
+            with open(segment_path(self._folder, self.holder, segment), "rb") as file:
+                return file.read(len(HEADER)) == HEADER
+        except FileNotFoundError:
+            return False
 
     def _read(self, found: Look, segment: int, start: int, *, is_closed: bool) -> None:
         with _mapped(segment_path(self._folder, self.holder, segment)) as mapped:

@@ -452,6 +452,14 @@ BEGUN_ANEW = (
         text="I look.",
         **TWO,
     ),
+    gemini(
+        "a second answer, the first of the two with an id",
+        *of_response("", candidate(t("I look.")), candidate(f(), finish="STOP")),
+        candidate(t("I look.")),
+        candidate(f(args={"command": "pwd"})),
+        text="I look." * 2,
+        **TWICE,
+    ),
     messages("a second answer with the call again", *used(0), ANOTHER, *used(0, id="toolu_2"), **TWICE),
     *(
         messages(

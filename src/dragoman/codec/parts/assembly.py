@@ -354,7 +354,7 @@ class Assembly:
 
     def finish(self, native_reason: str | None, reason: StopReason, *, native: Native | None = None) -> None:
         """Take a stop reason. `native`: fields beside it that only this protocol knows."""
-        if self.calls.end is None:
+        if self.calls.end is None and self.ending.reason is None and self.opened_calls:
             self.calls.end = self.next_index
         if not self.is_late() and self.ending.take(native_reason, reason, native):
             self.deviate("late-stop-reason", "stop reason", native_reason)

@@ -59,7 +59,7 @@ class OpenCalls(msgspec.Struct, eq=False):
         has_astray: arguments came that a call without any may have lost: around the calls, or behind those of another.
         has_bare: a call without arguments was delivered.
         usable, failed: the numbers of delivered and failed calls.
-        end: the index of the first part behind the stop reason; None before it.
+        end: the index of the first part behind the stop reason; None before it, and where no call came before it.
     """
 
     _new_id: NewId

@@ -114,7 +114,7 @@ class AnswerId(msgspec.Struct, eq=False):
         if id == self.id:
             self._is_steady = self._is_steady or frame is not self._frame
             return False
-        if self.id and not begins_call:
+        if not begins_call and (self.id or (is_called and is_over)):
             return False
         is_over = self._is_steady or (is_over and not self._has_changed)
         self._has_changed = self._has_changed or bool(self.id and not is_called)

@@ -294,7 +294,7 @@ class Blocks(msgspec.Struct, eq=False):
         is_blank = call.text.is_blank()
         self._compare_rival(block, call)
         self._add_told(block, call)
-        if call.text.phase != "closed" and call.text.is_started() and not call.text.is_over():
+        if call.text.phase not in ("odd", "closed") and call.text.is_started() and not call.text.is_over():
             return  # the rest may come behind this
         self._assembly.end_call(call)
         if is_blank and block.has_input and call.is_open() and not self._assembly.calls.has_strays:

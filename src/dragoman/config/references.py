@@ -8,13 +8,14 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
+from dragoman.codec.patterns import rare_pattern
 from dragoman.config.files import LARGEST_SECRET, read_file, reason_of
 from dragoman.errors import ConfigError
 from dragoman.providers.address import split_url
 from dragoman.secret import Secret
 
 #: An origin. Browsers decode "%" in its host, and encode ß, the final ς and the joiners in another way than Python.
-_ORIGIN: Final = re.compile(
+_ORIGIN: Final = rare_pattern(
     r"([a-z][a-z0-9+.-]{0,40})://(?:[^/?#\s@]*@)?([^/?#\s@*%ßς\u200c\u200d]{1,255})([/?#]\S*)?", re.IGNORECASE
 )
 _PORTS: Final = {"http": 80, "https": 443}

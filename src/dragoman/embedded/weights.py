@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import importlib.util
 import os
-import re
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from typing import Final, Literal, TypeAlias, final
 
 import msgspec
 
+from dragoman.codec.patterns import rare_pattern
 from dragoman.errors import DragomanError
 
 #: Called with (bytes so far, bytes in total) while weights are fetched; the last call has both equal.
@@ -56,7 +56,7 @@ SMOLLM2: Final = Weights(
 
 _ATTEMPTS: Final = 2
 #: What pip and uv say when they reach no index.
-_OFFLINE: Final = re.compile(
+_OFFLINE: Final = rare_pattern(
     r"NewConnectionError|ConnectTimeoutError|NameResolutionError|ProxyError|Failed to establish a new connection"
     r"|[Nn]ame resolution|getaddrinfo|dns error|offline|error sending request|Network is unreachable"
 )

@@ -8,7 +8,6 @@ everywhere.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import re
 import sys
 import types
@@ -141,7 +140,8 @@ def _is_object(kind: Any) -> bool:
     """Return whether its values are objects, which msgspec cannot distinguish in a union."""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return kind.__struct_config__.tag is None
-    return dataclasses.is_dataclass(kind) or typing.is_typeddict(kind) or get_origin(kind) is dict or kind is dict
+    is_dataclass = hasattr(kind, "__dataclass_fields__")
+    return is_dataclass or typing.is_typeddict(kind) or get_origin(kind) is dict or kind is dict
 
 
 def _read_list(value: Any, read: Callable[[Any], Any]) -> list[Any]:

@@ -41,6 +41,7 @@ MADE = {
     "gateway/app.py f'{re.escape(before)}{_ANY_TEXT}{re.escape(after)}'": "one repeat between fixed texts, whole",
     "stages/rescue/behind/brackets.py f'[{_MARKS[closes]}{re.escape(first)}]'": "one character",
     "stages/rescue/behind/ended.py self._again": "fixed texts, 40 characters of white space, one character",
+    "stages/rescue/behind/ended.py self._closing": "fixed texts, matched at one place, nothing given back",
     "stages/rescue/behind/ended.py self._tag": "fixed texts side by side, each with one bounded look behind it",
     "testing/server.py re.escape(route).replace(re.escape('{model}'), '.+')": "one repeat, matched in whole",
     "stages/rescue/markers.py self.openers": "fixed texts side by side",

@@ -8,6 +8,7 @@ import random
 
 from dragoman.events import Reply
 from for_each import for_each
+from growth import steps_of
 from rescue_forms import FORMS, Form
 from test_found_texts import cut
 from test_written_calls import TOOLS, Calls, play_pieces
@@ -28,7 +29,8 @@ CASES = [(form, random.Random(f"{form.family} {form.name}")) for form in INNER]
 @for_each("form, draw", CASES, ids=str)
 def test_no_call_of_both_attempts_runs(form: Form, draw: random.Random):
     call, two, lead = form.write(CALL).text(), form.write(CALL + OTHER).text(), draw.choice(LEADS)
-    first = lead + call + draw.choice(("", "\nThere are th", f"\n{'More. ' * 60}\n"))
+    thought = draw.choice(("", "<think>I think of the tree.</think>"))
+    first = thought + lead + call + draw.choice(("", "\nThere are th", f"\n{'More. ' * 60}\n"))
     second = lead + draw.choice((call, f"{call}\nThere are three files.", *([two] if form.most > 1 else [])))
     reply = play(f"{first}\n{second}")
     assert reply.error is not None and len(reply.tool_calls) <= 2, (first, second)
@@ -37,6 +39,17 @@ def test_no_call_of_both_attempts_runs(form: Form, draw: random.Random):
 @for_each("form, draw", CASES, ids=str)
 def test_what_only_looks_like_one_runs(form: Form, draw: random.Random):
     call, other, lead = form.write(CALL).text(), form.write(OTHER).text(), draw.choice(LEADS)
-    text = draw.choice((f"{lead}{call}\n{lead}{other}", f"{lead}{call}\nAnd again:\n{call}", f"{call}\n{call}"))
+    words = "OK. Then I wait until it has ended, for A B and C."
+    short = draw.choice((f"OK.\n{call}\n{words}\n{call}", f"A\n{call}\n{words} Again:\n{call}"))
+    text = draw.choice((f"{lead}{call}\n{lead}{other}", short, f"{lead}{call}\nAnd again:\n{call}", f"{call}\n{call}"))
     reply = play(text)
     assert (reply.error, len(reply.tool_calls)) == (None, 2), text
+
+
+def test_closing_tags_behind_thinking_take_linear_time():
+    def steps(size: int) -> int:
+        call = '<think><tool_call>\n{"name": "run_command", "arguments": {"command": "'
+        pieces = [call, *["x"] * size, '"}}\n</tool_call></think>', *["</tool_call>\n"] * size]
+        return steps_of(lambda: play_pieces(TOOLS, pieces, "stop"))
+
+    assert steps(800) < 6 * steps(200)

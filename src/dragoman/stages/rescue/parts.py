@@ -57,13 +57,16 @@ class Call:
 class Part:
     """A text or thinking part that is scanned."""
 
-    __slots__ = ("call", "held", "index", "is_ended", "is_followed", "is_thinking", "raw", "scanner", "space", "start")
+    __slots__ = (
+        "call", "held", "index", "is_ended", "is_followed", "is_thinking", "mark", "raw", "scanner", "space", "start",
+    )  # fmt: skip
 
     def __init__(self, start: TextStart | ThinkingStart, scanner: Scanner) -> None:
         self.start = start
         self.scanner = scanner
         self.index = -1  # of the part that is open in the output
         self.space = GatheredText()  # white space behind a call: markup, unless prose follows
+        self.mark = ""  # of a closing tag, perhaps begun at its end
         self.is_thinking = isinstance(start, ThinkingStart)
         self.held: GatheredRuns[Found] = GatheredRuns()  # of thinking: what was found from its first call on
         self.raw = GatheredText()  # of thinking: the text that has not left

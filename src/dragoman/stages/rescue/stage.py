@@ -164,7 +164,8 @@ class Rescue:
         part = self._parts[event.index]
         found = None if part.scanner.passes(event.text) else part.scanner.feed(event.text)
         if found is None:
-            if part.index < 0 and not (part.held or part.scanner.family or self._is_nothing(part, event.text)):
+            is_new = part.index < 0 and not (part.held or part.scanner.family)
+            if is_new and self._ended.blank(part, event.text, self._families) is None:
                 self._begin(part)
             if part.index == event.index and not part.space and not part.held:
                 self._behind_calls(event.text)
@@ -207,6 +208,8 @@ class Rescue:
         self._close(part, event)
         if not part.held:
             del self._parts[event.index]
+        if part.is_thinking:
+            self._ended.answers()
         if was_thinking:
             self._settle_unproven(is_whole=True)
             self._ended.think()
@@ -242,6 +245,7 @@ class Rescue:
     def _found(self, part: Part, action: Found) -> None:
         if part.is_thinking and (part.held or not isinstance(action, Prose)):
             part.held.add(action)
+            self._ended.think_of(action.family) if isinstance(action, Open) else None
         elif isinstance(action, Prose):
             self._ended.see(action.tag)
             self._prose(part, action)
@@ -253,17 +257,15 @@ class Rescue:
             self._act(part, action)
 
     def _prose(self, part: Part, prose: Prose) -> None:
-        if part.index < 0 and self._is_nothing(part, prose.text):
+        if part.index < 0 and (mark := self._ended.blank(part, prose.text, self._families)) is not None:
             part.space.add(prose.text)
+            part.mark = mark
             return
         self._begin(part)
         text = part.space.text() + prose.text
         self._behind_prose(prose, text)
         self._out.append((ThinkingDelta if part.is_thinking else TextDelta)(part.index, text))
         part.space.clear()
-
-    def _is_nothing(self, part: Part, text: str) -> bool:
-        return self._ended.is_nothing(part, text, self._parts.values(), self._families)
 
     def _begin(self, part: Part) -> None:
         """Prepare for text or thinking that is about to leave."""

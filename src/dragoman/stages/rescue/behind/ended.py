@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -27,7 +27,7 @@ from dragoman.codec.parts.settled_arguments import Settled
 from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed, settle_reason
 from dragoman.secret import name_alone
 from dragoman.stages.rescue.behind.brackets import MAY_GO_ON, Brackets
-from dragoman.stages.rescue.cursor import Close, Family, Open
+from dragoman.stages.rescue.cursor import Close, Family
 from dragoman.stages.rescue.markers import parameter_begins, value_begins
 from dragoman.stages.rescue.parts import Call, Part
 from dragoman.stages.rescue.typed_tags import NESTED
@@ -71,6 +71,9 @@ class Ended(msgspec.Struct, eq=False):
     _has_room: bool = True  # for more of them
     _first: tuple[str, str] | None = None  # that call
     _words: str = ""  # behind the last call
+    _thought: set[str] = set()  # families of the calls in thinking
+    _ends: list[str] = []  # what closes them
+    _closing: re.Pattern[str] | None = None  # the same
     told: tuple[str, str] | None = None
     reads: Literal["", "begins", "behind"] = "begins"
 
@@ -158,27 +161,44 @@ class Ended(msgspec.Struct, eq=False):
     def think(self) -> None:
         """Keep the waiting calls as drafts: the text was thinking."""
         self._told_draft = self._told_draft or self._told
-        self._drafts += self.take()
+        drafts = self.take()
+        self._drafts += drafts
+        for call, _ in drafts:
+            self.think_of(call.family)
         self._head, self._has_room, self._first, self._words = "", True, None, ""
         self._see_reads()
 
-    def is_nothing(self, part: Part, text: str, parts: Iterable[Part], families: Sequence[Family]) -> bool:
-        """Return whether a text is nothing of an answer: blank, or what closes a call of the thinking before it, the
-        last mark of that perhaps begun. `parts`: those that may hold such calls.
+    def think_of(self, family: str) -> None:
+        """Take the family of a call in thinking, which may be closed behind it."""
+        if family not in self._thought:
+            self._thought.add(family)
+            self._closing = None
+
+    def answers(self) -> None:
+        """Read the text that comes as the beginning of the answer, unless a call came: thinking has ended."""
+        if self._first is None:
+            self._head, self._has_room = "", True
+            self._see_reads()
+
+    def blank(self, part: Part, text: str, families: Sequence[Family]) -> str | None:
+        """Return None for a text of an answer. Else it is nothing, blank or what closes a call of the thinking before
+        it: return the mark of that which it perhaps begins.
         """
-        rest = "" if part.is_thinking else text.strip()
-        if not rest:
-            return not part.is_thinking
-        names = {one.family for other in parts for one in other.held.items if isinstance(one, Open)}
-        names.update(call.family for call, _ in self._drafts)
-        ends = [end for family in families if family.name in names for end in family.residue] if names else []
-        rest = (part.space.text() + text).strip() if ends else rest
-        while found := next(filter(rest.startswith, ends), ""):
-            rest = rest[len(found) :].lstrip()
-        return any(end.startswith(rest) for end in ends)
+        rest = (part.mark if part.space else "") + text
+        if part.is_thinking or not self._thought:
+            return None if part.is_thinking or rest.strip() else ""
+        if self._closing is None:
+            self._ends = [end for family in families if family.name in self._thought for end in family.residue]
+            self._closing = re.compile("|".join([r"(?:\s", *map(re.escape, self._ends)]) + ")*+")
+        found = self._closing.match(rest)
+        rest = rest[found.end() :] if found is not None else rest
+        return rest if not rest or any(end.startswith(rest) for end in self._ends) else None
 
     def drafts(self, *, has_answer: bool) -> list[tuple[Call, Close]]:
         """Return the drafts, each with its end: they count if no answer follows."""
+        if has_answer:
+            self._thought.clear()
+            self._closing = None
         if not (self._drafts or self._told_draft):
             return []
         drafts, self._drafts = self._drafts, []
@@ -212,7 +232,8 @@ class Ended(msgspec.Struct, eq=False):
         if self._first is None:
             self._first = told
             return False
-        return told == self._first and head in words and any(map(str.isalnum, head))
+        is_there = head in words if len(self._head) == _HEAD else words.rstrip().endswith(head)
+        return told == self._first and is_there and any(map(str.isalnum, head))
 
     def _pass(self, size: int) -> None:
         """Count characters; the calls that have waited for enough of them are due."""

@@ -143,7 +143,8 @@ class Conversation:
         parts = self._content(fields.get("content"), f"{where}.content")
         if role == "assistant":
             refuse_other_kinds(fields, _SAID_KINDS, f"{where}.")
-            self._name_unsaid_thoughts(fields, where)
+            if "reasoning" in fields or "thinking" in fields:
+                self._name_unsaid_thoughts(fields, where)
             parts = [*parse_thinking(fields), *_sealed(parts, fields)]
             refusal = read_text(fields.get("refusal"))
             if refusal:

@@ -80,7 +80,6 @@ def run(serving: Serving) -> None:
     """Serve until SIGTERM or SIGINT; a second signal ends at once.
 
     Raises:
-        KeyboardInterrupt: SIGINT ended it.
         ConfigError, OSError: as `Gateway.open`, or the log cannot be written.
     """
     share_one_heap()
@@ -89,8 +88,7 @@ def run(serving: Serving) -> None:
         _check_store(serving.config)
     if serving.workers == 1 and store is None:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            if runner.run(_serve(serving, None)):
-                raise KeyboardInterrupt
+            runner.run(_serve(serving, None))
         return
     if not hasattr(os, "fork"):
         words = "expected 1" if store is None else "expected ledger.store = sqlite"
@@ -102,6 +100,7 @@ def run(serving: Serving) -> None:
     admin = serving.config.admin.address
     admin_sockets = bind(*split_address(admin), serving.workers) if admin is not None else None
     port = sockets[0].getsockname()[1]
+
     read = state_of(serving.file)
 
     def work(worker: Worker) -> None:
@@ -147,23 +146,8 @@ def _current(serving: Serving, read: object) -> tuple[Config, object]:
     return (serving.config, read) if is_opened or (before.admins and not after.admins) else (config, state)
 
 
-class _Orders:
-    """What signals have ordered: to stop, and at a second one to hurry."""
-
-    __slots__ = ("hurry", "is_interrupted", "stop")
-
-    def __init__(self) -> None:
-        self.stop, self.hurry = asyncio.Event(), asyncio.Event()
-        self.is_interrupted = False
-
-    def end(self, number: int = signal.SIGTERM) -> None:
-        """Take an order to end. The first one decides whether the gateway was interrupted."""
-        self.is_interrupted |= number == signal.SIGINT and not self.stop.is_set()
-        (self.hurry if self.stop.is_set() else self.stop).set()
-
-
-async def _serve(serving: Serving, worker: Worker | None, read: object = None) -> bool:
-    # Returns whether SIGINT ended it. `read`: the state of the file from which `serving.config` is; None: as it is now.
+async def _serve(serving: Serving, worker: Worker | None, read: object = None) -> None:
+    # `read`: the state of the file from which `serving.config` is; None: as it is now.
     config, read = _current(serving, read)
     siblings = Siblings(worker.folder, worker.slot) if worker is not None else None
     log = Log(_sink(config), render=serving.render)
@@ -190,8 +174,12 @@ async def _serve(serving: Serving, worker: Worker | None, read: object = None) -
         return partial(gateway.take, config, read_keys(config), allow_open=serving.allow_open)
 
     reload = Reload(serving.file, prepare=prepare, observer=observer, read=read)
-    orders = _Orders()
-    _hear_signals(orders.end, reload.again, leave=orders.stop.set if worker is None else lambda: None)
+    stop, hurry = asyncio.Event(), asyncio.Event()
+
+    def told() -> None:
+        (hurry if stop.is_set() else stop).set()
+
+    _hear_signals(told, reload.again, leave=stop.set if worker is None else lambda: None)
     watching = asyncio.create_task(reload.watch())
     look_seldom()
     looking = asyncio.create_task(look_when_few())
@@ -200,25 +188,18 @@ async def _serve(serving: Serving, worker: Worker | None, read: object = None) -
         settle(is_alone=True)
         serving.ready(gateway.url)
     else:
-        worker.begin(orders.end)
-    await orders.stop.wait()
+        worker.begin(told)
+    await stop.wait()
     watching.cancel()
     looking.cancel()
     server = config.server
-    await _first_of(gateway.drain(server.drain_seconds, notice=server.notice_seconds), orders.hurry.wait())
+    await _first_of(gateway.drain(server.drain_seconds, notice=server.notice_seconds), hurry.wait())
     await gateway.close()
     log.close()
-    return orders.is_interrupted
 
 
-def _hear_signals(told: Callable[[int], None], reload: Callable[[], None], *, leave: Callable[[], object]) -> None:
-    """Install signal handlers.
-
-    Args:
-        told: called with the signal at each order to end.
-        reload: called when the configuration shall be read again.
-        leave: called when the terminal closes, which may repeat.
-    """
+def _hear_signals(told: Callable[[], None], reload: Callable[[], None], *, leave: Callable[[], object]) -> None:
+    """Install signal handlers. `told`: at each order to end; `leave`: when the terminal closes, which may repeat."""
     is_terminal_gone = terminal_watch()
 
     def hung_up() -> None:
@@ -227,7 +208,7 @@ def _hear_signals(told: Callable[[int], None], reload: Callable[[], None], *, le
     loop = asyncio.get_running_loop()
     with contextlib.suppress(NotImplementedError):  # Windows
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, told, number)
+            loop.add_signal_handler(number, told)
         loop.add_signal_handler(signal.SIGHUP, hung_up)
 
 

@@ -164,16 +164,10 @@ class Supervisor:
         self._lifeline = os.pipe()
 
     def run(self) -> None:
-        """Run until all have ended.
-
-        Raises:
-            ChildProcessError: a worker could not start at all.
-            KeyboardInterrupt: SIGINT ended it.
-        """
+        """Run until all have ended. Raises `ChildProcessError`: a worker could not start at all."""
         awaited = (*_SIGNALS, signal.SIGCHLD, signal.SIGHUP)
         signal.pthread_sigmask(signal.SIG_BLOCK, (*awaited, signal.SIGALRM))
         is_terminal_gone = terminal_watch()
-        is_interrupted = False
         try:
             for slot in range(len(self._sockets)):
                 self._start(slot)
@@ -185,7 +179,6 @@ class Supervisor:
                 if number == signal.SIGCHLD:
                     self._bury()
                 elif number in _SIGNALS:
-                    is_interrupted |= number == signal.SIGINT and not self._is_ending
                     self._end()
                 elif number == signal.SIGHUP and is_terminal_gone():
                     if not self._is_ending:  # its shell may say so a second time
@@ -199,8 +192,6 @@ class Supervisor:
             _end_alarm()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, (*awaited, signal.SIGALRM))
             shutil.rmtree(self._folder, ignore_errors=True)
-        if is_interrupted:
-            raise KeyboardInterrupt
 
     def _end_standing(self) -> None:
         """End workers whose loop stands still; others replace them."""

@@ -95,7 +95,7 @@ def test_the_users_file_allows_too(tmp_path: Path) -> None:
         (["-p", "x", "--tools", "none.py"], 2, "there is no such file"),
         (["-p", "x", "--tools", "none"], 1, "no installed package offers tools named 'none'"),
         (["-p", "x", "--resume", "none"], 2, "no session 'none'"),
-        (["-p", "x", "--folder", "/nonexistent"], 2, "expected a work folder"),
+        (["-p", "x", "--folder", "/dev/null/none"], 2, "expected a work folder"),
     ],
 )
 def test_wrong_usage_is_said_in_one_line(tmp_path: Path, arguments: list[str], status: int, said: str) -> None:

@@ -195,6 +195,7 @@ LISTS = {
     "stages/cumulative.py _held": "64 at most",
     "stages/parallel_wrapper.py _out": "of one read",
     "stages/rescue/behind/brackets.py _open": "1,000 at most",
+    "stages/rescue/behind/ended.py _ends": "closing tags of families",
     "stages/rescue/code.py _waiting": "32 at most",
     "stages/rescue/families/gemma.py _open": "brackets that are open, which a bound ends",
     "stages/rescue/parts.py behind": "1,000 at most",

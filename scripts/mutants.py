@@ -366,7 +366,7 @@ def short_cuts_around() -> Iterator[Mutant]:
         ("stages/argument_repair/stage.py", "is_all = not self._calls", "is_all = True"),
         ("stages/argument_repair/stage.py", "            elif type(event) is Finish and (self._mended or self._failed):  # the end says so\n                is_all = False\n", ""),  # noqa: E501
         ("stages/argument_repair/stage.py", "if is_all and not begun else fine", "if is_all else fine"),
-        ("codec/framing/plain_keys.py", '            if data.startswith(b"\\\\u00", place):\n                return True\n', ""),  # noqa: E501
+        ("codec/framing/plain_keys.py", '            if data[place + 1] == _U and data.startswith(b"\\\\u00", place):\n                return True\n', ""),  # noqa: E501
         ("protocols/openai_chat/response/decode.py", "or (choice and self._choice not in (_NO_CHOICE, choice.index))", ""),  # noqa: E501
         ("codec/repeated_keys.py", "return count > told and repeats_key(frame)", "return False"),
         ("codec/repeated_keys.py", "count > told and repeats_key(frame)", "count > told + 1 and repeats_key(frame)"),

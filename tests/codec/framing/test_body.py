@@ -254,9 +254,12 @@ def test_an_answer_over_its_limit_is_refused_however_it_is_written(kind: str) ->
 @for_each("count", [0, 1, 15, 16, 17, 2000])
 @for_each("escape", ["", "\\u006f", "\\u003c"])
 @for_each("filling", ["a", "a" * 300])
-def test_escapes_of_letters_are_found_behind_few_and_many_others(count: int, escape: str, filling: str) -> None:
+@for_each("end", ["z", "\\"])
+def test_escapes_of_letters_are_found_behind_few_and_many_others(
+    count: int, escape: str, filling: str, end: str
+) -> None:
     """Those of a long text are looked for one by one at first."""
-    data = "".join([*[f"{filling}\\n"] * count, escape, "z" * 5000]).encode()
+    data = "".join([*[f"{filling}\\n"] * count, escape, "z" * 5000, end]).encode()
     assert has_escaped_letters(data) == (escape.endswith("6f"))
     assert may_have_escapes(data) == bool(escape)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import typing
 from functools import cache
 from math import isfinite
 from types import UnionType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -64,18 +63,14 @@ def _check_json(name: str, text: Raw) -> None:
 def _fields(kind: type[msgspec.Struct]) -> tuple[_Field, ...]:
     """Return the fields that are checked."""
     found: list[_Field] = []
-    for name, hint in typing.get_type_hints(kind).items():
+    for name, hint in get_type_hints(kind).items():
         if name in _READ_ELSEWHERE:
             continue
-        kinds = typing.get_args(hint) if isinstance(hint, UnionType) or _origin(hint) is typing.Union else (hint,)
-        words = next((typing.get_args(one) for one in kinds if _origin(one) is Literal), ())
-        taken = tuple([_origin(one) or one for one in kinds if _origin(one) is not Literal])
+        kinds = get_args(hint) if get_origin(hint) in (UnionType, Union) else (hint,)
+        words = next((get_args(one) for one in kinds if get_origin(one) is Literal), ())
+        taken = tuple([get_origin(one) or one for one in kinds if get_origin(one) is not Literal])
         found.append((name, _SURE.intersection(taken), taken, words))
     return tuple(found)
-
-
-def _origin(hint: Any) -> Any:
-    return typing.get_origin(hint)
 
 
 def read_json(name: str, value: object) -> Raw:

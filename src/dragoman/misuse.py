@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 _PLAIN_NAMES: Final[dict[type, str]] = {str: "string"}
 
 
 class DragomanError(Exception):
     """The root of dragoman's exceptions."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Say how a copy is made: as Python does, without what `__init__` takes, which is not what `args` holds.
+
+        An exception leaves a process of `concurrent.futures` pickled; one that cannot be read there breaks the pool.
+        """
+        return type(self).__new__, (type(self), *self.args), self.__dict__
 
 
 class UsageError(DragomanError):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
 import math
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -404,3 +406,16 @@ def test_a_stream_that_nobody_read_says_nothing_of_its_failure() -> None:
         stream = client.stream("x", "hi")
         with pytest.raises(dragoman.UsageError, match="raise_for_failure: nothing of this stream was read"):
             stream.raise_for_failure()
+
+
+@pytest.mark.parametrize(
+    "turn", [error(429, "Slow down.", retry_after=5), cut("The"), "no JSON", call("find", city="Rome")]
+)
+def test_an_exception_is_copied_and_leaves_a_process_whole(turn: Any) -> None:
+    asked: Any = {"output_type": list[int], "output_retries": 0} if isinstance(turn, str) else {"tools": [find]}
+    with FakeModel(turn), dragoman.Client(retries=0) as client, pytest.raises(DragomanError) as caught:
+        client.run("lab/m", "hello", max_steps=1, **asked)
+    raised = caught.value
+    raised.add_note("seen by nobody")
+    for copied in (pickle.loads(pickle.dumps(raised)), copy.copy(raised), copy.deepcopy(raised)):
+        assert (type(copied), str(copied), vars(copied)) == (type(raised), str(raised), vars(raised))

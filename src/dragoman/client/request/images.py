@@ -78,8 +78,10 @@ class Images:
         if not addresses:
             return request
         if not self._hosts:
-            raise WireError("expected images as data: this model's server takes none by address, and http.image_hosts"
-                            " allows no host to fetch them from")  # fmt: skip
+            raise WireError(
+                f"expected images as data, got one by its address at host {_shown(addresses[0])}: this model's server"
+                " takes none, and http.image_hosts allows no host to fetch them from"
+            )
         if len(addresses) > _MOST_IMAGES:
             raise WireError(f"expected at most {_MOST_IMAGES} images by address, got {len(addresses)}")
         found: dict[str, tuple[str, str]] = {}

@@ -244,7 +244,7 @@ class _Parser:
         refuse_other_kinds(fields, {"id": "a text"}, f"{where}.")
         refuse_other_kinds(function, {"index": "a number"}, f"{where}.function.")
         name_unread(fields, where, self.deviations, "id", "type", "function")
-        name_unread(function, f"{where}.function", self.deviations, "name", "arguments", "index", "description")
+        name_unread(function, f"{where}.function", self.deviations, "name", "arguments", "index")
         turn, number = place
         id = self._pairing.add_call(read_text(fields.get("id")), name, turn=turn, number=number)
         return ToolCall(id, name, self._arguments(function.get("arguments", NOTHING), where))

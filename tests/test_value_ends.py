@@ -18,6 +18,8 @@ from rescue_forms import FORMS, Form
 from test_written_calls import TOOLS, delivered, exact, play
 
 TAGGED = [form for form in FORMS if form.closes == "tag" and form.never]
+#: Those whose texts have no escapes: Gemma's stand between tokens, in brackets.
+UNESCAPED = [*TAGGED, *(form for form in FORMS if form.family == "gemma" and form.never)]
 WORDS = ("x", " … ", "\n", "Then:", "a b", "}", "```\n", '"', "> ")
 #: Forms whose tags do not tell a value's beginning from a call's: a call in a value leaves no call.
 UNBALANCED = {("minimax-m3", "nested"), ("qwen-xml", "parameter for function")}
@@ -33,7 +35,7 @@ def markup(form: Form) -> list[str]:
     return [behind + closing, behind + closing + form.write([]).tail, lead + before, before, lead, before[:12]]
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")
+@pytest.mark.parametrize("form", UNESCAPED, ids=lambda form: f"{form.family}: {form.name}")
 @settings(max_examples=EXAMPLES, derandomize=True, deadline=None)
 @given(data=st.data())
 def test_a_value_with_its_closing_tags_is_refused(form: Form, data: st.DataObject):
@@ -51,6 +53,14 @@ def test_a_value_with_its_closing_tags_is_refused(form: Form, data: st.DataObjec
             # What follows reads as one call that holds others: one good call and one bad one (policy 9).
             calls = calls[1:]
         assert reply.error or not calls or exact(calls) == exact([meant]), f"{text!r}: {calls}"
+
+
+def test_a_word_between_angle_brackets_behind_a_call_takes_nothing_from_it():
+    text = "<start_function_call>call:run_command{command:<escape>ls<escape>}<end_function_call>"
+    words = " Press <escape> to go back."
+    for size in (1, 7, 200):
+        reply = play(text + words, "stop", size)
+        assert (delivered(reply), reply.text.strip()) == ([("run_command", {"command": "ls"})], words.strip())
 
 
 @pytest.mark.parametrize("form", TAGGED, ids=lambda form: f"{form.family}: {form.name}")

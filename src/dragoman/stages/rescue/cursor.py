@@ -372,6 +372,7 @@ class Family(msgspec.Struct, frozen=True, eq=False):
         is_code: code is written so too, which calls other functions beside.
         residue: what may stand behind its calls, each twice, the tokens at which models stop among them.
         value_ends: what ends an argument between tags.
+        quotes: what stands before and behind its texts.
         line_openers: those that count at a line's start alone.
         source: a page.
     """
@@ -387,6 +388,7 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     residue: tuple[str, ...] = ()
     line_openers: tuple[str, ...] = ()
     value_ends: tuple[str, ...] = ()
+    quotes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Add the tokens at which models stop to what may stand behind calls."""

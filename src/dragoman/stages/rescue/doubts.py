@@ -14,7 +14,7 @@ from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.behind.brackets import WRITTEN
 from dragoman.stages.rescue.cursor import Close, Family
 from dragoman.stages.rescue.json_calls import BRACED, IS_CALL, UNCLOSED, closes_before_its_end, is_call
-from dragoman.stages.rescue.markers import value_begins, value_ends
+from dragoman.stages.rescue.markers import value_begins, value_marks
 from dragoman.stages.rescue.parts import Call
 from dragoman.stages.schema_words import is_explained, is_template
 from dragoman.stages.torn_arguments import key_problem, value_problem
@@ -59,7 +59,7 @@ def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, famili
         return EXPLAINED
     if problem := key_problem(value, schema, is_joined=is_joined, is_open=end.passed == UNCLOSED):
         return problem
-    ends = value_ends(families, call.family)
+    ends, _ = value_marks(families, call.family)
     texts = _json.decode(written) if call.in_tags else None
     if isinstance(texts, dict) and (problem := value_problem(texts, value, schema, ends)):
         return problem

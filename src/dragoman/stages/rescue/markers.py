@@ -195,9 +195,9 @@ def sort_families(families: tuple[Family, ...]) -> tuple[list[Family], list[Fami
 
 
 @functools.lru_cache(maxsize=64)
-def value_ends(families: tuple[Family, ...], name: str) -> tuple[str, ...]:
-    """Return what ends a value of a family, by the family's name."""
-    return next((family.value_ends for family in families if family.name == name), ())
+def value_marks(families: tuple[Family, ...], name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what ends a value of a family, and what stands around its texts, by the family's name."""
+    return next(((family.value_ends, family.quotes) for family in families if family.name == name), ((), ()))
 
 
 class MessageOpeners(NamedTuple):

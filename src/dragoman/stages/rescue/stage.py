@@ -36,7 +36,7 @@ from dragoman.stages.part_indices import FEW, OPENING, index_of, of_kinds, text_
 from dragoman.stages.rescue.behind.ended import Ended, failed, failed_call, finish
 from dragoman.stages.rescue.cursor import Close, Family, Open, Piece
 from dragoman.stages.rescue.doubts import doubt_of
-from dragoman.stages.rescue.markers import THOUGHTS, sort_families, value_ends
+from dragoman.stages.rescue.markers import THOUGHTS, sort_families, value_marks
 from dragoman.stages.rescue.parts import Call, Part, Places, Repeats, StructuredEvent, TextEvent, Whole, is_blank
 from dragoman.stages.rescue.runner import Behind, Found, Prose
 from dragoman.stages.rescue.scan import Scanner
@@ -316,7 +316,7 @@ class Rescue:
 
     def _end_call(self, call: Call, end: Close) -> None:
         """End a call. It waits: what follows may be the rest of it, or may show that it was a thought."""
-        self._ended.hold(call, end, value_ends(self._families, call.family) if end.is_whole() else ())
+        self._ended.hold(call, end, *value_marks(self._families, call.family))
         self._behind_calls("")
 
     def _behind_calls(self, text: str, *, of_call: int = 0, is_end: bool = False) -> None:

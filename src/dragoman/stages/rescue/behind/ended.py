@@ -2,7 +2,8 @@
 
 A value between tags has no quotation marks. If it contains its own closing tags (`x</parameter></function>`), the call
 seems to end in it, and what follows reads as prose and other calls. Such tags come again at the real end, where they
-close nothing. Then the end of the value cannot be told, so that no call of the text from there on is run.
+close nothing. Then the end of the value cannot be told, so that no call of the text from there on is run. The same
+holds for a quotation token (`<|"|>`) before a bracket or a comma, behind a call whose texts stand between such tokens.
 
 A lone closing tag of thinking makes the text before it thinking, and its calls drafts: none of them is run beside an
 answer's.
@@ -98,18 +99,14 @@ class Ended(msgspec.Struct, eq=False):
         """Return whether a call of this tool waits."""
         return any(call.name == name for call, _, _ in self._calls)
 
-    def hold(self, call: Call, end: Close, value_ends: tuple[str, ...]) -> None:
-        """Let an ended call wait. `value_ends`: of its family, if it is complete."""
+    def hold(self, call: Call, end: Close, value_ends: tuple[str, ...], quotes: tuple[str, ...]) -> None:
+        """Let an ended call wait. `value_ends`, `quotes`: of its family."""
+        if end.is_whole():
+            self._look_for(value_ends, quotes)
         if end.problem == NESTED:
             self._read_nested(end.passed)
         if self._begins_again(call):
             self.told, end = self.told or (call.name, AGAIN), Close("", AGAIN)
-        if value_ends and self._again is None:
-            ends = "|".join(map(re.escape, value_ends))
-            begins = "|".join(re.escape(begin) + "(?!/)" for begin in value_begins(value_ends))
-            self._again = re.compile(rf"(?:{ends})\s{{0,40}}[<\]]")
-            self._begins = parameter_begins(value_ends)
-            self._tag = re.compile(f"(?P<end>{ends})|{begins}")
         self._calls.append((call, end, self._behind))
         self.reads = "behind"
 
@@ -215,7 +212,7 @@ class Ended(msgspec.Struct, eq=False):
         if not self._is_refused:
             calls += [(call, end) for call, end, _ in self._calls]
             self._calls.clear()
-            self._again, self._tail, self._told, self._behind = None, "", None, 0
+            self._again, self._tag, self._tail, self._told, self._behind = None, None, "", None, 0
         self._see_reads()
         return calls
 
@@ -224,6 +221,20 @@ class Ended(msgspec.Struct, eq=False):
             self.reads = "behind"
         else:
             self.reads = "begins" if self._has_room else ""
+
+    def _look_for(self, value_ends: tuple[str, ...], quotes: tuple[str, ...]) -> None:
+        """Look for marks of values behind a complete call."""
+        sought = rf"(?:{'|'.join(map(re.escape, quotes))})\s{{0,40}}[}}\],]" if quotes else ""
+        if value_ends and self._tag is None:
+            ends = "|".join(map(re.escape, value_ends))
+            begins = "|".join(re.escape(begin) + "(?!/)" for begin in value_begins(value_ends))
+            sought = rf"(?:{ends})\s{{0,40}}[<\]]"
+            self._begins = parameter_begins(value_ends)
+            self._tag = re.compile(f"(?P<end>{ends})|{begins}")
+        if self._again is None:
+            self._again = re.compile(sought) if sought else None
+        elif sought not in self._again.pattern:  # calls of several families wait
+            self._again = re.compile(f"{self._again.pattern}|{sought}")
 
     def _begins_again(self, call: Call) -> bool:
         """Return whether a call, and the words before it, are those that came first."""

@@ -315,6 +315,7 @@ FAMILY = Family(
     parse=_parse,
     source="https://github.com/ollama/ollama (model/parsers/gemma4_test.go)",
     residue=(*_BEHIND, "}"),
+    quotes=_QUOTES,
 )
 BARE = Family(
     name="gemma-bare",

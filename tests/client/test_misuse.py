@@ -419,3 +419,18 @@ def test_an_exception_is_copied_and_leaves_a_process_whole(turn: Any) -> None:
     raised.add_note("seen by nobody")
     for copied in (pickle.loads(pickle.dumps(raised)), copy.copy(raised), copy.deepcopy(raised)):
         assert (type(copied), str(copied), vars(copied)) == (type(raised), str(raised), vars(raised))
+
+
+def test_an_image_that_no_target_takes_is_a_usage_error_like_any_other(fake: FakeModel) -> None:
+    picture = dragoman.Message.user("hello", dragoman.Media("image", url="https://images.example/a.png?key=secret"))
+    ways: list[Callable[[], Any]] = [
+        lambda: dragoman.reply("ollama/m", picture),
+        lambda: dragoman.run("ollama/m", picture),
+        lambda: list(dragoman.stream("ollama/m", picture)),
+        lambda: list(dragoman.run_stream("ollama/m", picture)),
+        lambda: asyncio.run(dragoman.AsyncClient().reply("ollama/m", picture)),
+    ]
+    for way in ways:
+        with pytest.raises(dragoman.UsageError, match=r"got one by its address at host 'images\.example'"):
+            way()
+    assert fake.requests == []

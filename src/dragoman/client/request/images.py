@@ -17,7 +17,7 @@ from urllib.parse import quote, urljoin, urlsplit
 
 import msgspec
 
-from dragoman.errors import WireError
+from dragoman.errors import UsageError, WireError
 from dragoman.http.dns_lookups import DnsLookups
 from dragoman.http.public_addresses import is_public
 from dragoman.http.response import TransportFailed
@@ -41,6 +41,10 @@ class _Place(NamedTuple):
     host: str
     port: int
     target: str
+
+
+class ImageRefused(WireError, UsageError):
+    """An image that stands at an address cannot be sent: the fault of a client's body, or of a program's call."""
 
 
 class _NoImage(Exception):
@@ -73,24 +77,24 @@ class Images:
         self._ports = ports
 
     async def filled(self, request: Request) -> Request:
-        """Return the request with its images as data. Raises `WireError`: one cannot be fetched."""
+        """Return the request with its images as data. Raises `ImageRefused`: one cannot be had."""
         addresses = list(dict.fromkeys(_addresses(request)))
         if not addresses:
             return request
         if not self._hosts:
-            raise WireError(
+            raise ImageRefused(
                 f"expected images as data, got one by its address at host {_shown(addresses[0])}: this model's server"
                 " takes none, and http.image_hosts allows no host to fetch them from"
             )
         if len(addresses) > _MOST_IMAGES:
-            raise WireError(f"expected at most {_MOST_IMAGES} images by address, got {len(addresses)}")
+            raise ImageRefused(f"expected at most {_MOST_IMAGES} images by address, got {len(addresses)}")
         found: dict[str, tuple[str, str]] = {}
         size = 0
         for address in addresses:
             data, mime = await self._fetched(address)
             size += len(data)
             if size > _MOST_SIZE:
-                raise WireError(f"expected images of at most {_MOST_SIZE} bytes together", status=413)
+                raise ImageRefused(f"expected images of at most {_MOST_SIZE} bytes together", status=413)
             found[address] = mime, base64.b64encode(data).decode()
         messages = tuple(_with_data(message, found) for message in request.messages)
         return msgspec.structs.replace(request, messages=messages)
@@ -108,7 +112,7 @@ class Images:
             reason = f"it did not come within {_SECONDS:g} seconds"
         except (_NoImage, TransportFailed, OSError) as problem:
             reason = str(problem) if isinstance(problem, _NoImage) else type(problem).__name__
-        raise WireError(f"the image of host {_shown(address)} cannot be fetched: {reason}")
+        raise ImageRefused(f"the image of host {_shown(address)} cannot be fetched: {reason}")
 
     def _checked(self, address: str) -> _Place:
         """Return the parts of an address that may be fetched."""

@@ -134,13 +134,17 @@ def test_a_text_that_may_end_at_several_quotes_is_refused(arguments: str):
         assert (calls, failed) == ([], ["search"])
 
 
-def test_a_text_never_grows_over_another_call():
-    for joint in (", ", "\n"):
-        text = (
-            f"<|tool_call_start|>[search(query='say 'a' b'){joint}write_file(path='p', content='c')]<|tool_call_end|>"
-        )
-        calls, failed, _ = outcome(play_text([text]))
-        assert failed[:1] == ["search"] and all(name == "write_file" for name, _ in calls)
+@for_each("quoted", ["'say 'a' b'", "'a'2", "'a' b"])
+@for_each("other", ["write_file(path='p', content='c')", "search(query='v')", "list(), search(query='v')"])
+def test_a_text_never_grows_over_another_call(quoted: str, other: str):
+    meant = [("write_file", {"path": "p", "content": "c"}), ("search", {"query": "v"})]
+    for joint in (", ", "\n", ",\n    "):
+        for pieces in (
+            [text := f"<|tool_call_start|>[search(query={quoted}){joint}{other}]<|tool_call_end|>"],
+            list(text),
+        ):
+            calls, failed, _ = outcome(play_text(pieces))
+            assert failed[:1] == ["search"] and all(call in meant for call in calls), text
 
 
 def test_a_dict_alone_is_the_arguments():

@@ -25,6 +25,8 @@ _AHEAD: Final = 100
 _ARGUMENT: Final = rare_pattern(r"\s\w{1,64}\s{0,8}=\s{0,8}\Z")
 #: The same of a text whose own quotation mark was lost: `'a, b='c'`.
 _NEXT_ARGUMENT: Final = rare_pattern(r"[,(]\s{0,8}\w{1,64}\s{0,8}=\s{0,8}\Z")
+#: The end of a call and the next one, in what would be its text.
+_NEXT_CALL: Final = rare_pattern(r"\)\s{0,8}[,;\n]\s{0,8}[A-Za-z_][\w.-]{0,63}\(\s{0,8}(?:\)|\w{1,64}\s{0,8}=)")
 #: Behind a call: what may follow it in a list, and what goes on with the expression that it, or its list, is part of.
 _ITEM_ENDS: Final = rare_pattern(r"[,;\]`]|<[|/]|\Z")
 _GOES_ON: Final = rare_pattern(
@@ -104,6 +106,8 @@ def quoted_text(
     if count % 2:  # one of them may be one too many
         raise Unreadable("a text holds an odd quotation mark of its own kind")
     text = "".join(pieces)
+    if _NEXT_CALL.search(text):
+        raise Unreadable("a text may hold the next call, or quotation marks of its own kind")
     try:
         ast.parse(f"f({quote}{said}{text}{quote})")
     except (SyntaxError, ValueError, MemoryError, RecursionError):

@@ -434,3 +434,13 @@ def test_an_image_that_no_target_takes_is_a_usage_error_like_any_other(fake: Fak
         with pytest.raises(dragoman.UsageError, match=r"got one by its address at host 'images\.example'"):
             way()
     assert fake.requests == []
+
+
+def test_a_client_is_shared_and_not_copied(fake: FakeModel) -> None:
+    """The first copy that was dropped closed the client."""
+    with dragoman.Client() as client:
+        for way in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(dragoman.UsageError, match="cannot be copied or pickled: share it"):
+                way(client)
+        gc.collect()
+        assert client.reply("lab/m", "hello").text

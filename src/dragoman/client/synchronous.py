@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, NoReturn, TypeVar, overload
 
 from dragoman.client.background_loop import Background
 from dragoman.client.call import Cache, Call, Choice, ParamsLike, Stop, Targets, Thought, field_keywords, read_call
@@ -23,6 +23,7 @@ from dragoman.client.runs.turns import open_stream, whole_reply
 from dragoman.client.streaming.streams import Stream
 from dragoman.config import Config, ToolsMode
 from dragoman.discovery.model_facts import ModelFacts
+from dragoman.errors import UsageError
 from dragoman.events import Reply
 from dragoman.inputs.conversation import Messages, Tools
 from dragoman.inputs.keywords import read_text
@@ -101,6 +102,10 @@ class Client:
     def close(self) -> None:
         """Close every connection, and the servers that this client started."""
         self._background.close()
+
+    def __reduce__(self) -> NoReturn:
+        # The first of two that is dropped would close both.
+        raise UsageError("a Client cannot be copied or pickled: share it, or make another")
 
     def __del__(self) -> None:
         # Without waiting: the collector may run in any thread, that of the event loop too.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 from dragoman.providers.catalog import Catalog, Provider, load_catalog, load_model_sources
 
-TARGET = Path(__file__).parent.parent / "docs" / "reference" / "providers.md"
+REPOSITORY = Path(__file__).parent.parent
+TARGET = REPOSITORY / "docs" / "reference" / "providers.md"
+SOURCE = REPOSITORY / "src" / "dragoman"
 
 HEAD = """\
 # Providers
@@ -32,10 +35,29 @@ base_url = "http://10.0.0.5:8000/v1"
 |---|---|---|---|---|---|
 """
 
-AZURE = """
+BEHIND = """
 `azure` is Azure OpenAI's v1 API. It needs no `api-version`, and the model is the deployment's name.
 `azure-deployments` is the dated API (`/openai/deployments/NAME/chat/completions?api-version=…`). Both need
 `AZURE_OPENAI_RESOURCE_NAME`, or the whole address as `base_url`. Both send the key as `api-key`.
+
+## Settings of a provider
+
+You can set each of these in `[providers.NAME]`. Beside them stand `region`, which picks one of `regions`, and your own
+`api_key`, `clean`, `strict` and `client_login`, as in [Configuration](configuration.md).
+
+| setting | what it is |
+|---|---|
+{settings}
+
+## Dialect
+
+A `dialect` says how a server differs within its protocol. The defaults are the protocol's own specification. Set what
+differs in `[providers.NAME]`, or for one model in `[models."provider/model"]`: `dialect = {{ strict_turns = true }}`.
+What a server does not take is left out of the request, and a deviation `dropped` names it.
+
+| field | default, others | what it is |
+|---|---|---|
+{dialect}
 
 ## Models
 
@@ -64,6 +86,39 @@ def row(catalog: Catalog, provider: Provider) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def settings() -> str:
+    """The rows of what a provider's table may hold, from the words at the top of the catalogue."""
+    head = (SOURCE / "providers" / "catalog.toml").read_text(encoding="utf-8").partition("\n\n")[0]
+    rows = re.findall(r"^# ([a-z_]+(?:, [a-z_]+)*) +(.+)$", head, re.MULTILINE)
+    return "\n".join(
+        f"| {', '.join(f'`{name}`' for name in names.split(', '))} | {cell(words)} |" for names, words in rows
+    )
+
+
+def dialect() -> str:
+    """The rows of a dialect's fields, from the words beside or above each."""
+    text = (SOURCE / "protocol" / "dialect.py").read_text(encoding="utf-8").partition("class Dialect(")[2]
+    fields = re.findall(
+        r"^(?:    #: (.+)\n)?    ([a-z_]+): (.+?) = (.+?)(?:  # (.+))?$", text.partition("PLAIN = ")[0], re.MULTILINE
+    )
+    return "\n".join(
+        f"| `{name}` | {written(default, kind)} | {cell(above or beside)} |"
+        for above, name, kind, default, beside in fields
+    )
+
+
+def written(default: str, kind: str) -> str:
+    """A default as the configuration would have it; of words, all that there are, the default first."""
+    words = re.findall(r'"([^"]+)"', kind) if kind.startswith("Literal") else []
+    shown = {"True": "`true`", "False": "`false`", "None": "not set", "()": "none"}.get(default, f"`{default}`")
+    return ", ".join([shown, *(f'`"{word}"`' for word in words if f'"{word}"' != default)])
+
+
+def cell(words: str) -> str:
+    """Words within a table."""
+    return words.replace("|", "\\|")
+
+
 def page(catalog: Catalog) -> str:
     """The whole page."""
     providers = [row(catalog, provider) for provider in catalog.providers.values()]
@@ -72,7 +127,8 @@ def page(catalog: Catalog) -> str:
         f"| {', '.join(source.providers)} |"
         for source in load_model_sources()
     ]
-    return HEAD + "\n".join(providers) + "\n" + AZURE + "\n".join(sources) + "\n"
+    behind = BEHIND.format(settings=settings(), dialect=dialect())
+    return HEAD + "\n".join(providers) + "\n" + behind + "\n".join(sources) + "\n"
 
 
 if __name__ == "__main__":

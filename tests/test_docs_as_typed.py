@@ -8,11 +8,15 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from dragoman import config
 from dragoman.cli.main import COMMANDS, _refuse_idle, load_command, make_parser
 from dragoman.config import load_config
 from dragoman.errors import ConfigError, UsageError
+from dragoman.protocol.dialect import Dialect
+from dragoman.providers.catalog import Provider
 
 PROJECT = Path(__file__).resolve().parent.parent
 #: All but the page of the parsers' own help, and the log of changes, which tells of what was.
@@ -108,3 +112,17 @@ def test_what_is_named_is_in_the_code(what: str, pattern: str) -> None:
     named = {name for text in PAGES.values() for name in re.findall(pattern, text)}
     assert named
     assert {name for name in named if name.replace("-tokens", "-requests") not in CODE} == set(), what
+
+
+def test_every_setting_is_on_its_page() -> None:
+    """Of each table that the loader reads: what is no table of the file is what it makes of one."""
+    kinds = {kind for kind in vars(config).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)}
+    tables = kinds - {config.Config, config.Quota, config.ProviderConfig}
+    pages = dict.fromkeys(tables, ("configuration", "chat")) | dict.fromkeys((Provider, Dialect), ("providers",))
+    missing = [
+        f"{kind.__name__}.{name}"
+        for kind, names in pages.items()
+        for name in kind.__struct_fields__
+        if not any(re.search(rf"\b{name}\b", PAGES[f"docs/reference/{page}.md"]) for page in names)
+    ]
+    assert len(tables) > 12 and missing == []

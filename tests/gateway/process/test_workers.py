@@ -288,6 +288,48 @@ def test_a_shipper_that_dies_does_not_wait_for_the_pause_of_a_worker(tmp_path: P
         program.wait()
 
 
+_DYING = """
+import os, sys, time
+from pathlib import Path
+from dragoman.gateway.process import workers
+
+workers._PAUSE = 0.001
+told, serves = Path(sys.argv[1]), sys.argv[2] == "serves"
+
+def note(word):
+    with told.open("a") as file:
+        file.write(word)
+
+def work(worker):
+    if serves:
+        worker.pulse.beat(worker.slot)
+    os.write(worker.ready, b".")
+    note("w")
+    while "all" not in told.read_text() or told.read_text().count("w") == 14:
+        time.sleep(0.002)
+
+told.touch()
+workers.Supervisor(workers.bind("127.0.0.1", 0, 2), work, ready=lambda: note("all"), tell=print).run()
+"""
+
+
+def test_only_workers_that_never_serve_end_the_gateway(tmp_path: Path) -> None:
+    """Somebody who killed one a second ended it: each was younger than five seconds."""
+    told = tmp_path / "serves"
+    words = [sys.executable, "-c", _DYING, str(told), "serves"]
+    with subprocess.Popen(words, start_new_session=True) as program:
+        try:
+            until(lambda: told.exists() and told.read_text().count("w") >= 14)
+            assert program.poll() is None
+        finally:
+            os.killpg(program.pid, signal.SIGKILL)
+    told = tmp_path / "never"
+    words = [sys.executable, "-c", _DYING, str(told), "never"]
+    end = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    assert "workers end as soon as they begin" in end.stderr
+    assert told.read_text().count("w") in (6, 7)  # with two the fifth that dies is the last; the other may begin again
+
+
 _BEGINNING = """
 import asyncio, signal, sys
 from pathlib import Path

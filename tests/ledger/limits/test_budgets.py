@@ -113,6 +113,28 @@ def test_a_limit_is_lowered_and_raised_and_what_was_spent_stays(tmp_path: Path) 
     assert second.admit([Need(middle, 1)]) == Refusal(middle, "spent")
 
 
+def test_beyond_a_lowered_limit_nothing_that_came_back_is_used_again_while_nobody_counts(tmp_path: Path) -> None:
+    """What a worker set apart before is its own. What of it cost less was spent anew, above the limit."""
+    for cost in (20_000, 21_000):  # so the last answer was to a request, and to what is told of a cost above its bound
+        fleet = Fleet(tmp_path / str(cost), 2)
+        high, low = charge_of(quota(100, generation=1), "", NOW), charge_of(quota(40, generation=2), "", NOW)
+        first, second = fleet.workers
+        for amount in (20_000, 30_000):
+            assert second.admit([Need(high, amount)]) is None
+        assert first.admit([Need(high, 30_000)]) is None
+        first.settle(Need(high, 30_000), 30_000)
+        assert second.admit([Need(low, 40_000)]) == Refusal(low, "spent")
+        second.settle(Need(low, 20_000), cost)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(SqliteCounters, "take", Away.take)
+            assert second.admit([Need(low, 1)]) == Refusal(low, "away")  # from here on nobody is asked for a while
+            second.settle(Need(low, 30_000), 0)
+            assert second.admit([Need(low, 1)]) == Refusal(low, "away")
+        fleet.now += 1.0
+        assert second.admit([Need(low, 0)]) is None  # what costs nothing
+        assert second.admit([Need(low, 1)]) == Refusal(low, "spent")
+
+
 def test_what_cost_more_than_was_set_apart_is_everybodys_business_at_once(tmp_path: Path) -> None:
     fleet = Fleet(tmp_path, 2)
     charge = charge_of(quota(reserve="expected"), "", NOW)

@@ -28,7 +28,8 @@ from dragoman.gateway.process.terminal import terminal_watch
 from dragoman.gateway.process.watchdog import STANDING_SECONDS, Pulse, Watchdog, stack_of, tell_stack
 from dragoman.gateway.telemetry.siblings import begin_draining, end_draining
 
-#: A worker that lived for less seconds than this died of its start; the next is begun after a pause that doubles.
+#: After a worker that lived for less seconds than this the next is begun after a pause. It doubles with each in a row
+#: that ended before it served.
 _EARLY: Final = 5.0
 _PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 10.0
@@ -157,7 +158,7 @@ class Supervisor:
         self._said = ready
         self._running: dict[int, tuple[int, float]] = {}  # by process id: its slot, when it began
         self._due: dict[int, float] = {}  # by slot: when it is begun again; `_SHIPPER`: the shipper
-        self._early = 0  # how many in a row died of their start
+        self._early = 0  # how many in a row ended before they served
         self._is_ending = False
         self._folder = Path(tempfile.mkdtemp(prefix="dragoman-"))  # its owner's alone
         self._ready = os.pipe()
@@ -303,11 +304,11 @@ class Supervisor:
             self._buried()
             if self._is_ending:
                 continue
-            self._early = self._early + 1 if now - began < _EARLY else 0
+            self._early = 0 if self._pulse.count(slot) else self._early + 1
             if self._early > 2 * len(self._sockets):
                 self._end()
                 raise ChildProcessError("workers end as soon as they begin")
-            self._due[slot] = now + (min(_PAUSE * 2**self._early, _LONGEST_PAUSE) if self._early > 1 else 0.0)
+            self._due[slot] = now + (min(_PAUSE * 2**self._early, _LONGEST_PAUSE) if now - began < _EARLY else 0.0)
 
     def _listeners(self) -> list[socket.socket]:
         return [*self._sockets, *(self._admin_sockets or ())]

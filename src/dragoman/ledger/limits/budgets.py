@@ -339,7 +339,7 @@ class Budgets:
         if lease.outcome == "refused":
             line.refused, line.refused_until = amount, now + _REFUSED_FOR
             return "spent"
-        if lease.outcome == "granted" and line.balance.fits(amount, now):
+        if lease.outcome == "granted" and (not amount or line.balance.fits(amount, now)):
             return None
         return "settling"
 
@@ -369,6 +369,8 @@ class Budgets:
             line.others, line.told, line.leased, line.part = lease.others, told, None, self._part
             if lease.others + told <= line.charge.limit:
                 self._overdrawn.discard(line.charge.account)
+            elif lease.amount <= told:  # what comes back of it is not to be used again without a call
+                line.balance.until = 0.0
             line.raise_ceiling()
         return lease
 

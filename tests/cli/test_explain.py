@@ -66,6 +66,36 @@ def test_a_field_that_is_lost_under_another_name_is_found(file: Path, capsys: py
     assert fates["messages[].role"]["fate"] == "implied"
 
 
+GEMINI = {
+    "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+    "tools": [{"functionDeclarations": [{"name": "f", "description": "d"}]}],
+    "generationConfig": {"thinkingConfig": {"thinkingBudget": 2048, "includeThoughts": True}},
+}
+
+
+def test_of_two_fields_that_exclude_each_other_the_one_that_is_not_sent_is_lost(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The forced call goes out. Of the thinking nothing does, whichever of its fields is left out."""
+    calling = {"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}}}
+    file.write_text(json.dumps(GEMINI | calling), encoding="utf-8")
+    assert main(["explain", "--to", "anthropic/claude-sonnet-4-5", "--from", "gemini", "--json", str(file)]) == 0
+    fates = {each["field"]: each for each in json.loads(capsys.readouterr().out)["fields"]}
+    assert fates["toolConfig.functionCallingConfig.mode"]["fate"] == "implied"
+    thinking = "generationConfig.thinkingConfig"
+    for name in ("thinkingBudget", "includeThoughts"):
+        assert fates[f"{thinking}.{name}"]["fate"] == "lost"
+        assert "exclude each other" in fates[f"{thinking}.{name}"]["why"]
+
+
+def test_a_value_that_is_changed_under_another_name_is_found(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(json.dumps(GEMINI), encoding="utf-8")
+    assert main(["explain", "--to", "openai/gpt-5", "--from", "gemini", "--json", str(file)]) == 0
+    fates = {each["field"]: each for each in json.loads(capsys.readouterr().out)["fields"]}
+    assert fates["generationConfig.thinkingConfig.thinkingBudget"]["fate"] == "changed"
+    assert "effort" in fates["generationConfig.thinkingConfig.thinkingBudget"]["why"]
+
+
 def test_at_home_every_field_is_sent_and_no_value_is_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = explained(capsys, "same/gpt-5", str(file))
     assert {each["field"] for each in found["fields"] if each["fate"] == "lost"} == set()

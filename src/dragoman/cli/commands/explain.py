@@ -1,7 +1,8 @@
 """Tell what becomes of a request for a target, field by field: what is sent, said otherwise or lost, and why.
 
 Nothing is sent, and no key is needed. The request is a client's body as it came (`dragoman record` keeps them).
-No value of it is printed, its paths alone. With --id it tells what the gateway's log has of a request that was made:
+No value of it is printed, its paths alone. What is "implied" has no field of its own: the sent request says it by its
+form, or by leaving something out. With --id it tells what the gateway's log has of a request that was made:
 where it went, and what of it was not passed on. The log keeps no bodies.
 """
 
@@ -108,11 +109,11 @@ def run(options: argparse.Namespace) -> int:
     except WireError as problem:
         raise DragomanError(f"{options.file}: {problem}") from None
 
-    def losses(tried: Json) -> list[Deviation]:
-        return _render(_json.encode(tried), options.source, target, path)[2]
+    def render(tried: Json) -> tuple[Json, list[Deviation]]:
+        return _render(_json.encode(tried), options.source, target, path)[1:]
 
     asked = _json.decode(body)
-    fates = find_unnamed(fates_of(asked, sent, deviations), asked, deviations, losses)
+    fates = find_unnamed(fates_of(asked, sent, deviations), asked, (sent, deviations), render)
     if options.json:
         notes = [msgspec.structs.asdict(each) for each in deviations]
         fields = [msgspec.structs.asdict(each) for each in fates]
@@ -185,26 +186,43 @@ def _fate(
 
 
 def find_unnamed(
-    fates: list[Fate], asked: Json, deviations: list[Deviation], losses: Callable[[Json], list[Deviation]]
+    fates: list[Fate],
+    asked: Json,
+    rendered: tuple[Json, list[Deviation]],
+    render: Callable[[Json], tuple[Json, list[Deviation]]],
 ) -> list[Fate]:
-    """Return the fates, with those fields lost that a deviation names in other words.
+    """Return the fates, with those fields lost or changed that a deviation names in other words.
 
-    A deviation names a field if it disappears when the field is left out.
+    A deviation names a field if it disappears when the field is left out. A field is lost if, besides, what is sent
+    stays the same without it, or without the object that contains it. Else another field is lost because of this one.
 
     Args:
-        losses: returns the deviations of a request; raises WireError for no request.
+        rendered: what is sent, and the deviations.
+        render: returns the same of another request; raises WireError for no request.
     """
-    lost = [each for each in deviations if each.code in _LOST]
-    implied = [each for each in fates if each.fate == "implied"] if lost else []
-    found: dict[Fate, Fate] = {}
-    for each in implied[:_TRIALS]:
+    sent, deviations = rendered
+    tried: dict[tuple[str, ...], Deviation | None] = {}
+
+    def names(steps: tuple[str, ...], *, is_field: bool) -> Deviation | None:
         try:
-            left = losses(_without(asked, _STEP.findall(each.field.partition(" <")[0])))
+            less, left = render(_without(asked, steps))
         except WireError:
+            return None
+        gone = (said for said in deviations if said not in left)
+        return next((said for said in gone if less == sent or (is_field and said.code not in _LOST)), None)
+
+    found: dict[Fate, Fate] = {}
+    for each in fates if deviations else ():
+        if each.fate != "implied":
             continue
-        gone = next((said for said in lost if said not in left), None)
-        if gone is not None:
-            found[each] = Fate(each.field, "lost", (), _said(gone))
+        field = tuple(_STEP.findall(each.field.partition(" <")[0]))
+        for steps in (field, field[:-1]):
+            if steps and steps not in tried and len(tried) < _TRIALS:
+                tried[steps] = names(steps, is_field=steps is field)
+            named = tried.get(steps)
+            if named is not None:
+                found[each] = Fate(each.field, "lost" if named.code in _LOST else "changed", (), _said(named))
+                break
     return [found.get(each, each) for each in fates]
 
 

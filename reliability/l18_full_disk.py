@@ -4,7 +4,8 @@ after the disk has room.
     .venv/bin/python -m reliability.l18_full_disk
 
 Files of the gateway's processes may not grow (RLIMIT_FSIZE), which is what a full disk is for whoever writes to it;
-that needs no rights, and is taken back while they run.
+that needs no rights, and is taken back while they run. Then a file system of its own (tmpfs in a namespace, or FOLDER
+with `--folder FOLDER`, which nobody else should use) is filled beside a segment that is mapped.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import contextlib
 import hashlib
 import re
 import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -31,12 +33,46 @@ from reliability.r25_ledger import settled
 from reliability.row import Result, Scale, run_alone
 
 _GOAL = "a full disk: served and said without keys, refused with keys, recorded again ≤ 5 s after there is room"
+_GOAL_OF_ROOM = "a segment takes all for which room was set apart, or says what is wrong"
 _SECONDS = 5.0
 _KEY = "a-key-of-some-length-and-chance-0123456789"
 _CHAT = "openai-chat"
 #: Starts what follows with a disk that takes nothing. What is there may be read.
 _FULL = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY)); "
 _STARTED = (sys.executable, "-c", _FULL + "os.execv(sys.argv[1], sys.argv[1:])")
+
+#: Makes a segment in a folder, takes all room that is left there, and writes the segment to its end, with syncs.
+_FILLING = """
+import os, sys
+from pathlib import Path
+from dragoman.ledger.journal.frames import HEADER, frame, read_frames
+from dragoman.ledger.journal.segment import Segment
+from dragoman.ledger.journal.writing import SEGMENT_SIZE
+file, rest, record, count = Path(sys.argv[1], "segment"), Path(sys.argv[1], "rest"), frame(bytes(range(232))), 0
+segment = Segment(file, SEGMENT_SIZE, HEADER)
+how = "mapped" if segment.is_mapped else "written"
+with rest.open("wb", buffering=0) as taken:
+    for unit in (1 << 20, 4096, 512):
+        try:
+            while taken.write(b"x" * unit):
+                pass
+        except OSError:
+            pass
+try:
+    while segment.left > len(record):
+        segment.write(record)
+        count += 1
+        if count % 5 == 0 and count < 2_000:  # a page that was written back is written again
+            os.fsync(segment._descriptor)
+except OSError as problem:
+    how += f", then {problem.strerror}"
+found = len(read_frames(file.read_bytes(), len(HEADER)).records)
+rest.unlink(), file.unlink()
+print(f"{how}: {found} records of {count} stand on a full file system")
+sys.exit(found < count)
+"""
+#: Mounts one of 16 MiB for that, where nobody else sees it.
+_MOUNTED = 'mount -t tmpfs -o size=16m none "$1" && exec "$2" -c "$3" "$1"'
 
 
 def make_full(gateway: Gateway, *, is_full: bool) -> None:
@@ -117,15 +153,26 @@ async def drill(count: int, *, has_keys: bool, is_first: bool) -> Result:
         return Result("L18", _GOAL, words, passed and checked.attempts + missing == reached and checked.is_sound)
 
 
-def measure(scale: Scale) -> Iterator[Result]:
-    """From the start and while it runs, without keys and with them."""
+def filled(folder: str) -> Result:
+    """A file system that is full to its last byte. "": one of its own."""
+    with tempfile.TemporaryDirectory(prefix="dragoman-") as place:
+        own = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _MOUNTED, "sh", place]
+        words = [sys.executable, "-c", _FILLING, folder] if folder else [*own, sys.executable, _FILLING]
+        ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    said = ended.stdout.strip() or f"ended with {ended.returncode}: {ended.stderr.strip()[-200:]}"
+    return Result("L18", _GOAL_OF_ROOM, said, ended.returncode == 0)
+
+
+def measure(scale: Scale, folder: str = "") -> Iterator[Result]:
+    """From the start and while it runs, without keys and with them; then a file system that is full."""
     if sys.platform != "linux":
         yield Result("L18", _GOAL, "limits of a running process are set on Linux alone", False)
         return
     for is_first in (True, False):
         for has_keys in (False, True):
             yield asyncio.run(drill(scale.pick(32, 4), has_keys=has_keys, is_first=is_first))
+    yield filled(folder)
 
 
 if __name__ == "__main__":
-    sys.exit(run_alone(__doc__, measure, {}))
+    sys.exit(run_alone(__doc__, measure, {"folder": ""}))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import mmap
 import os
 import random
@@ -9,13 +11,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
 from dragoman.ledger.journal.frames import HEADER, LARGEST, frame, read_frames
 from dragoman.ledger.journal.records import decode_record
 from dragoman.ledger.journal.segment import Segment
-from dragoman.ledger.journal.writing import Journal, segment_path, segments_of
+from dragoman.ledger.journal.writing import Journal, JournalFailed, segment_path, segments_of
 from ledger.histories import intent
 
 _SEGMENT = "dragoman.ledger.journal.segment"
@@ -38,6 +41,10 @@ for number in range(10**9):
 """
 
 
+#: The list of mounts with a file system of this kind for a device.
+_MOUNT = "51 27 {device} / / rw,relatime shared:1 - {kind} /dev/vda rw,errors=remount-ro\n"
+
+
 def requests_in(folder: Path) -> list[str]:
     """The requests of all whole records of a folder's journals, in order."""
     found = []
@@ -51,8 +58,7 @@ def requests_in(folder: Path) -> list[str]:
 @pytest.fixture(params=[True, False], ids=["mapped", "written"])
 def is_mapped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Segments are mapped, in the smallest parts, or written."""
-    monkeypatch.setattr(f"{_SEGMENT}._MAPS", request.param)
-    monkeypatch.setattr(f"{_SEGMENT}._ROOM", 0)
+    monkeypatch.setattr(f"{_SEGMENT}._KEEPS_ROOM", (ANY,) if request.param else ())
     monkeypatch.setattr(f"{_SEGMENT}._WINDOW", _WINDOW)
     return bool(request.param)
 
@@ -96,26 +102,38 @@ def test_a_worker_that_is_killed_takes_nothing_that_it_had_recorded(tmp_path: Pa
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is mapped")
-def test_a_disk_that_is_nearly_full_is_written_since_that_says_what_goes_wrong(
+def test_only_file_systems_that_keep_what_was_set_apart_are_mapped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = 0.0
-    monkeypatch.setattr(f"{_SEGMENT}._ROOM", 0)
-    journal = Journal(tmp_path, now=lambda: now)
-    calls: list[int] = []
-    write = os.write
-    monkeypatch.setattr(f"{_SEGMENT}.os.write", lambda *given: calls.append(1) or write(*given))
-    journal.intend(intent(journal.ids, 0))
-    assert len(calls) == 1  # the header
-    monkeypatch.setattr(f"{_SEGMENT}._ROOM", 1 << 62)
-    journal.intend(intent(journal.ids, 1))
-    assert len(calls) == 1
-    now = 1.0  # it is looked at once a second
-    journal.intend(intent(journal.ids, 2))
-    assert len(calls) == 2  # behind the others: a full disk may have no room for a further segment
-    journal.close()
-    assert requests_in(tmp_path) == ["request-0", "request-1", "request-2"]
-    assert len(list(tmp_path.glob("*.journal"))) == 1
+    """A page of btrfs that was written before needs further room to be written again: SIGBUS on a full disk."""
+    own, mounts = tmp_path.stat().st_dev, tmp_path / "mounts"
+    monkeypatch.setattr(f"{_SEGMENT}._MOUNTS", mounts)
+    for kind in ("ext4", "tmpfs", "btrfs", "xfs", "overlay", "nfs4"):
+        rows = [(os.minor(own) + 1, "tmpfs"), (os.minor(own), kind), (os.minor(own) + 2, "ext4")]
+        mounts.write_text(
+            "".join([_MOUNT.format(device=f"{os.major(own)}:{minor}", kind=kind) for minor, kind in rows])
+        )
+        segment = Segment(tmp_path / kind, 9_999, HEADER)
+        assert segment.is_mapped is (kind in ("ext4", "tmpfs")), kind
+        segment.close()
+    mounts.unlink()
+    segment = Segment(tmp_path / "segment", 9_999, HEADER)
+    assert not segment.is_mapped
+    segment.close()
+
+
+def test_a_file_system_that_sets_no_room_apart_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, refuses in ((errno.EOPNOTSUPP, False), (errno.EINVAL, False), (errno.ENOSPC, True)):
+
+        def set_apart(*_: object, number: int = number) -> None:
+            raise OSError(number, "")
+
+        monkeypatch.setattr("os.posix_fallocate", set_apart, raising=False)
+        journal = Journal(tmp_path / str(number))
+        with pytest.raises(JournalFailed) if refuses else contextlib.nullcontext():
+            journal.intend(intent(journal.ids, 0))
+        journal.close()
+        assert requests_in(tmp_path / str(number)) == ([] if refuses else ["request-0"])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is mapped")
@@ -123,7 +141,7 @@ def test_a_file_that_was_cut_meanwhile_is_left_before_a_page_of_it_is_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
-    monkeypatch.setattr(f"{_SEGMENT}._ROOM", 0)
+    monkeypatch.setattr(f"{_SEGMENT}._KEEPS_ROOM", (ANY,))
     journal = Journal(tmp_path, now=lambda: now)
     journal.intend(intent(journal.ids, 0))
     os.truncate(segment_path(tmp_path, journal.holder, 1), 0)  # as by copying another file over it
@@ -135,7 +153,7 @@ def test_a_file_that_was_cut_meanwhile_is_left_before_a_page_of_it_is_touched(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is mapped")
 def test_where_files_cannot_be_mapped_they_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{_SEGMENT}._ROOM", 0)
+    monkeypatch.setattr(f"{_SEGMENT}._KEEPS_ROOM", (ANY,))
     monkeypatch.setattr(f"{_SEGMENT}._WINDOW", _WINDOW)
 
     def refused(*_: object, **__: object) -> None:

@@ -1,27 +1,27 @@
 """One segment of a journal, as its writer has it: a file that has all its bytes from the beginning.
 
-On Linux the part that is written now is mapped into memory: a record is a copy of its bytes, and no call of the system
-lies between a request and its record. The page cache has the bytes then as after `write(2)`: they survive any end of
-this process, but not a power cut. What goes wrong with a mapped page ends the process, so a file system that is nearly
-full is written by `write(2)`, which says so. What was set apart has its room, whatever else fills the disk.
+Where a file system keeps the room that was set apart, the part that is written now is mapped into memory: a record is a
+copy of its bytes, and no call of the system lies between a request and its record. The page cache has the bytes then as
+after `write(2)`: they survive any end of this process, but not a power cut. What goes wrong with a mapped page ends the
+process, so a file system that may need further room for it is written by `write(2)`, which says so.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, final
 
 #: Bytes that are mapped at once: what was written a moment ago needs no memory.
 _WINDOW: Final = 256 * 1024
-#: Bytes that a file system must have free for a segment to be mapped.
-_ROOM: Final = 256 * 1024 * 1024
-#: Elsewhere a sync of the file need not include what was mapped.
-_MAPS: Final = sys.platform == "linux"
+#: File systems that write where the room was set apart, and let no other file share it. Linux names them. There a sync
+#: of the file includes what was mapped.
+_KEEPS_ROOM: Final = (b"ext4", b"ext3", b"ext2", b"tmpfs")
+_MOUNTS: Final = Path("/proc/self/mountinfo")
 
 
 @final
@@ -38,11 +38,10 @@ class Segment:
         self.left = size - len(header)
         self._descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), 0o600)
         try:
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(self._descriptor, 0, size)
+            keeps_room = _set_apart(self._descriptor, size)
             if os.write(self._descriptor, header) < len(header):
                 raise OSError("the disk took half a header")
-            if _MAPS and self._has_room():
+            if keeps_room:
                 self._map()
             finish()
         except OSError:
@@ -72,16 +71,9 @@ class Segment:
         self.left = left - size
 
     def is_good(self) -> bool:
-        """Return whether the file is still found by its name, with what was set apart. Raises OSError.
-
-        Where the disk is nearly full by now, records are written from here on: this file may be the last that has room.
-        """
+        """Return whether the file is still found by its name, with what was set apart. Raises OSError."""
         found = os.fstat(self._descriptor)
-        if self._window is None:
-            return found.st_nlink > 0
-        if not self._has_room():
-            self._unmap()
-        return found.st_nlink > 0 and found.st_size >= self._size
+        return found.st_nlink > 0 and (self._window is None or found.st_size >= self._size)
 
     def twin(self) -> int:
         """Return a descriptor of the file that outlives this. Raises OSError."""
@@ -119,6 +111,21 @@ class Segment:
             window.close()
             os.lseek(self._descriptor, self._size - self.left, os.SEEK_SET)
 
-    def _has_room(self) -> bool:
-        found = os.fstatvfs(self._descriptor)
-        return found.f_bavail * found.f_frsize >= _ROOM
+
+def _set_apart(descriptor: int, size: int) -> bool:
+    """Set room apart for a file. Return whether writing into it needs no further room. Raises OSError."""
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    except AttributeError:  # macOS, Windows
+        return False
+    except OSError as problem:
+        if problem.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+            raise
+        return False
+    device = os.fstat(descriptor).st_dev
+    place = b"%d:%d" % (os.major(device), os.minor(device))
+    try:
+        mounts = [line.split() for line in _MOUNTS.read_bytes().splitlines()]
+    except OSError:
+        return False
+    return any(words[2] == place and words[words.index(b"-") + 1] in _KEEPS_ROOM for words in mounts)

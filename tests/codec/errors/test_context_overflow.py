@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from dragoman.codec.errors.context_overflow import Overflow, read_overflow
 from dragoman.codec.errors.error_body import read_problem
@@ -289,3 +290,8 @@ def test_what_only_sounds_like_it_is_none(words, status):
 def test_there_are_enough_of_both():
     assert len(WORDINGS) >= 40
     assert len(LOOK_ALIKES) >= 12
+
+
+def test_the_page_about_routing_tells_how_many():
+    page = Path(__file__).parents[3] / "docs" / "explanation" / "routing.md"
+    assert f"by {len(WORDINGS)} wordings" in page.read_text(encoding="utf-8")

@@ -134,7 +134,7 @@ def _with_target(rest: Schema, target: Schema, root: Schema, lost: list[str]) ->
     twice = [key for key in rest.keys() & target.keys() - NOTES - _DEFINITIONS if rest[key] != target[key]]
     if twice:
         try:
-            both = joined(rest, target, Targets(root, lost).find)
+            both = joined(rest, target, Targets(root, lost).take)
         except NotJoined:
             both = False
         if isinstance(both, dict):
@@ -150,7 +150,8 @@ def _joined(schema: Schema, unions: Sequence[str], lost: list[str]) -> Schema:
     _gather(properties, schema)
     is_closed = schema.get("additionalProperties") is False
     for key in unions:
-        members = [_resolved(member, schema) for member in schema[key] if isinstance(member, dict)]
+        found = [_resolved(member, schema) for member in schema[key] if isinstance(member, dict)]
+        members = [*{id(member): member for member in found}.values()]  # many may refer to one
         for member in members:
             _gather(properties, member)
         sets = [set(_texts(member.get("required"))) for member in members]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard
 
 from dragoman import _json
 from dragoman._json import Json
@@ -20,6 +20,7 @@ _BOUNDS: Final[dict[str, Any]] = {
     "minimum": max, "exclusiveMinimum": max, "minLength": max, "minItems": max, "minProperties": max,
     "maximum": min, "exclusiveMaximum": min, "maxLength": min, "maxItems": min, "maxProperties": min,
 }  # fmt: skip
+_MOST_KINDS: Final = 7
 _KINDS: Final[dict[type, str]] = {
     str: "string", int: "integer", bool: "boolean", type(None): "null", list: "array",
 }  # fmt: skip
@@ -106,13 +107,13 @@ def _merged(one: Schema, other: Schema, find: Find, depth: int) -> Json:
 
 def _agree(made: Schema) -> bool:
     """Leave values of `enum` that its type allows, and return whether any is left."""
-    kinds = made.get("type")
-    if kinds is None:
+    if made.get("type") is None:
         return True
+    kinds = _kinds(made["type"])
     if isinstance(options := made.get("enum"), list):
-        made["enum"] = options = [value for value in options if _is_of(value, _list(kinds))]
+        made["enum"] = options = [value for value in options if _is_of(value, kinds)]
         return bool(options)
-    return "const" not in made or _is_of(made["const"], _list(kinds))
+    return "const" not in made or _is_of(made["const"], kinds)
 
 
 def _is_of(value: Json, kinds: list[Json]) -> bool:
@@ -125,11 +126,11 @@ def _is_of(value: Json, kinds: list[Json]) -> bool:
 def _both(key: str, mine: Json, theirs: Json) -> Json:
     """Return the value of a keyword that both schemas have; None if no value of JSON meets both."""
     if key == "type":
-        ours, others = (_list(each) for each in (mine, theirs))
+        ours, others = _kinds(mine), _kinds(theirs)
         kinds = [kind for kind in ours if kind in others or (kind == "integer" and "number" in others)]
         kinds += ["integer"] if "number" in ours and "integer" in others and "integer" not in kinds else []
         return (kinds[0] if len(kinds) == 1 else kinds) if kinds else None
-    if key == "required" and isinstance(mine, list) and isinstance(theirs, list):
+    if key == "required" and _are_names(mine) and _are_names(theirs):
         return list(dict.fromkeys([*mine, *theirs]))
     if key == "enum" and isinstance(mine, list) and isinstance(theirs, list):
         known = {_json.encode(value) for value in theirs}
@@ -142,8 +143,16 @@ def _both(key: str, mine: Json, theirs: Json) -> Json:
     raise NotJoined
 
 
-def _list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else [value]
+def _kinds(value: Json) -> list[Json]:
+    """Return the types that a schema names. More than JSON has are none."""
+    kinds = value if isinstance(value, list) else [value]
+    if len(kinds) > _MOST_KINDS:
+        raise NotJoined
+    return kinds
+
+
+def _are_names(value: Json) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 def _with_members(made: Schema, one: Schema, other: Schema, find: Find, depth: int) -> Json:
@@ -157,9 +166,10 @@ def _with_members(made: Schema, one: Schema, other: Schema, find: Find, depth: i
         raise NotJoined
     rest = joined(my_rest, their_rest, find, depth + 1)
     members: Schema = {}
+    required = set(said) if _are_names(said := made.get("required")) else set()
     for name in {**mine, **theirs}:
         member = joined(mine.get(name, my_rest), theirs.get(name, their_rest), find, depth + 1)
-        if member is False and name in made.get("required", ()):
+        if member is False and name in required:
             if made.get("type") == "object":
                 return False
             raise NotJoined

@@ -26,6 +26,22 @@ NOTES: Final = frozenset({
     "$anchor",
 })  # fmt: skip
 _CHARACTERS: Final = 8  # of a text that count as one value
+#: Values by which a schema may grow: so many, and so many times its own.
+_LEAST_ROOM: Final = 1_000
+_TIMES: Final = 4
+_WHOLE: Final = 1 << 62
+
+
+class Room:
+    """How much a schema may grow by where what it refers to is written again: in proportion to its own size."""
+
+    def __init__(self, schema: Json) -> None:
+        self._left = _LEAST_ROOM + _TIMES * size(schema, _WHOLE)
+
+    def takes(self, value: Json, times: int = 1) -> bool:
+        """Count a value that is written again, and return whether there was room for it."""
+        self._left -= (1 + size(value, self._left)) * times
+        return self._left >= 0
 
 
 def each_schema(node: Schema, change: Callable[[Any], Any]) -> Schema:

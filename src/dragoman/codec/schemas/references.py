@@ -9,7 +9,7 @@ from dragoman._json import Json
 from dragoman.codec.schemas.circles import Circles
 from dragoman.codec.schemas.drafts import modern
 from dragoman.codec.schemas.joining import NotJoined, joined
-from dragoman.codec.schemas.places import BY_NAME, NOTES, ONE, SEVERAL, Schema, each_schema, nodes, size
+from dragoman.codec.schemas.places import BY_NAME, NOTES, ONE, SEVERAL, Room, Schema, each_schema, nodes
 
 _DEFS: Final = "#/$defs/"
 #: The name of `$defs` in older drafts. What is referenced there moves; the rest is used nowhere.
@@ -17,19 +17,14 @@ _OLDER_DEFS: Final = "definitions"
 _DEFINITIONS: Final = ("$defs", _OLDER_DEFS)
 #: What may stand beside a reference.
 _BESIDE: Final = frozenset({"description", "default"})
-#: Objects that a schema may grow to, written out.
-_MOST_OBJECTS: Final = 2_000
 _DEEPEST: Final = 100
-#: Values by which a schema may grow, references written out or joined.
-_MOST_VALUES: Final = 20_000
-_WHOLE: Final = 1 << 62
 _DIGITS: Final = 10  # of a place in a list
 #: References that are joined with what stands beside them.
 _MOST_JOINED: Final = 200
 
 
 class _TooLarge(Exception):
-    """Written out, a schema would have too many objects."""
+    """Written out, a schema would be too large."""
 
 
 class Targets:
@@ -37,20 +32,28 @@ class Targets:
 
     Attributes:
         strange: keys of the root that no draft knows, through which references lead.
+        room: what the schema may grow by.
     """
 
     def __init__(self, root: Schema, lost: list[str]) -> None:
         self._root = root
         self._lost = lost
         self._known: dict[str, Schema | None] = {}
+        self._modern: dict[int, Schema] = {}  # by the target as it stands, which several pointers may name
         self._names: dict[str, Schema] | None = None
         self.strange: set[str] = set()
+        self.room = Room(root)
 
     def find(self, pointer: str) -> Schema | None:
         """Return a reference's target within the same schema: a pointer (RFC 6901), an anchor or an id."""
         if pointer not in self._known:
             self._known[pointer] = self._found(pointer)
         return self._known[pointer]
+
+    def take(self, pointer: str) -> Schema | None:
+        """Return a target that is joined with another schema; None also where there is no room for it."""
+        target = self.find(pointer)
+        return target if target is not None and self.room.takes(target) else None
 
     def _found(self, pointer: str) -> Schema | None:
         base = self._root.get("$id")
@@ -65,7 +68,9 @@ class Targets:
         if target is None or first in BY_NAME or first in ONE or first in SEVERAL:
             return target
         self.strange.add(first)
-        return modern(target, self._lost)
+        if id(target) not in self._modern:
+            self._modern[id(target)] = modern(target, self._lost)
+        return self._modern[id(target)]
 
     def _named(self) -> dict[str, Schema]:
         """Return the schemas that have a name of their own, by the reference to it."""
@@ -104,7 +109,6 @@ class _Mover:
         self._numbers: dict[str, int] = {}  # by name in `$defs`, the last number that was appended to it
         self._waiting: list[tuple[str, Schema]] = []  # named targets that are still to be moved
         self._joined = 0
-        self._room = _MOST_VALUES
         self.defs: Schema = {}
         found = root.get("$defs")
         known = found if isinstance(found, dict) else {}
@@ -161,11 +165,10 @@ class _Mover:
     def _with(self, rest: Schema, target: Schema) -> Json:
         """Return a schema of a reference's target and what stands beside it; None if that cannot be said."""
         self._joined += 1
-        self._room -= size(target, self._room) if self._joined <= _MOST_JOINED else 0
-        if self._joined > _MOST_JOINED or self._room <= 0 or self._circles.leads_back(target):
+        if self._joined > _MOST_JOINED or not self.targets.room.takes(target) or self._circles.leads_back(target):
             return None
         try:
-            return joined(rest, target, self.targets.find)
+            return joined(rest, target, self.targets.take)
         except NotJoined:
             return None
 
@@ -177,7 +180,7 @@ class _Mover:
             while name in self._numbers:
                 self._numbers[plain] += 1
                 name = f"{plain}_{self._numbers[plain]}"
-            self._names[pointer] = name
+            self._homes[id(target)] = name
             self._numbers[name] = 1
             self._waiting.append((name, target))
         return name
@@ -196,16 +199,13 @@ def written_out(schema: Schema) -> Schema:
 class _Writer:
     def __init__(self, root: Schema) -> None:
         self._targets = Targets(root, [])
-        self._objects = 0
-        self._room = _MOST_VALUES + size(root, _WHOLE)
 
     def written(self, node: Json, within: tuple[str, ...]) -> Any:
         """Return a schema written out. `within`: the pointers being written out."""
         if not isinstance(node, dict):
             return node
-        self._objects += 1
-        self._room -= sum(1 + (0 if key in _SCHEMAS else size(value, self._room)) for key, value in node.items())
-        if self._objects > _MOST_OBJECTS or self._room < 0 or len(within) > _DEEPEST:
+        said = [value for key, value in node.items() if key not in _SCHEMAS]
+        if not self._targets.room.takes(said) or len(within) > _DEEPEST:
             raise _TooLarge
         pointer = node.get("$ref")
         if isinstance(pointer, str) and pointer not in within:
@@ -215,7 +215,7 @@ class _Writer:
                 whole = self.written(target, (*within, pointer))
                 beside = self.written(rest, within)
                 try:
-                    return joined(beside, whole, self._targets.find)
+                    return joined(beside, whole, self._targets.take)
                 except NotJoined:
                     return {**whole, **beside}
         defs = {key: node[key] for key in ("$defs",) if key in node}

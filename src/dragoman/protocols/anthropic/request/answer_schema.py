@@ -15,7 +15,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.schemas.drafts import modern
 from dragoman.codec.schemas.joining import NotJoined, flat, joined
-from dragoman.codec.schemas.places import NOTES, Schema, nodes, size
+from dragoman.codec.schemas.places import NOTES, Schema, nodes
 from dragoman.codec.schemas.references import Targets, leads_in_circles, within_defs
 from dragoman.codec.schemas.resources import one_resource
 
@@ -40,8 +40,6 @@ _TYPES: Final[dict[str, str]] = {
 }  # fmt: skip
 #: Alternatives of one place, once those of several keywords are written out.
 _MOST_ALTERNATIVES: Final = 64
-#: Values by which a schema may grow.
-_MOST_VALUES: Final = 20_000
 _DEEPEST: Final = 100
 
 
@@ -71,9 +69,8 @@ class _Fitting:
     """Fits one schema, whose references lead into its `$defs`."""
 
     def __init__(self, root: Schema, lost: list[str]) -> None:
-        self._find = Targets(root, []).find
+        self._targets = Targets(root, [])
         self._lost = lost
-        self._room = _MOST_VALUES
 
     def fit(self, given: Json, depth: int) -> Schema:
         """Return a schema in the API's form."""
@@ -153,7 +150,7 @@ class _Fitting:
             return node
         self._pay(node, 1)
         try:
-            made = flat(node, self._find)
+            made = flat(node, self._targets.take)
         except NotJoined:
             raise _NotInSubset("allOf") from None
         if not isinstance(made, dict):
@@ -169,7 +166,7 @@ class _Fitting:
         for key in unions:
             self._pay(beside, len(node[key]))
             try:
-                each = [joined(one, other, self._find) for one in beside for other in node[key]]
+                each = [joined(one, other, self._targets.take) for one in beside for other in node[key]]
             except NotJoined:
                 raise _NotInSubset(key) from None
             beside = [made for made in each if made is not False]
@@ -179,8 +176,7 @@ class _Fitting:
 
     def _pay(self, value: Json, times: int) -> None:
         """Count what a schema grows by."""
-        self._room -= size(value, self._room) * times
-        if self._room < 0:
+        if not self._targets.room.takes(value, times):
             raise _NotInSubset("references, written out")
 
 

@@ -57,7 +57,8 @@ CLASSES = ("single quotes", "typographic quotes", "bare keys", "python literals"
            "said twice")  # fmt: skip
 #: Slips that leave no reading, or two.
 SLIPS = ("words behind a text", "semicolon", "bracket behind a text", "words and a quote behind a text",
-         "open quotation", "cut", "words around", "member behind the end", "required is missing")  # fmt: skip
+         "open quotation", "cut", "words around", "member behind the end", "required is missing",
+         "value behind a text")  # fmt: skip
 
 
 class Written(NamedTuple):
@@ -315,16 +316,18 @@ def slip(seed: int, name: str) -> Written:
     members = {key: writer.value(key) for key in keys}
     behind = {
         "words behind a text": ' -la', "semicolon": ";", "bracket behind a text": "]",
-        "words and a quote behind a text": ' and "so"', "open quotation": "",
+        "words and a quote behind a text": ' and "so"', "open quotation": "", "value behind a text": ': "so"',
     }.get(name)  # fmt: skip
     rest = json.dumps(members)[1:-1]
     inside = json.dumps(first)[1:-1]
     if name == "open quotation":
         inside += ' say "hi'
+    if name == "value behind a text":  # where a quotation mark may open
+        inside, rest = inside + dice.choice(["{", " (", "=", " "]), dice.choice([rest, ""])
     key = dice.choice(["command", "note", "other"])
     schema = SCHEMA
     if behind is not None:
-        separator = "" if name == "semicolon" else ","
+        separator = "" if name == "semicolon" or not rest else ","
         text = f'{{"{key}": "{inside}"{behind}{separator} {rest}}}'
         if dice.random() < 0.4 and name != "open quotation":
             text = f'{{"box": {text}, "count": 1}}'

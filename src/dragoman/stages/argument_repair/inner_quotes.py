@@ -55,10 +55,8 @@ def _holds_key(content: str, closer: str, names: frozenset[str]) -> bool:
     last, number = -1, 0
     place = content.find(closer)
     while place >= 0:
-        # The first of them behind nothing closed an empty text: a colon behind it begins another value.
-        if _COLON.match(content, place + 1) is not None and (
-            number > 1 or place == 0 or (number == 1 and content[last + 1 : place].strip() in names)
-        ):
+        # The first of them, before a colon, closed a text that was meant as a key: its value follows.
+        if _COLON.match(content, place + 1) is not None and (number != 1 or content[last + 1 : place].strip() in names):
             return True
         last, number = place, number + 1
         place = content.find(closer, place + 1)

@@ -26,6 +26,7 @@ _SECTION_END: Final = (*_spellings("tool calls end"), *_spellings("end of senten
 _CALL: Final = _spellings("tool call begin")
 _CALL_END: Final = _spellings("tool call end")
 _SEPARATOR: Final = _spellings("tool sep")
+_TYPE: Final = "function"  # before V3's separator; before V3.1's a tool may have this name
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -36,7 +37,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.expect(*_CALL)
     yield from cursor.space()
     written = yield from cursor.word(_NAME)
-    name = (yield from begun(tools, written)) if tools.offered(written) else ""
+    name = (yield from begun(tools, written)) if written != _TYPE and tools.offered(written) else ""
     yield from cursor.expect(*_SEPARATOR)
     yield from cursor.space()
     fence = ""

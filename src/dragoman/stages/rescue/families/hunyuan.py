@@ -63,7 +63,7 @@ def _name(cursor: Cursor, tools: Tools, suffix: str) -> Generator[Action, None, 
     written = yield from cursor.word(_NAME)
     name = (yield from begun(tools, written)) if tools.offered(written) else ""
     is_separated = (yield from cursor.closing(f"<tool_sep{suffix}>")) != ""
-    if is_separated and written == "function":
+    if is_separated and written == "function" and not (name and (yield from cursor.sees("<", "{", "```"))):
         yield from cursor.space()
         name = yield from named(cursor, tools, _NAME)
     return name or (yield from begun(tools, written)), is_separated

@@ -32,12 +32,12 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if opener in _SECTION:
         yield from cursor.space()
         opener = yield from cursor.expect(*_CALL, _INVOKE)
-    words: list[str] = []  # the kind, and in some the name
+    words: list[str] = []  # in some the name
     if opener in _CALL:
         yield from cursor.space()
         if kind := (yield from cursor.word(_WORD)):
             yield from cursor.expect(*_SEPARATOR)
-            words = [kind, (yield from cursor.word(_WORD))]
+            words = [*([kind] if kind != "function" else []), (yield from cursor.word(_WORD))]
             yield from cursor.space()
         yield from cursor.expect(_INVOKE)
     for action in invoke_call(cursor, tools, prefix="steptml:", ends=_CALL_END, trims=False):

@@ -6,6 +6,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from dragoman.stages.thinking.pairs import PAIRS
+from dragoman.stages.thinking.tags import FRAMED
 from rescue_forms import FORMS, Form
 from test_written_calls import TOOLS, delivered, exact, play_pieces
 
@@ -82,3 +84,17 @@ def test_a_value_holds_what_ends_thinking() -> None:
             text = form.write(calls).text()
             for reply in replies(text):
                 assert exact(delivered(reply)) == exact(calls), (text, reply.failed_calls)
+
+
+def test_no_call_of_thinking_runs_beside_words() -> None:
+    """Between whichever tags it stands; alone, it is the answer's."""
+    good = ("run_command", {"command": "ls"})
+    for pair in (*PAIRS, *FRAMED):
+        for number, opener in enumerate(pair.openers):
+            calls = [call(form, good[0], **good[1]) for form in ANYWHERE]
+            calls = [one for one in calls if not any(mark in one for mark in (*pair.closers, *pair.stops))]
+            inside, closer = random.Random(opener).choice(calls), pair.closers[number % len(pair.closers)]
+            for reply in replies(f"{opener}Perhaps {inside}{closer}\n\nDone."):
+                assert (delivered(reply), reply.failed_calls, reply.text) == ([], (), "Done."), opener
+            for reply in replies(f"{opener}I list.{closer}\n\n{inside}"):
+                assert (exact(delivered(reply)), reply.thinking.strip()) == (exact([good]), "I list."), opener

@@ -26,4 +26,10 @@ PAIRS: Final = (
     Pair(("<mm:think>",), ("</mm:think>",)),
     Pair(("<|inner_prefix|>",), ("<|inner_suffix|>",)),
     Pair(("<|open|>think<|sep|>",), ("<|close|>think<|sep|>",)),
+    *(Pair((f"<ifm|{word}>",), (f"</ifm|{word}>",)) for word in ("think", "think_fast", "think_faster")),
+    Pair(("<think:opensource>",), ("</think:opensource>",)),
+    Pair(("<longcat_think>",), ("</longcat_think>",)),
+    Pair(("<|think:start|>",), ("<|think:end|>",)),
+    Pair(("<|plamo:begin_think:plamo|>",), ("<|plamo:end_think:plamo|>",)),
+    Pair(("◁think▷",), ("◁/think▷",)),
 )

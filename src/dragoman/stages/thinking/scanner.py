@@ -12,8 +12,8 @@ from typing import Final, Literal, TypeAlias
 from dragoman.gathered import GatheredText
 from dragoman.stages.thinking.pairs import PAIRS, Pair
 from dragoman.stages.thinking.tags import (
-    HARMONY,
     KNOWN,
+    STOPS,
     TEXTS,
     UNMARKED,
     UNMARKED_END,
@@ -175,7 +175,7 @@ class ThinkingScanner:
             out.append(("end", ""))
             self._space.clear()
             self._start_again()
-            return text[found.start() if found.group() in HARMONY.stops else found.end() :]
+            return text[found.start() if found.group() in STOPS else found.end() :]
         size = len(text) - self._inside.half(text)
         self._hold = text[size:]
         sure = text[:size].rstrip()

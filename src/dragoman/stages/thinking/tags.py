@@ -3,7 +3,8 @@
 Sources (read 2026-11): the chat templates of DeepSeek-R1 and Qwen3 (`<think>`), Seed-OSS (`<seed:think>`), Magistral
 (`[THINK]`), Command A (`<|START_THINKING|>`), Gemma 4 (`<|channel>thought`), MiniMax M3 (`<mm:think>`), Apertus
 (`<|inner_prefix|>`), Kimi K3 (`<|open|>think<|sep|>`) and Muse Glimmer (`to=self<|message|>`); OpenAI's harmony format
-(channels).
+(channels); vLLM's and SGLang's reasoning parsers for K2 Horizon (`<ifm|think>`), Hy 4 (`<think:opensource>`), LongCat,
+Solar Open 2 (`<|think:start|>`), PLaMo 3, Kimi VL (`◁think▷`) and Inkling (`<|content_thinking|>`).
 """
 
 from __future__ import annotations
@@ -40,6 +41,15 @@ HARMONY: Final = Pair(
 #: Muse Glimmer's, which says to whom a message goes: its prompt may end with who speaks. What ends a message ends turns
 #: of others too, and shows nothing where it stands alone.
 MUSE: Final = Pair(("to=self<|message|>", "<|start|>assistant to=self<|message|>"), ("<|eom|>", "<|eot|>"), _ASSISTANT)
+#: Inkling's, whose messages of all kinds end alike.
+INKLING: Final = Pair(
+    ("<|content_thinking|>", "<|message_model|><|content_thinking|>"),
+    ("<|end_message|>", "<|content_model_end_sampling|>"),
+    ("<|message_model|>", "<|content_invoke_tool_json|>"),
+)
+#: Those of one form for all messages, whose closing tags show nothing where they stand alone.
+FRAMED: Final = (HARMONY, MUSE, INKLING)
+STOPS: Final = frozenset(stop for pair in FRAMED for stop in pair.stops)
 #: What opens harmony's text for the user.
 HARMONY_TEXT: Final = tuple(
     f"{start}<|channel|>{gap}{channel}<|message|>"
@@ -58,6 +68,8 @@ TEXTS: Final = {
     "<|open|>response<|sep|>": ("<|close|>response<|sep|>",),
     "to=user<|message|>": MUSE.closers,
     "<|start|>assistant to=user<|message|>": MUSE.closers,
+    "<|content_text|>": INKLING.closers,
+    "<|message_model|><|content_text|>": INKLING.closers,
 }
 _UNMARKED_WORD: Final = "assistantanalysis"
 #: What may become the end, at the end of a text.
@@ -118,10 +130,10 @@ class Tags:
 
     def __init__(self, pairs: tuple[Pair, ...]) -> None:
         self.pairs = pairs
-        self.known = {opener: pair for pair in (*reversed(pairs), HARMONY, MUSE) for opener in pair.openers}
+        self.known = {opener: pair for pair in (*reversed(pairs), *FRAMED) for opener in pair.openers}
         closers = [closer for pair in pairs for closer in pair.closers]
         self.closers = Marks(closers)
-        self.start = Marks([*self.known, *closers, *TEXTS])
+        self.start = Marks([*self.known, *closers, *TEXTS, *INKLING.closers[1:]])
 
 
 KNOWN: Final = Tags(PAIRS)

@@ -217,7 +217,7 @@ def invoke_in(cursor: Cursor, tools: Tools, prefix: str, blocks: tuple[str, ...]
     is_head_read = is_call_read(told, tools.schema(name), "name")
     if is_empty:
         return (yield from empty_call(name, is_head_read=is_head_read))
-    ends = spellings(f"</{prefix}", "invoke>", *(f"{block}>" for block in blocks))
+    ends = spellings(f"</{prefix}", "invoke>", "inv>", *(f"{block}>" for block in blocks))  # small quants cut it
     yield from cursor.space()
     if (yield from cursor.peek()) == "{":
         if not is_head_read:

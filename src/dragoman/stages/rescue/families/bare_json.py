@@ -11,8 +11,14 @@ from dragoman.stages.rescue.json_calls import call_object
 #: Tags and tokens of families that write JSON, without the ones that open.
 _ENDS: Final = ("</tool_call>", "</tool_calls>", "</TOOLCALL>", "[/TOOL_CALLS]", "</function_call>", "</tools>")
 
+#: HyperCLOVA X Think 14B's, behind a prompt that ends with `assistant`.
+_ROLE: Final = "-> tool/function_call"
+
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
+    if opener == _ROLE:
+        yield from cursor.space()
+        opener = yield from cursor.expect("[", "{")
     if opener == "[":
         yield from cursor.space()
         yield from cursor.expect("{")
@@ -30,7 +36,7 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 FAMILY = Family(
     name="bare-json",
-    openers=("{", "["),
+    openers=("{", "[", _ROLE),
     parse=_parse,
     where="message",
     source="https://github.com/meta-llama/llama-models (models/llama3_1/prompt_format.md, read 2026-11-21)",

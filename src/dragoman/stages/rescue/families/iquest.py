@@ -20,10 +20,11 @@ FAMILY = Family(
     openers=("<iquestcoder_tool_call>", "<iquest_tool_call>"),
     parse=_parse,
     source="https://github.com/vllm-project/vllm (vllm/tool_parsers/iquest_coder_v2_tool_parser.py, read 2026-11-22)",
-    residue=(
+    residue=(  # its own tags, and the turn tokens of the chat templates
         "</iquestcoder_tool_call>",
         "</iquest_tool_call>",
         "<|im_end|>",
-    ),  # its own tags, and the turn token of the chat template
+        "<|iquest_end|>",
+    ),
     value_ends=("</arg_value>",),
 )

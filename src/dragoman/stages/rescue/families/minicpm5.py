@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Final
 
+import msgspec
+
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.argument_tags import named_head
 from dragoman.stages.rescue.cursor import Action, Cursor, Family, Parser
@@ -15,6 +17,8 @@ from dragoman.stages.rescue.typed_tags import Tags, empty_call, tagged_call
 _FUNCTION: Final = "<function name="
 _WRAPPER: Final = "<tool_call>"
 _WRAPPER_END: Final = "</tool_call>"
+#: What stands around the arguments, now and then.
+_ARGUMENTS: Final = "<arguments>"
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -26,7 +30,9 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     if is_empty:
         yield from empty_call(name, is_head_read=is_head_read)
     else:
-        yield from tagged_call(cursor, tools, name, _TAGS, is_head_read=is_head_read)
+        tags = _WRAPPED if is_head_read and (yield from cursor.closing(_ARGUMENTS)) else _TAGS
+        yield from tagged_call(cursor, tools, name, tags, is_head_read=is_head_read)
+    yield from cursor.closing("</function>")
     yield from cursor.closing(_WRAPPER_END)
 
 
@@ -43,6 +49,7 @@ _TAGS: Final = Tags(
     has_sections=True,
     calls=(_FUNCTION, "<function="),
 )
+_WRAPPED: Final = msgspec.structs.replace(_TAGS, ends=("</arguments>", *_TAGS.ends))
 
 FAMILY = Family(
     name="minicpm5",

@@ -261,6 +261,27 @@ def test_only_what_is_allowed_is_offered() -> None:
     declared = [{"functionDeclarations": [{"name": name} for name in "abc"]}]
     made = offered(parsed("gemini-generate", {"tools": declared, "toolConfig": config}), "openai-chat")
     assert (names(made), made.request.tool_choice) == (["a", "c"], "any")
+    servers = [
+        {"type": "mcp", "server_label": name, "server_url": f"https://{name}.test/", "require_approval": "never"}
+        for name in ("docs", "code")
+    ]
+    for allowed, wanted in (
+        ({}, []),
+        ({"name": "find"}, ["find"]),
+    ):
+        chosen = {
+            "type": "allowed_tools",
+            "mode": "auto",
+            "tools": [{"type": "mcp", "server_label": "code", **allowed}],
+        }
+        request = parsed("openai-responses", {"tools": servers, "tool_choice": chosen})
+        made = offered(request, "anthropic-messages", dialect=Dialect(hosted_tools=("mcp",)))
+        native = made.request.native
+        assert native is not None and [each["name"] for each in json.loads(bytes(native.fields["mcp_servers"]))] == [
+            "code"
+        ]
+        entries = json.loads(bytes(native.fields["tools"]))
+        assert [(each["mcp_server_name"], list(each.get("configs", {}))) for each in entries] == [("code", wanted)]
 
 
 def test_deferred_tools_are_there_when_they_were_found() -> None:
@@ -328,8 +349,17 @@ def test_the_policy_of_a_kind_wins_over_that_of_who_runs_it() -> None:
     assert names(offered(request, "openai-chat", policies={"client": "drop"})) == ["f"]
     made = offered(request, "openai-chat", policies={"client": "refuse", "shell": "translate"})
     assert names(made) == ["f", "shell"]
-    with pytest.raises(UsageError, match=r"tools\.shell.*tool_policy\.shell"):
+    with pytest.raises(UsageError, match=r"tools\.shell.*tool_policy\.client"):
         offered(request, "openai-chat", policies={"client": "refuse"})
+    choice = {
+        "tools": [{"type": "web_search"}, {"type": "function", "name": "f"}],
+        "tool_choice": {"type": "web_search"},
+    }
+    made = offered(parsed("openai-responses", choice), "openai-chat", policies={"web_search": "drop"})
+    assert (names(made), made.request.tool_choice) == (["f"], "auto")
+    assert [(each.where, "tool_policy.web_search" in each.seen) for each in made.deviations] == [
+        ("tools.web_search", True), ("tool_choice", False),
+    ]  # fmt: skip
 
 
 def test_nothing_of_a_request_is_lost_beside_a_tool_of_the_provider() -> None:

@@ -11,6 +11,7 @@ from asked.writing import (
     PDF,
     PIXEL,
     PNG_URL,
+    Refused,
     Says,
     answered,
     called,
@@ -34,6 +35,7 @@ DOCUMENT: Final = {
     "title": "T",
     "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
 }
+SOUND: Final = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
 SEEN: Final = {"type": "text", "text": "Seen."}
 FEATURE: Final = '{"type": "Feature", "x": 1}'
 GO: Final = {"type": "text", "text": "Go on."}
@@ -81,7 +83,14 @@ CASES: Final = [
     case("an empty turn of the model", "openai-chat", chat(ASK, {"role": "assistant", "content": ""}, {"role": "user", "content": "?"}),
          messages=Says("messages[1]"), gemini=Says("messages[1]")),
     case("an empty turn of the user", "openai-chat", chat({"role": "user", "content": ""}), chat={"messages[0].content": ""},
-         responses={"input[0].content": ""}, messages=Says("messages[0]"), gemini=Says("messages[0]")),
+         responses={"input[0].content": ""}, messages=Refused("messages[0]"), gemini=Refused("messages[0]")),
+    case("a stored prompt", "openai-responses", {"model": "m", "prompt": {"id": "pmpt_1"}},
+         **dict.fromkeys(("chat", "messages", "gemini", "ollama"), Refused("prompt.id"))),
+    case("a sound alone", "openai-chat", chat(tells(GO), {"role": "assistant", "content": "Well?"}, tells(SOUND)),
+         gemini={"contents[2].parts[0].inlineData.mimeType": "audio/wav"}, messages=Refused("audio"), ollama=Refused("images")),
+    case("a sound behind words", "openai-chat", chat(tells(GO), tells(SOUND)), messages=Says("audio"), ollama=Says("images")),
+    case("thinking alone", "anthropic-messages", messages(says({"type": "thinking", "thinking": "Hm.", "signature": "x"})),
+         each=Refused("messages[0]")),
     case("no content and no calls", "openai-chat", chat(ASK, {"role": "assistant", "content": None, "tool_calls": []}, ASK), each={}),
     case("white space", "openai-chat", chat(ASK, {"role": "assistant", "content": "\n\n", "tool_calls": called()["tool_calls"]}, answered()),
          messages={"messages[1].content[0].type": "tool_use"}),
@@ -146,11 +155,11 @@ CASES: Final = [
          chat={"messages[2].content": FEATURE}, responses={"input[2].output": FEATURE}, gemini=Says("Feature"), ollama={"messages[2].content": FEATURE}),
     case("a file of no form", "openai-chat", chat(called(), answered(content=[{"type": "image", "data": PIXEL * 20}]), tools=[function()]),
          responses=Says("image"), messages=Says("image"), gemini=Says("image"), ollama=Says("image")),
-    case("a field beside a file", "openai-chat", chat(tells({"type": "file", "file": {"file_data": PDF, "filename": "a.pdf"}, "new": 1})), each=Says("content[0].new")),
+    case("a field beside a file", "openai-chat", chat(tells({"type": "file", "file": {"file_data": PDF, "filename": "a.pdf"}, "new": 1}, GO)), each=Says("content[0].new")),
     case("an answer that was spoken", "openai-chat", chat(tells(GO), {"role": "assistant", "audio": {"id": "audio_1", "expires_at": 9}}, tells(GO)),
          chat=({"messages[1].audio": {"id": "audio_1"}, "messages[1].content": None}, Says("expires_at")),
          messages=Says("audio"), responses=Says("audio"), gemini=Says("media"), ollama=Says("audio")),
-    case("sound", "openai-chat", chat(tells({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}, GO)),
+    case("sound", "openai-chat", chat(tells(SOUND, GO)),
          gemini={"contents[0].parts[0].inlineData.mimeType": "audio/wav"}, messages=Says("audio"), ollama=Says("audio")),
     case("a text file", "anthropic-messages", messages(tells(
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "abc"}}, GO)),

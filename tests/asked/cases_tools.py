@@ -203,6 +203,17 @@ CASES: Final = [
          messages={"tools[0].name": "look", "tools[1].name": "web_search"}, ollama=({"tools[1]": GONE}, Says("web_search"))),
     case("a shell that the client runs", "anthropic-messages", messages(tools=[{"type": "bash_20250124", "name": "bash"}]),
          chat={"tools[0].function.name": "bash"}, ollama={"tools[0].function.name": "bash"}),
+    case("fields beside an allowed function", "openai-chat", chat(tools=[function()], tool_choice={
+        "type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "look", "one": 1}, "two": 2}]}}),
+         each=(Says("tool_choice.allowed_tools.tools[0].function.one"), Says("tool_choice.allowed_tools.tools[0].two"))),
+    case("fields beside an allowed tool", "openai-responses", responses(tools=[{"type": "function", "name": "look"}], tool_choice={
+        "type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "look", "one": 1}]}),
+         responses={"tool_choice.tools[0].one": 1}, **dict.fromkeys(("chat", "messages", "gemini", "ollama"), Says("tool_choice.tools[0].one"))),
+    case("fields beside a place", "openai-chat", chat(tools=[function()], web_search_options={
+        "user_location": {"type": "approximate", "one": 1, "approximate": {"city": "Rome", "two": 2}}}),
+         chat={"web_search_options.user_location.one": 1},
+         responses=({"tools[1].user_location": {"type": "approximate", "city": "Rome"}}, Says("user_location.one"), Says("approximate.two")),
+         messages=({"tools[1].user_location": {"type": "approximate", "city": "Rome"}}, Says("user_location.one"), Says("approximate.two"))),
     case("functions of the older form", "openai-chat", chat(functions=[{"name": "look", "parameters": CITY}], function_call={"name": "look"}),
          messages={"tools[0].name": "look", "tool_choice.name": "look"}),
     case("a tool with a mark", "anthropic-messages", messages(tools=[tool(cache_control={"type": "ephemeral"})]),

@@ -197,7 +197,7 @@ FURTHER: Final[tuple[tuple[ProtocolName, dict[str, Any], tuple[str, ...]], ...]]
       "stream_options.include_usage", "response_format.json_schema.strict", "response_format.json_schema.description",
       "tool_choice.allowed_tools.tools", "tool_choice.allowed_tools.tools.0")),
     ("openai-responses", {
-        **responses({"role": "user", "content": [{"type": "input_file", "filename": "a.pdf", "file_data": "AAAA"}]}),
+        **responses({"role": "user", "content": [{"type": "input_file", "filename": "a.pdf", "file_data": "AAAA"}, {"type": "input_text", "text": "Read."}]}),
         "tools": [{"type": "function", "name": "look", "parameters": CITY}], "prompt_cache_key": "k", "include": [],
         "text": {"format": {"type": "json_schema", "name": "n", "schema": CITY, "strict": True, "description": "d"}},
         "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "look"}]}},

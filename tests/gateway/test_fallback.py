@@ -48,7 +48,9 @@ def running_with(bench: Bench, folder: Path, **options: str) -> Iterator[Running
     routes += [f'[routes."direct-{name}"]\ntargets = ["good-{name}/model-1"]' for name in PROTOCOLS]
     routes.append('[routes.lone]\ntargets = ["plain-openai-chat/lone"]\n[routes.once]\nretries = 0\n'
                   'targets = ["plain-openai-chat/once"]\n[routes.both]\n'
-                  'targets = ["plain-openai-chat/one", "good-openai-chat/two"]\nretries = 0')  # fmt: skip
+                  'targets = ["plain-openai-chat/one", "good-openai-chat/two"]\nretries = 0\n[routes.deaf]\n'
+                  'targets = ["plain-anthropic-messages/deaf"]\n[routes.heard]\n'
+                  'targets = ["plain-anthropic-messages/deaf", "good-gemini-generate/two"]')  # fmt: skip
     with gateway(folder, config=bench.config("\n".join(routes), **options)) as found:
         yield found
 
@@ -190,6 +192,22 @@ def test_after_the_first_word_an_error_and_no_splice(client: str, running: Runni
     assert status == 200
     assert isinstance(events[-1], Failure)
     assert not bench.good.requests
+
+
+@for_each("stream", [True, False], ids=["streamed", "whole"])
+def test_a_question_that_a_target_cannot_take_goes_to_the_next(stream: bool, running: Running, bench: Bench) -> None:
+    reset(running)
+    bench.answer("plain", busy(status=500))
+    bench.answer("good", stream_of("gemini-generate"))
+    sound = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
+    body = {"messages": [{"role": "user", "content": [sound]}], "stream": stream}
+    found = {}
+    for route in ("deaf", "heard"):
+        asked = json.dumps({**body, "model": route}).encode()
+        status, _, answer = running.request("POST", "/v1/chat/completions", asked)
+        found[route] = (status, b"can take nothing of what is asked (messages[0].parts[0]" in answer)
+    assert found == {"deaf": (400, True), "heard": (200, False)}
+    assert (len(bench.plain.requests), len(bench.good.requests)) == (0, 1)
 
 
 def reset(running: Running) -> None:

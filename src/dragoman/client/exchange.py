@@ -16,6 +16,7 @@ from dragoman.deviations import clip
 from dragoman.errors import failure_kind
 from dragoman.events import GROWTH, SEMANTIC, Deviation, Event, Failure, Finish, Start, UsageUpdate
 from dragoman.history import SignatureWatch, fit
+from dragoman.history.nothing_left import refuse_nothing
 from dragoman.offering import DROPPED, Offer, dropped_header
 from dragoman.offering.restoring import Restored
 from dragoman.pipe import Reader
@@ -99,6 +100,8 @@ class Exchange:
         rendered = protocol.render_request(asked.request, dialect=target.dialect, limits=target.limits)
         if is_as_came and asked.request is request and not asked.deviations:
             rendered = _as_came(rendered, request, target, head)
+        if unfit or rendered.deviations:
+            refuse_nothing(request.messages, asked.request.messages, rendered.deviations, unfit, target.name)
         self.outgoing: Outgoing
         self.outgoing, unsaid = addressed(target, rendered.http, head)
         self._head, self._trace_parent = head, trace_parent

@@ -186,22 +186,28 @@ class _Offering:
     def _policy(self, tool: NativeTool) -> ToolPolicy:
         return self._policies.get(tool.kind) or self._policies.get(tool.runner) or "translate"
 
+    def _setting(self, tool: NativeTool) -> str:
+        return tool.kind if tool.kind in self._policies else tool.runner
+
     def _lose(self, lost: list[tuple[NativeTool, ToolPolicy]], forced: str, *, is_alone: bool) -> None:
         """Refuse a tool that the request is for, or that the policy refuses. Leave the others out, and name them."""
         for tool, policy in lost:
             what = tool.where
             if policy == "refuse":
-                raise UsageError(f"{what}: the configuration refuses it (tool_policy.{tool.kind})")
+                raise UsageError(f"{what}: the configuration refuses it (tool_policy.{self._setting(tool)})")
             if policy == "translate" and (is_alone or tool.name == forced):
                 why = f" as the request has it, for {tool.bound}" if tool.bound else ""
                 raise UsageError(
                     f"{what}: the request is for this tool, which {self._name} does not have{why}; ask a model whose"
                     f' provider runs it, or leave it out with tool_policy.{tool.kind} = "drop" on the route'
                 )
-        for tool, _ in lost:
+        for tool, policy in lost:
             self.dropped.append(tool.name)
             why = f", for {tool.bound}" if tool.bound else ""
+            why = f" by tool_policy.{self._setting(tool)}" if policy == "drop" else why
             self._say("dropped", tool.where, f"{tool.kind}: left out for {self._name}{why}")
+            if tool.name == forced:
+                self._say("changed", "tool_choice", f"{clip(tool.name)} is left out")
 
     def _kept_own(self, forms: ToolForms, request: Request, native: Native) -> Request:
         """Apply a policy that refuses or drops in the client's own protocol too."""

@@ -21,6 +21,8 @@ KINDS: Final = (
     "web_search", "web_fetch", "code_execution", "file_search", "mcp", "image_generation", "maps", "other",
 )  # fmt: skip
 
+_OF_PLACE: Final = ("type", "city", "country", "region", "timezone")
+
 
 @final
 class RemoteServer(msgspec.Struct, frozen=True):
@@ -81,6 +83,15 @@ class NativeTool(msgspec.Struct, frozen=True):
 def unsaid(entry: dict[str, Any], *said: str) -> tuple[str, ...]:
     """Return the fields of a tool's entry that are expressed nowhere else."""
     return tuple(clip(key) for key, value in entry.items() if value is not None and key not in ("type", *said))
+
+
+def read_place(value: Json, where: str) -> tuple[dict[str, Json], tuple[str, ...]]:
+    """Return where the user of a search is, in the fields that every vendor has, and the paths of the others."""
+    if not isinstance(value, dict):
+        return {}, () if value is None else (where,)
+    place = {key: value[key] for key in _OF_PLACE if value.get(key) is not None}
+    rest = tuple([f"{where}.{name}" for name in unsaid(value, *_OF_PLACE)])
+    return ({"type": "approximate", **place} if place else {}), rest  # others require the type
 
 
 @final

@@ -17,7 +17,16 @@ from dragoman.codec.hosted.earlier_calls import with_remotes
 from dragoman.codec.json_fields import native_fields, read_fields, read_objects, read_text
 from dragoman.deviations import clip
 from dragoman.events import Deviation
-from dragoman.protocol.native_tools import NativeTool, Opened, Runner, SchemaRules, ToolForms, Written, unsaid
+from dragoman.protocol.native_tools import (
+    NativeTool,
+    Opened,
+    Runner,
+    SchemaRules,
+    ToolForms,
+    Written,
+    read_place,
+    unsaid,
+)
 from dragoman.protocols.anthropic.remote_blocks import render_remote
 from dragoman.protocols.anthropic.request.parse import parse_tool
 from dragoman.protocols.anthropic.request.remote_servers import is_toolset, read_server_tools, write_server_tool
@@ -176,10 +185,13 @@ def _native_tool(entry: dict[str, Any]) -> NativeTool:
         rest = unsaid(entry, "name", "display_width_px", "display_height_px")
         return NativeTool(bare, name, where, "client", function, unsaid=rest)
     kind = next((kind for start, kind in _KINDS if bare.startswith(start)), "other")
-    settings = {key: entry[key] for key in _SETTINGS if entry.get(key)}
+    place, elsewhere = read_place(entry.get("user_location"), "user_location")
+    settings = {key: value for key, value in {**entry, "user_location": place}.items() if key in _SETTINGS and value}
     runner: Runner = "client" if bare.endswith("_toolset") and kind == "other" else "provider"
     kind = "computer" if runner == "client" else kind
-    return NativeTool(kind, name, where, runner, None, settings, unsaid(entry, "name", *settings))
+    return NativeTool(
+        kind, name, where, runner, None, settings, (*unsaid(entry, "name", "user_location", *settings), *elsewhere)
+    )
 
 
 # ---------------------------------------------------------------- the conversation

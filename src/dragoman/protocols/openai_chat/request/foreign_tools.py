@@ -8,9 +8,9 @@ from typing import Final
 import msgspec
 
 from dragoman._json import Json
-from dragoman.codec.json_fields import native_fields, read, read_fields, read_items, read_text
+from dragoman.codec.json_fields import as_object, native_fields, read, read_fields, read_items, read_text
 from dragoman.deviations import clip
-from dragoman.protocol.native_tools import NativeTool, Opened, SchemaRules, ToolForms
+from dragoman.protocol.native_tools import NativeTool, Opened, SchemaRules, ToolForms, read_place
 from dragoman.protocols.openai_chat.wire import NAME
 from dragoman.types import Native, Request
 
@@ -26,14 +26,16 @@ def open_request(request: Request) -> Opened:
     options = read_fields(native.pop(_OPTIONS, None))
     if options is not None:
         location = read_fields(options.get("user_location")) or {}
-        place = read(location.get("approximate"))
-        settings: dict[str, Json] = {}
-        if isinstance(place, dict):
-            settings["user_location"] = {"type": "approximate", **place}
+        said = as_object(read(location.get("approximate")))
+        if "type" in location:
+            said = {"type": read(location["type"]), **said}
+        place, rest = read_place(said, "user_location.approximate")
+        rest += tuple([f"user_location.{clip(key)}" for key in location if key not in ("type", "approximate")])
+        settings: dict[str, Json] = {"user_location": place} if place else {}
         if size := read_text(options.get("search_context_size")):
             settings["search_context_size"] = size
         unsaid = tuple(clip(key) for key in options if key not in ("user_location", "search_context_size"))
-        found.append(NativeTool("web_search", _OPTIONS, _OPTIONS, settings=settings, unsaid=unsaid))
+        found.append(NativeTool("web_search", _OPTIONS, _OPTIONS, settings=settings, unsaid=(*unsaid, *rest)))
     kept = Native(NAME, native) if native else None
     return Opened(msgspec.structs.replace(request, native=kept), tuple(found))
 

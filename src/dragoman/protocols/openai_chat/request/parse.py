@@ -233,6 +233,8 @@ def _parse_tool_choice(
         if kind == "allowed_tools" and isinstance(inner, dict):
             allowed = read_allowed(inner.get("tools"), "tool_choice.allowed_tools.tools")
             names = {name for entry in allowed if isinstance(name := _name_in(entry), str)}
+            for number, entry in enumerate(allowed):
+                _name_rest(entry, f"tool_choice.allowed_tools.tools[{number}]", deviations)
             deviations.append(Deviation("changed", "tool_choice", "only the allowed tools are offered"))
             return _choice_word(inner.get("mode"), deviations), tuple(tool for tool in tools if tool.name in names)
         name = inner.get("name") if isinstance(inner, dict) else None
@@ -245,6 +247,13 @@ def _parse_tool_choice(
 def _name_in(entry: dict[str, Json]) -> Json:
     inner = entry.get(str(entry.get("type")), entry)
     return inner.get("name") if isinstance(inner, dict) else None
+
+
+def _name_rest(entry: dict[str, Json], where: str, deviations: list[Deviation]) -> None:
+    kind = str(entry.get("type"))
+    name_unread(entry, where, deviations, "type", "name", kind)
+    if isinstance(inner := entry.get(kind), dict):
+        name_unread(inner, f"{where}.{clip(kind)}", deviations, "name")
 
 
 def _choice_word(word: Json, deviations: list[Deviation]) -> ToolChoice:

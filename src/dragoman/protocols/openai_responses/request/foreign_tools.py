@@ -15,9 +15,19 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.hosted.earlier_calls import with_remotes
 from dragoman.codec.json_fields import as_object, native_fields, read, read_fields, read_objects
+from dragoman.codec.unread import name_unread
 from dragoman.deviations import clip
 from dragoman.events import Deviation
-from dragoman.protocol.native_tools import NativeTool, Opened, Runner, SchemaRules, ToolForms, Written, unsaid
+from dragoman.protocol.native_tools import (
+    NativeTool,
+    Opened,
+    Runner,
+    SchemaRules,
+    ToolForms,
+    Written,
+    read_place,
+    unsaid,
+)
 from dragoman.protocols.openai_responses.remote_items import render_remote
 from dragoman.protocols.openai_responses.request.files_and_images import (
     read_file_search,
@@ -26,7 +36,7 @@ from dragoman.protocols.openai_responses.request.files_and_images import (
     write_image_generation,
 )
 from dragoman.protocols.openai_responses.request.namespaces import known_name, place_of
-from dragoman.protocols.openai_responses.request.remote_servers import read_server_tool, write_server_tool
+from dragoman.protocols.openai_responses.request.remote_servers import allowed_of, read_server_tool, write_server_tool
 from dragoman.protocols.openai_responses.request.tools import parse_tools
 from dragoman.protocols.openai_responses.wire import NAME, text_of
 from dragoman.types import Message, Named, Native, Opaque, Part, Request, Text, Tool, ToolCall, ToolChoice, ToolResult
@@ -107,6 +117,9 @@ def open_request(request: Request) -> Opened:
         forms |= more
     said = read(native.pop("tool_choice", None))
     if isinstance(said, dict) and said.get("type") == "allowed_tools":
+        for number, entry in enumerate(said.get("tools") or ()):
+            where = f"tool_choice.tools[{number}]"
+            name_unread(_plain(entry), where, deviations, "type", "name", "namespace", "server_label")
         count = len(tools) + len(others)
         tools, others = _allowed(said, tools, others, forms)
         kept = f"{len(tools) + len(others)} of {count} tools are offered"
@@ -208,21 +221,21 @@ def _native_tool(entry: dict[str, Any]) -> NativeTool:
     usual = ("container",) if entry.get("container") == {"type": "auto"} else ()
     rest = [f"filters.{name}" for name in unsaid(_plain(entry.get("filters") or {}), *_DOMAINS)]
     rest += unsaid(entry, "filters", "user_location", "search_context_size", *usual)
-    return NativeTool(kind, type, where, runner, None, _settings(entry), tuple(rest))
+    place, elsewhere = read_place(entry.get("user_location"), "user_location")
+    return NativeTool(kind, type, where, runner, None, _settings(entry, place), (*rest, *elsewhere))
 
 
-def _settings(entry: dict[str, Any]) -> dict[str, Json]:
+def _settings(entry: dict[str, Any], place: dict[str, Json]) -> dict[str, Json]:
     filters = entry.get("filters")
     found = dict(filters) if isinstance(filters, dict) else {}
-    place = entry.get("user_location")
-    if isinstance(place, dict) and place:
-        place = {"type": "approximate", **place}  # others require the type
     kept = {"allowed_domains": found.get("allowed_domains"), "blocked_domains": found.get("blocked_domains"),
             "user_location": place, "search_context_size": entry.get("search_context_size")}  # fmt: skip
     return {name: value for name, value in kept.items() if value}
 
 
 def _is_meant(tool: NativeTool, said: dict[str, Any]) -> bool:
+    if tool.server is not None and said.get("server_label") not in (None, tool.server.name):
+        return False
     return tool.name == said.get("type") or tool.name == said.get("name")
 
 
@@ -262,8 +275,8 @@ def _allowed(
         space, name = place_of(forms[tool.name].fields) if tool.name in forms else ("", tool.name)
         return (space, name) in meant or ("", name) in meant or space in spaces or ("", tool.name) in meant
 
-    kept = [tool for tool in others if any(_is_meant(tool, entry) for entry in entries)]
-    return [tool for tool in tools if is_allowed(tool)], kept
+    meanings = ((tool, [entry for entry in entries if _is_meant(tool, entry)]) for tool in others)
+    return [tool for tool in tools if is_allowed(tool)], [allowed_of(tool, found) for tool, found in meanings if found]
 
 
 # ---------------------------------------------------------------- the conversation

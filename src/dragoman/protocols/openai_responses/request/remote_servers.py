@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.protocol.native_tools import NativeTool, RemoteServer, Written
@@ -56,3 +58,13 @@ def write_server_tool(server: RemoteServer) -> Written:
         entry["allowed_tools"] = list(server.allowed)
     entry["require_approval"] = "never"
     return Written(_json.raw(entry), _json.raw({"type": "mcp", "server_label": server.name}))
+
+
+def allowed_of(tool: NativeTool, entries: list[dict[str, Any]]) -> NativeTool:
+    """Return a tool as the entries of a list of allowed ones have it: of a server, only the tools that they name."""
+    names = [entry.get("name") for entry in entries]
+    server = tool.server
+    if server is None or not all(isinstance(name, str) for name in names):
+        return tool
+    allowed = tuple([str(name) for name in names if server.allowed is None or name in server.allowed])
+    return msgspec.structs.replace(tool, server=msgspec.structs.replace(server, allowed=allowed))

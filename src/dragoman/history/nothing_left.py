@@ -1,0 +1,70 @@
+"""Refuse a request of which a target can take nothing to answer: it would be asked an empty question."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from dragoman.deviations import part_path
+from dragoman.errors import UsageError
+from dragoman.events import Deviation
+from dragoman.types import Message, Part, Text, Thinking
+
+
+def refuse_nothing(
+    given: Sequence[Message],
+    sent: Sequence[Message],
+    told: Sequence[Deviation],
+    earlier: Sequence[Deviation],
+    target: str,
+) -> None:
+    """Check that something is left of the last words of the user, and of the conversation.
+
+    Args:
+        given: the client's messages.
+        sent: those that were rendered for the target.
+        told: what the renderer said of these.
+        earlier: what was said of the client's when they were made fit.
+        target: its name, for the message.
+
+    Raises:
+        UsageError: nothing is left of what was there.
+    """
+    code = "dropped" if given else "untranslated"  # such as a prompt that the provider stores
+    lost = {said.where: said.seen for said in told if said.code == code}
+    if _asks(sent, lost) or not (lost or earlier):
+        return
+    has_turns = not given or any(message.role != "system" for message in given)
+    if _asks(given, ()) or (has_turns and all(_is_gone(place, message, lost) for place, message in enumerate(sent))):
+        begin = "messages" if given else ""
+        found = [said for said in (*earlier, *told) if said.code == code and said.where.startswith(begin)]
+        why = ", ".join([f"{said.where}: {said.seen}" for said in found[:2]])
+        raise UsageError(f"messages: {target} can take nothing of what is asked ({why})")
+
+
+def _asks(messages: Sequence[Message], lost: Collection[str]) -> bool:
+    """Return whether the last words of the user say something, or the turn of another that stands behind them."""
+    has_asked = False
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if message.role == "system":
+            continue
+        if has_asked and message.role != "user":
+            return False
+        if part_path((place,)) not in lost and any(
+            _says(part) and part_path((place, number)) not in lost for number, part in enumerate(message.parts)
+        ):
+            return True
+        has_asked = has_asked or message.role == "user"
+    return False
+
+
+def _is_gone(place: int, message: Message, lost: Collection[str]) -> bool:
+    """Return whether a message is no turn, or one that was left out."""
+    if message.role == "system" or part_path((place,)) in lost:
+        return True
+    return bool(message.parts) and all(part_path((place, number)) in lost for number in range(len(message.parts)))
+
+
+def _says(part: Part) -> bool:
+    """Return whether a part says something to a model."""
+    return not isinstance(part, Thinking) and not (type(part) is Text and (not part.text or part.text.isspace()))

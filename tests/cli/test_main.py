@@ -42,13 +42,18 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_has_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_command_has_help_with_an_example_within_the_terminal(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as ended:
         main([name, "--help"])
     out = capsys.readouterr().out
     assert ended.value.code == 0
     assert f"example:\n  dragoman {name}" in out
-    assert load_command(name).__doc__ and load_command(name).__doc__.splitlines()[0] in out  # type: ignore[union-attr]
+    assert [line for line in out.splitlines() if len(line) > 80] == []
+    described = " ".join((load_command(name).__doc__ or "").split())
+    assert described and described in " ".join(out.split())
 
 
 @for_each(

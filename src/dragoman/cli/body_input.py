@@ -36,7 +36,7 @@ def add_tools(parser: argparse.ArgumentParser) -> None:
         "--tools",
         type=Path,
         metavar="FILE",
-        help='the tools that were offered: a JSON array of {"name", "description", "parameters"}',
+        help='the tools of the request: a JSON array of {"name", "description", "parameters"}',
     )
 
 

@@ -8,6 +8,7 @@ import errno
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -63,6 +64,8 @@ exit status:
   130  interrupted
 """
 
+_EXAMPLE: Final = "example:\n"
+
 DONE: Final = 0
 FAILED: Final = 1
 WRONG_USAGE: Final = 2
@@ -79,8 +82,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Prints an option's value once, as Python 3.13 does. It knows its width: argparse would otherwise import `shutil`
-    whenever an option is declared.
+    """Prints an option's value once, as Python 3.13 does, and breaks a description between words, its rows below their
+    second column. It knows its width: argparse would otherwise import `shutil` whenever an option is declared.
     """
 
     def __init__(self, prog: str) -> None:
@@ -89,11 +92,28 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         columns = (said.isdecimal() and int(said)) or seen
         super().__init__(prog, width=columns - 2)
 
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if _EXAMPLE in text:
+            return super()._fill_text(text, width, indent)
+        return "\n\n".join(_filled(paragraph, width) for paragraph in text.strip().split("\n\n"))
+
     def _format_action_invocation(self, action: argparse.Action) -> str:
         if not action.option_strings or action.nargs == 0:
             return super()._format_action_invocation(action)
         value = self._format_args(action, self._get_default_metavar_for_optional(action))
         return f"{', '.join(action.option_strings)} {value}"
+
+
+def _filled(paragraph: str, width: int) -> str:
+    """Return a paragraph in lines of a width. If it is a table, its rows go on below their second column."""
+    import textwrap  # for who asks for help
+
+    width = max(width, 40)
+    first = re.search(r"^\S.*?  +(?=\S)", paragraph, re.MULTILINE)
+    if first is None:
+        return textwrap.fill(paragraph, width)
+    rows = re.sub(r"\n +", " ", paragraph).split("\n")
+    return "\n".join(textwrap.fill(row, width, subsequent_indent=" " * len(first[0])) for row in rows)
 
 
 class Command(Protocol):
@@ -176,7 +196,7 @@ def make_parser(name: str, command: Command) -> argparse.ArgumentParser:
     parser = _Parser(
         prog=f"dragoman {name}",
         description=command.__doc__,
-        epilog=f"example:\n{command.EXAMPLE}",
+        epilog=f"{_EXAMPLE}{command.EXAMPLE}",
         formatter_class=_Help,
         allow_abbrev=False,
     )
@@ -269,7 +289,7 @@ def _main_parser() -> argparse.ArgumentParser:
         prog="dragoman",
         usage="dragoman COMMAND …",
         description="LLM tool calls that just work: one typed event stream over five wire protocols.",
-        epilog=f"{listing}\n\nexample:\n"
+        epilog=f"{listing}\n\n{_EXAMPLE}"
         '  dragoman call ollama/granite4 "Weather in Paris?" --tools tools.json\n\n'
         f"dragoman help COMMAND tells more about one.\n\n{_ENVIRONMENT}",
         formatter_class=_Help,

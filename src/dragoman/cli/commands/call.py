@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("prompt", metavar="PROMPT", help="what to ask; - reads standard input")
     add_tools(parser)
     parser.add_argument(
-        "--tool-choice", default="auto", metavar="WHICH", help="auto, none, any, or a tool's name (default: auto)"
+        "--tool-choice", default="auto", metavar="WHICH", help="auto, none, required, or a tool's name (default: auto)"
     )
     parser.add_argument("--system", metavar="TEXT", help="the system prompt (default: none)")
     parser.add_argument(

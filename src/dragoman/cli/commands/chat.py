@@ -22,8 +22,7 @@ from dragoman.config import Config
 from dragoman.errors import MissingExtra, UsageError
 
 EXAMPLE = (
-    "  dragoman chat ollama/granite4\n"
-    '  dragoman chat -p "Which tests fail, and why?" --allow "run:python -m pytest **" --json'
+    '  dragoman chat ollama/granite4\n  dragoman chat -p "Which tests fail, and why?" --allow "run:pytest **" --json'
 )
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\
   dragoman demo
-  dragoman demo --streams     only the broken streams: no model, no download
-  dragoman demo --bytes       with every byte that arrives, and the events that come of it"""
+  dragoman demo --streams    only the broken streams: no model, no download
+  dragoman demo --bytes      with every byte that arrives, and its events"""
 
 _IN_CHECKOUT: Final = ".venv/bin/dragoman"
 _BAR: Final = 30  # columns
@@ -142,7 +142,7 @@ def _next_steps(paint: Paint, seconds: float) -> str:
     """Describe what to type next, with the name this program has here; no line is longer than 80 columns."""
     program = _program()
     tools = (
-        " \\\n      --tools docs/examples/tools.json --tool-choice any"
+        " \\\n      --tools docs/examples/tools.json --tool-choice required"
         if Path("docs/examples/tools.json").is_file()
         else ""
     )

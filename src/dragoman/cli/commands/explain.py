@@ -37,7 +37,7 @@ from dragoman.secret import Secret
 from dragoman.types import ProtocolName
 
 EXAMPLE = (
-    "  dragoman explain --from openai-responses --to anthropic/claude-sonnet-4-5 body.json\n"
+    "  dragoman explain --from responses --to anthropic/claude-sonnet-4-5 body.json\n"
     "  dragoman explain --id kQ2v8TzD1xWm4RbY7cHn0sLa --log gateway.log"
 )
 

@@ -35,7 +35,7 @@ from dragoman.validate.selection import check_paid, due_targets, expanded, unfin
 
 EXAMPLE = (
     "  dragoman validate ollama/granite4 --full-suite --report granite4.html\n"
-    "  dragoman validate --due                      # from cron: what is about to expire, or has changed"
+    "  dragoman validate --due    # from cron: what expires soon, or has changed"
 )
 
 

@@ -62,6 +62,7 @@ UNMARKED: Final = re.compile(r"(?:assistant)?analysis(?=[^\W\d_]|[\"'“])")
 UNMARKED_END: Final = rare_pattern(r"(?<![\s\"'`“])assistant(?:final|(?=commentary to=functions\.))")
 #: A name in code begins in the same way.
 UNMARKED_NAME: Final = rare_pattern(r"(?:assistant)?analysis\w{0,64}\s{0,8}[=(\[{]")
+_COHERE_END: Final = "<|END_OF_TURN_TOKEN|>"
 #: What opens a text for the user, and what ends it.
 TEXTS: Final = {
     **dict.fromkeys(HARMONY_TEXT, HARMONY.closers),
@@ -70,7 +71,11 @@ TEXTS: Final = {
     "<|start|>assistant to=user<|message|>": MUSE.closers,
     "<|content_text|>": INKLING.closers,
     "<|message_model|><|content_text|>": INKLING.closers,
+    "<|START_TEXT|>": ("<|END_TEXT|>", _COHERE_END),
+    "<|START_RESPONSE|>": ("<|END_RESPONSE|>", _COHERE_END),
 }
+#: What ends a turn behind such a text.
+_TURN_ENDS: Final = (INKLING.closers[1], _COHERE_END, "<|close|>message<|sep|>")
 _UNMARKED_WORD: Final = "assistantanalysis"
 #: What may become the end, at the end of a text.
 UNMARKED_HELD: Final = len("xassistantcommentary to=functions.")
@@ -133,7 +138,7 @@ class Tags:
         self.known = {opener: pair for pair in (*reversed(pairs), *FRAMED) for opener in pair.openers}
         closers = [closer for pair in pairs for closer in pair.closers]
         self.closers = Marks(closers)
-        self.start = Marks([*self.known, *closers, *TEXTS, *INKLING.closers[1:]])
+        self.start = Marks([*self.known, *closers, *TEXTS, *_TURN_ENDS])
 
 
 KNOWN: Final = Tags(PAIRS)

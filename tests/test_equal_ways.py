@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from dragoman._json import Malformed
+from dragoman.bounds import USUAL_BOUNDS
 from dragoman.codec.framing import event_stream
 from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed
@@ -183,6 +184,7 @@ def test_a_whole_answer_is_as_it_is_told(protocol: str, value: dict[str, Any], s
 def check_told(protocol: str, value: dict[str, Any]) -> bool:
     """Whether something is told of it; then it is as it is read."""
     body = json.dumps(value).encode()
+    check_read_at_once(protocol, body)
     told = PROTOCOLS[protocol].check_whole(body)
     if told is None:
         return False
@@ -197,6 +199,14 @@ def check_told(protocol: str, value: dict[str, Any]) -> bool:
         end.reason, end.native_reason, end.usage, end.cost,
     ), value  # fmt: skip
     return True
+
+
+def check_read_at_once(protocol: str, body: bytes) -> list[Event] | None:
+    """What is read at once, if anything is: the same as the decoder reads."""
+    read = PROTOCOLS[protocol].read_whole
+    events = None if read is None else read(body, offered_names={"note"}, bounds=USUAL_BOUNDS)
+    assert events is None or events == decode(protocol, [body]), body
+    return events
 
 
 @pytest.mark.parametrize(("protocol", "value"), WHOLE, ids=lambda value: value if isinstance(value, str) else "")

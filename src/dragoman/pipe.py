@@ -146,6 +146,64 @@ def _pass(events: list[Event], stages: Iterable[Stage], *, is_whole: bool = Fals
     return events
 
 
+class WholeReader:
+    """Reads an answer that is asked for whole: a usual one at once, by its protocol's quick way. For any other, and for
+    what is no JSON document, it makes the usual reader.
+    """
+
+    __slots__ = ("_has_ended", "_held", "_make", "_read", "_reader", "_room")
+
+    def __init__(self, read: Callable[[bytes], list[Event] | None], make: Callable[[], Reader], most: int) -> None:
+        """Create it.
+
+        Args:
+            read: returns the events of a usual answer, or None.
+            most: bytes of an answer that is read at once.
+        """
+        self._read = read
+        self._make = make
+        self._room = most
+        self._held: list[bytes] = []  # until there is a reader
+        self._reader: Reader | None = None
+        self._has_ended = False
+
+    @property
+    def ended(self) -> bool:
+        """As `Reader.ended`."""
+        return self._has_ended if self._reader is None else self._reader.ended
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take the next bytes."""
+        self._room -= len(data)
+        if self._reader is None and self._room >= 0 and (self._held or data[:1] == b"{"):
+            self._held.append(data)
+            return []
+        reader, events = self._usual()
+        return events + reader.feed(data)
+
+    def close(self) -> list[Event]:
+        """End the body."""
+        if self._reader is None and self._held:
+            events = self._read(self._held[0] if len(self._held) == 1 else b"".join(self._held))
+            if events is not None:
+                self._has_ended = True
+                self._held = []
+                return events
+        reader, events = self._usual()
+        return events + reader.close()
+
+    def fail(self, failure: Failure) -> list[Event]:
+        """As `Reader.fail`."""
+        reader, events = self._usual()
+        return events + reader.fail(failure)
+
+    def _usual(self) -> tuple[Reader, list[Event]]:
+        """Return the usual reader, and the events of what was held."""
+        reader, held = self._reader or self._make(), self._held
+        self._reader, self._held = reader, []
+        return reader, [event for data in held for event in reader.feed(data)]
+
+
 class Pipe:
     """Translates bytes. `read_along` has the events of the last call."""
 

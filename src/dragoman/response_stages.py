@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Final, Literal, final
 
 import msgspec
 
+from dragoman.events import Event, TextStart, ToolCallEnd
 from dragoman.pipe import Later
 from dragoman.protocol import NOTHING_EXPECTED, PLAIN, Dialect, Expectation, NewId, Stage, Strictness, ToolMode
 from dragoman.stages.argument_repair.stage import ArgumentRepair
 from dragoman.stages.cumulative import Cumulative
 from dragoman.stages.expected import Expected
-from dragoman.stages.known_schemas import nothing_fits
+from dragoman.stages.known_schemas import nothing_fits, schema_of
 from dragoman.stages.parallel_wrapper import ParallelWrapper
 from dragoman.stages.rescue import FAMILIES, Rescue
 from dragoman.stages.sequencer import Sequencer
@@ -86,6 +88,27 @@ def stages_for(
     return stages
 
 
+def is_usual(policy: Policy, expectation: Expectation) -> bool:
+    """Return whether calls come in the protocol's own fields, are repaired, and nothing else is expected."""
+    return policy.way == "native" and policy.arguments == "live" and expectation == NOTHING_EXPECTED
+
+
+def stay_as_they_are(events: list[Event], tools: Mapping[str, Tool]) -> bool:
+    """Return whether the stages of a usual policy leave a whole answer without deviations as it is: it has calls alone,
+    each of an offered tool, whose schema takes its arguments.
+
+    `tools`: by name.
+    """
+    for event in events:
+        if type(event) is TextStart:
+            return False
+        if type(event) is ToolCallEnd:
+            tool = tools.get(event.call.name)
+            if tool is None or tool.kind != "function" or not schema_of(tool).takes_as_is(event.call.arguments):
+                return False
+    return True
+
+
 def _stages_of_texts(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId, dialect: Dialect) -> list[Stage]:
     """Return the stages that read thinking and calls in text."""
 
@@ -116,6 +139,8 @@ __all__ = [
     "Sequencer",
     "Strict",
     "ThinkingTags",
+    "is_usual",
     "nothing_fits",
     "stages_for",
+    "stay_as_they_are",
 ]

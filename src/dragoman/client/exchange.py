@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeAlias
 
 import msgspec
@@ -12,6 +13,7 @@ from dragoman.client.failure_words import explained
 from dragoman.client.request.forwarding import ClientHead, addressed
 from dragoman.client.request.tool_mode import Asked, first_attempt, next_attempt, offer_tools
 from dragoman.codec.compression import READ_ENCODINGS, begins_as_text, is_packed, is_readable
+from dragoman.codec.framing.large_frames import LARGE
 from dragoman.deviations import clip
 from dragoman.errors import failure_kind
 from dragoman.events import GROWTH, SEMANTIC, Deviation, Event, Failure, Finish, Start, UsageUpdate
@@ -19,10 +21,10 @@ from dragoman.history import SignatureWatch, fit
 from dragoman.history.nothing_left import refuse_nothing
 from dragoman.offering import DROPPED, Offer, dropped_header
 from dragoman.offering.restoring import Restored
-from dragoman.pipe import Reader
+from dragoman.pipe import Reader, WholeReader
 from dragoman.protocol import ANY_TURNS, Expectation, HttpRequest, NewId, Rendered, TurnRules
 from dragoman.providers.endpoint import Outgoing
-from dragoman.response_stages import nothing_fits, stages_for
+from dragoman.response_stages import is_usual, nothing_fits, stages_for, stay_as_they_are
 from dragoman.routing.target import Target
 from dragoman.token_estimate import estimate_tokens
 from dragoman.types import Cost, Origin, ProtocolName, Request, Usage
@@ -112,7 +114,7 @@ class Exchange:
         self._deviations: Sequence[Event] = found if len(found) <= _MOST_TOLD else _shortened(found)
         self._origin: Origin | None = Origin(protocol.name, target.name)  # until the answer begins
         self._restored = made.stages()
-        self._reader = _reader(target, asked, self._restored, rendered.expectation, new_id)
+        self._reader: Reader | WholeReader = _reader(target, asked, self._restored, rendered.expectation, new_id)
         self._new_id, self._price_of, self._watch = new_id, price_of, watch
         self._on_deviation, self._on_wire, self._withdraw = on_deviation, on_wire, withdraw
         may_truncate = target.provider.local or protocol.truncates_silently
@@ -334,8 +336,30 @@ def _shortened(found: Sequence[Deviation]) -> list[Event]:
     return [*found[:_MOST_TOLD], *counted]
 
 
-def _reader(target: Target, asked: Asked, restored: list[Restored], expectation: Expectation, new_id: NewId) -> Reader:
+def _reader(
+    target: Target, asked: Asked, restored: list[Restored], expectation: Expectation, new_id: NewId
+) -> Reader | WholeReader:
     """Return the answer's reader: it mends calls by the names that were sent, then restores the client's."""
+    make = partial(_usual_reader, target, asked, restored, expectation, new_id)
+    read, policy = target.protocol.read_whole, asked.policy
+    if read is None or asked.request.stream or not is_usual(policy, expectation):
+        return make()
+    bounds, tools = target.bounds, {tool.name: tool for tool in asked.tools}
+
+    def read_at_once(data: bytes) -> list[Event] | None:
+        events = read(data, offered_names=tools, bounds=bounds)
+        if events is None or not stay_as_they_are(events, tools):
+            return None
+        for stage in restored:
+            events = stage.feed(events)
+        return events
+
+    return WholeReader(read_at_once, make, min(LARGE, bounds.frame, bounds.answer))
+
+
+def _usual_reader(
+    target: Target, asked: Asked, restored: list[Restored], expectation: Expectation, new_id: NewId
+) -> Reader:
     tools, dialect = asked.tools, target.dialect
     decoder = target.protocol.decoder(
         new_id=new_id,

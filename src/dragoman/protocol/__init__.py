@@ -7,7 +7,7 @@ are a `Dialect` (data).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias, final
 from typing import Protocol as Interface
 
@@ -254,6 +254,15 @@ class PeekAtRequest(Interface):
     def __call__(self, body: bytes, *, path: str = ...) -> Peek | None: ...
 
 
+class ReadWhole(Interface):
+    """Reads the body of a usual whole answer with no more than it has: the events that its decoder returns.
+
+    None: only the decoder can tell.
+    """
+
+    def __call__(self, data: bytes, *, offered_names: Collection[str], bounds: AnswerBounds) -> list[Event] | None: ...
+
+
 class CheckWhole(Interface):
     """Inspects the body of a whole answer without parsing it: how it ended.
 
@@ -355,6 +364,7 @@ class Protocol(msgspec.Struct, frozen=True):
         tells_failed_calls: its answers can report failed calls, so that one without a good call is an answer, not an
             error.
         peek, check_whole: for bytes that pass.
+        read_whole: a quick way for a usual whole answer.
         goes_as_came: whether a client's request that was not changed for its target is sent as it came.
         id_header: its clients' header for the id of a request, beside `x-request-id`.
         style_for: clients that read answers in a form of their own.
@@ -386,6 +396,7 @@ class Protocol(msgspec.Struct, frozen=True):
     render_error: RenderError
     peek: PeekAtRequest
     check_whole: CheckWhole
+    read_whole: ReadWhole | None = None
     expect: ExpectAnswer = expect_nothing
     tools: ToolForms = ANY_NAME
     truncates_silently: bool = False

@@ -17,6 +17,7 @@ from dragoman.protocols.openai_chat.request.parse import parse_request
 from dragoman.protocols.openai_chat.request.render import render_request
 from dragoman.protocols.openai_chat.response.decode import Decoder
 from dragoman.protocols.openai_chat.response.encode import Encoder, render_error, render_response
+from dragoman.protocols.openai_chat.response.plain_answer import read_plain_answer
 from dragoman.protocols.openai_chat.wire import NAME
 
 
@@ -37,6 +38,7 @@ PROTOCOL: Final = Protocol(
     parse_request=parse_request,
     render_request=crossing(NAME, render_request),
     decoder=Decoder,
+    read_whole=read_plain_answer,
     parse_error=parse_error,
     encoder=Encoder,
     render_response=render_response,

@@ -22,7 +22,9 @@ from dragoman.protocols.openai_chat.response.unmodelled import Kept
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
 
 
-class _Function(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class PlainFunction(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """What a call calls."""
+
     name: Annotated[str, msgspec.Meta(min_length=1)]
     arguments: str
 
@@ -33,7 +35,7 @@ class _Call(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     index: int
     id: Annotated[str, msgspec.Meta(min_length=1)]
     type: Literal["function"]
-    function: _Function
+    function: PlainFunction
 
 
 class _Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -67,11 +69,6 @@ class PlainChunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, kw_only=T
     choices: Annotated[list[_Choice], msgspec.Meta(max_length=1)]
     usage: dict[str, Json] | UnsetType | None = UNSET
 
-    def rest(self) -> Fields:
-        """Return the fields that are kept as they are."""
-        told = {"service_tier": self.service_tier, "system_fingerprint": self.system_fingerprint}
-        return {key: _json.raw(text) for key, text in told.items() if isinstance(text, str)}
-
 
 _decode: Final = _json.typed_decoder(PlainChunk)
 
@@ -84,13 +81,21 @@ def read_plain(frame: bytes) -> PlainChunk | None:
     return chunk if chunk.choices or (chunk.usage and b"rror" not in frame) else None
 
 
+def kept_fields(tier: str | UnsetType | None, fingerprint: str | UnsetType | None) -> Fields:
+    """Return the fields of a response that are kept as they are."""
+    if tier is fingerprint is UNSET:
+        return {}
+    told = {"service_tier": tier, "system_fingerprint": fingerprint}
+    return {key: _json.raw(text) for key, text in told.items() if isinstance(text, str)}
+
+
 def tell_plain(
     chunk: PlainChunk, frame: bytes, assembly: Assembly, calls: CallReader, growth: Growth, kept: Kept
 ) -> None:
     """Take all of a chunk but its stop reason."""
     choice = chunk.choices[0] if chunk.choices else None
     pieces = choice.delta.tool_calls if choice is not None else None
-    rest = {} if chunk.system_fingerprint is chunk.service_tier is UNSET else chunk.rest()
+    rest = kept_fields(chunk.service_tier, chunk.system_fingerprint)
     if not assembly.started:
         at = chunk.created if 0 < chunk.created < 1e11 else None
         assembly.start(chunk.id, chunk.model, at, native=kept.begin(rest))

@@ -7,12 +7,13 @@ without arguments is one, and calls whose values were changed are told from no o
 
 from __future__ import annotations
 
-import copy
 import itertools
 import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
+
+import msgspec
 
 import wires
 from two_calls import CALLS, OLLAMA_HEAD, TEXTS, WIRES, Path, value_at, wire_body
@@ -56,9 +57,14 @@ def objects_in(value: object, path: Path = ()) -> Iterator[Path]:
             yield from objects_in(inner, (*path, key))
 
 
+def a_copy(value: Any) -> Any:
+    """A copy of JSON values, in a twentieth of the time of `copy.deepcopy`."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
 def changed(frame: Frame, path: Path, **members_of: Any) -> Frame:
     """A copy without the member at a path, and with others beside it."""
-    copied = copy.deepcopy(frame)
+    copied = a_copy(frame)
     parent: Any = value_at(copied, path[:-1])
     del parent[path[-1]]
     parent.update(members_of)
@@ -128,13 +134,13 @@ def broken(frame: Frame) -> Iterator[tuple[str, Frame]]:
         if not isinstance(own, dict | list) or not own or path[-1] in ARGUMENTS:
             continue
         for junk in JUNK:
-            copied = copy.deepcopy(frame)
+            copied = a_copy(frame)
             parent: Any = value_at(copied, path[:-1])
             parent[path[-1]] = junk
             yield f"{junk!r} for {path}", copied
         for junk in (*JUNK, None, "", []) if isinstance(own, list) else ():
             for at in (0, len(own)):
-                copied = copy.deepcopy(frame)
+                copied = a_copy(frame)
                 entries: Any = value_at(copied, path)
                 entries.insert(at, junk)
                 yield f"{junk!r} in {path} at {at}", copied
@@ -193,7 +199,7 @@ def strayed(frames: list[Frame]) -> Iterator[tuple[str, list[Frame]]]:
             if set(path) & {"usage"}:
                 continue
             for key, value in STRAYS:
-                copied = copy.deepcopy(frames)
+                copied = a_copy(frames)
                 target: Any = value_at(copied[number], path)
                 is_own = "parts" in path[-2:-1] and key in ("functionCall", "tool_call")  # a further call of Gemini's
                 if not target.get(key) and not is_own:

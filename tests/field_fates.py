@@ -76,10 +76,7 @@ def fate(case: Case, source: str, target: str) -> Fate:
     sent = send(json.dumps(case.body), source, target)
     if isinstance(sent, str):
         return Fate("refused", (sent,))
-    base = case.base if case.base != case.body else LEAST[source]
-    before = _leaves_without(json.dumps(base), source, target)
-    after = Counter(leaves_of(sent.body))
-    gained = list(after - before)
+    gained, gone = ([], []) if case.is_marked else _changed(case, sent, source, target)
     found = places_of(case, sent.body) if case.is_marked else sorted({path for path, _ in gained})
     if found:
         kept = [path for path in found if case.key in _LISTS.sub("", path).split(".")]
@@ -89,8 +86,14 @@ def fate(case: Case, source: str, target: str) -> Fate:
     named = sorted({_LISTS.sub("[]", said.where) for said in sent.deviations if is_named(said, case)})
     if named:
         return Fate("named", tuple(named))
-    gone = sorted({path for path, _ in before - after})
-    return Fate("becomes", tuple(gone)) if gone and not case.is_marked else Fate("silent")
+    return Fate("becomes", tuple(gone)) if gone else Fate("silent")
+
+
+def _changed(case: Case, sent: Sent, source: str, target: str) -> tuple[list[tuple[str, str]], list[str]]:
+    """What a provider is sent more than without the field, and the places of what it is not sent any more."""
+    base = case.base if case.base != case.body else LEAST[source]
+    before, after = _leaves_without(json.dumps(base), source, target), Counter(leaves_of(sent.body))
+    return list(after - before), sorted({path for path, _ in before - after})
 
 
 @cache
@@ -165,9 +168,10 @@ def leaves_of(value: Json, path: str = "") -> Iterator[tuple[str, str]]:
 
 def places_of(case: Case, body: Json) -> list[str]:
     """The places of the marked values."""
-    words = [word for value in case.values for word in vendor_types.spellings(value)]
+    whole = json.dumps(body)
+    words = [word for value in case.values for word in vendor_types.spellings(value) if word in whole]
     found = set()
-    for path, text in leaves_of(body):
+    for path, text in leaves_of(body) if words else ():
         for word in words:
             is_number = word[0].isdigit()
             if word in text and (not is_number or re.search(rf"(?<![\w.]){re.escape(word)}(?!\d)", text)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from dragoman._json import Malformed, decode_object
 from dragoman.deviations import DEVIATIONS
@@ -51,6 +52,16 @@ def check_sequential(events: Iterable[Event], *, whole: bool = True) -> list[Eve
     return seen
 
 
+class _Place(NamedTuple):
+    """Which event an assertion is about: written only where one fails, since thousands hold."""
+
+    position: int
+    event: Event
+
+    def __str__(self) -> str:
+        return f"event {self.position}: {self.event!r:.200}"
+
+
 def _walk(events: list[Event], *, sequential: bool, whole: bool) -> None:
     started, ended = False, False
     open_parts: dict[int, str] = {}
@@ -59,8 +70,8 @@ def _walk(events: list[Event], *, sequential: bool, whole: bool) -> None:
     starts: dict[int, ToolCallStart] = {}
     arguments: dict[int, list[str]] = {}
     for position, event in enumerate(events):
-        place = f"event {position}: {event!r:.200}"
         kind = type(event)
+        place = _Place(position, event)
         assert not ended, f"after the terminal event: {place}"
         if kind is Deviation:
             assert event.code in DEVIATIONS, f"undeclared deviation code: {place}"
@@ -118,7 +129,7 @@ def _walk(events: list[Event], *, sequential: bool, whole: bool) -> None:
     assert ended or not whole, "no terminal event"
 
 
-def _check_call(event: ToolCallEnd, start: ToolCallStart, deltas: str, place: str) -> None:
+def _check_call(event: ToolCallEnd, start: ToolCallStart, deltas: str, place: _Place) -> None:
     call = event.call
     assert (call.id, call.name, call.kind) == (start.id, start.name, start.kind), place
     assert deltas == call.arguments, f"deltas {deltas!r:.100} are not the arguments {call.arguments!r:.100}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from dragoman.stages.thinking.pairs import PAIRS
 from dragoman.stages.thinking.tags import FRAMED
+from profiles import some
 from rescue_forms import FORMS, Form
 from test_written_calls import TOOLS, delivered, exact, play_pieces
 
@@ -38,7 +39,7 @@ def call(form: Form, name: str, **arguments: Any) -> str:
 def replies(text: str) -> list[Any]:
     return [
         play_pieces(TOOLS, [text[at : at + size] for at in range(0, len(text), size)], "stop")
-        for size in (1, len(text))
+        for size in (len(text), *some((1, 7), text, 2))
     ]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dragoman.events import Event, Reply, Start, TextDelta, TextStart
 from dragoman.response_stages import Policy, stages_for
 from for_each import for_each
-from profiles import IS_SOAK
+from profiles import IS_SOAK, some
 from rescue_forms import FORMS, Form
 from test_written_calls import TOOLS, delivered, exact, play_pieces
 
@@ -44,7 +44,7 @@ def holding(outer: Form, chance: random.Random) -> Iterator[str]:
 def test_a_value_of_another_tool_holds_no_call(outer: Form) -> None:
     chance = random.Random(outer.family + outer.name)
     for text in holding(outer, chance):
-        for cut, size in ((len(text), len(text)), (len(text), 1), (chance.randrange(len(text)), 3)):
+        for cut, size in ((len(text), len(text)), *some([(len(text), 1)], text, 1), (chance.randrange(len(text)), 3)):
             reply = pieces(text[:cut], size)
             assert not delivered(reply), (size, text[:cut])
             if outer.where == "line" and text.startswith(LEADS[-1]):
@@ -88,7 +88,7 @@ def test_a_name_in_words_behind_a_torn_call_is_no_call() -> None:
 def test_a_call_that_another_one_swallows_fails(head: str) -> None:
     for inner in INNER[:: 1 if IS_SOAK else 7]:
         text = head.replace("{}", inner.write(OFFERED[:1]).text())
-        for size in (1, 5, len(text)):
+        for size in (*some([1], text, 1), 5, len(text)):
             reply = pieces(text, size)
             assert not delivered(reply) and reply.failed_calls, (size, text)
             assert reply.text.strip(), (size, text)
@@ -145,7 +145,7 @@ def test_a_call_right_behind_a_fence_is_code_with_its_value_or_a_call() -> None:
         for inner in INNER[:: 1 if IS_SOAK else 7]:
             value = f"x\n{inner.write(OFFERED[:1]).text()}\ny"
             text = f"{lead}<tool_call>write_file<arg_key>content</arg_key><arg_value>{value}</arg_value></tool_call>"
-            for size in (1, len(text)):
+            for size in (len(text), *some((1, 5), text, 1)):
                 assert not [name for name, _ in delivered(pieces(text, size)) if name == OFFERED[0][0]], (size, text)
 
 
@@ -153,7 +153,7 @@ def test_a_call_right_behind_a_fence_is_code_with_its_value_or_a_call() -> None:
 def test_a_text_of_code_holds_no_call(outer: str) -> None:
     for inner in INNER[:: 1 if IS_SOAK else 7]:
         text = "I do:\n" + outer.replace("{}", json.dumps(inner.write(OFFERED[:1]).text())[1:-1])
-        for size in (1, len(text)):
+        for size in (len(text), *some((1, 5), text, 1)):
             reply = pieces(text, size)
             assert (delivered(reply), reply.failed_calls) == ([], ()), (size, text)
 
@@ -170,7 +170,7 @@ def test_the_calls_around_it_are_delivered(form: Form) -> None:
         calls = [OTHER if one == "N" else OFFERED["AB".index(one)] for one in order]
         text = form.write(calls).text()
         wanted = exact([call for call in calls if call is not OTHER])
-        for size in (1, len(text)):
+        for size in (len(text), *some((1, 5), text, 1)):
             reply = pieces(text, size)
             assert exact(delivered(reply)) == wanted, (size, text)
             assert not reply.failed_calls, text

@@ -108,7 +108,8 @@ def test_in_thinking(case: RescueCase):
     else:
         assert [call.name for call in reply.tool_calls] == [name for name, _ in case.calls]
         assert reply.thinking.split() == case.left.split()
-    answered = fold(play_text(list(case.text), field="reasoning_content", answer="Done."))
+    pieces = [case.text[at : at + 7] for at in range(0, len(case.text), 7)]
+    answered = fold(play_text(pieces, field="reasoning_content", answer="Done."))
     assert (answered.thinking, answered.text, answered.tool_calls) == (case.text, "Done.", [])
 
 

@@ -5,7 +5,6 @@ A Struct that is added, or a field of one, is found by itself: nothing here list
 
 from __future__ import annotations
 
-import copy
 import functools
 import importlib
 import importlib.util
@@ -91,12 +90,12 @@ def objects_in(value: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def changed(value: Any, path: Path, name: str, new: Any) -> Any:
-    """A copy with one field of the object at a path set."""
-    whole = copy.deepcopy(value)
-    inner = whole
-    for step in path:
-        inner = inner[step]
-    inner[name] = new
+    """A copy with one field of the object at a path set. What lies beside the path is shared: nobody writes in it."""
+    if not path:
+        return {**value, name: new}
+    step, rest = path[0], path[1:]
+    whole = value.copy()
+    whole[step] = changed(value[step], rest, name, new)
     return whole
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from damage import a_copy
 from dragoman._json import Malformed
 from dragoman.events import Event
 from dragoman.protocols import PROTOCOLS
@@ -47,13 +47,13 @@ def changed(event: dict[str, Any]) -> Iterator[tuple[str, str]]:
         told = event["item"] if place else event
         for key in dict.fromkeys((*told, *KEYS)):
             for value in VALUES:
-                odd = copy.deepcopy(event)
+                odd = a_copy(event)
                 (odd["item"] if place else odd)[key] = value
                 yield key, written(odd)
                 own = written(told)
                 yield key, written(event).replace(own, f'{own[:-1]},"{key}":{written(value)}}}')
             if key in told:
-                odd = copy.deepcopy(event)
+                odd = a_copy(event)
                 del (odd["item"] if place else odd)[key]
                 yield key, written(odd)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import dragoman as library
+from cli.here import run_here as dragoman
 from dragoman.cli.body_input import load_tools
 from dragoman.errors import UsageError
 from dragoman.protocols import PROTOCOLS
@@ -17,12 +18,6 @@ from dragoman.types import ProtocolName
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 KEYS = ["tool_calls", "text", "thinking", "stop_reason", "usage", "cost", "model", "error", "deviations"]
-
-
-def dragoman(*words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "dragoman", *words], input=stdin, capture_output=True, check=False, timeout=60
-    )
 
 
 def chat_frame(delta: dict[str, Any], reason: str | None = None, **more: Any) -> bytes:

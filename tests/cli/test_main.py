@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cli.here import run_here
 from dragoman import _json
 from dragoman.cli.main import COMMANDS, load_command, main
 from dragoman.cli.terminal import Paint, clip, harmless, harmless_json, is_colourful, render_table
@@ -60,7 +61,7 @@ def test_each_command_has_help_with_an_example_within_the_terminal(
     "words", [[], ["modles"], ["decode"], ["decode", "--protocol", "soap"], ["--loud"], ["config", "destroy"], ["call"]]
 )
 def test_wrong_usage_is_2(words: list[str]) -> None:
-    run = dragoman(*words)
+    run = run_here(*words) if words else dragoman()
     assert run.returncode == 2
     assert run.stdout == b""
     assert run.stderr
@@ -86,7 +87,7 @@ def test_what_fails_is_said_in_one_line(tmp_path: Path) -> None:
         (["decode", "--protocol", "openai-chat", str(tmp_path / "nothing.sse")], 2),
         (["config", "check", "--config", str(tmp_path / "nothing.sse")], 2),
     ):
-        run = dragoman(*words)
+        run = run_here(*words)
         assert run.returncode == status
         assert run.stderr.count(b"\n") == 1 and run.stderr.startswith(b"dragoman: ")
         assert b"nothing" in run.stderr or b"an empty body" in run.stderr
@@ -209,7 +210,7 @@ def test_a_terminal_that_knows_few_characters_is_no_fault() -> None:
 
 def test_a_servers_words_cannot_steer_the_terminal_from_an_error() -> None:
     body = b'{"error": {"message": "bad \\u001b[2J request"}}'
-    run = dragoman("decode", "--protocol", "openai-chat", "--status", "400", stdin=body)
+    run = run_here("decode", "--protocol", "openai-chat", "--status", "400", stdin=body)
     assert run.returncode == 1
     assert b"bad" in run.stderr and b"\x1b" not in run.stderr + run.stdout
 

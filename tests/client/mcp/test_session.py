@@ -16,7 +16,8 @@ from dragoman.agent.tools.toolbox import Toolbox
 from dragoman.config import McpServer
 from dragoman.testing import FakeModel, call
 
-#: A server whose tools come on pages of two: python -c SERVER HOW_MANY.
+#: A server whose tools come on pages of two: python SERVER HOW_MANY. It is made with the SDK, which takes a second of
+#: its own to begin; `PLAIN` says the same.
 SERVER = """
 import asyncio, sys
 from mcp import types
@@ -47,13 +48,52 @@ async def main():
 
 asyncio.run(main())
 """
+PLAIN = """
+import json, sys
+
+MOST = int(sys.argv[1])
+CONTENT = [
+    {"type": "image", "data": "cG5n", "mimeType": "image/png"},
+    {"type": "resource", "resource": {"uri": "file:///a", "text": "inner"}},
+    {"type": "resource", "resource": {"uri": "file:///b", "mimeType": "application/pdf", "blob": "cGRm"}},
+    {"type": "resource_link", "name": "c", "uri": "file:///c"},
+]
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    params = asked.get("params") or {}
+    match asked["method"] if "id" in asked else None:
+        case "initialize":
+            result = {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}},
+                      "serverInfo": {"name": "paged", "version": "1"}}
+        case "tools/list":
+            first = int(params.get("cursor") or 0)
+            names = [f"t{n}" for n in range(first, min(first + 2, MOST))]
+            result = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
+            if first + 2 < MOST:
+                result["nextCursor"] = str(first + 2)
+        case "tools/call":
+            result = {"content": [{"type": "text", "text": params["name"]}, *CONTENT]}
+        case _:
+            continue
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+def written(server: str, factory: pytest.TempPathFactory) -> str:
+    file = factory.mktemp("mcp") / "server.py"
+    file.write_text(server)
+    return str(file)
+
+
+@pytest.fixture(scope="module")
+def sdk_script(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return written(SERVER, tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> str:
-    file = tmp_path_factory.mktemp("mcp") / "server.py"
-    file.write_text(SERVER)
-    return str(file)
+    return written(PLAIN, tmp_path_factory)
 
 
 def remote_of(script: str, place: Path, tools: int, only: tuple[str, ...] | None = None) -> Remote:
@@ -61,8 +101,8 @@ def remote_of(script: str, place: Path, tools: int, only: tuple[str, ...] | None
     return Remote("m", server, secrets={}, work=place, pins=Pins(place / "pins.json"))
 
 
-def test_the_tools_of_all_pages_are_offered_and_a_result_is_whole_in_the_library(script: str) -> None:
-    servers = {"m": {"command": [sys.executable, script, "5"]}}
+def test_the_tools_of_all_pages_are_offered_and_a_result_is_whole_in_the_library(sdk_script: str) -> None:
+    servers = {"m": {"command": [sys.executable, sdk_script, "5"]}}
     with FakeModel(call("m_t4"), "done") as fake:
         dragoman.run("a/m", "go", mcp=servers)
     assert [tool.name for tool in fake.requests[0].tools] == [f"m_t{n}" for n in range(5)]

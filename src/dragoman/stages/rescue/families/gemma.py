@@ -2,8 +2,8 @@
 {key:<escape>text<escape>}<end_function_call>`. Keys have no quotes; strings stand between two quotation tokens.
 
 dragoman also reads the slips that the servers' parsers accept: missing tags (the call must then be the whole message),
-parentheses for braces or around them, equals signs for colons, plain or single quotes, and a missing last quotation
-token.
+parentheses for braces or around them, equals signs for colons, plain or single quotes, and a missing quotation token:
+the last one, or the first one of a text before which every text has its two.
 """
 
 from __future__ import annotations
@@ -117,12 +117,13 @@ class _Reader:
         is_unquoted: a text had no quotation token at its end: only the end of the answer shows that none follows.
     """
 
-    __slots__ = ("_cursor", "_is_text", "_keys", "_open", "_told", "is_slip", "is_unquoted")
+    __slots__ = ("_cursor", "_is_bare", "_is_text", "_keys", "_open", "_told", "is_slip", "is_unquoted")
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
         self._open: list[str] = []  # what closes the brackets that are open
         self._is_text = False  # the last value stood between quotation tokens
+        self._is_bare = False  # one before it stood without
         self._keys: set[str] = set()
         self._told: set[str] = set()  # what looks like a key in a text
         self.is_slip = self.is_unquoted = False
@@ -211,9 +212,11 @@ class _Reader:
             word = (yield from cursor.word(_WORD)).strip()
             if not (yield from cursor.peek()):
                 raise _Cut
-            is_json = not isinstance(_json.decode(word), _json.Malformed)
-            if not is_json and (_NO_VALUE.search(word) or is_misspelt(word)):
+            self._is_text = (yield from cursor.take(*_QUOTES)) != ""  # the token before it is missing
+            is_json = not (self._is_text or isinstance(_json.decode(word), _json.Malformed))
+            if (self._is_text and self._is_bare) or (not is_json and (_NO_VALUE.search(word) or is_misspelt(word))):
                 raise _Unreadable("a value without quotation marks may be another one, or two")
+            self._is_bare = True  # a text that lost its first token may begin here
             yield Piece(word if is_json else _json.quoted(word))
 
     def _text(self, quote: str) -> Parser:

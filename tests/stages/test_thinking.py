@@ -145,6 +145,7 @@ TEXTS = {
     "a lone tag behind a name": "analysisResult `</think>` is long enough for all that is held of a text",
     "harmony's channel behind words": "As said, analysisLook.assistantfinalHi!",
     "comparison": "a<b, [1], c>d",
+    "the end of a turn first": "<|END_OF_TURN_TOKEN|> ends a turn.",
 }
 
 

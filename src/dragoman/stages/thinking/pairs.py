@@ -32,4 +32,5 @@ PAIRS: Final = (
     Pair(("<|think:start|>",), ("<|think:end|>",)),
     Pair(("<|plamo:begin_think:plamo|>",), ("<|plamo:end_think:plamo|>",)),
     Pair(("◁think▷",), ("◁/think▷",)),
+    Pair(("[unused16]",), ("[unused17]",)),
 )

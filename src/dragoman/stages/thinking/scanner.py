@@ -15,6 +15,7 @@ from dragoman.stages.thinking.tags import (
     KNOWN,
     STOPS,
     TEXTS,
+    TURN_ENDS,
     UNMARKED,
     UNMARKED_END,
     UNMARKED_HELD,
@@ -122,7 +123,7 @@ class ThinkingScanner:
         if not bare:
             return ""
         found = self._start.search(bare)
-        if found is None or found.start():
+        if found is None or found.start() or (found.group() in TURN_ENDS and not self.has_markup):
             if self._start.half(bare) == len(bare) or (not self.has_markup and may_be_unmarked(bare)):
                 self._hold = bare
                 return ""

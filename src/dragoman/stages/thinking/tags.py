@@ -4,7 +4,8 @@ Sources (read 2026-11): the chat templates of DeepSeek-R1 and Qwen3 (`<think>`),
 (`[THINK]`), Command A (`<|START_THINKING|>`), Gemma 4 (`<|channel>thought`), MiniMax M3 (`<mm:think>`), Apertus
 (`<|inner_prefix|>`), Kimi K3 (`<|open|>think<|sep|>`) and Muse Glimmer (`to=self<|message|>`); OpenAI's harmony format
 (channels); vLLM's and SGLang's reasoning parsers for K2 Horizon (`<ifm|think>`), Hy 4 (`<think:opensource>`), LongCat,
-Solar Open 2 (`<|think:start|>`), PLaMo 3, Kimi VL (`◁think▷`) and Inkling (`<|content_thinking|>`).
+Solar Open 2 (`<|think:start|>`), PLaMo 3, openPangu (`[unused16]`), Kimi VL (`◁think▷`) and Inkling
+(`<|content_thinking|>`).
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ TEXTS: Final = {
     "<|START_TEXT|>": ("<|END_TEXT|>", _COHERE_END),
     "<|START_RESPONSE|>": ("<|END_RESPONSE|>", _COHERE_END),
 }
-#: What ends a turn behind such a text.
-_TURN_ENDS: Final = (INKLING.closers[1], _COHERE_END, "<|close|>message<|sep|>")
+#: What ends a turn behind such a text; alone, it is text.
+TURN_ENDS: Final = (INKLING.closers[1], _COHERE_END, "<|close|>message<|sep|>")
 _UNMARKED_WORD: Final = "assistantanalysis"
 #: What may become the end, at the end of a text.
 UNMARKED_HELD: Final = len("xassistantcommentary to=functions.")
@@ -138,7 +139,7 @@ class Tags:
         self.known = {opener: pair for pair in (*reversed(pairs), *FRAMED) for opener in pair.openers}
         closers = [closer for pair in pairs for closer in pair.closers]
         self.closers = Marks(closers)
-        self.start = Marks([*self.known, *closers, *TEXTS, *_TURN_ENDS])
+        self.start = Marks([*self.known, *closers, *TEXTS, *TURN_ENDS])
 
 
 KNOWN: Final = Tags(PAIRS)

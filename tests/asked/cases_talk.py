@@ -38,6 +38,7 @@ DOCUMENT: Final = {
 SOUND: Final = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
 SEEN: Final = {"type": "text", "text": "Seen."}
 FEATURE: Final = '{"type": "Feature", "x": 1}'
+SEARCHED: Final = "The tool web_search was used.\nquery: rain\nIt returned:\nurl: https://a.test\ntitle: A"
 GO: Final = {"type": "text", "text": "Go on."}
 THOUGHT: Final = {"type": "thinking", "thinking": "Hm.", "signature": "c2VhbA=="}
 TWO: Final = {"role": "assistant", "content": None, "tool_calls": [
@@ -82,6 +83,40 @@ CASES: Final = [
     case("a turn of the model first", "openai-chat", chat(called(), answered()), gemini={"contents[0].role": "user"}),
     case("an empty turn of the model", "openai-chat", chat(ASK, {"role": "assistant", "content": ""}, {"role": "user", "content": "?"}),
          messages=Says("messages[1]"), gemini=Says("messages[1]")),
+    case("a search and what it found", "anthropic-messages", messages(ASK, says(
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "rain"}},
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [
+            {"type": "web_search_result", "url": "https://a.test", "title": "A", "encrypted_content": "x"}]}, SEEN), tells(GO)),
+         chat=({"messages[1].content[0].text": SEARCHED, "messages[1].content[1].text": "Seen."}, Says("encrypted_content")),
+         responses={"input[1].content": SEARCHED}, gemini={"contents[1].parts[0].text": SEARCHED},
+         messages={"messages[1].content[1].content[0].encrypted_content": "x"}),
+    case("two searches at once", "anthropic-messages", messages(ASK, says(
+        *({"type": "server_tool_use", "id": id, "name": "web_search", "input": {"query": id}} for id in ("s1", "s2")),
+        *({"type": "web_search_tool_result", "tool_use_id": id, "content": {"type": "web_search_tool_result_error", "error_code": "e_" + id}} for id in ("s1", "s2"))),
+        tells(GO)), gemini={f"contents[1].parts[{place}].text": f"The tool web_search was used.\nquery: {id}\nIt returned:\nerror_code: e_{id}" for place, id in ((0, "s1"), (1, "s2"))}),
+    case("a search whose result is missing", "anthropic-messages", messages(ASK, says(
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "rain"}}, SEEN), tells(GO)),
+         chat=({"messages[1].content": "Seen."}, Says("messages[1].parts[0].<server_tool_use>"))),
+    case("a fetched file", "anthropic-messages", messages(ASK, says(
+        {"type": "web_fetch_tool_result", "tool_use_id": "x", "content": {"type": "web_fetch_result", "url": "https://a.test", "content": {
+            "type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}}}}), tells(GO)),
+         chat=({"messages[1].content": "The tool web_fetch was used.\nIt returned:\nurl: https://a.test\nmedia_type: application/pdf"}, Says("source.data"))),
+    case("a search without what it found", "openai-responses", responses(
+        {"role": "user", "content": "x"}, {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "rain"}},
+        {"role": "user", "content": "y"}), chat=({"messages[1].content": "y"}, Says("messages[1].parts[0].<web_search_call>"))),
+    case("a call of a server that is not asked any more", "openai-responses", responses(
+        {"role": "user", "content": "x"}, {"type": "mcp_call", "id": "mcp_1", "server_label": "docs", "name": "find", "arguments": "{}", "output": "found", "status": "completed"},
+        {"role": "user", "content": "y"}), messages={"messages[1].content": "The tool find of docs was used.\narguments: {}\nIt returned:\noutput: found"}),
+    case("code and its output", "openai-responses", responses(
+        {"role": "user", "content": "x"}, {"type": "code_interpreter_call", "id": "ci_1", "status": "completed", "container_id": "cntr_1",
+                                           "code": "print(1)", "outputs": [{"type": "logs", "logs": "1\n"}]}, {"role": "user", "content": "y"}),
+         ollama=({"messages[1].content": "The tool code_interpreter was used.\ncode: print(1)\nIt returned:\nlogs: 1"}, Says("container_id"))),
+    case("code of Gemini's and its output", "gemini-generate", gemini(
+        {"role": "user", "parts": [{"text": "x"}]},
+        {"role": "model", "parts": [{"executableCode": {"language": "PYTHON", "code": "print(1)"}},
+                                    {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}}]}, {"role": "user", "parts": [{"text": "y"}]}),
+         messages={"messages[1].content": "The tool code_execution was used.\nlanguage: PYTHON\ncode: print(1)\nIt returned:\noutcome: OUTCOME_OK\noutput: 1"},
+         gemini={"contents[1].parts[1].codeExecutionResult.output": "1\n"}),
     case("an empty turn of the user", "openai-chat", chat({"role": "user", "content": ""}), chat={"messages[0].content": ""},
          responses={"input[0].content": ""}, messages=Refused("messages[0]"), gemini=Refused("messages[0]")),
     case("a stored prompt", "openai-responses", {"model": "m", "prompt": {"id": "pmpt_1"}},

@@ -15,6 +15,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.cross_protocol_request import Crossed
+from dragoman.codec.hosted.told_results import with_results_told
 from dragoman.codec.json_fields import read, read_fields, read_items
 from dragoman.deviations import clip
 from dragoman.errors import UsageError
@@ -125,6 +126,8 @@ class _Offering:
         if self._target.tools.restate is not None:
             request, unsaid = self._target.tools.restate(request)
             self.deviations += unsaid
+        request, told = with_results_told(request, self._target.name)
+        self.deviations += told
         return Offer(request, tuple(self.deviations), tuple(self.dropped), self.forms, writer)
 
     # ------------------------------------------------------------ tools that are no functions

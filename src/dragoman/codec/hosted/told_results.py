@@ -1,0 +1,142 @@
+"""Earlier results of tools that another provider ran, said as texts of the answer: its model saw them, and went on.
+
+No vendor takes another's: Messages checks the seals of what its search found, others know no such parts. Forms (all
+read 2026-11-27): Messages' `server_tool_use` and `…_tool_result`, Responses' `…_call` items with their results in
+them, Gemini's `executableCode` and `toolCall` with `codeExecutionResult` and `toolResponse`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.codec.counterparts import kind_of
+from dragoman.codec.json_fields import as_object, read
+from dragoman.deviations import clip, part_path
+from dragoman.events import Deviation
+from dragoman.types import Message, Opaque, Part, ProtocolName, Request, Text
+
+_USES: Final = ("server_tool_use", "mcp_tool_use")
+#: What ends the type of a result, and of an item that may contain its own.
+_RESULT: Final = "_tool_result"
+_ITEM: Final = "_call"
+#: Fields of such an item, or of its `action`, that are results.
+_RESULTS: Final = ("output", "outputs", "results", "error", "sources")
+#: Gemini's parts.
+_CALLED: Final = ("executableCode", "toolCall")
+_RETURNED: Final = ("codeExecutionResult", "toolResponse")
+#: Fields that say nothing to another model: seals, ids, marks. Values that go without saying.
+_UNREADABLE: Final = re.compile(r"encrypted_\w+|(?:\w+_)?id|signature|cache_control|citations|caller|status")
+_USUAL: Final = (("status", "completed"), ("is_error", False))
+_FILE: Final = re.compile(r"[A-Za-z0-9+/=_-]{1000}")
+
+
+class _Half(NamedTuple):
+    """A call or its result. `id`: the call's, "" if there is none; `said`: a line for each value; `unsaid`: paths."""
+
+    id: str
+    name: str
+    said: list[str]
+    unsaid: list[str]
+
+
+def with_results_told(request: Request, protocol: ProtocolName) -> tuple[Request, list[Deviation]]:
+    """Return the request with what other protocols' providers found for its answers as texts of these."""
+    told: list[Deviation] = []
+    messages = [_told(message, place, protocol, told) for place, message in enumerate(request.messages)]
+    return (msgspec.structs.replace(request, messages=tuple(messages)) if told else request), told
+
+
+def _told(message: Message, place: int, protocol: ProtocolName, told: list[Deviation]) -> Message:
+    if message.role != "assistant" or Opaque not in map(type, message.parts):
+        return message
+    parts: list[Part | None] = list(message.parts)
+    begun: dict[str, tuple[int, _Half]] = {}
+    is_changed = False
+    for number, part in enumerate(message.parts):
+        if type(part) is not Opaque or part.protocol == protocol:
+            continue
+        call, result = _halves(as_object(read(part.raw)))
+        if call is not None and result is None:
+            begun[call.id] = (number, call)
+        if result is None or not result.said:
+            continue
+        before, known = begun.pop(result.id, (number, call))
+        parts[before] = None
+        parts[number] = Text(_words(known, result))
+        is_changed = True
+        where = f"{part_path((place, number))}.<{kind_of(part.raw)}>"
+        told.append(Deviation("changed", where, "said as text", "note"))
+        unsaid = [*(known.unsaid if known is not None else ()), *result.unsaid]
+        told += [Deviation("untranslated", f"{where}.{name}", f"{part.protocol}'s own", "note") for name in unsaid]
+    kept = tuple([part for part in parts if part is not None])
+    return msgspec.structs.replace(message, parts=kept) if is_changed else message
+
+
+def _words(call: _Half | None, result: _Half) -> str:
+    given = call.said if call is not None else []
+    name = call.name if call is not None else result.name
+    return "\n".join([f"The tool {name} was used.", *given, "It returned:", *result.said])
+
+
+def _halves(fields: dict[str, Any]) -> tuple[_Half | None, _Half | None]:
+    """Return the call and the result that a part contains."""
+    kind = str(fields.get("type"))
+    if kind in _USES:
+        server = fields.get("server_name")
+        name = str(fields.get("name")) + (f" of {server}" if server else "")
+        return _half(fields.get("id"), name, fields, "name", "server_name"), None
+    if kind.endswith(_RESULT):
+        return None, _half(fields.get("tool_use_id"), kind.removesuffix(_RESULT), fields)
+    if kind.endswith(_ITEM):
+        return _split(fields, kind.removesuffix(_ITEM))
+    for key in (*_CALLED, *_RETURNED):
+        inner = fields.get(key)
+        if isinstance(inner, dict):
+            half = _half(inner.get("id"), str(inner.get("toolType") or "code_execution"), inner, "toolType")
+            return (half, None) if key in _CALLED else (None, half)
+    return None, None
+
+
+def _split(fields: dict[str, Any], name: str) -> tuple[_Half | None, _Half | None]:
+    """Return the call and the results in an item."""
+    action = as_object(fields.get("action"))
+    found = {key: value for key, value in {**action, **fields}.items() if key in _RESULTS}
+    given = {key: value for key, value in fields.items() if key not in _RESULTS}
+    if action:
+        given["action"] = {key: value for key, value in action.items() if key not in _RESULTS}
+    server = fields.get("server_label")
+    name = f"{fields.get('name')} of {server}" if server else name
+    return _half("", name, given, "name", "server_label"), _half("", name, found)
+
+
+def _half(id: Json, name: str, fields: dict[str, Any], *known: str) -> _Half:
+    half = _Half(id if isinstance(id, str) else "", clip(name), [], [])
+    _read({key: value for key, value in fields.items() if key not in known}, "", half)
+    return half
+
+
+def _read(value: Json, path: str, half: _Half) -> None:
+    """Add a line for each value with something in it, and the paths of those that say nothing."""
+    if isinstance(value, list):
+        for inner in value:
+            _read(inner, f"{path}[]", half)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            at = f"{path}.{key}" if path else key
+            if inner is None or key == "type" or at in ("id", "tool_use_id") or (key, inner) in _USUAL:
+                continue
+            if _UNREADABLE.fullmatch(key) or (key == "data" and value.get("type") == "base64"):
+                half.unsaid.append(clip(at))
+            else:
+                _read(inner, at, half)
+    elif isinstance(value, str) and _FILE.search(value):
+        half.unsaid.append(clip(path))
+    elif not isinstance(value, str) or value.strip():
+        name = path.rpartition(".")[2].removesuffix("[]")
+        words = value.rstrip("\n") if isinstance(value, str) else _json.to_text(value)
+        half.said.append(words if name == "text" else f"{name}: {words}")

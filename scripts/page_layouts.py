@@ -62,7 +62,7 @@ _STYLES = ("type", "border", "colour", "on")
 _COLOUR = re.compile(r"rgba?\((\d+), (\d+), (\d+)(?:, ([\d.]+))?\)")
 _BOX = re.compile(r"\+(-?\d+),(-?\d+) (\d+)×(\d+)")
 #: What is measured anew each time: a box, which is compared by its numbers, and how fast a model was.
-_MEASURED = re.compile(_BOX.pattern + r"|\d+(?= tokens/s)")
+_MEASURED = re.compile(_BOX.pattern + r"|[\d,]+(?= tokens/s)")
 
 
 class Tab(Protocol):

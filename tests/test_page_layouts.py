@@ -61,7 +61,7 @@ def test_what_differs_by_fonts_is_no_change() -> None:
 
 
 def test_how_fast_a_model_was_is_no_change() -> None:
-    kept, seen = rendered(words="12000 tokens/s"), rendered(words="9500 tokens/s")
+    kept, seen = rendered(words="12000 tokens/s"), rendered(words="9,500 tokens/s")
     assert page_layouts.differences(kept, seen) == []
     assert len(page_layouts.differences(kept, rendered(words="12000 tokens"))) == 1
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from answering import answering
+from dragoman.cli.commands.doctor import render_finding
 from dragoman.cli.doctor_checks import Finding, examine, fix_for
 from dragoman.cli.main import main
+from dragoman.cli.terminal import Paint
 from dragoman.config import load_config
 from dragoman.events import Failure
 
@@ -175,3 +177,13 @@ def test_a_server_that_gives_no_list_is_told_with_path_and_status(tmp_path: Path
         found = findings(tmp_path, f'[providers.lab]\nprotocol = "openai-chat"\nbase_url = "{url}/v1"\n', {})
     (bad,) = about(found, "lab")
     assert (bad.level, bad.text) == ("bad", "Not here (/models answered 501)")
+
+
+@pytest.mark.parametrize("columns", [1, 30, 80, 200])
+def test_a_fix_goes_on_below_itself_between_words(columns: int) -> None:
+    fix = "run `ollama pull granite4`, or set a key such as ANTHROPIC_API_KEY; embedded models need none"
+    first, *lines = render_finding(Finding("bad", "models", "none", fix), Paint(colourful=False), columns).splitlines()
+    assert first == "✗ models: none"
+    assert " ".join(line.strip() for line in lines) == f"fix {fix}"
+    assert all(len(line) <= max(columns, 29) for line in lines)
+    assert [line[:8] for line in lines[1:]] == [" " * 8] * (len(lines) - 1)

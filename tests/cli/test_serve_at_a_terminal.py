@@ -70,12 +70,16 @@ def test_a_terminal_shows_addresses_models_and_requests(tmp_path: Path) -> None:
         later = gateway.read_until("lab/qwen3  200")[len(screen) :]
         assert gateway.end() == 0
     for line in (
-        f"  OpenAI     export OPENAI_BASE_URL={gateway.url}/v1 OPENAI_API_KEY=none-needed",
-        f"  Anthropic  export ANTHROPIC_BASE_URL={gateway.url} ANTHROPIC_API_KEY=none-needed",
+        f"  OpenAI     export OPENAI_BASE_URL={gateway.url}/v1",
+        "             export OPENAI_API_KEY=none-needed",
+        f"  Anthropic  export ANTHROPIC_BASE_URL={gateway.url}",
+        "             export ANTHROPIC_API_KEY=none-needed",
         f"  Ollama     export OLLAMA_HOST={gateway.url}",
-        f"  Gemini     export GOOGLE_GEMINI_BASE_URL={gateway.url} GEMINI_API_KEY=none-needed",
+        f"  Gemini     export GOOGLE_GEMINI_BASE_URL={gateway.url}",
+        "             export GEMINI_API_KEY=none-needed",
     ):
         assert line in screen.splitlines()
+    assert [line for line in screen.splitlines() if len(line) > 80] == []
     assert "dragoman env CLIENT" in screen and "models  coder" in screen
     assert not [line for line in (screen + later).splitlines() if line.startswith("{")]
 
@@ -99,7 +103,9 @@ def test_the_lines_for_a_client_work_as_they_stand(tmp_path: Path, variable: str
     with serving(stream_of("ollama-chat", reply("single"))) as provider:
         gateway = AtTerminal(configured(tmp_path, provider.url))
         screen = gateway.read_until("Ctrl-C ends the gateway")
-        (line,) = [line.split(None, 1)[1] for line in screen.splitlines() if variable in line]
+        (address,) = [line.split(None, 1)[1] for line in screen.splitlines() if variable in line]
+        (key,) = [line for line in screen.splitlines() if variable.replace("BASE_URL", "API_KEY") in line]
+        line = f"{address}\n{key}"
         run = subprocess.run(
             ["bash", "-c", f'{line}; exec "$0" -c "$1"', sys.executable, program],
             capture_output=True, text=True, timeout=60, check=False, env={"PATH": os.environ["PATH"]},

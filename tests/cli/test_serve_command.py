@@ -58,6 +58,7 @@ def test_with_nothing_it_says_how_to_begin(tmp_path: Path) -> None:
     assert text.startswith("found no model server on this machine (ollama, lmstudio, llamacpp, vllm")
     for way in ("ollama pull", "ANTHROPIC_API_KEY", "dragoman serve --provider", "dragoman config init"):
         assert way in text
+    assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
 def hang_up(listener: socket.socket) -> None:

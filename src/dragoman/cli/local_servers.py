@@ -16,12 +16,13 @@ Look: TypeAlias = Callable[[Provider, Secret | None], Awaitable[Iterable[Model]]
 
 _SHOWN: Final = 5
 HOW_TO_BEGIN: Final = (
-    "found no model server on this machine ({names}) and no provider's key in the environment; to begin:\n"
-    "  ollama pull granite4                       then start this again\n"
-    "  export ANTHROPIC_API_KEY=…                 or another provider's: dragoman doctor names them\n"
+    "found no model server on this machine ({names})\n"
+    "and no provider's key in the environment; to begin:\n"
+    "  ollama pull granite4         then start this again\n"
+    "  export ANTHROPIC_API_KEY=…   or another provider's: dragoman doctor names them\n"
+    "  dragoman config init         for servers elsewhere\n"
     "  dragoman serve --provider NAME --model NAME --api-key-env VAR\n"
-    "  dragoman serve --provider embedded --model smollm2    a tiny model that needs no server and no key\n"
-    "  dragoman config init                       for servers elsewhere\n"
+    "  dragoman serve --provider embedded --model smollm2   a tiny model, no key\n"
 )
 
 

@@ -38,9 +38,10 @@ def render_banner(
     key = shown_key(config)
     lines = ["", paint("bold", "point a client here")]
     for row in rows:
-        exports = f"export {row.address}={url}{row.path}" + (f" {row.key}={key}" if row.key else "")
-        lines.append(f"  {row.title:<11}{exports}")
-    lines.append("  others     dragoman env CLIENT   (dragoman apps lists them: Claude Code, Zed …)")
+        lines.append(f"  {row.title:<11}export {row.address}={url}{row.path}")
+        if row.key:
+            lines.append(f"  {'':<11}export {row.key}={key}")
+    lines.append("  others     dragoman env CLIENT  (dragoman apps lists them: Claude Code, Zed …)")
     names, more = first_of(_names(config, models), _SHOWN)
     if names:
         lines += ["", f"{paint('bold', 'models')}  {clip(names, _WIDTH)}{more}"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+import textwrap
 from typing import Final
 
 from dragoman import _json
@@ -16,11 +17,12 @@ from dragoman.cli.body_input import write
 from dragoman.cli.doctor_checks import Finding, Level, examine
 from dragoman.cli.main import DONE, complain
 from dragoman.cli.settings import add_config, load_settings
-from dragoman.cli.terminal import Colour, Paint, harmless, paint_for, say
+from dragoman.cli.terminal import Colour, Paint, columns_of, harmless, paint_for, say
 from dragoman.errors import ConfigError
 
 EXAMPLE = "  dragoman doctor"
 
+_LONGEST: Final = 10_000  # columns of what is no terminal
 _MARKS: Final[dict[Level, tuple[str, Colour]]] = {"good": ("✓", "green"), "note": ("–", "dim"), "bad": ("✗", "red")}
 
 
@@ -40,13 +42,15 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         write(b"".join(_json.encode(finding) + b"\n" for finding in findings))
     else:
-        say("".join(render_finding(finding, paint_for(sys.stdout)) for finding in findings))
+        columns = columns_of(sys.stdout, most=_LONGEST)
+        say("".join(render_finding(finding, paint_for(sys.stdout), columns) for finding in findings))
     bad = [finding.subject for finding in findings if finding.level == "bad"]
     return complain(f"{len(bad)} of {len(findings)} checks failed: {', '.join(bad)}") if bad else DONE
 
 
-def render_finding(finding: Finding, paint: Paint) -> str:
-    """Render a finding on one line and its fix on another."""
+def render_finding(finding: Finding, paint: Paint, columns: int) -> str:
+    """Render a finding on one line and its fix below, broken between words where the terminal ends."""
     mark, colour = _MARKS[finding.level]
     line = f"{paint(colour, mark)} {harmless(f'{finding.subject}: {finding.text}')}\n"
-    return line + (f"    {paint('bold', 'fix')} {finding.fix}\n" if finding.fix else "")
+    fix = textwrap.wrap(finding.fix, max(columns - 9, 20), break_long_words=False, break_on_hyphens=False)
+    return line + (f"    {paint('bold', 'fix')} " + "\n        ".join(fix) + "\n" if fix else "")

@@ -100,7 +100,7 @@ def _figures(proof: Proof) -> dict[str, str]:
     return {
         "trials passed": f"{passes} of {trials}",
         "first event": f"{proof.first_event:.2f} s" if proof.first_event is not None else "",
-        "speed": f"{proof.tokens_per_second:.0f} tokens/s" if proof.tokens_per_second is not None else "",
+        "speed": f"{proof.tokens_per_second:,.0f} tokens/s" if proof.tokens_per_second is not None else "",
         "cost": f"${proof.cost.usd:.4f}" if proof.cost is not None else "",
         "requests": str(proof.requests),
     }

@@ -93,7 +93,7 @@ def summary(proof: Proof) -> list[str]:
     deviations = ", ".join(f"{code} ×{count}" for code, count in wire_deviations(proof).items())
     figures = [
         f"first event {proof.first_event:.2f} s" if proof.first_event is not None else "",
-        f"{proof.tokens_per_second:.0f} tokens/s" if proof.tokens_per_second is not None else "",
+        f"{proof.tokens_per_second:,.0f} tokens/s" if proof.tokens_per_second is not None else "",
         f"${proof.cost.usd:.4f}" if proof.cost is not None else "",
     ]
     said = "; ".join(filter(None, figures)) or "no figures"

@@ -95,6 +95,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if _EXAMPLE in text:
             return super()._fill_text(text, width, indent)
+        width = max(width + 1, 40)  # one free column is enough
         return "\n\n".join(_filled(paragraph, width) for paragraph in text.strip().split("\n\n"))
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
@@ -108,7 +109,6 @@ def _filled(paragraph: str, width: int) -> str:
     """Return a paragraph in lines of a width. If it is a table, its rows go on below their second column."""
     import textwrap  # for who asks for help
 
-    width = max(width, 40)
     first = re.search(r"^\S.*?  +(?=\S)", paragraph, re.MULTILINE)
     if first is None:
         return textwrap.fill(paragraph, width)

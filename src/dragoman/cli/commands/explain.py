@@ -124,7 +124,8 @@ def run(options: argparse.Namespace) -> int:
     width = max((len(each.field) for each in fates), default=0)
     for each in fates:
         where = f" as {', '.join(each.paths)}" if each.paths else ""
-        print(harmless(f"  {each.field:<{width}}  {each.fate}{where}{': ' if each.why else ''}{each.why}"))
+        why = f": {each.why.replace(f' {each.field}:', ':', 1)}" if each.why else ""  # its path stands before it
+        print(harmless(f"  {each.field:<{width}}  {each.fate}{where}{why}"))
     for said in deviations:
         print(harmless(f"  {said.severity}: {_said(said)}"))
     return DONE

@@ -12,11 +12,13 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from agent.driving import IS_SANDBOXED
 from agent.playing import Playing, call, playing, say, script
+from cli.here import run_here
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Part, Request, Text, ToolCall, ToolResult
 
@@ -29,15 +31,30 @@ TASK = [
 ]
 
 
-def chat(
-    place: Path, server: Playing, *arguments: str, more: str = "", text: str | None = None
-) -> subprocess.CompletedProcess[str]:
+def begun(place: Path, server: Playing, arguments: tuple[str, ...], more: str) -> tuple[list[str], dict[str, str]]:
+    """The words and the environment of a chat."""
     (place / "work").mkdir(exist_ok=True)
     config = place / "dragoman.toml"
     config.write_text(server.table() + more)
-    environ = {**os.environ, "DRAGOMAN_CONFIG": str(config), "XDG_STATE_HOME": str(place / "state"), "HOME": str(place)}
-    command = [DRAGOMAN, "chat", "lab/m", "--folder", str(place / "work"), *arguments]
-    return subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=60, input=text)
+    environ = {"DRAGOMAN_CONFIG": str(config), "XDG_STATE_HOME": str(place / "state"), "HOME": str(place)}
+    return ["chat", "lab/m", "--folder", str(place / "work"), *arguments], environ
+
+
+def chat(place: Path, server: Playing, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A chat in a process of its own."""
+    words, environ = begun(place, server, arguments, "")
+    environ = {**os.environ, **environ}
+    return subprocess.run([DRAGOMAN, *words], env=environ, capture_output=True, text=True, check=False, timeout=60)
+
+
+def chat_here(
+    place: Path, server: Playing, *arguments: str, more: str = "", text: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """A chat in this process, which hides its own environment from nobody."""
+    words, environ = begun(place, server, arguments, more)
+    with patch("dragoman.cli.commands.chat.hide_environment"):
+        done = run_here(*words, stdin=text.encode(), **environ)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def lines_of(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
@@ -64,7 +81,7 @@ def test_what_would_ask_is_refused_and_the_model_is_told(tmp_path: Path) -> None
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "a.py").write_text("x = 1\n")
     with playing(script(*TASK)) as server:
-        done = chat(tmp_path, server, "-p", "make it 2", "--json")
+        done = chat_here(tmp_path, server, "-p", "make it 2", "--json")
     assert done.returncode == 0
     lines = lines_of(done)
     ended = [line for line in lines if line["type"] == "CallEnded"]
@@ -80,7 +97,7 @@ def test_what_would_ask_is_refused_and_the_model_is_told(tmp_path: Path) -> None
 
 def test_the_users_file_allows_too(tmp_path: Path) -> None:
     with playing(script([call("write", path="b/c.txt", content="x")], "ok")) as server:
-        done = chat(tmp_path, server, "-p", "go", more='[agent]\nallow = ["write:b/**"]\n')
+        done = chat_here(tmp_path, server, "-p", "go", more='[agent]\nallow = ["write:b/**"]\n')
     assert done.returncode == 0
     assert (tmp_path / "work" / "b" / "c.txt").read_text() == "x"
 
@@ -100,7 +117,7 @@ def test_the_users_file_allows_too(tmp_path: Path) -> None:
 )
 def test_wrong_usage_is_said_in_one_line(tmp_path: Path, arguments: list[str], status: int, said: str) -> None:
     with playing(script("never")) as server:
-        done = chat(tmp_path, server, *arguments)
+        done = chat_here(tmp_path, server, *arguments)
     assert (done.returncode, done.stdout) == (status, "")
     assert said in done.stderr and len(done.stderr.splitlines()) == 1
     assert server.requests == []
@@ -108,7 +125,7 @@ def test_wrong_usage_is_said_in_one_line(tmp_path: Path, arguments: list[str], s
 
 def test_a_failure_is_said_and_the_status_is_one(tmp_path: Path) -> None:
     with playing(script(b'data: {"error": {"message": "out of order", "type": "server_error"}}\n\n')) as server:
-        done = chat(tmp_path, server, "-p", "go", "--json")
+        done = chat_here(tmp_path, server, "-p", "go", "--json")
     assert done.returncode == 1
     assert "out of order" in done.stderr
     assert lines_of(done)[-1]["reason"] == "failed"
@@ -143,7 +160,7 @@ def test_an_interruption_has_the_status_of_one(tmp_path: Path) -> None:
 
 def test_a_runaway_ends_with_its_reason(tmp_path: Path) -> None:
     with playing(script(call("list"))) as server:
-        done = chat(tmp_path, server, "-p", "go", "--json")
+        done = chat_here(tmp_path, server, "-p", "go", "--json")
     assert done.returncode == 1
     assert lines_of(done)[-1]["reason"] == "repeated_call"
     assert len(server.requests) == 3
@@ -155,9 +172,9 @@ def test_a_session_goes_on_with_resume(tmp_path: Path) -> None:
         return [Text(f"I have heard {len([text for text in said if text.startswith('word')])} words")]
 
     with playing(brain) as server:
-        assert chat(tmp_path, server, "-p", "word one").stdout == "I have heard 1 words\n"
-        assert chat(tmp_path, server, "-p", "word two", "--resume").stdout == "I have heard 2 words\n"
-        assert chat(tmp_path, server, "-p", "word other").stdout == "I have heard 1 words\n"
+        assert chat_here(tmp_path, server, "-p", "word one").stdout == "I have heard 1 words\n"
+        assert chat_here(tmp_path, server, "-p", "word two", "--resume").stdout == "I have heard 2 words\n"
+        assert chat_here(tmp_path, server, "-p", "word other").stdout == "I have heard 1 words\n"
 
 
 def test_own_tools_of_a_file_are_asked_like_any_other(tmp_path: Path) -> None:
@@ -168,7 +185,7 @@ def test_own_tools_of_a_file_are_asked_like_any_other(tmp_path: Path) -> None:
     )
     answers = [[call("shout", text="hey", times=2), call("later"), call("shout", times="x")], say("done")]
     with playing(script(*answers)) as server:
-        done = chat(
+        done = chat_here(
             tmp_path, server, "-p", "go", "--json", "--tools", str(file), "--allow", "shout", "--allow", "later"
         )
     names = [tool.name for tool in server.requests[0].tools]
@@ -194,7 +211,7 @@ def test_a_forged_call_does_nothing_unasked(tmp_path: Path) -> None:
     (tmp_path / "work" / ".env").write_text("KEY=canary-3b1a")
     (tmp_path / "work" / "a.md").write_text("x")
     with playing(script(forged, "done")) as server:
-        done = chat(tmp_path, server, "-p", "go", "--json", "--allow", "run:cat *.md", "--allow", "write:src/**")
+        done = chat_here(tmp_path, server, "-p", "go", "--json", "--allow", "run:cat *.md", "--allow", "write:src/**")
     ended = [line for line in lines_of(done) if line["type"] == "CallEnded"]
     ran = [line["name"] for line in ended if line["was_run"] and not line["is_error"]]
     assert ran in ([], ["run"])  # with a sandbox a command with network is asked; without one it is the rule's

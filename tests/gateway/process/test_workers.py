@@ -327,7 +327,8 @@ def test_only_workers_that_never_serve_end_the_gateway(tmp_path: Path) -> None:
     words = [sys.executable, "-c", _DYING, str(told), "never"]
     end = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
     assert "workers end as soon as they begin" in end.stderr
-    assert told.read_text().count("w") in (6, 7)  # with two the fifth that dies is the last; the other may begin again
+    # With two the fifth that dies is the last; others may have begun by then, and on a busy machine not have said so.
+    assert told.read_text().count("w") in (5, 6, 7)
 
 
 _BEGINNING = """

@@ -37,6 +37,7 @@ from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.opening import open_store
 from dragoman.ledger.stores.sqlite import SqliteStore
 from dragoman.ledger.waking import Ringer
+from dragoman.protocols import PROTOCOLS
 from dragoman.types import ProtocolName
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ def run(serving: Serving) -> None:
         config = serving.config
         ship = partial(_ship, folder, config.ledger.keep_attempts_days, config.validate.store)
     ring = (lambda: None) if folder is None else Ringer(folder).ring
+    for name in serving.protocols:
+        PROTOCOLS[name]  # once for all workers, which share the memory
     settle(is_alone=False)
     Supervisor(sockets, work, admin_sockets=admin_sockets, ready=ready, tell=tell, ship=ship, buried=ring).run()
 

@@ -5,7 +5,7 @@ reported.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final, final
 
 import msgspec
@@ -24,6 +24,7 @@ from dragoman.ledger.limits.accounts import (
     Charge,
     Charges,
     Need,
+    Row,
     Scopes,
 )
 from dragoman.ledger.limits.budgets import Budgets, Refusal
@@ -104,39 +105,43 @@ class RequestLimits:
 
     Attributes:
         apart: the reservation of the current attempt.
-        needs: the same by account; empty between attempts.
+        amounts: the same by account, behind what counts once for the request; empty between attempts.
     """
 
-    __slots__ = ("_admission", "_begun", "_scopes", "apart", "needs")
+    __slots__ = ("_admission", "_begun", "_row", "_scopes", "amounts", "apart")
 
     def __init__(self, admission: Admission, scopes: Scopes) -> None:
         """Create it. `scopes` lack a route and a target."""
         self._admission = admission
         self._scopes = scopes
         self._begun: tuple[Need, ...] = ()  # what counts once for the client's request
-        self.needs: Sequence[Need] = ()
+        self._row: Row | None = None  # of the current attempt
+        self.amounts: tuple[int, ...] = ()
         self.apart = NOTHING_APART
 
     def admit(self, target: Target, route: str, outgoing: Outgoing) -> None:
         """Reserve what an attempt may cost. Raises `TransportFailed`: a quota refuses it."""
         admission = self._admission
         charges = admission.accounts.of_request(self._scopes, route, target.name, time.time())
-        once = charges.once
+        self.apart, costs = self._costs(charges, target, outgoing) if charges.costly else (NOTHING_APART, ())
+        budgets, row, amounts = admission.budgets, charges.row, charges.ones + costs
         if self._begun:
             begun = {need.charge.account for need in self._begun}
-            once = tuple([need for need in once if need.charge.account not in begun])
-        self.apart, costs = self._costs(charges, target, outgoing) if charges.costly else (NOTHING_APART, ())
-        budgets = admission.budgets
-        refusal = budgets.admit((*once, *costs))
+            once = tuple([need for need in charges.once if need.charge.account not in begun])
+            refusal = budgets.admit([*once, *row.needs(amounts)[len(charges.once) :]])
+        else:
+            once = charges.once
+            refusal = budgets.admit_row(row, amounts)
         if refusal is not None:
             raise TransportFailed(told(refusal))
         self._begun += once
-        self.needs = costs
+        if costs:
+            self._row, self.amounts = row, amounts
         while budgets.reached:
             charge = budgets.reached.pop()
             admission.alert(charge, budgets.total(charge))
 
-    def _costs(self, charges: Charges, target: Target, outgoing: Outgoing) -> tuple[Apart, tuple[Need, ...]]:
+    def _costs(self, charges: Charges, target: Target, outgoing: Outgoing) -> tuple[Apart, tuple[int, ...]]:
         body, known = outgoing.body, target.limits
         answers = (
             _EMBEDS not in (url := outgoing.url.lower()) or _EMBEDS not in url.partition("?")[0].rpartition("/")[2]
@@ -149,16 +154,16 @@ class RequestLimits:
         if most is None:
             _check_priced(charges, target, most, most)
         cost = most or 0
-        needs = tuple([Need(charge, cost if part == MOST_COST else tokens) for charge, part in charges.costly])
+        amounts = tuple([cost if part == MOST_COST else tokens for _, part in charges.costly])
         has_usd, has_tokens = charges.has_usd, charges.has_tokens
         reserved, expected, reserved_tokens = cost if has_usd else None, most if has_usd else None, None
         if has_tokens:
             reserved_tokens = tokens
-        return Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens), needs
+        return Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens), amounts
 
     def _expected(
         self, charges: Charges, target: Target, usual: Usage, most: int | None, tokens: int
-    ) -> tuple[Apart, tuple[Need, ...]]:
+    ) -> tuple[Apart, tuple[int, ...]]:
         """Return the reservation for quotas that reserve the likely cost.
 
         The request will likely use `usual`, costs `most` at most and uses at most `tokens`.
@@ -176,9 +181,9 @@ class RequestLimits:
             reserved_tokens = max(tokens, usual_tokens)
         elif LIKELY_TOKENS in charges.parts:
             reserved_tokens = usual_tokens
-        needs = tuple([Need(charge, amounts[part]) for charge, part in charges.costly])
+        costs = tuple([amounts[part] for _, part in charges.costly])
         has_usd, has_tokens = charges.has_usd, charges.has_tokens
-        return Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens), needs
+        return Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens), costs
 
     def charged(self, nano: int | None, tokens: int, *, may_go_on: bool) -> tuple[int | None, int]:
         """Return what an answered attempt is charged.
@@ -197,12 +202,13 @@ class RequestLimits:
 
     def settle(self, nano: int | None, tokens: int) -> None:
         """Settle the current attempt, if there is one."""
-        needs, self.needs = self.needs, ()
-        self._admission.budgets.settle_all(needs, nano or 0, tokens)
+        amounts, self.amounts = self.amounts, ()
+        if amounts and self._row is not None:
+            self._admission.budgets.settle_row(self._row, amounts, nano or 0, tokens)
 
     def close(self) -> None:
         """End the client's request."""
-        if self.needs:
+        if self.amounts:
             self.settle(0, 0)
         begun, self._begun = self._begun, ()
         for need in begun:

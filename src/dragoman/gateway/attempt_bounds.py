@@ -23,11 +23,13 @@ _MEDIUM: Final = 8_192
 _MEDIA: Final = re.compile(rb'"i(?:mages?(?:_url)?|n(?:put_(?:image|audio)|line_?[dD]ata))"')
 #: How requests name an input that stands elsewhere, or whose bytes say nothing of its tokens (pages, films): what was
 #: said before, a stored prompt, a file. All of it has room in what the model reads at once. In a text the quotes are
-#: escaped, and in the schema of a tool such a name has no text. One look at its first letter passes over most quotes.
+#: escaped, and in the schema of a tool such a name has no text. A request has fifty quotes and more: one look at the
+#: first letter passes over most of them, and no letter is looked at by two of the ways that follow.
 _ELSEWHERE: Final = re.compile(
-    rb'"(?=[cfpt])(?:(?:previous_response_id|conversation|cached_?[cC]ontent|file_?(?:id|[uU]ri|url|[dD]ata))"\s*:\s*"|'
-    rb'(?:prompt|conversation)"\s*:\s*\{\s*"(?:id|version|variables)"|'
-    rb'type"\s*:\s*"(?:document|input_file|file|video|video_url)")'
+    rb'"(?=[cfpt])(?:type"\s*:\s*"(?=[dfiv])(?:document|input_file|file|video|video_url)"|'
+    rb'c(?:onversation"\s*:\s*(?:"|\{\s*"(?:id|version|variables)")|ached_?[cC]ontent"\s*:\s*")|'
+    rb'file_?(?:id|[uU]ri|url|[dD]ata)"\s*:\s*"|'
+    rb'pr(?:evious_response_id"\s*:\s*"|ompt"\s*:\s*\{\s*"(?:id|version|variables)"))'
 )
 #: Tokens that a model reads at once where the catalogue does not say it: no model is known that reads more.
 _WIDEST: Final = 2_097_152
@@ -106,9 +108,9 @@ def _limit(body: bytes, limits: Sequence[Sequence[str]], fields: dict[str, Raw])
     """Return the answer's limit in the request, the larger of two; 0 if there is none."""
     most = 0
     for way in limits:
-        if way[0] not in fields:
+        found = fields.get(way[0])
+        if found is None:
             continue
-        found: Raw | None = fields[way[0]]
         for name in way[1:]:
             inner = None if found is None else _members(found)
             found = inner.get(name) if type(inner) is dict else None

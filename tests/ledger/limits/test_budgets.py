@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from dragoman.config.quotas import Period, Quota, Unit
 from dragoman.ledger.counters.sqlite import SqliteCounters
 from dragoman.ledger.interfaces import Claim, CountersAway, Lease, Seed
-from dragoman.ledger.limits.accounts import Accounts, Charge, Scopes, charge_of
+from dragoman.ledger.limits.accounts import Accounts, Charge, Row, Scopes, charge_of
 from dragoman.ledger.limits.budgets import Budgets, Need, Refusal
 from dragoman.ledger.limits.leases import SILENT_SECONDS
 from for_each import for_each
@@ -444,23 +445,31 @@ def test_what_is_within_leases_is_admitted_as_by_asking(tmp_path: Path, seed: in
     quotas = [Quota("all", "", unit, limit, "day") for unit, limit in zip(units, limits, strict=True)]
     charges = [charge_of(each, "", NOW) for each in quotas]
     quick, asking = Fleet(tmp_path / "quick", 2), Fleet(tmp_path / "asking", 2)
-    open_needs: list[tuple[int, list[Need]]] = []
+    rows = [Row(tuple(charges), (2,), (0, 1)) for _ in quick.workers]
+    opened: list[tuple[int, list[int]]] = []
     for _ in range(80):
         number, step = chance.randrange(2), chance.random()
         if step < 0.6:
             amounts = [chance.randrange(2_000), chance.randrange(5), 1]
-            needs = [Need(charge, amount, charge.quota.unit == "requests")
-                     for charge, amount in zip(charges, amounts, strict=True)]  # fmt: skip
-            refusal = asking.workers[number]._ask_for(needs)
-            assert quick.workers[number].admit(needs) == refusal
+            refusal = asking.workers[number].admit(rows[number].needs(amounts))
+            assert quick.workers[number].admit_row(rows[number], amounts) == refusal
             if refusal is None:
-                open_needs.append((number, needs[:2]))
-        elif step < 0.9 and open_needs:
-            number, needs = open_needs.pop(chance.randrange(len(open_needs)))
+                opened.append((number, amounts))
+        elif step < 0.9 and opened:
+            number, amounts = opened.pop(chance.randrange(len(opened)))
             nano, tokens = chance.randrange(3_000), chance.randrange(6)
-            quick.workers[number].settle_all(needs, nano, tokens)
-            for need, actual in zip(needs, (nano, tokens), strict=True):
+            quick.workers[number].settle_row(rows[number], amounts, nano, tokens)
+            for need, actual in zip(rows[number].needs(amounts)[:2], (nano, tokens), strict=True):
                 asking.workers[number].settle(need, actual)
+        elif step < 0.92:  # another amount: the same accounts
+            limits = [max(1, int(limit * chance.choice((0.5, 2)))) for limit in limits]
+            charges = [
+                charge_of(
+                    msgspec.structs.replace(charge.quota, amount=limit, generation=charge.quota.generation + 1), "", NOW
+                )
+                for charge, limit in zip(charges, limits, strict=True)
+            ]
+            rows[chance.randrange(2)] = Row(tuple(charges), (2,), (0, 1))
         else:
             for fleet in (quick, asking):
                 fleet.now += 1.0
@@ -470,3 +479,17 @@ def test_what_is_within_leases_is_admitted_as_by_asking(tmp_path: Path, seed: in
             assert (one.exchanges, one.reached) == (other.exchanges, other.reached)
     asked = [charge.account for charge in charges]
     assert quick.counters().totals(asked) == asking.counters().totals(asked)
+
+
+def test_a_row_finds_its_accounts_anew_after_their_period(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, 1)
+    [worker], charge = fleet.workers, charge_of(quota(), "", NOW)
+    row = Row((charge,), (), (0,))
+    assert worker.admit_row(row, [10]) is None
+    worker.settle_row(row, [10], 3, 0)
+    assert worker.admit_row(row, [0]) is None  # nobody expected it to cost anything
+    for _ in range(2):
+        worker.tick(charge.until)
+    assert worker.used(charge) == (0, 0)
+    worker.settle_row(row, [0], 7, 0)
+    assert worker.used(charge) == (7, 0)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, final
 
 import msgspec
 
 from dragoman.config.quotas import EACH, Quota, period_of
 from dragoman.ledger.interfaces import Account
+from dragoman.ledger.limits.leases import Balance
 
 #: The lowest two bits of an account's number say where its truth is: US dollars and tokens in the ledger's rows, the
 #: others in the counters alone.
 _KIND_BITS: Final = 2
 _NANO_PER_MICRO: Final = 1_000
 _USD, TOKENS, _COUNTED, _CONCURRENT = range(4)
+_ONCE: Final = ("requests", "concurrent")
 #: Accounts that are remembered.
 _MOST_KEPT: Final = 20_000
 
@@ -58,12 +60,38 @@ MOST_COST, LIKELY_COST, MOST_TOKENS, LIKELY_TOKENS = range(4)
 
 
 @final
+class Row(msgspec.Struct, eq=False):
+    """The accounts of a request, as a row: those that count once for the client's request, then those of each attempt.
+
+    Attributes:
+        charges: one for each account.
+        used, costly: the places of what is spent at once (requests), and of what an attempt reserves.
+        balances, turn: their balances as they were found last, and when (`Budgets`).
+    """
+
+    charges: tuple[Charge, ...]
+    used: tuple[int, ...]
+    costly: tuple[int, ...]
+    balances: tuple[Balance, ...] = ()
+    turn: int = -1
+
+    def needs(self, amounts: Sequence[int]) -> list[Need]:
+        """Return the same with these amounts, one by one."""
+        return [
+            Need(charge, amount, place in self.used)
+            for place, (charge, amount) in enumerate(zip(self.charges, amounts, strict=True))
+        ]
+
+
+@final
 class Charges(msgspec.Struct, frozen=True):
     """All quotas that apply to a request until the first of their periods ends.
 
     Attributes:
         once: charges for the client's request.
         costly: charges for each attempt, and what it reserves.
+        row: the accounts of both.
+        ones: what the client's request takes of each account of `once`.
         parts: which of the four kinds there are.
         has_usd, has_tokens: the request's bound of cost or tokens is needed.
         expects: its likely cost is needed.
@@ -73,6 +101,8 @@ class Charges(msgspec.Struct, frozen=True):
 
     once: tuple[Need, ...]
     costly: tuple[tuple[Charge, int], ...]
+    row: Row
+    ones: tuple[int, ...]
     parts: frozenset[int]
     has_usd: bool
     has_tokens: bool
@@ -159,11 +189,18 @@ class Accounts:
 
 def _sorted_out(charges: list[Charge]) -> Charges:
     costly = tuple([(charge, _part(charge.quota)) for charge in charges if charge.quota.unit in ("usd", "tokens")])
-    once = [charge for charge in charges if charge.quota.unit in ("requests", "concurrent")]
+    once = tuple([Need(each, 1, each.quota.unit == "requests") for each in charges if each.quota.unit in _ONCE])
+    row = Row(
+        tuple([need.charge for need in once] + [charge for charge, _ in costly]),
+        tuple([place for place, need in enumerate(once) if need.is_used]),
+        tuple(range(len(once), len(once) + len(costly))),
+    )
     parts = frozenset([part for _, part in costly])
     return Charges(
-        tuple([Need(charge, 1, charge.quota.unit == "requests") for charge in once]),
+        once,
         costly,
+        row,
+        (1,) * len(once),
         parts,
         MOST_COST in parts,
         MOST_TOKENS in parts,

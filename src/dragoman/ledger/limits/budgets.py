@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias, final
 import msgspec
 
 from dragoman.ledger.interfaces import Account, Claim, Counters, CountersAway, Lease
-from dragoman.ledger.limits.accounts import Charge, Need
+from dragoman.ledger.limits.accounts import Charge, Need, Row
 from dragoman.ledger.limits.leases import PARTS, Balance
 from dragoman.ledger.limits.lines import TOLD_AFTER, Line
 
@@ -57,7 +57,7 @@ class Budgets:
     __slots__ = (
         "_away_until", "_begin", "_counters", "_divide", "_divide_at", "_divided", "_epoch", "_grown_at", "_has_begun",
         "_holder", "_holders", "_lines", "_looked_at", "_now", "_overdrawn", "_part", "_seen", "_seen_at",
-        "_unread_until", "_wanted", "_was_used", "exchanges", "has_ended", "reached",
+        "_turn", "_unread_until", "_wanted", "_was_used", "exchanges", "has_ended", "reached",
     )  # fmt: skip
 
     def __init__(
@@ -93,62 +93,69 @@ class Budgets:
         self._now = now
         self._epoch = ""
         self._lines: dict[Account, Line] = {}
+        self._turn = 0  # rises with each line that ends: rows have to find theirs anew
         self._away_until = self._looked_at = 0.0
         self._has_begun = False
         self.exchanges = 0
         self.has_ended = False
         self.reached: list[Charge] = []
 
+    def admit_row(self, row: Row, amounts: Sequence[int]) -> Refusal | None:
+        """Reserve an amount of each of a request's accounts, or none.
+
+        Those that are below the ceilings of their leases need no further look, and no look for their lines.
+        """
+        if row.turn == self._turn and not self.has_ended:
+            now, balances = self._now(), row.balances
+            for balance, amount in zip(balances, amounts, strict=True):
+                if balance.spent + balance.reserved + amount > balance.ceiling or now >= balance.until:
+                    break
+            else:
+                for balance, amount in zip(balances, amounts, strict=True):
+                    balance.reserved += amount
+                    balance.is_idle = False
+                for place in row.used:
+                    balances[place].reserved -= amounts[place]
+                    balances[place].spent += amounts[place]
+                return None
+        refusal = self.admit(row.needs(amounts))
+        row.balances = tuple([self._line_of(charge).balance for charge in row.charges])
+        row.turn = self._turn
+        return refusal
+
+    def settle_row(self, row: Row, amounts: Sequence[int], nano: int, tokens: int) -> None:
+        """End what `admit_row` reserved for an attempt, which is not what it spent at once. Dollar accounts are charged
+        `nano`, all others `tokens`.
+        """
+        if row.turn != self._turn:
+            return self.settle_all([row.needs(amounts)[place] for place in row.costly], nano, tokens)
+        for place in row.costly:
+            balance, charge = row.balances[place], row.charges[place]
+            balance.spent = spent = balance.spent + (nano if charge.is_usd else tokens)
+            balance.reserved = reserved = balance.reserved - amounts[place]
+            if spent + reserved > balance.ceiling:
+                self._judge(self._lines[charge.account])
+        return None
+
     def admit(self, needs: Sequence[Need]) -> Refusal | None:
         """Reserve all needs, or none.
 
-        Those that are below the ceilings of their leases need no further look. While the counters are away or begin a
-        new life, the worker reserves beyond its leases, within its part of what the quota allows as overdraft, and
-        reports it later.
+        While the counters are away or begin a new life, the worker reserves beyond its leases, within its part of what
+        the quota allows as overdraft, and reports it later.
         """
-        if self.has_ended:
-            return self._ask_for(needs)
-        now, lines = self._now(), self._lines
-        for need in needs:
-            charge, amount = need.charge, need.amount
-            line = lines.get(charge.account)
-            if line is None or line.charge is not charge:
-                break
-            balance = line.balance
-            if balance.spent + balance.reserved + amount > balance.ceiling or now >= balance.until:
-                break
-            if need.is_used:
-                balance.spent += amount
-            else:
-                balance.reserved += amount
-            line.is_idle = False
-        else:
-            return None
-        for done in needs:
-            if done is need:
-                break
-            balance = lines[done.charge.account].balance
-            if done.is_used:
-                balance.spent -= done.amount
-            else:
-                balance.reserved -= done.amount
-        return self._ask_for(needs)
-
-    def _ask_for(self, needs: Sequence[Need]) -> Refusal | None:
-        """Reserve all needs, or none, whatever the leases are."""
         now, epoch = self._now(), self._epoch
         asked = []
         for need in needs:
             charge = need.charge
             line = self._line_of(charge)
-            line.is_idle = False
+            line.balance.is_idle = False
             if self.has_ended or not line.balance.fits(need.amount, now):
                 cause = "away" if self.has_ended else self._call(line, need.amount, now)
                 if cause is not None and (cause == "spent" or not self._may_overdraw(line, need.amount, now)):
                     return Refusal(charge, cause)
             asked.append(line)
         if self._epoch != epoch:  # a life of the counters ended meanwhile, and so did what fitted its leases
-            return self._ask_for(needs)
+            return self.admit(needs)
         for need, line in zip(needs, asked, strict=True):
             balance = line.balance
             balance.reserved += need.amount
@@ -166,21 +173,17 @@ class Budgets:
 
     def settle_all(self, needs: Sequence[Need], nano: int, tokens: int) -> None:
         """End reservations of several accounts. Dollar accounts are charged `nano`, all others `tokens`."""
-        lines = self._lines
         for need in needs:
-            charge = need.charge
-            line = lines.get(charge.account)
-            if line is None or line.charge is not charge:
-                line = self._line(charge)
-            balance = line.balance
-            balance.spent = spent = balance.spent + (nano if charge.is_usd else tokens)
-            balance.reserved = reserved = balance.reserved - need.amount
-            if spent + reserved > balance.ceiling:
-                used, held = spent + reserved, balance.held
-                if used > held or (balance.is_tight and used < held):
-                    # Others must know at once of what was spent beyond a lease, and where little is left of what was
-                    # not.
-                    self._tell(line)
+            line = self._line_of(need.charge)
+            line.balance.settle(need.amount, nano if need.charge.is_usd else tokens)
+            if line.balance.used > line.balance.ceiling:
+                self._judge(line)
+
+    def _judge(self, line: Line) -> None:
+        """Tell others at once of what was spent beyond a lease, and where little is left of what was not."""
+        balance = line.balance
+        if balance.used > balance.held or (balance.is_tight and not balance.is_exact):
+            self._tell(line)
 
     def tick(self, wall: float) -> None:
         """Do what is due every second: return leases, report overdrafts, greet new counters. `wall`: Unix seconds."""
@@ -198,15 +201,16 @@ class Budgets:
             is_beyond = line.leased is not None  # also where a call of which no answer came makes it look exact
             is_due = line.is_due(now, is_shared=self._counters.is_shared)
             if is_beyond or is_due or (
-                not balance.is_exact and (line.is_idle or balance.is_tight or balance.used > balance.held)
+                not balance.is_exact and (balance.is_idle or balance.is_tight or balance.used > balance.held)
             ):  # fmt: skip
                 self._tell(line)
             elif line.part is not None and line.part < self._part and line.charge.overdraft and told < _MOST_TOLD:
                 told += 1
                 self._tell(line)  # its part has grown since
-            line.is_idle = True
+            balance.is_idle = True
             if line.charge.until <= wall and balance.is_exact and not balance.reserved:
                 del self._lines[account]
+                self._turn += 1
                 self._overdrawn.discard(account)
 
     @property

@@ -94,14 +94,15 @@ class Balance:
         is_tight: the limit is near, so unneeded leases are given back at once.
         number: of the last call.
         ceiling: up to so much the lease may be used without a further look; each call takes it back.
+        is_idle: nothing was admitted since the last tick.
     """
 
-    __slots__ = ("ceiling", "held", "is_tight", "number", "reserved", "spent", "until")
+    __slots__ = ("ceiling", "held", "is_idle", "is_tight", "number", "reserved", "spent", "until")
 
     def __init__(self) -> None:
         self.held = self.reserved = self.spent = self.number = 0
         self.until = 0.0
-        self.is_tight = False
+        self.is_idle = self.is_tight = False
         self.ceiling: float = -1
 
     @property

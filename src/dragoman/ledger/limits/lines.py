@@ -25,7 +25,6 @@ class Line(msgspec.Struct):
         leased: what was used within leases before an overdraft began; None: there was none since that answer.
         alert_at: the amount at which the next alert is logged.
         refused, refused_until: the amount that did not fit, and how long this refusal is reused.
-        is_idle: nothing was admitted since the last tick.
         is_unheard: no answer came to the last call, so what the counters know is not `told`.
     """
 
@@ -40,7 +39,6 @@ class Line(msgspec.Struct):
     leased: int | None = None
     refused: int = 0
     refused_until: float = 0.0
-    is_idle: bool = False
     is_unheard: bool = False
 
     def raise_ceiling(self) -> None:
@@ -54,7 +52,7 @@ class Line(msgspec.Struct):
         No row tells of a concurrent request. On shared counters a silent worker loses its place when its machine does
         not reach the store.
         """
-        if not self.is_idle or now < self.asked + TOLD_AFTER:
+        if not self.balance.is_idle or now < self.asked + TOLD_AFTER:
             return False
         holds_place = is_shared and self.charge.quota.unit == "concurrent" and self.balance.reserved > 0
         return holds_place or self.is_unheard or self.balance.used != self.told

@@ -15,8 +15,8 @@ from unittest.mock import ANY
 
 import pytest
 
-from dragoman.ledger.journal.frames import HEADER, LARGEST, frame, read_frames
-from dragoman.ledger.journal.records import decode_record
+from dragoman.ledger.journal.frames import HEADER, LARGEST, OVERHEAD, frame, read_frames
+from dragoman.ledger.journal.records import AttemptIds, decode_record, encode_record
 from dragoman.ledger.journal.segment import Segment
 from dragoman.ledger.journal.writing import Journal, JournalFailed, segment_path, segments_of
 from ledger.histories import intent
@@ -99,6 +99,47 @@ def test_a_worker_that_is_killed_takes_nothing_that_it_had_recorded(tmp_path: Pa
     assert len(list(tmp_path.glob("*.journal"))) > 1
     assert requests == [f"request-{number}" for number in range(len(requests))]
     assert len(requests) > int(last)
+
+
+class _Cut(Exception):
+    """The writer was killed."""
+
+
+class _Window:
+    """A mapped part, which a copy reaches byte by byte: `most` of them, then the writer is killed."""
+
+    def __init__(self, most: int) -> None:
+        self.data, self.most = bytearray(_WINDOW), most
+
+    def __setitem__(self, place: slice, data: bytes) -> None:
+        size = min(len(data), self.most)
+        self.data[place.start : place.start + size] = data[:size]
+        self.most -= size
+        if size < len(data):
+            raise _Cut
+
+    def close(self) -> None:
+        """As of a mapped part."""
+
+
+def test_a_record_that_a_kill_cut_is_none_and_no_damage(tmp_path: Path) -> None:
+    """A page that the system had just written may hold a copy up for milliseconds."""
+    told = [intent(AttemptIds(7), number) for number in range(2)]
+    frames = [frame(encode_record(each)) for each in told]
+    head = len(frames[1]) - OVERHEAD  # all but the head, which the copy of 8 bytes writes at once
+    for most in range(len(frames[0]), len(frames[0]) + head + 1):
+        segment = Segment(tmp_path / str(most), _WINDOW, HEADER)
+        segment._unmap()
+        segment._behind = segment._mapped = _WINDOW
+        segment._window = window = _Window(most)  # type: ignore[assignment]
+        window.data[: len(HEADER)] = HEADER
+        segment.write(frames[0])
+        with pytest.raises(_Cut):
+            segment.write(frames[1])
+        found = read_frames(bytes(window.data), len(HEADER), is_closed=True)
+        assert [decode_record(record) for _, record in found.records] == told[:1]
+        assert found.damaged == 0 and found.end == _WINDOW
+        segment.close()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is mapped")

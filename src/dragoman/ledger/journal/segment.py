@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, final
 
+from dragoman.ledger.journal.frames import OVERHEAD
+
 #: Bytes that are mapped at once: what was written a moment ago needs no memory.
 _WINDOW: Final = 256 * 1024
 #: File systems that write where the room was set apart, and let no other file share it. Linux names them. There a sync
@@ -56,7 +58,7 @@ class Segment:
         return self._window is not None
 
     def write(self, data: bytes) -> None:
-        """Write a record behind the last one. Raises OSError: what stands there now is not known."""
+        """Write a frame behind the last one. Raises OSError: what stands there now is not known."""
         window, left, size = self._window, self.left, len(data)
         if window is not None:
             place = self._behind - left
@@ -65,7 +67,9 @@ class Segment:
                 if window is None:
                     return self.write(data)
                 place = self._behind - left
-            window[place : place + size] = data
+            body = place + OVERHEAD
+            window[body : place + size] = data[OVERHEAD:]
+            window[place:body] = data[:OVERHEAD]  # last, so that who is killed meanwhile leaves no frame
         elif os.write(self._descriptor, data) < size:  # only where the system does not keep what was set apart
             raise OSError("the disk took half a record")
         self.left = left - size

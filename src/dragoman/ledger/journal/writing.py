@@ -123,7 +123,7 @@ class Journal:
         record = frame(encode_record(settlement))
         if snapshot is not None and snapshot.id not in self._snapshots:
             with contextlib.suppress(JournalFailed):  # then the prices are left out; the settlement has its room
-                record = self._with_prices(snapshot) + record
+                self._write_prices(snapshot)
         self.open_attempts -= 1
         segment = self._segment
         if segment is None:
@@ -152,13 +152,17 @@ class Journal:
 
     # ------------------------------------------------------------ inside
 
-    def _with_prices(self, snapshot: PriceSnapshot) -> bytes:
+    def _write_prices(self, snapshot: PriceSnapshot) -> None:
         prices = frame(encode_record(snapshot))
         needed = len(prices) + self.open_attempts * SETTLEMENT_SIZE
-        if self._segment is None or needed > self._segment.left:
-            self._make_room(needed)
+        segment = self._segment
+        if segment is None or needed > segment.left:
+            segment = self._make_room(needed)
+        try:
+            segment.write(prices)
+        except OSError as problem:
+            raise self._broken(problem) from None
         self._snapshots.add(snapshot.id)
-        return prices
 
     def to_sync(self) -> Callable[[], None]:
         """Return a function that syncs everything recorded so far. It may run in any thread and raises OSError."""

@@ -199,7 +199,7 @@ def find_unnamed(
 
     Args:
         rendered: what is sent, and the deviations.
-        render: returns the same of another request; raises WireError for no request.
+        render: returns the same of another request; raises WireError or UsageError for no request.
     """
     sent, deviations = rendered
     tried: dict[tuple[str, ...], Deviation | None] = {}
@@ -207,7 +207,7 @@ def find_unnamed(
     def names(steps: tuple[str, ...], *, is_field: bool) -> Deviation | None:
         try:
             less, left = render(_without(asked, steps))
-        except WireError:
+        except (WireError, UsageError):  # without it, nothing can be asked
             return None
         gone = (said for said in deviations if said not in left)
         return next((said for said in gone if less == sent or (is_field and said.code not in _LOST)), None)

@@ -148,6 +148,7 @@ def _gpt(body: dict[str, Any], rules: Gpt, *, is_old: bool) -> Iterator[str]:
             if body.get(name, usual) != usual:
                 yield f"unsupported parameter: {name}"
         yield from (f"unsupported parameter: {name}" for name in ("logprobs", "top_logprobs") if body.get(name))
+        yield from (f"unsupported: {name}" for name in body.get("include", ()) if name.endswith("logprobs"))
     if rules.efforts and not rules.stops and body.get("stop") and effort != "none":
         yield "unsupported parameter: stop"
     if "messages" in body and body.get("tools") and is_thinking and not rules.tools_in_chat:

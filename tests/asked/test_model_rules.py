@@ -58,10 +58,11 @@ def body(dice: Random, client: ProtocolName) -> dict[str, Any]:
         calling = some(toolConfig=tuple({"functionCallingConfig": {"mode": mode}} for mode in ("AUTO", "ANY", "NONE")))
         tools = {"tools": [{"functionDeclarations": [{"name": "look"}]}]} if has_tools else {}
         return gemini({"role": "user", "parts": [{"text": "Hello."}]}, generationConfig=config, **calling, **tools)
+    odds = some(logprobs=(True,), top_logprobs=(3,))
     options = some(temperature=(0, 0.5, 1, 2), top_p=(0.1, 0.95), top_k=(1, 40), num_predict=(5, 9_000), seed=(1,),
                    stop=(["x"],), presence_penalty=(0, 1), num_ctx=(4096,))  # fmt: skip
     think = some(think=(True, False, "low", "medium", "high", "max"))
-    return ollama(user, options=options, **think, **({"tools": [function()]} if has_tools else {}))
+    return ollama(user, options=options, **think, **odds, **({"tools": [function()]} if has_tools else {}))
 
 
 #: Settings, by their words in any protocol, in what is sent: one that is gone must be told of.

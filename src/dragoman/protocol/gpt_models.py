@@ -26,6 +26,7 @@ _OLD: Final = (1, 0)
 _THINKING: Final = (5, 0)
 #: Where a request has what only a thinking model has.
 _SEALED: Final = "reasoning.encrypted_content"
+_ODDS: Final = "message.output_text.logprobs"
 _ORDER: Final[tuple[Effort, ...]] = get_args(Effort)
 #: The first versions that think only when they are asked to; that think unasked again; that take no function beside
 #: thinking in a chat; and that take it as far as `max`, but for chats.
@@ -112,6 +113,8 @@ def fit(body: dict[str, Json], model: str) -> list[Deviation]:
             where = name if name in _NATIVE else f"params.{name}"
             said.append(Deviation("dropped", where, "this model samples in its own way while it thinks"))
         del body[name]
+    if not is_quiet and _exclude(body, _ODDS):
+        said.append(Deviation("dropped", f"include.{_ODDS}", "this model samples in its own way while it thinks"))
     if version == _OLD and body.pop("parallel_tool_calls", None) is not None:
         said.append(Deviation("dropped", "params.parallel_tools", "not known to this model"))
     return said
@@ -120,12 +123,19 @@ def fit(body: dict[str, Json], model: str) -> list[Deviation]:
 def _without_thinking(body: dict[str, Json]) -> list[Deviation]:
     """Remove what asks a model for thinking that has none."""
     asked = [body.pop(name) for name in ("reasoning_effort", "reasoning") if name in body]
+    _exclude(body, _SEALED)
+    is_none = all(each in ("none", {"effort": "none"}) for each in asked)
+    return [] if is_none else [Deviation("dropped", "params.reasoning", "this model does not think")]
+
+
+def _exclude(body: dict[str, Json], name: str) -> bool:
+    """Remove a name from what the answer shall include. Return whether it was there."""
     included = body.get("include")
     if isinstance(included, Raw):  # a client's own
         included = _json.decode(bytes(included))
-    if isinstance(included, list) and _SEALED in included:
-        body["include"] = [each for each in included if each != _SEALED]
-        if not body["include"]:
-            del body["include"]
-    is_none = all(each in ("none", {"effort": "none"}) for each in asked)
-    return [] if is_none else [Deviation("dropped", "params.reasoning", "this model does not think")]
+    if not isinstance(included, list) or name not in included:
+        return False
+    body["include"] = [each for each in included if each != name]
+    if not body["include"]:
+        del body["include"]
+    return True

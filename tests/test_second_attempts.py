@@ -4,14 +4,20 @@ that the text of both attempts tells do not run twice. Words that come again alo
 
 from __future__ import annotations
 
+import json
 import random
 
 from dragoman.events import Reply
 from for_each import for_each
 from growth import steps_of
 from rescue_forms import FORMS, Form
+from slipped_wires import FORMS as WIRES
+from slipped_wires import LS, NOW, READ, TEXT, Call, gemini, ollama
+from slipped_wires import Form as Wire
 from test_found_texts import cut
+from test_slipped_wires import calls_of, read
 from test_written_calls import TOOLS, Calls, play_pieces
+from wires import Frame, body_of
 
 CALL: Calls = [("run_command", {"command": "git status"})]
 OTHER: Calls = [("run_command", {"command": "git log"})]
@@ -53,3 +59,29 @@ def test_closing_tags_behind_thinking_take_linear_time():
         return steps_of(lambda: play_pieces(TOOLS, pieces, "stop"))
 
     assert steps(800) < 6 * steps(200)
+
+
+#: Forms whose calls need no ids, and whose frames no id of the answer.
+LINES = [form for form in WIRES if form.make in (gemini, ollama)]
+
+
+def without_ids(form: Wire, calls: list[Call]) -> list[Frame]:
+    frames = form.make(calls)
+    return form.slips["no id"](frames) if "no id" in form.slips else frames
+
+
+@for_each("form", LINES, ids=lambda form: form.make.__name__)
+def test_no_structured_call_of_an_attempt_that_broke_off_runs_twice(form: Wire):
+    for calls in ([LS], [LS, READ], [NOW], [NOW, LS]):
+        one = without_ids(form, calls)
+        reply = read(form.protocol, body_of(form.protocol, [*one[:-1], *one]), 10**6)
+        assert (calls_of(reply), len(reply.failed_calls)) == (calls, len(calls)), calls
+
+
+@for_each("form", LINES, ids=lambda form: form.make.__name__)
+def test_another_structured_call_behind_the_same_words_runs(form: Wire):
+    for words in (TEXT, "I look again.", ""):
+        again = without_ids(form, [LS, READ])[2:] if words == TEXT else without_ids(form, [LS])[1:]
+        said = json.loads(json.dumps(form.make([])[0]).replace(TEXT, words))
+        reply = read(form.protocol, body_of(form.protocol, [*without_ids(form, [LS])[:-1], said, *again]), 10**6)
+        assert (len(calls_of(reply)), reply.error) == (2, None), words

@@ -231,8 +231,7 @@ class Assembly:
         """Add a part that comes whole."""
         if not self._has_room():
             return
-        self._open()
-        self.has_said = True
+        self._open(is_said=True)
         self.events.append(PartEvent(self.next_index, part))
         self.next_index += 1
 
@@ -267,8 +266,9 @@ class Assembly:
         self.opened_calls += 1
         if not self._has_room():
             return OpenCall(-1, id or "", name or "", kind, state="failed")
-        self._open()
-        self.has_said = True
+        self._open(is_said=True)
+        if self.said.begins_again():
+            self.calls.end = self.calls.end or self.next_index
         self.next_index += 1
         return OpenCall(self.next_index - 1, id or "", name or "", kind, native)
 
@@ -425,11 +425,11 @@ class Assembly:
             elif (call := self.calls.by_index.get(index)) is not None:
                 self.calls.settle(call, self, proven=proven)
 
-    def _open(self) -> None:
+    def _open(self, *, is_said: bool = False) -> None:
         """Prepare for something of the answer: the run ends, complete calls close."""
         if not self.started:
             self.start()
-        self._semantic = True
+        self._semantic, self.has_said = True, self.has_said or is_said
         self.end_run()
         if self.calls.ripe:
             self.calls.settle_ripe(self)

@@ -59,7 +59,8 @@ class OpenCalls(msgspec.Struct, eq=False):
         has_astray: arguments came that a call without any may have lost: around the calls, or behind those of another.
         has_bare: a call without arguments was delivered.
         usable, failed: the numbers of delivered and failed calls.
-        end: the index of the first part behind the stop reason; None before it, and where no call came before it.
+        end: the index from which on a call may be a second answer's: behind the stop reason, or where the words before
+            the first call came again. None before it, and where no call came before it.
     """
 
     _new_id: NewId
@@ -248,7 +249,7 @@ class OpenCalls(msgspec.Struct, eq=False):
             return
         call.is_settled = True
         if self.end is not None and call.index >= self.end and self._is_told_again(call, settled.text):
-            problem = "it came before the end of the answer, and again behind it"
+            problem = "the answer tells it, and again behind its end, or behind its first words"
             self.fail(call, answer, "contradicted", f"tool call {call.name}: {problem}")
             return
         more = settled.more
@@ -331,6 +332,8 @@ class OpenCalls(msgspec.Struct, eq=False):
         call.arguments = text
         if text == "{}":
             self.has_bare = True
+        if self._before_end is not None and not self._is_late(call):
+            self._before_end.add((call.name, text))
         self.usable += 1
         whole = ToolCall(call.id, call.name, text, call.kind, call.signature, call.native)
         answer.events.append(ToolCallEnd(call.index, whole))
@@ -339,7 +342,7 @@ class OpenCalls(msgspec.Struct, eq=False):
         return self.end is not None and call.index >= self.end
 
     def _is_told_again(self, call: OpenCall, text: str) -> bool:
-        """Return whether a call behind the stop reason tells one before it once more, as a second answer would."""
+        """Return whether a call behind `end` tells one before it once more, as a second answer would."""
         if self._before_end is None:
             before = [one for one in self.by_id.values() if one.state == "whole" and not self._is_late(one)]
             self._before_end = {(one.name, one.arguments) for one in before}

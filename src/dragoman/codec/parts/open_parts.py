@@ -30,6 +30,8 @@ class SaidText(msgspec.Struct):
     pieces: list[str] = []
     _size: int = 0
     _checksum: int = 0
+    _head: tuple[int, int] | None = None  # size and checksum of what came before the first call
+    _words: SaidText | None = None  # what came behind the last call
 
     __repr__ = name_alone
 
@@ -39,10 +41,26 @@ class SaidText(msgspec.Struct):
         end = len(text.rstrip())
         if len(text) - end > _MOST_BLANKS:
             end = len(text)
-        said = text[:end] if self._size else text[:end].lstrip()
+        self._take(text[:end])
+        if self._words is not None:
+            self._words._take(text[:end])
         self.pieces = [text[end:]]
+
+    def _take(self, text: str) -> None:
+        said = text if self._size else text.lstrip()
         self._size += len(said)
         self._checksum = crc32(said.encode("utf-8", "surrogatepass"), self._checksum)
+
+    def begins_again(self) -> bool:
+        """Take the beginning of a call. Return whether the words before the first one came again before it."""
+        if any(self.pieces):
+            self.fold()
+        words, self._words = self._words or self, SaidText()
+        said = (words._size, words._checksum)
+        if self._head is None:
+            self._head = said
+            return False
+        return said == self._head and said[0] > 0
 
     def plus(self, text: str = "") -> SaidText:
         """Return a copy with another text behind it."""

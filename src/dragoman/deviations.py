@@ -50,7 +50,7 @@ DEVIATIONS: Final[dict[str, tuple[str, str]]] = {
     "late-id": ("A tool call's id comes after its first fragment.", "It is used if nothing of the call was delivered yet. Otherwise the call keeps the id that dragoman made up."),
     "missing-type": ("A tool call has no `type`.", "It is a function call."),
     "missing-index": ("A tool call has no index.", "Its id, its name and whether it is complete tell it apart from other calls."),
-    "odd-index": ("A call's index is text, negative, or out of order.", "It is used only to tell calls apart."),
+    "odd-index": ("A call's index is text, negative, out of order, or leaves out others.", "It is used only to tell calls apart."),
     "reused-index": ("A new call comes at an index that is in use.", "It is a call of its own."),
     "missing-name": ("A tool call has no name.", "dragoman waits for the name. If none comes, the call fails."),
     "late-name": ("A tool call's name comes after its first fragment.", "The call opens when its name is known."),

@@ -109,5 +109,7 @@ def check_whole(body: bytes) -> Finish | None:
         return None
     if len(set(ids)) < len(ids) or not (calls or message.content):
         return None
+    if any(place < (call.function.index or call.index or 0) for place, call in enumerate(calls)):
+        return None  # one may be lost
     reason = "tool_use" if calls and word == "stop" else REASONS[word]
     return Finish(reason, word, Usage(answer.prompt_eval_count, answer.eval_count))

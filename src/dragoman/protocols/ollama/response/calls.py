@@ -63,13 +63,14 @@ def whole_calls(calls: list[Call]) -> list[Function]:
 class CallReader:
     """Reads the calls of one response."""
 
-    __slots__ = ("_assembly", "_held", "_last", "_noted")
+    __slots__ = ("_assembly", "_held", "_last", "_next", "_noted")
 
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
         self._held: list[_Held] = []
         self._last: _Held | None = None  # the last call that an entry named, when it was not whole
         self._noted: set[int] = set()  # places of whole calls that have no type
+        self._next = 0  # no call began at this index, nor at a higher one
 
     def take_all(self, calls: list[Call], functions: list[Function]) -> bool:
         """Take the calls of a line if each has arguments. Else return False, with nothing done.
@@ -81,7 +82,7 @@ class CallReader:
         if self._last is not None or not all(map(says_something, texts)):
             return False
         for number, (call, function, text) in enumerate(zip(calls, functions, texts, strict=True)):
-            self._note_type(call, number)
+            self._note(call, function.index, number)
             self._assembly.whole_call(call.id, function.name, text, is_plain=True)
         return True
 
@@ -102,14 +103,21 @@ class CallReader:
         text = _json.raw_text(function.arguments)
         if not is_plain_object(text):
             return False
-        self._note_type(call, number)
+        self._note(call, function.index, number)
         self._assembly.whole_call(call.id, function.name, text, is_plain=True)
         return True
 
-    def _note_type(self, call: Call, number: int) -> None:
+    def _note(self, call: Call, index: int | None, number: int) -> None:
+        self._note_index(index)
         if not call.id and not call.type and number not in self._noted:
             self._noted.add(number)
             self._assembly.deviate("missing-type", f"message.tool_calls[{number}]", severity="note")
+
+    def _note_index(self, index: int | None) -> None:
+        """Report an index that leaves out others: the calls there are lost."""
+        if index is not None and index > self._next:
+            self._assembly.deviate("odd-index", "message.tool_calls", f"{index} behind {self._next} calls")
+        self._next = max(self._next, -1 if index is None else index + 1)
 
     def read(self, call: Call, where: str) -> None:
         """Take the next entry."""
@@ -165,6 +173,8 @@ class CallReader:
         if is_text:
             assembly.deviate("arguments-type", f"{where}.function.arguments", "a string")
         name = assembly.calls.without_blanks(name or "", assembly)
+        if name:
+            self._note_index(index)
         return Entry(call.id or "", name, text, index, not is_text and bool(text.strip()), where, is_one)
 
     def _begin(self, entry: Entry) -> None:

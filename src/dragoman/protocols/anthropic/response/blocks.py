@@ -223,11 +223,11 @@ class Blocks(msgspec.Struct, eq=False):
     def _open_call(self, fields: dict[str, Raw]) -> Block:
         block = Block("call")
         native = rest_of(fields, "type", "id", "name", "input", *SIBLING_INPUTS)
-        block.call = self._assembly.open_call(read_text(fields.get("id")), read_name(fields), native=native)
-        if native is not None:
-            block.call.unread = unread_arguments(native.fields)
-        self._read_input(block, block.call, fields)
-        if not block.told:
+        call = self._assembly.open_call(read_text(fields.get("id")), read_name(fields), native=native, wait=True)
+        block.call, call.unread = call, unread_arguments(native.fields) if native is not None else ""
+        self._read_input(block, call, fields)
+        if not block.told:  # which its deltas may contradict
+            self._assembly.calls.announce(call, self._assembly)
             block.takes = "input_json_delta"
         return block
 

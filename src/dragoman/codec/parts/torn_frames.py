@@ -26,6 +26,8 @@ _TYPE: Final = re.compile(
 )
 _NAME: Final = re.compile(rb'"name"\s*:\s*("(?:[^"\\]|\\.){1,512}")')
 _MOST_NAMES: Final = 32
+#: A comment of an event stream that a gateway wrote as data: words, so that it is no rest of a frame.
+_COMMENT: Final = re.compile(rb"\s{0,9}:\s{0,9}(?!nul|tru|fals)[A-Za-z][A-Za-z _.-]{2,80}\s{0,9}\Z")
 
 
 def hides_call(frame: bytes) -> bool:
@@ -52,12 +54,15 @@ def unreadable(assembly: Assembly, where: str, problem: str, frame: bytes, *, is
     """
     if assembly.phase != "open":
         return
+    if _COMMENT.match(frame):  # quirk: comment-as-data
+        return assembly.deviate("unreadable-frame", where, "a comment of the event stream")
     told = lose_open_calls(assembly, where, problem)
     is_twice = problem == TOLD_TWICE
     names, offered = _names_in(frame, assembly.calls.offered_names), assembly.calls.offered_names
     if not (is_stream or is_twice) or not (_CALL.search(frame) or _TYPE.search(frame) or (offered and names)):
         return
-    is_nameless = not (names or told) and assembly.ending.reason is None and _CALL.search(frame) is not None
+    is_before = assembly.calls.end is None  # which a reason before the first call is no sign of
+    is_nameless = not (names or told) and is_before and _CALL.search(frame) is not None
     for name in [""] if is_nameless else names:
         if name not in told:
             message = TOLD_TWICE if is_twice else "its frame could not be read"

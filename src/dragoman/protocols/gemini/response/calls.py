@@ -96,7 +96,7 @@ class CallReader(msgspec.Struct, eq=False):
     def fails_by_id(self, id: object, frame: bytes, calls: list[FunctionCall]) -> bool:
         """Take the id of a chunk and its calls. Return whether the answer failed: these are of another answer."""
         begins, is_called = bool(calls) and any(call.name for call in calls), self._assembly.opened_calls > 0
-        is_over = self._assembly.ending.reason is not None
+        is_over = self._assembly.calls.end is not None
         if not self._answer.is_another(id, frame, begins_call=begins, is_called=is_called, is_over=is_over):
             return False
         self._assembly.fail(*SECOND)

@@ -64,7 +64,7 @@ class CallReader(msgspec.Struct, eq=False):
         Args:
             index: that of the first piece of a call in it that has a name; `call` and `name`: its id and name.
         """
-        calls, is_over = self._assembly.opened_calls, self._assembly.ending.reason is not None
+        calls, is_over = self._assembly.opened_calls, self._assembly.calls.end is not None
         begins = bool(name) and (id == self._answer.id or not self._follows(index, call, name))
         if not self._answer.is_another(id, frame, begins_call=begins, is_called=calls > 0, is_over=is_over):
             return False
@@ -216,9 +216,7 @@ class CallReader(msgspec.Struct, eq=False):
             return
         if torn_frames.hides_call(frame):
             self._refuse([CallPiece()], frame)
-        whole = [one.message for one in chunk.choices or () if one.message is not None]
-        if not any(one.content or one.reasoning_content or one.reasoning for one in whole):
-            self.tell_beside(frame)
+        self.tell_beside(frame)
 
     def tell_beside(self, frame: bytes) -> None:
         """Name what stands in a frame beside empty choices."""

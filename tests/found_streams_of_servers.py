@@ -24,9 +24,11 @@ from found_streams import (
     one,
     piece,
     texts,
+    whole,
 )
 from found_streams_combined import TWO
 from found_streams_elsewhere import (
+    HEAD,
     added,
     args_delta,
     argued,
@@ -39,6 +41,7 @@ from found_streams_elsewhere import (
     event,
     f,
     gemini,
+    item,
     line,
     messages,
     of,
@@ -447,4 +450,92 @@ ELSEWHERE = (
         **ASTRAY,
     ),
 )
-SERVERS: tuple[Stream, ...] = (*CHAT, *MESSAGES, *RESPONSES, *GEMINI, *OLLAMA, *ELSEWHERE)
+WHOLE: Frame = json.loads(whole("", {"content": "Done."}).body)
+PAST: list[Frame] = [{"role": "user", "content": "Hi."}, {"role": "assistant", "tool_calls": ENTRIES}]
+
+
+def told_whole(name: str, protocol: str, body: Frame, **told: Any) -> Stream:
+    return Stream(f"whole: {name}", protocol, json.dumps(body).encode(), **told)
+
+
+#: Calls that ran before, or that the provider ran, and calls that nobody reads.
+BESIDE = (
+    told_whole("the conversation before", "openai-chat", {**WHOLE, "messages": PAST}, text="Done."),
+    told_whole("the request", "openai-chat", {**WHOLE, "request": {"messages": PAST}}, text="Done."),
+    whole(
+        "calls that the gateway ran",
+        {
+            "content": "Done.",
+            "provider_specific_fields": {"mcp_tool_calls": ENTRIES, "mcp_call_results": [{"result": "ok"}]},
+        },
+        text="Done.",
+    ),
+    told_whole(
+        "calls beside the output",
+        "openai-responses",
+        {**HEAD, "status": "completed", "output": [item("I look.")], "tool_calls": ENTRIES},
+        **ASTRAY,
+    ),
+    told_whole(
+        "calls beside the candidates",
+        "gemini-generate",
+        {**candidate(t("I look."), finish="STOP"), "functionCalls": [f()]},
+        **ASTRAY,
+    ),
+    told_whole(
+        "calls that a client's library ran",
+        "gemini-generate",
+        {
+            **candidate(t("Done."), finish="STOP"),
+            "automaticFunctionCallingHistory": [{"role": "model", "parts": [f()]}],
+        },
+        text="Done.",
+    ),
+    gemini(
+        "an end on an empty chunk at the start, and an id for each",
+        *(
+            {**frame, "responseId": f"x{at}"}
+            for at, frame in enumerate((candidate(finish="STOP"), candidate(f()), candidate(f("read", READ[1]))))
+        ),
+        last={},
+        **BOTH,
+    ),
+    gemini(
+        "a server tells in each piece that a call comes",
+        {**candidate(), "tool_call_generating": True},
+        candidate(f()),
+        **CALLED,
+    ),
+    chat(
+        "a comment of the event stream as data, amid a call",
+        piece(0, "a", "bash", args=HALVES[0]),
+        "data: : WAIT\n\n",
+        piece(args=HALVES[1]),
+        finish="tool_calls",
+        **CALLED,
+    ),
+    messages(
+        "the input whole at the start, and other pieces",
+        opened(0, type="tool_use", id="a", name="bash", input=LS[1]),
+        *argued(0, PWD_TEXT),
+        closed(0),
+        reason="tool_use",
+        **NOTHING,
+    ),
+    ollama(
+        "an index left out",
+        *(
+            line(tool_calls=[{"function": {"index": at, "name": name, "arguments": values}}])
+            for at, (name, values) in ((0, LS), (2, READ))
+        ),
+        told=("odd-index",),
+        **BOTH,
+    ),
+    ollama(
+        "no end, and the same answer again",
+        *(line("I look. "), line(tool_calls=[of()])) * 2,
+        text="I look. I look.",
+        **HALF_GOOD,
+    ),
+)
+SERVERS: tuple[Stream, ...] = (*CHAT, *MESSAGES, *RESPONSES, *GEMINI, *OLLAMA, *ELSEWHERE, *BESIDE)

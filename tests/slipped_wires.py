@@ -5,6 +5,7 @@ A slip is a function of an answer's frames. `SLIPS` has those of each form; any 
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
@@ -194,6 +195,11 @@ def numbered(key: str) -> Slip:
     return lambda frames: [{**frame, key: f"x{at}"} for at, frame in enumerate(frames)]
 
 
+def between(other: Frame) -> Slip:
+    """Another frame behind each but the last one."""
+    return lambda frames: [told for frame in frames[:-1] for told in (frame, other)] + frames[-1:]
+
+
 def as_object(arguments: Any) -> Any:
     try:
         return json.loads(arguments)
@@ -206,6 +212,20 @@ def unless_said(value: Any) -> Callable[[Any], Any]:
     return lambda arguments: value if arguments in ("{}", "", {}) else arguments
 
 
+def input_of(frames: list[Frame], at: Any) -> Any:
+    """What the pieces at an index tell together."""
+    pieces = [
+        frame["delta"].get("partial_json", "") for frame in frames if "delta" in frame and frame.get("index") == at
+    ]
+    return as_object("".join(pieces)) or {}
+
+
+def numbers(first: int) -> Callable[[Frame], object]:
+    """The index of each call."""
+    count = itertools.count(first)
+    return within("function", lambda function: function.__setitem__("index", next(count)))
+
+
 def flatten(call: Frame) -> None:
     call.update(call.pop("function"))
 
@@ -216,7 +236,18 @@ NAMED = {
     "brackets behind the name": lambda name: name and f"{name}()",
 }
 FUNCTION = "function"
+#: The conversation before, which an answer tells again.
+BEFORE = [
+    {"role": "user", "content": "Hi."},
+    {"role": "assistant", "tool_calls": [{"id": "b", "function": {"name": "bash", "arguments": '{"command": "pwd"}'}}]},
+]
+CHECK = {"index": 0, "finish_reason": None, "content_filter_results": {}, "content_filter_offsets": {"check_offset": 9}}
 CHAT = {
+    "the conversation before": with_key("choices", gains("messages", BEFORE)),
+    "news of the server": with_key(
+        "choices", gains("__verbose", {"content": "x", "generation_settings": {"tools": []}})
+    ),
+    "a mark of calls": with_key("choices", gains("tool_call_generating", True)),
     "no id": with_key(FUNCTION, lacks("id")),
     "an empty id": with_key(FUNCTION, has("id", "")),
     "no type": with_key(FUNCTION, lacks("type")),
@@ -237,6 +268,8 @@ CHAT_STREAMED = CHAT | {
     "null for content": with_key("tool_calls", gains("content", None)),
     "an id for each chunk": numbered("id"),
     "the end twice": lambda frames: [*frames, frames[-1]],
+    "an object for a call": with_key("tool_calls", has("tool_calls", lambda calls: calls[0])),
+    "checks between": between({"id": "", "object": "", "created": 0, "model": "", "choices": [CHECK]}),
     "null for id and name behind": each(
         lambda one: (
             one.update(id=None, function={"name": None, **one[FUNCTION]})
@@ -255,7 +288,9 @@ WHOLE_ARGUMENTS = {
     "arguments encoded twice": with_key("arguments", has("arguments", lambda text: json.dumps(text) if text else text)),
 }
 USE = "tool_use"
+EDITS = {"applied_edits": [{"type": "clear_tool_uses_20250919", "cleared_tool_uses": 3, "cleared_input_tokens": 9}]}
 MESSAGES = {
+    "edits of the context": with_key("stop_reason", gains("context_management", EDITS)),
     "no id": of_type(USE, lacks("id")),
     "an empty id": of_type(USE, has("id", "")),
     "end_turn": with_key("stop_reason", has("stop_reason", "end_turn")),
@@ -272,6 +307,15 @@ MESSAGES_STREAMED = MESSAGES | {
     "no end": lambda frames: frames[:-1],
     "no start": lambda frames: frames[1:],
     "the start twice": lambda frames: [frames[0], *frames],
+    "counts of null": of_type("message_delta", gains("usage", {"input_tokens": None, "output_tokens": 9})),
+    "measures at the end": of_type("message_stop", gains("amazon-bedrock-invocationMetrics", {"latency": 9})),
+    "pings between": between({"type": "ping"}),
+    "the input at the start, too": lambda frames: [
+        {**frame, "content_block": {**frame["content_block"], "input": input_of(frames, frame["index"])}}
+        if frame.get("content_block", {}).get("type") == USE
+        else frame
+        for frame in frames
+    ],
     "the start late": lambda frames: [frames[1], frames[2], frames[0], *frames[3:]],
     "empty pieces between": lambda frames: [
         told
@@ -297,6 +341,7 @@ MESSAGES_WHOLE = MESSAGES | {
 }
 ITEM = "function_call"
 RESPONSES = {
+    "news of the server": with_key("output", gains("content_filters", [{"blocked": False}])),
     "no id": of_type(ITEM, lacks("id")),
     "no call id": of_type(ITEM, lacks("call_id")),
     "no state": of_type(ITEM, lacks("status")),
@@ -315,6 +360,16 @@ RESPONSES_STREAMED = RESPONSES | {
         {**frames[-1], "response": {**frames[-1]["response"], "output": []}},
     ],
     "no index": with_key("output_index", lacks("output_index")),
+    "an empty name at the ends of items": lambda frames: [
+        {**frame, "item": {**frame["item"], "name": ""}}
+        if frame["type"] == "response.output_item.done" and "name" in frame["item"]
+        else frame
+        for frame in frames
+    ],
+    "an empty message at the end": lambda frames: [
+        *frames[:-1],
+        {**frames[-1], "response": {**frames[-1]["response"], "output": [{"type": "message", "content": []}]}},
+    ],
     "no ids of items": with_key("item_id", lacks("item_id")),
     "an id of an item for each event": lambda frames: [
         {**frame, "item_id": f"z{at}"} if "item_id" in frame else frame for at, frame in enumerate(frames)
@@ -325,7 +380,11 @@ RESPONSES_STREAMED = RESPONSES | {
     ],
 }
 CALL = "functionCall"
+COUNTS = {"usageMetadata": {"promptTokenCount": 9}}
 GEMINI = {
+    "calls that a library ran": with_key(
+        "candidates", gains("automaticFunctionCallingHistory", [gemini_call("b", {})])
+    ),
     "arguments as text": with_key(CALL, within(CALL, has("args", json.dumps))),
     "null for no arguments": with_key(CALL, within(CALL, has("args", unless_said(None)))),
     "snake case": with_key(CALL, renamed(CALL, "function_call")),
@@ -338,6 +397,10 @@ GEMINI = {
     "an id for each chunk": numbered("responseId"),
     "a prefix of the name": with_key(CALL, within(CALL, has("name", lambda name: f"default_api.{name}"))),
 }
+GEMINI_STREAMED = GEMINI | {
+    "counts first": lambda frames: [COUNTS, *frames],
+    "counts between": between(COUNTS),
+}
 OLLAMA = {
     "arguments as text": with_key("arguments", has("arguments", json.dumps)),
     "no id": with_key(FUNCTION, lacks("id")),
@@ -349,6 +412,13 @@ OLLAMA = {
     "parameters": with_key(FUNCTION, within(FUNCTION, renamed("arguments", "parameters"))),
     "flat calls": with_key(FUNCTION, flatten),
     "delta": with_key("message", renamed("message", "delta")),
+    "a reason with the calls": each(
+        lambda one: gains("done_reason", "tool_calls")(one) if "tool_calls" in one.get("message", {}) else None
+    ),
+    "numbers of the calls": lambda frames: [
+        told for at, frame in enumerate(frames) for told in with_key(FUNCTION, numbers(max(at - 1, 0)))([frame])
+    ],
+    "hosts": with_key("done", gains("remote_host", "h")),
     **{words: with_key(FUNCTION, within(FUNCTION, has("name", change))) for words, change in NAMED.items()},
 }
 
@@ -376,7 +446,7 @@ FORMS = (
     Form("anthropic-messages", messages_whole, MESSAGES_WHOLE, is_whole=True),
     Form("openai-responses", responses, RESPONSES_STREAMED),
     Form("openai-responses", responses_whole, RESPONSES | WHOLE_ARGUMENTS, is_whole=True),
-    Form("gemini-generate", gemini, GEMINI),
+    Form("gemini-generate", gemini, GEMINI_STREAMED),
     Form("gemini-generate", gemini_whole, GEMINI, is_whole=True),
     Form("ollama-chat", ollama, OLLAMA),
     Form("ollama-chat", ollama_whole, OLLAMA, is_whole=True),

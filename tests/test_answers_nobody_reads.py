@@ -4,6 +4,7 @@ or the answer fails. It never counts as an empty answer that ended well."""
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +12,9 @@ from typing import Any
 from dragoman import decode
 from dragoman.types import Opaque
 from for_each import for_each
+from slipped_wires import FORMS, LS, Form
 from wire_bases import value_at
+from wires import body_of
 
 WORDS = "The fourth shelf."
 #: A whole answer of each protocol.
@@ -209,3 +212,33 @@ def test_a_list_written_as_an_object_with_numbers_is_that_list(protocol: Any):
     assert (reply.text, [(call.name, call.values()) for call in reply.tool_calls]) == (WORDS, [("look", {"shelf": 4})])
     value_at(answer, tuple(outer))[name]["3"] = value_at(answer, tuple(outer))[name].pop("1")  # no list has a gap
     assert decode(json.dumps(answer).encode(), protocol).error is not None
+
+
+#: A call as each protocol writes it, and the keys under which gateways put one beside an answer.
+CALLS: tuple[dict[str, Any], ...] = (
+    {"id": "t9", "type": "function", "function": {"name": "look", "arguments": '{"shelf": 4}'}},
+    {"type": "tool_use", "id": "t9", "name": "look", "input": {"shelf": 4}},
+    {"type": "function_call", "call_id": "t9", "name": "look", "arguments": '{"shelf": 4}'},
+    {"functionCall": {"name": "look", "args": {"shelf": 4}}},
+)
+BESIDE: tuple[Callable[[Any], dict[str, Any]], ...] = (
+    lambda call: {"tool_calls": [call]},
+    lambda call: {"toolCalls": [call]},
+    lambda call: {"function_call": call},
+    lambda call: {"items": [call]},
+    lambda call: {"data": [call]},
+)
+
+
+def fails(protocol: str, frames: list[Any], *, is_whole: bool) -> bool:
+    reply = decode(body_of(protocol, frames, is_whole=is_whole), protocol)  # type: ignore[arg-type]
+    return reply.error is not None and len(reply.failed_calls) == 1 and "look" not in [c.name for c in reply.tool_calls]
+
+
+@for_each("form", FORMS, ids=lambda form: form.make.__name__)
+def test_a_call_beside_an_answer_or_in_its_last_frame_fails(form: Form):
+    for calls, call, beside in itertools.product(([], [LS]), CALLS, BESIDE):
+        frames = form.make(calls)
+        at = -2 if form.protocol == "anthropic-messages" and not form.is_whole else -1  # message_delta
+        frames[at] = frames[at] | beside(call)
+        assert fails(form.protocol, frames, is_whole=form.is_whole), (calls, frames[at])

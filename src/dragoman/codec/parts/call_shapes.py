@@ -42,7 +42,9 @@ CALL_TYPES: Final = frozenset({
     "custom_tool_call", "function", "function_call", "input_json_delta", "tool_call", "tool_use", "toolcall", "tooluse",
 })  # fmt: skip
 #: Keys of objects that tell of tools offered, or of calls that the provider has run.
-_OFFERED: Final = frozenset({"tools", "functions", "availabletools", "executedtools", "mcpservers", "mcplisttools"})
+_OFFERED: Final = frozenset({
+    "availabletools", "executedtools", "functions", "mcplisttools", "mcpservers", "mcptoolcalls", "tools",
+})  # fmt: skip
 _RAN: Final = frozenset({"output", "outputs", "result", "results", "response"})
 #: Keys under which a request has the conversation so far, which an answer may tell again.
 _CONVERSATIONS: Final = ("messages", "contents", "input", "history")

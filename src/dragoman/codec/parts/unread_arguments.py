@@ -5,12 +5,15 @@ is not continued by another.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.json_fields import Fields
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_shapes import (
     ASTRAY,
@@ -130,6 +133,31 @@ def telling(fields: Mapping[str, Json]) -> dict[str, Json]:
 def is_unread(fields: Mapping[str, Json]) -> bool:
     """Return whether `tell_unread` would name any of these."""
     return any(name in _ANSWERS or is_call(name, said) for _, name, said in _unread_in(fields))
+
+
+def whole_decoder(answer: Any, *known: str) -> Callable[[bytes], Any]:
+    """Return a decoder of whole answers that are passed on unread. It refuses those with a field that `tell_unread`
+    would name.
+
+    Args:
+        answer: the Struct.
+        known: further fields that are no answer. Only if there are others, each is looked at.
+    """
+    rest = [(key, Raw, Raw()) for key in known]
+    usual = msgspec.defstruct("Usual", rest, bases=(answer,), forbid_unknown_fields=True, gc=False, kw_only=True)
+    decode_usual, decode, read = map(_json.typed_decoder, (usual, answer, Fields))
+    names = frozenset(usual.__struct_fields__)
+
+    def decode_whole(body: bytes) -> Any:
+        said = decode_usual(body)
+        if not isinstance(said, Malformed) or isinstance(said := decode(body), Malformed):
+            return said
+        fields = read(body)
+        if isinstance(fields, Malformed) or is_unread({key: fields[key] for key in fields.keys() - names}):
+            return Malformed("an unread field")
+        return said
+
+    return decode_whole
 
 
 def _unread_in(fields: Mapping[str, Json]) -> Iterator[tuple[str, str, Json]]:

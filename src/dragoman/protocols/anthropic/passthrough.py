@@ -8,12 +8,12 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Raw
-from dragoman.codec.parts.unread_arguments import is_unread
+from dragoman.codec.parts.unread_arguments import whole_decoder
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Finish
 from dragoman.money import MOST_TOKENS
 from dragoman.protocol import Peek
-from dragoman.protocols.anthropic.wire import OWN_FIELDS, STOP_REASONS, decode_fields
+from dragoman.protocols.anthropic.wire import OWN_FIELDS, STOP_REASONS
 from dragoman.types import Opaque, Part, Request, Text, ToolResult, Usage
 
 
@@ -105,8 +105,7 @@ class _Message(msgspec.Struct, gc=False):
     delta: None = None
 
 
-_decode_message: Final = _json.typed_decoder(_Message)
-_KNOWN: Final = frozenset({*_Message.__struct_fields__, *OWN_FIELDS, "model"})
+_decode_message: Final = whole_decoder(_Message, "model", *(OWN_FIELDS - {"usage"}))
 
 
 def check_whole(body: bytes) -> Finish | None:
@@ -117,10 +116,9 @@ def check_whole(body: bytes) -> Finish | None:
     word, calls = message.stop_reason, [block.id for block in message.content if type(block) is _Call]
     if (calls or b'"tool_use"' in body) and repeats_key(body):
         return None
+    if len(calls) > 1 and len(message.content) > len(calls) + 1:
+        return None  # the answer may begin again
     if len(set(calls)) < len(calls) or (word != "max_tokens" and bool(calls) != (word == "tool_use")):
-        return None
-    fields = decode_fields(body)
-    if isinstance(fields, _json.Malformed) or is_unread({key: fields[key] for key in fields.keys() - _KNOWN}):
         return None
     usage = message.usage
     read, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens

@@ -9,6 +9,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Raw
 from dragoman.codec.json_fields import read_fields
+from dragoman.codec.parts.unread_arguments import whole_decoder
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.errors import WireError
 from dragoman.events import Finish
@@ -16,6 +17,7 @@ from dragoman.money import MOST_TOKENS
 from dragoman.protocol import NOTHING_EXPECTED, Peek
 from dragoman.protocols.gemini.request.expectation import expect
 from dragoman.protocols.gemini.request.parse import parse_path
+from dragoman.protocols.gemini.response.unmodelled import RAN
 from dragoman.protocols.gemini.wire import NOTHING, REASONS, PromptFeedback
 from dragoman.types import Usage
 
@@ -99,7 +101,7 @@ class _Answer(msgspec.Struct, gc=False):
     promptFeedback: PromptFeedback | None = None
 
 
-_decode_answer: Final = _json.typed_decoder(_Answer)
+_decode_answer: Final = whole_decoder(_Answer, "modelVersion", "responseId", "createTime", RAN)
 
 
 def check_whole(body: bytes) -> Finish | None:
@@ -111,12 +113,14 @@ def check_whole(body: bytes) -> Finish | None:
     parts, word = candidate.content.parts, candidate.finishReason
     calls = [part.functionCall for part in parts if part.functionCall is not None]
     ids = [call.id for call in calls if call.id is not None]
-    is_text = any(part.text and not part.thought for part in parts)
+    texts = [part for part in parts if part.text and not part.thought]
+    if len(calls) > 1 and len(texts) > 1:
+        return None  # the answer may begin again
     if (calls or b'"functionCall"' in body) and repeats_key(body):
         return None
     if any(part.text is None and part.functionCall is None for part in parts):
         return None  # what it says may stand elsewhere
-    if len(set(ids)) < len(ids) or not (calls or is_text) or any(part.text and part.functionCall for part in parts):
+    if len(set(ids)) < len(ids) or not (calls or texts) or any(part.text and part.functionCall for part in parts):
         return None
     reason = "tool_use" if calls and word == "STOP" else REASONS[word]
     thoughts = usage.thoughtsTokenCount

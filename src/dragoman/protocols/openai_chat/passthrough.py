@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -12,6 +11,7 @@ from dragoman import _json
 from dragoman.codec.delta_batch import many, narrowed, one
 from dragoman.codec.framing.plain_keys import has_escaped_letters
 from dragoman.codec.parts.settled_arguments import is_plain_object
+from dragoman.codec.parts.unread_arguments import whole_decoder
 from dragoman.codec.repeated_keys import has_plain_keys, repeats_key, without_value
 from dragoman.events import Finish
 from dragoman.protocol import Peek
@@ -110,7 +110,7 @@ _OF_CALLS: Final = (
 )  # fmt: skip
 
 _decode_text: Final = _json.typed_decoder(str)
-_decode_answer: Final[Callable[[bytes], Any]] = _json.typed_decoder(_Answer)
+_decode_answer: Final = whole_decoder(_Answer, "id", "object", "created", "model", "service_tier", "system_fingerprint")
 
 
 def check_whole(body: bytes) -> Finish | None:

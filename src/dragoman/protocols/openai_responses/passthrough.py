@@ -8,10 +8,12 @@ import msgspec
 
 from dragoman import _json
 from dragoman.codec.parts.settled_arguments import is_plain_object
+from dragoman.codec.parts.unread_arguments import whole_decoder
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Finish
 from dragoman.money import MOST_TOKENS
 from dragoman.protocol import Peek
+from dragoman.protocols.openai_responses.response.unmodelled import OF_RESPONSE
 from dragoman.types import Usage
 
 
@@ -100,7 +102,7 @@ class _Answer(msgspec.Struct, gc=False):
     response: None = None
 
 
-_decode_answer: Final = _json.typed_decoder(_Answer)
+_decode_answer: Final = whole_decoder(_Answer, *(OF_RESPONSE - {*_Answer.__struct_fields__}))
 
 
 def check_whole(body: bytes) -> Finish | None:
@@ -112,6 +114,8 @@ def check_whole(body: bytes) -> Finish | None:
     calls = [item for item in items if type(item) is _Call]
     if len({item.id for item in items}) < len(items) or len({call.call_id for call in calls}) < len(calls):
         return None
+    if len(calls) > 1 and len(items) > len(calls) + 1:
+        return None  # the answer may begin again
     if not all(is_plain_object(call.arguments) for call in calls):
         return None
     if b'"function_call"' in body and repeats_key(body):

@@ -26,6 +26,7 @@ from dragoman.protocols.anthropic.response.lenient import (
     calls_in_start,
     event_kind,
     is_message,
+    look_in_end,
     look_in_message,
     note_start,
     read_blocks,
@@ -326,8 +327,7 @@ class Decoder:
         reason = event.delta.stop_reason if event.delta is not None else ""
         if not reason and (reason := read_text(beside.get("stop_reason"))):
             self._assembly.deviate("wrong-type", "message_delta", "a stop reason outside of the delta")
-        if frame.find(b"_calls") >= 0:  # of another protocol
-            tell_unread(self._assembly, fields, "message_delta")
+        look_in_end(beside, fields, self._assembly)
         if reason:
             told = {key: value for key, value in beside.items() if key not in ("delta", "index", "error", "usage")}
             self._stop_reason(reason, told | fields)

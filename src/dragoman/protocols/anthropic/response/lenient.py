@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from dragoman import _json
@@ -258,6 +259,13 @@ def look_around(kind: str, frame: bytes, assembly: Assembly) -> None:
         if told and bytes(told.get("type", UNSET)) != b'"input_json_delta"':  # which its call knows
             known = _OF_DELTA if read_text(told.get("type")) else _OF_DELTA | {"partial_json"}
             tell_unread(assembly, {key: told[key] for key in told.keys() - known}, f"{kind}.delta")
+
+
+def look_in_end(event: Mapping[str, Raw], delta: Mapping[str, Raw], assembly: Assembly) -> None:
+    """Name the unread fields of the event with the stop reason, and of its delta: they may be the answer, or calls."""
+    for told, known, where in ((event, _EVENT, "message_delta"), (delta, _OF_DELTA, "message_delta.delta")):
+        if not told.keys() <= known:
+            tell_unread(assembly, {key: told[key] for key in told if key not in known}, where)
 
 
 def look_in_message(fields: dict[str, Raw], assembly: Assembly) -> None:

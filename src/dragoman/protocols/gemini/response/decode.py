@@ -132,7 +132,7 @@ class Decoder:
             assembly.finish(None, "stop")
         self._calls.close()
         if self._begun and assembly.phase != "closed":
-            assembly.ending.native = self._kept.native()
+            assembly.ending.native = self._kept.native(assembly)
         if self._failed_reason:
             message = f"the model's turn was not usable: {self._failed_reason}"
             assembly.fail("wire", message, code=self._failed_reason)
@@ -359,7 +359,8 @@ class Decoder:
                     around = around or Around(frame, place, self._assembly)
                     around.tell()
                 self._read_part(part, rest)
-        if self._assembly.calls.has_bare or ((around is not None or reason) and self._assembly.calls.may_lack()):
+        is_last = reason and self._is_stream  # whose fields may not be kept
+        if self._assembly.calls.has_bare or is_last or ((around or reason) and self._assembly.calls.may_lack()):
             tell_unread_beside(frame, self._assembly)
         if found is not None:
             self._kept.add_rest(found, place, self._assembly)

@@ -44,8 +44,11 @@ _CANDIDATE: Final = frozenset(Candidate.__struct_fields__)
 _USAGE: Final = frozenset(UsageMetadata.__struct_fields__) - {"toolUsePromptTokenCount"}
 #: Of the whole response: modelled, or read where it stands.
 _RESPONSE: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "error", "response"})
-#: Of a chunk: read, or news of the response.
-_CHUNK: Final = _RESPONSE | {"usage_metadata", "promptFeedback", "prompt_feedback", "model_version", "response_id"}
+#: Of a chunk: read, or news of the response. A client's library writes which calls it ran before.
+RAN: Final = "automaticFunctionCallingHistory"
+_CHUNK: Final = _RESPONSE | {
+    "usage_metadata", "promptFeedback", "prompt_feedback", "model_version", "response_id", RAN,
+}  # fmt: skip
 
 
 _LONG: Final = 4096  # bytes of a frame that are worth a look for what need not be kept
@@ -227,8 +230,8 @@ class Kept:
             if not pieces or pieces[-1] != value:
                 pieces.append(value)
 
-    def native(self) -> Native | None:
-        """Return all of it, at the end of the response."""
+    def native(self, assembly: Assembly) -> Native | None:
+        """Return all of it, at the end of the response. Name what may be the answer, or calls."""
         candidate = {key: _join_all(pieces) for key, pieces in self._candidate.items()}
         response: Fields = {}
         usage: Fields = {}
@@ -241,6 +244,7 @@ class Kept:
             response |= _kept(top, _RESPONSE)
             counts = _decode_fields(top.get("usageMetadata", top.get("usage_metadata", Raw(b"{}"))))
             usage |= {} if isinstance(counts, Malformed) else _kept(counts, _USAGE)
+        tell_unread(assembly, {key: response[key] for key in response if key not in _CHUNK}, "chunk")
         if usage:
             response["usageMetadata"] = _json.raw(usage)
         if candidate:

@@ -14,7 +14,6 @@ from dragoman.codec.json_fields import Fields, read_fields, read_items
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import note_words, tell_unread
 from dragoman.protocols.ollama.wire import (
-    ENVELOPES,
     MODELLED,
     MODELLED_IN_MESSAGE,
     NAME,
@@ -25,7 +24,7 @@ from dragoman.protocols.ollama.wire import (
 )
 from dragoman.types import Native
 
-_LINE: Final = MODELLED.union(NOT_MODELLED, ENVELOPES)
+_LINE: Final = MODELLED.union(NOT_MODELLED)
 _SAYS_NOTHING: Final = frozenset({b"", b"null", b"[]", b"{}", b'""'})
 
 

@@ -15,7 +15,7 @@ from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
-from dragoman.codec.parts.unread_arguments import note_astray, note_frame, tell_unread_event
+from dragoman.codec.parts.unread_arguments import note_frame, tell_unread, tell_unread_event
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
 from dragoman.protocols.openai_chat.response import lenient
@@ -23,7 +23,7 @@ from dragoman.protocols.openai_chat.response.calls import CallReader
 from dragoman.protocols.openai_chat.response.decode_extensions import Extensions, read_odd_places
 from dragoman.protocols.openai_chat.response.delta_batch import Growth, read_arguments, read_bare_usage, read_texts
 from dragoman.protocols.openai_chat.response.plain_chunk import read_plain, tell_plain
-from dragoman.protocols.openai_chat.response.unmodelled import Kept, tell_unread_of, without_unknown
+from dragoman.protocols.openai_chat.response.unmodelled import Kept, tell_unread_of, without_unknown, without_usual
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
 from dragoman.protocols.openai_chat.wire import (
     NOTHING,
@@ -314,7 +314,7 @@ class Decoder:
         id, model, created, rest, self._arguments, is_plain = read_head(data)
         if is_plain:
             self._calls.note_plain(data)
-        note_astray(self._assembly, rest)
+        tell_unread(self._assembly, without_usual(rest), "chunk")
         self._assembly.start(id, model, created, native=self._kept.begin(rest))
         self._calls.fails_by_id(id, data)
 

@@ -177,7 +177,12 @@ def tell_unread_of(taken: list[Unknown], assembly: Assembly) -> None:
 def fields_beside(frame: bytes) -> dict[str, Json]:
     """Return a chunk's fields beside the usual ones."""
     fields = decode_fields(frame)
-    return {} if isinstance(fields, Malformed) else {key: fields[key] for key in fields if key not in _USUAL}
+    return {} if isinstance(fields, Malformed) else without_usual(fields)
+
+
+def without_usual(fields: Fields) -> dict[str, Json]:
+    """Return those of a chunk's fields that stand beside the usual ones."""
+    return {key: fields[key] for key in fields if key not in _USUAL}
 
 
 def without_unknown(value: dict[str, Json]) -> tuple[dict[str, Json], list[Unknown]]:

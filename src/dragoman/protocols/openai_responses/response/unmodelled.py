@@ -12,7 +12,7 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.unread_arguments import note_astray, note_unread, tell_unread, unread_arguments
 from dragoman.protocols.openai_responses.response.usage import rest_of_usage
-from dragoman.protocols.openai_responses.wire import PLACES, RESPONSE
+from dragoman.protocols.openai_responses.wire import PLACES, RESPONSE, STATUS_OF_EVENT
 
 #: Fields of a response object that are ours, or repeat the request.
 _MODELLED: Final = frozenset(
@@ -36,11 +36,6 @@ _READ_OF: Final = {
 _READ_OF_DELTA: Final = _READ | {"delta"}
 #: Fields that name what an event belongs to. A number or a text in one is no call.
 _LABELS: Final = frozenset({"output_index", "item_id", "call_id", "content_index", "summary_index"})
-#: Fields of a response in which no call stands that nobody reads.
-_OF_RESPONSE: Final = frozenset({
-    "output", "usage", "text", "reasoning", "tool_choice", "tools", "instructions", "prompt", "conversation", "error",
-    "incomplete_details", "moderation", "content_filters", "billing",
-})  # fmt: skip
 _ALL_PLACES: Final = PLACES | RESPONSE
 _LISTED: Final = {"output": Place(is_list=True)}
 #: Where nothing but an object belongs.
@@ -56,6 +51,13 @@ DEFAULTS: Final[dict[str, Json]] = {
     "temperature": None, "text": {"format": {"type": "text"}}, "tool_choice": "auto", "tools": [], "top_p": None,
     "truncation": "disabled", "user": None,
 }  # fmt: skip
+#: Fields of a response in which no call stands that nobody reads.
+OF_RESPONSE: Final = _MODELLED.union(
+    DEFAULTS,
+    ("prompt", "conversation", "moderation", "content_filters", "billing", "background", "completed_at",
+     "frequency_penalty", "max_tool_calls", "presence_penalty", "prompt_cache_key", "prompt_cache_retention",
+     "safety_identifier", "service_tier", "top_logprobs"),
+)  # fmt: skip
 
 
 def kept_fields(response: dict[str, Json]) -> dict[str, Raw]:
@@ -129,8 +131,11 @@ def note_whole(
 
 
 def look_around(event: dict[str, Json], kind: str, assembly: Assembly) -> None:
-    """Record unread fields of an event while a call has no arguments: they may be its own."""
-    if assembly.phase == "open" and assembly.calls.may_lack():
+    """Record unread fields of an event while a call has no arguments: they may be its own. In the last event they may
+    be all of a call.
+    """
+    is_last = kind in STATUS_OF_EVENT and isinstance(event.get("response"), dict)
+    if assembly.phase == "open" and (is_last or assembly.calls.may_lack()):
         read = _READ_OF_DELTA if kind.endswith(".delta") else _READ_OF.get(kind, _READ)
         if kind.startswith("response.output_item.") and "item" not in event:
             read |= {"output"}
@@ -148,9 +153,9 @@ def look_around(event: dict[str, Json], kind: str, assembly: Assembly) -> None:
 
 
 def look_in_response(response: dict[str, Json], assembly: Assembly) -> None:
-    """As `look_around` for the object of the response."""
-    if assembly.phase == "open" and assembly.calls.may_lack():
-        tell_unread(assembly, {key: value for key, value in response.items() if key not in _OF_RESPONSE}, "response")
+    """Name the unread fields of a response that may be the answer, or calls."""
+    if not response.keys() <= OF_RESPONSE:
+        tell_unread(assembly, {key: value for key, value in response.items() if key not in OF_RESPONSE}, "response")
 
 
 def note_beside(call: OpenCall, event: dict[str, Json], kind: str, assembly: Assembly) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from dragoman.stages.thinking.pairs import PAIRS
+from dragoman.stages.thinking.pairs import PAIRS, TO_USER
 from dragoman.stages.thinking.tags import FRAMED
 from profiles import some
 from rescue_forms import FORMS, Form
@@ -99,3 +99,18 @@ def test_no_call_of_thinking_runs_beside_words() -> None:
                 assert (delivered(reply), reply.failed_calls, reply.text) == ([], (), "Done."), opener
             for reply in replies(f"{opener}I list.{closer}\n\n{inside}"):
                 assert (exact(delivered(reply)), reply.thinking.strip()) == (exact([good]), "I list."), opener
+
+
+def test_no_call_that_a_header_shows_to_the_user_runs() -> None:
+    """Muse Glimmer says to whom a text goes: to a tool, to itself, or to the user."""
+    good = ("run_command", {"command": "ls"})
+    form = next(form for form in ANYWHERE if form.family == "muse-glimmer" and "to=" in call(form, "get_time"))
+    inside = call(form, good[0], **good[1])
+    shown = inside[inside.index("<atem:") :].removesuffix("<|eom|>").rstrip()
+    for header in TO_USER:
+        for end in ("", "<|eom|>"):
+            for reply in replies(f"{header}You write:\n{shown}{end}"):
+                assert (delivered(reply), reply.failed_calls, reply.text) == ([], (), f"You write:\n{shown}"), header
+            for said in ("I list.", ""):
+                for reply in replies(f"{header}{said}{end}{inside}"):
+                    assert (exact(delivered(reply)), reply.text) == (exact([good]), said), (header, said, end)

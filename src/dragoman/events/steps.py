@@ -44,7 +44,8 @@ class Start(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 class TextStart(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """A text part opens.
 
-    `behind` stood before it and is no text: a lone closing tag of thinking, with white space.
+    `behind` stood before it and is no text: a lone closing tag of thinking, with white space, or a header that says
+    that the text is for the user.
     """
 
     index: int

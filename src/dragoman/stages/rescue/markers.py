@@ -8,11 +8,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
+from dragoman.codec.counterparts import is_refusal
+from dragoman.events import TextStart, ThinkingStart
 from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Family
 from dragoman.stages.rescue.quoted import closing_of
 from dragoman.stages.rescue.xml_values import SECTION, SECTION_END
-from dragoman.stages.thinking.pairs import PAIRS, Pair
+from dragoman.stages.thinking.pairs import PAIRS, TO_USER, Pair
 
 #: Letters that tell a marker from ordinary words.
 _WORD_HEAD: Final = 10
@@ -185,6 +187,11 @@ def _beginning(opener: str) -> str:
     for letter in reversed(head[:-1]):
         pattern = rf"{re.escape(letter)}(?:{pattern}|\Z)"
     return pattern
+
+
+def shows_calls(start: TextStart | ThinkingStart) -> bool:
+    """Return whether no marker counts in a part: a model quotes what it refuses, or shows it to the user."""
+    return is_refusal(start.native) or (isinstance(start, TextStart) and start.behind in TO_USER)
 
 
 @functools.lru_cache(maxsize=4)

@@ -8,7 +8,6 @@ from typing import Final
 
 import msgspec
 
-from dragoman.codec.counterparts import is_refusal
 from dragoman.events import (
     EVERY_KIND,
     Deviation,
@@ -36,7 +35,7 @@ from dragoman.stages.part_indices import FEW, OPENING, index_of, of_kinds, text_
 from dragoman.stages.rescue.behind.ended import Ended, failed, failed_call, finish
 from dragoman.stages.rescue.cursor import Close, Family, Open, Piece
 from dragoman.stages.rescue.doubts import doubt_of
-from dragoman.stages.rescue.markers import THOUGHTS, sort_families, value_marks
+from dragoman.stages.rescue.markers import THOUGHTS, shows_calls, sort_families, value_marks
 from dragoman.stages.rescue.parts import Call, Part, Places, Repeats, StructuredEvent, TextEvent, Whole, is_blank
 from dragoman.stages.rescue.runner import Behind, Found, Prose
 from dragoman.stages.rescue.scan import Scanner
@@ -137,8 +136,7 @@ class Rescue:
         match event:
             case TextStart() | ThinkingStart():
                 self._release_pending()
-                # What a model quotes when it refuses is no call.
-                families, whole, markers = sort_families(() if is_refusal(event.native) else self._families)
+                families, whole, markers = sort_families(() if shows_calls(event) else self._families)
                 if isinstance(event, ThinkingStart) or self._has_answer:
                     whole = []
                 self._parts[event.index] = Part(event, Scanner(families, markers, self._tools, whole=whole))

@@ -16,6 +16,8 @@ class Pair(msgspec.Struct, frozen=True):
     stops: tuple[str, ...] = ()
 
 
+#: Muse Glimmer's headers of a text for the user. Its calls have another: what looks like one in such a text is shown.
+TO_USER: Final = ("to=user<|message|>", "<|start|>assistant to=user<|message|>")
 PAIRS: Final = (
     Pair(("<think>",), ("</think>",)),
     Pair(("<thinking>",), ("</thinking>",)),

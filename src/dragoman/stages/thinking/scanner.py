@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 from dragoman.gathered import GatheredText
-from dragoman.stages.thinking.pairs import PAIRS, Pair
+from dragoman.stages.thinking.pairs import PAIRS, TO_USER, Pair
 from dragoman.stages.thinking.tags import (
     KNOWN,
+    SHOWN_ENDS,
     STOPS,
     TEXTS,
     TURN_ENDS,
@@ -144,6 +145,8 @@ class ThinkingScanner:
         if mark in TEXTS:
             self.mode, self._is_final, self._watch = "text", True, None
             self._inside = Marks(TEXTS[mark])
+            if mark in TO_USER:
+                out.append(("behind", mark))
         elif mark in self._known:
             self._enter(self._known[mark])
         # else a closing tag with no text before it: the thinking was empty
@@ -251,8 +254,10 @@ class ThinkingScanner:
         found = self._inside.search(text)
         if found is not None:
             self._pass(text[: found.start()], out)
+            if found.group() in SHOWN_ENDS:
+                out.append(("end", ""))
             self._start_again()
-            return text[found.end() :]
+            return text[found.start() if found.group() in STOPS else found.end() :]
         size = len(text) - self._inside.half(text)
         self._hold = text[size:]
         self._pass(text[:size], out)

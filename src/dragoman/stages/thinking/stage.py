@@ -147,6 +147,7 @@ class ThinkingTags:
                 text.behind = piece
             elif kind == "end":
                 self._close(text)
+                text.behind = ""
             else:
                 is_thinking = kind == "thinking"
                 if text.is_thinking is not is_thinking:

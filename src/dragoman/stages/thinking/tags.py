@@ -17,7 +17,7 @@ from typing import Final
 from dragoman.codec.patterns import rare_pattern
 from dragoman.gathered import GatheredText
 from dragoman.stages.rescue.code import Code
-from dragoman.stages.thinking.pairs import PAIRS, Pair
+from dragoman.stages.thinking.pairs import PAIRS, TO_USER, Pair
 
 #: Characters of text in which a lone closing tag is looked for.
 WATCHED: Final = 400_000
@@ -63,13 +63,14 @@ UNMARKED: Final = re.compile(r"(?:assistant)?analysis(?=[^\W\d_]|[\"'“])")
 UNMARKED_END: Final = rare_pattern(r"(?<![\s\"'`“])assistant(?:final|(?=commentary to=functions\.))")
 #: A name in code begins in the same way.
 UNMARKED_NAME: Final = rare_pattern(r"(?:assistant)?analysis\w{0,64}\s{0,8}[=(\[{]")
+#: What ends a text that is only shown: what follows is a part of its own.
+SHOWN_ENDS: Final = (*MUSE.closers, *MUSE.stops)
 _COHERE_END: Final = "<|END_OF_TURN_TOKEN|>"
 #: What opens a text for the user, and what ends it.
 TEXTS: Final = {
     **dict.fromkeys(HARMONY_TEXT, HARMONY.closers),
     "<|open|>response<|sep|>": ("<|close|>response<|sep|>",),
-    "to=user<|message|>": MUSE.closers,
-    "<|start|>assistant to=user<|message|>": MUSE.closers,
+    **dict.fromkeys(TO_USER, SHOWN_ENDS),
     "<|content_text|>": INKLING.closers,
     "<|message_model|><|content_text|>": INKLING.closers,
     "<|START_TEXT|>": ("<|END_TEXT|>", _COHERE_END),

@@ -27,9 +27,5 @@ FAMILY = Family(
     openers=("<tool_call>",),
     parse=_parse,
     source="https://github.com/NousResearch/Hermes-Function-Calling (README, read 2026-11-21)",
-    residue=(
-        "</tool_call>",
-        "}",
-        "</tool_calls>",
-    ),
+    residue=("</tool_call>", "}", "</tool_calls>"),
 )

@@ -20,11 +20,7 @@ FAMILY = Family(
     openers=("<iquestcoder_tool_call>", "<iquest_tool_call>"),
     parse=_parse,
     source="https://github.com/vllm-project/vllm (vllm/tool_parsers/iquest_coder_v2_tool_parser.py, read 2026-11-22)",
-    residue=(  # its own tags, and the turn tokens of the chat templates
-        "</iquestcoder_tool_call>",
-        "</iquest_tool_call>",
-        "<|im_end|>",
-        "<|iquest_end|>",
-    ),
+    # Its own tags, and the turn tokens of the chat templates.
+    residue=("</iquestcoder_tool_call>", "</iquest_tool_call>", "<|im_end|>", "<|iquest_end|>"),
     value_ends=("</arg_value>",),
 )

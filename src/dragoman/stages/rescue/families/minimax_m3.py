@@ -206,10 +206,7 @@ FAMILY = Family(
     openers=(f"{_MARK}<tool_call>", f"{_MARK}<invoke name="),
     parse=_parse,
     source="https://github.com/ml-explore/mlx-lm/issues/1416",
-    residue=(
-        f"{_MARK}</invoke>",
-        f"{_MARK}</tool_call>",
-        "[e~[",
-    ),  # its own tags, and the turn token of MiniMax's chat templates
+    # Its own tags, and the turn token of MiniMax's chat templates.
+    residue=(f"{_MARK}</invoke>", f"{_MARK}</tool_call>", "[e~["),
     value_ends=(f"{_MARK}</",),
 )

@@ -161,14 +161,15 @@ class _Judge:
             before = [*before, item]
 
     def _repeat(self, item: Any, before: list[Any], rest: list[Any], *, is_searched: bool) -> None:
-        kind, (_, most, body) = item
+        kind, (least, most, body) = item
         is_atomic = kind is op.POSSESSIVE_REPEAT
         if is_atomic and _has_group(body):
             self.found.append("a group in a possessive repeat: Python 3.11 loses it with a SystemError")
         is_endless = most is op.MAXREPEAT or most > _FEW
-        if is_endless and self._can_fail(rest):
+        can_fail = self._can_fail(rest)
+        if is_endless and (can_fail or least > _FEW):
             passed = self.characters(item)
-            if not is_atomic and (other := self._overlapping(passed, rest)):
+            if can_fail and not is_atomic and (other := self._overlapping(passed, rest)):
                 self.found.append(f"{_words(item)} and {other} take the same characters")
             if is_searched and not self._is_guarded(passed, before):
                 self.found.append(f"each character that {_words(item)} passes may begin a match")

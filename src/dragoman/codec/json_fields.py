@@ -17,6 +17,9 @@ LONG: Final = 1024 * 1024
 #: An object's fields by name, each as its JSON text.
 Fields: TypeAlias = dict[str, Raw]
 
+#: Bytes of a file, as base64: no model reads them in a text.
+FILE_BYTES: Final = re.compile(rb"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{1000}")
+
 _NULL_SIZE: Final = len(b"null")
 #: What clients send in place of JSON, by how it begins. Its content type does not tell: much JSON comes as text/plain.
 _OTHER_BODIES: Final = (

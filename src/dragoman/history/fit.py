@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -10,6 +9,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman.codec.counterparts import as_text, kind_of
+from dragoman.codec.json_fields import FILE_BYTES
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
 from dragoman.history.hand_over import ThinkingPolicy, handed_over, without_seals
@@ -38,8 +38,6 @@ _OUT_OF_PLACE: Final[dict[Role, frozenset[type]]] = {
     "assistant": frozenset({ToolResult}), "tool": frozenset({ToolCall, Thinking}),
     "user": frozenset({ToolCall, ToolResult, Thinking}), "system": frozenset({ToolCall, ToolResult, Thinking}),
 }  # fmt: skip
-#: Bytes of a file, as base64: no model reads them in a text.
-_MEDIUM: Final = re.compile(rb"[A-Za-z0-9+/=_-]{1000}")
 _FOLLOWS: Final = "(The result is in the next message.)"
 
 
@@ -203,7 +201,7 @@ class _Cleaner:
         """Return a part of a result: a record of the tool's own, which only looks like a part, is said as its JSON."""
         if part.protocol == self._own.protocol and self._takes_result_media:
             return self._part(part, at)
-        if as_text(part.raw, part.protocol) is not None or _MEDIUM.search(bytes(part.raw)) is not None:
+        if as_text(part.raw, part.protocol) is not None or FILE_BYTES.search(bytes(part.raw)) is not None:
             return self._part(part, at)
         self._deviations.append(Deviation("changed", f"{part_path(at)}.<{kind_of(part.raw)}>", "said as its JSON"))
         return Text(_json.raw_text(part.raw))

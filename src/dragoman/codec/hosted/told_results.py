@@ -15,7 +15,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.codec.counterparts import kind_of
-from dragoman.codec.json_fields import as_object, read
+from dragoman.codec.json_fields import FILE_BYTES, as_object, read
 from dragoman.deviations import clip, part_path
 from dragoman.events import Deviation
 from dragoman.types import Message, Opaque, Part, ProtocolName, Request, Text
@@ -32,7 +32,6 @@ _RETURNED: Final = ("codeExecutionResult", "toolResponse")
 #: Fields that say nothing to another model: seals, ids, marks. Values that go without saying.
 _UNREADABLE: Final = re.compile(r"encrypted_\w+|(?:\w+_)?id|signature|cache_control|citations|caller|status")
 _USUAL: Final = (("status", "completed"), ("is_error", False))
-_FILE: Final = re.compile(r"[A-Za-z0-9+/=_-]{1000}")
 
 
 class _Half(NamedTuple):
@@ -134,7 +133,7 @@ def _read(value: Json, path: str, half: _Half) -> None:
                 half.unsaid.append(clip(at))
             else:
                 _read(inner, at, half)
-    elif isinstance(value, str) and _FILE.search(value):
+    elif isinstance(value, str) and FILE_BYTES.search(value.encode("utf-8", "surrogatepass")):
         half.unsaid.append(clip(path))
     elif not isinstance(value, str) or value.strip():
         name = path.rpartition(".")[2].removesuffix("[]")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
 import pathlib
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
+import msgspec
 import pydantic
 import pytest
 
 import dragoman
 from dragoman.errors import UsageError
 from dragoman.inputs.functions import tool_of
+from dragoman.inputs.output_types import OutputType
 from dragoman.testing import FakeModel
 from dragoman.types import ToolCall
 
@@ -107,6 +110,37 @@ def unsayable(place: pathlib.Path) -> None: ...
 def test_what_is_no_tool_is_refused(function: Callable[..., Any], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         tool_of(function)
+
+
+@dataclasses.dataclass
+class _Inner:
+    x: float = float("-inf")
+
+
+class _Odd(pydantic.BaseModel):
+    """Pydantic."""
+
+    x: float | None = None
+    default: float = float("nan")
+    y: float = 2.5
+
+
+def test_a_default_that_json_cannot_say_is_not_told() -> None:
+    """NaN was told as null, which the type does not take."""
+
+    def look(inner: _Inner, default: float = float("nan"), y: float = 2.5) -> str:
+        """Look."""
+        return ""
+
+    made = (tool_of(look).tool.schema_object(), msgspec.json.decode(OutputType(_Odd).response_schema().schema or b""))
+    for schema in made:
+        text = msgspec.json.encode(schema)
+        assert text.count(b'"default":null') == text.count(b'"x":{"anyOf"') and b'"default":2.5' in text
+        assert {"default", "y"} <= schema["properties"].keys()
+    with FakeModel("hi") as fake:
+        dragoman.reply("any/model", "hi", tools=[_Odd])
+    assert set(fake.requests[0].tools[0].schema_object()["properties"]) == {"x", "default", "y"}
+    assert bytes(fake.requests[0].tools[0].schema or b"").count(b'"default":null') == 1  # of the x that may be None
 
 
 def test_a_pydantic_model_is_a_tool() -> None:

@@ -15,6 +15,7 @@ import msgspec
 from dragoman import _json
 from dragoman.errors import UsageError
 from dragoman.inputs.models import is_model, model_schema, model_value
+from dragoman.inputs.values import without_odd_defaults
 from dragoman.types import Tool, ToolCall
 
 _ARGS: Final = re.compile(r"^\s*(?:Args|Arguments|Parameters):\s*$", re.MULTILINE)
@@ -120,6 +121,7 @@ def _schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:
     (schema,), definitions = msgspec.json.schema_components(  # noqa: TID251
         [arguments], ref_template="#/$defs/{name}", schema_hook=_schema_of_model
     )
+    definitions = {name: without_odd_defaults(one) for name, one in definitions.items()}
     top = definitions.pop(str(schema["$ref"]).rpartition("/")[2])
     top.pop("title", None)
     top.setdefault("properties", {})

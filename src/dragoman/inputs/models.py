@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dragoman.errors import UsageError
+from dragoman.inputs.values import without_odd_defaults
 
 _DEEPEST: Final = 64
 _MOST_VALUES: Final = 20_000
@@ -40,6 +41,7 @@ def in_place(schema: dict[str, Any], name: str) -> dict[str, Any]:
     Raises:
         UsageError: a definition refers to itself, or it is too large.
     """
+    schema = without_odd_defaults(schema)
     definitions = schema.get("$defs", {})
     left = [_MOST_VALUES]
 

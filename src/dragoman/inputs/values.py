@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from math import isfinite
 from types import UnionType
-from typing import Final, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -25,6 +25,8 @@ _SURE: Final[frozenset[type]] = frozenset({str, bool, type(None)})
 _MADE: Final = (Native, Origin)
 #: A field that is checked: its name, which of its types are sure, all its types, and its words if it takes a few only.
 _Field: TypeAlias = tuple[str, frozenset[type], tuple[type, ...], tuple[str, ...]]
+#: Keywords of a schema under which names of the type's own stand.
+_NAMED: Final = frozenset({"properties", "$defs"})
 #: Fields that take more than their type says, and have readers of their own.
 _READ_ELSEWHERE: Final = frozenset({"parts", "schema", "budget"})
 
@@ -94,6 +96,31 @@ def read_object(name: str, value: object) -> Raw:
     if bytes(text).lstrip()[:1] != b"{":
         raise UsageError(f"{name}: expected a JSON object, got other JSON")
     return text
+
+
+def without_odd_defaults(schema: Any) -> Any:
+    """Return the schema of a type without the defaults that JSON cannot say, as NaN.
+
+    They would be told as null, or the class that made the schema told them so: then its own type takes no null.
+    """
+    if isinstance(schema, list):
+        return [without_odd_defaults(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    takes_null = not isinstance(schema.get("type"), str) or schema["type"] == "null"
+    kept = {
+        key: one
+        for key, one in schema.items()
+        if key != "default" or not (_has_odd_number(one) or (one is None and not takes_null))
+    }
+    return {
+        key: {name: without_odd_defaults(inner) for name, inner in one.items()}
+        if key in _NAMED and isinstance(one, dict)
+        else one
+        if key == "default"
+        else without_odd_defaults(one)
+        for key, one in kept.items()
+    }
 
 
 def _has_odd_number(value: object) -> bool:

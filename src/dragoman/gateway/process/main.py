@@ -101,7 +101,6 @@ def run(serving: Serving) -> None:
     admin = serving.config.admin.address
     admin_sockets = bind(*split_address(admin), serving.workers) if admin is not None else None
     port = sockets[0].getsockname()[1]
-
     read = state_of(serving.file)
 
     def work(worker: Worker) -> None:

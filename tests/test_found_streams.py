@@ -7,7 +7,7 @@ import json
 
 from cases import counter
 from dragoman.events import Reply, fold
-from dragoman.pipe import Pipe, Reader
+from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, nothing_fits, stages_for
 from for_each import for_each
@@ -20,6 +20,7 @@ from found_streams_of_gateways import GATEWAYS
 from found_streams_of_servers import SERVERS
 from grammar import check
 from profiles import some
+from translating import Pipe
 
 WRITTEN = Policy(sequential=True)
 TRANSLATED = (*COMBINED, *LATER, *SERVERS)

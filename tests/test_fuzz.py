@@ -41,7 +41,7 @@ from dragoman.events import (
     fold,
     unfold,
 )
-from dragoman.pipe import Pipe, Reader
+from dragoman.pipe import Reader
 from dragoman.protocol import Decoder, Encoder, Parsed
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
@@ -65,6 +65,7 @@ from grammar import check, check_sequential
 from mutations import mutated, pieces
 from test_captures import EXPECTED, load_response
 from test_cuts import written
+from translating import Pipe
 
 TOOLS = (
     Tool("get_weather", "Weather.", _json.raw({"type": "object", "properties": {"city": {"type": "string"}}})),

@@ -7,11 +7,12 @@ from typing import Any
 
 import wires
 from dragoman import _json, decode
-from dragoman.pipe import Pipe, Reader
+from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Tool
 from for_each import for_each
+from translating import Pipe
 
 TOOLS = (Tool("look", schema=_json.raw({"type": "object", "properties": {"shelf": {"type": "integer"}}})),)
 #: Turns of blocks: pieces of texts, some of which may begin a call for as long as they are alone.

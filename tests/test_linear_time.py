@@ -61,7 +61,6 @@ FEEDERS = {
     "client/streaming/partial_arguments.py PartialArguments": "arguments' text",
     "offering/restoring.py Restored": "restored calls",
     "pipe.py Later": "openai-chat says",
-    "pipe.py Pipe": "openai-chat says",
     "pipe.py Reader": "openai-chat says",
     **{f"protocols/{folder}/response/decode.py Decoder": f"{name} says" for folder, name in (
         ("anthropic", "anthropic-messages"), ("gemini", "gemini-generate"), ("ollama", "ollama-chat"),

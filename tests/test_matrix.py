@@ -10,13 +10,14 @@ import msgspec
 from cases import counter
 from conversations import SHAPES, reply
 from dragoman.events import Reply, fold, unfold
-from dragoman.pipe import Pipe, Reader
+from dragoman.pipe import Reader
 from dragoman.protocol import PLAIN
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Text, Thinking, Tool, ToolCall, Usage
 from for_each import for_each
 from grammar import check
+from translating import Pipe
 
 LOSSES = tomllib.loads((Path(__file__).parent / "losses.toml").read_text())
 CREATED = 1_750_000_000

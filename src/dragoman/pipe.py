@@ -1,4 +1,4 @@
-"""Translate response bytes of one protocol through events into those of another. Pure and synchronous."""
+"""Read response bytes of one protocol into events, and through the stages of an answer. Pure and synchronous."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import chain, groupby
 from typing import Final
 
 from dragoman.events import EVERY_KIND, Event, Failure, Finish, Start, ToolCallDelta
-from dragoman.protocol import Decoder, Encoder, Stage
+from dragoman.protocol import Decoder, Stage
 
 #: Events of one kind in a row that are worth a way of their own.
 _LONG: Final = 8
@@ -202,38 +202,3 @@ class WholeReader:
         reader, held = self._reader or self._make(), self._held
         self._reader, self._held = reader, []
         return reader, [event for data in held for event in reader.feed(data)]
-
-
-class Pipe:
-    """Translates bytes. `read_along` has the events of the last call."""
-
-    __slots__ = ("_encoder", "_reader", "read_along")
-
-    def __init__(self, reader: Reader, encoder: Encoder) -> None:
-        self._reader = reader
-        self._encoder = encoder
-        self.read_along: list[Event] = []
-
-    @property
-    def aborted(self) -> bool:
-        """Whether the client's connection must be cut after the last bytes, not ended."""
-        return self._encoder.aborted
-
-    def feed(self, data: bytes) -> bytes:
-        """Take the provider's next bytes. Return the client's."""
-        self.read_along = self._reader.feed(data)
-        return self._encoder.encode(self.read_along)
-
-    def close(self) -> bytes:
-        """End the provider's body."""
-        self.read_along = self._reader.close()
-        return self._encoder.encode(self.read_along)
-
-    def fail(self, failure: Failure) -> bytes:
-        """End the provider's broken connection."""
-        self.read_along = self._reader.fail(failure)
-        return self._encoder.encode(self.read_along)
-
-    def keepalive(self) -> bytes:
-        """Return bytes for a waiting client."""
-        return self._encoder.keepalive()

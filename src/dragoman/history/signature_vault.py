@@ -125,7 +125,7 @@ def seals_of(place: Place, answer: Message) -> dict[str, Seal]:
         return found
     for text in _seals_in(answer):
         found[_key("seal", text)] = Seal(answer.origin)
-    sealed = tuple(part for part in answer.parts if isinstance(part, Thinking) and _is_sealed_thinking(part))
+    sealed = tuple(part for part in answer.parts if isinstance(part, Thinking) and _seal_of(part))
     signed = next((part.signature for part in sealed if part.signature), None)
     if signed is not None and any(part.redacted for part in sealed):  # most protocols have no place for the latter
         found[_key("seal", signed)] = Seal(answer.origin, thinking=sealed)
@@ -279,10 +279,6 @@ def _signed(call: ToolCall, seal: Seal | None, origin: Origin) -> ToolCall:
     if seal is None or seal.signature is None or call.signature is not None or seal.origin != origin:
         return call
     return msgspec.structs.replace(call, signature=seal.signature)
-
-
-def _is_sealed_thinking(part: Part) -> bool:
-    return bool(_seal_of(part))
 
 
 def _seal_of(part: Part) -> str:

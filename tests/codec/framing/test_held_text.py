@@ -12,13 +12,14 @@ from cases import counter
 from codec.framing.test_held_bytes import held
 from dragoman._json import raw
 from dragoman.events.reply import Fold
-from dragoman.pipe import Pipe, Reader
+from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Tool
 from for_each import for_each
 from patterns import ROOT
 from profiles import some
+from translating import Pipe
 
 SIZE = 50_000
 #: What does not grow with the body: what an assembly, its stages and one read of it take.

@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -123,10 +123,15 @@ def run(serving: Serving) -> None:
         config = serving.config
         ship = partial(_ship, folder, config.ledger.keep_attempts_days, config.validate.store)
     ring = (lambda: None) if folder is None else Ringer(folder).ring
-    for name in serving.protocols:
-        PROTOCOLS[name]  # once for all workers, which share the memory
+    _load(serving.protocols)
     settle(is_alone=False)
     Supervisor(sockets, work, admin_sockets=admin_sockets, ready=ready, tell=tell, ship=ship, buried=ring).run()
+
+
+def _load(protocols: Iterable[ProtocolName]) -> None:
+    """Load the protocols once for all workers, which share the memory."""
+    for name in protocols:
+        PROTOCOLS[name]
 
 
 def _current(serving: Serving, read: object) -> tuple[Config, object]:

@@ -178,6 +178,8 @@ LISTS = {
     "codec/hosted/found_files.py queries": "of one entry, each in a frame of its own",
     "codec/hosted/told_parts.py file_queries": "of entries, each in a frame of its own",
     "codec/hosted/told_parts.py queries": "of entries, each in a frame of its own",
+    "codec/hosted/told_results.py said": "of one result in a history",
+    "codec/hosted/told_results.py unsaid": "of one result in a history",
     "codec/parts/argument_text.py _pieces": "made one by `gather`",
     "codec/parts/assembly.py events": "of one read",
     "codec/parts/history_call_ids.py _ids": "of a request's calls, whose number is bounded",

@@ -117,6 +117,20 @@ CASES: Final = [
                                     {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}}]}, {"role": "user", "parts": [{"text": "y"}]}),
          messages={"messages[1].content": "The tool code_execution was used.\nlanguage: PYTHON\ncode: print(1)\nIt returned:\noutcome: OUTCOME_OK\noutput: 1"},
          gemini={"contents[1].parts[1].codeExecutionResult.output": "1\n"}),
+    case("what an agent tells another", "openai-responses", responses(
+        {"role": "user", "content": "x"}, {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}, {"type": "function_call_output", "call_id": "c1", "output": "rain"},
+        {"type": "agent_message", "id": "amsg_1", "author": "lead", "recipient": "helper", "content": [
+            {"type": "input_text", "text": "Payload:"}, {"type": "encrypted_content", "encrypted_content": "List the files, please."}]}),
+         responses={"input[3].author": "lead", "input[3].role": GONE, "input[3].content[1].encrypted_content": "List the files, please.", "input[3].type": "agent_message"},
+         chat=({"messages[3].role": "user", "messages[3].content[1].text": "List the files, please."}, Says("messages[3].author")),
+         messages={"messages[2].content[2].text": "List the files, please."}, gemini={"contents[3].parts[1].text": "List the files, please."},
+         ollama={"messages[3].content": "Payload:\nList the files, please."},
+         **{"xai/grok-4": ({"input[3].role": "user", "input[3].type": "message", "input[3].content[1].text": "List the files, please."}, Says("messages[3]"))}),
+    case("what an agent tells another under seal", "openai-responses", responses(
+        {"role": "user", "content": "x"}, {"type": "agent_message", "author": "lead", "recipient": "helper", "content": [
+            {"type": "input_text", "text": "Payload:"}, {"type": "encrypted_content", "encrypted_content": "gAAAAA" * 20}]}),
+         responses={"input[1].content[1].encrypted_content": "gAAAAA" * 20}, chat=Says("<encrypted_content>"), messages=Says("<encrypted_content>"),
+         **{"xai/grok-4": Says("messages[1].parts[1]")}),
     case("an empty turn of the user", "openai-chat", chat({"role": "user", "content": ""}), chat={"messages[0].content": ""},
          responses={"input[0].content": ""}, messages=Refused("messages[0]"), gemini=Refused("messages[0]")),
     case("a stored prompt", "openai-responses", {"model": "m", "prompt": {"id": "pmpt_1"}},

@@ -25,6 +25,9 @@ from dragoman.types import Media, Native, Opaque, Text
 _DATA_URL: Final = re.compile(r"data:([^;,]*)((?:;[^;,]*)*?)(;base64)?,", re.IGNORECASE)
 _REFUSAL: Final = Raw(b'"refusal"')
 _PART_PREFIXES: Final = ("input_", "output_", "computer_screenshot")
+#: What an agent tells another. Only OpenAI seals it; elsewhere it is the words that the model wrote.
+ENCRYPTED: Final = "encrypted_content"
+_SEALED: Final = re.compile(r"[A-Za-z0-9+/=_-]{60,}")
 _UNNAMED: Final = "document"  # data needs a file name here
 _MIME_OF_SUFFIX: Final = {
     "pdf": "application/pdf",
@@ -114,7 +117,11 @@ def _parse_part(part: Json, deviations: list[Deviation], where: str) -> Text | M
         audio = part["input_audio"]
         native = _rest(part, ("type", kind))
         return Media("audio", f"audio/{audio.get('format') or 'wav'}", data=text_of(audio.get("data")), native=native)
-    deviations.append(Deviation("unknown-part", where, str(kind)[:60]))
+    words = part.get(ENCRYPTED)
+    if kind == ENCRYPTED and isinstance(words, str) and not _SEALED.fullmatch(words):
+        return Text(words, native=Native(NAME, {"type": _json.raw(ENCRYPTED)}))
+    if kind != ENCRYPTED:
+        deviations.append(Deviation("unknown-part", where, str(kind)[:60]))
     return Opaque(NAME, _json.raw(part))
 
 
@@ -164,11 +171,18 @@ def is_content_part(part: Opaque) -> bool:
     return isinstance(kind, str) and kind.startswith(_PART_PREFIXES) and not kind.endswith(("_call", "_call_output"))
 
 
+def is_agents(native: Native | None, kind: str) -> bool:
+    """Return whether a message, or a part of it, is of this kind of what one agent tells another."""
+    return native is not None and native.protocol == NAME and native.fields.get("type") == _json.raw(kind)
+
+
 def render_text(part: Text, *, output: bool, item_fields: tuple[str, ...] = ()) -> dict[str, Json]:
     """Render a text part of the model (`output`) or of the client. `item_fields` of its native belong to its item."""
     if is_refusal(part.native):
         return {"type": "refusal", "refusal": part.text}
     value: dict[str, Json] = {"type": "output_text" if output else "input_text", "text": part.text}
+    if is_agents(part.native, ENCRYPTED):
+        return {"type": ENCRYPTED, ENCRYPTED: part.text}
     if part.native is not None and part.native.protocol == NAME:
         value |= {name: inner for name, inner in part.native.fields.items() if name not in item_fields}
     if output:

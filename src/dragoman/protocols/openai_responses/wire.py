@@ -19,6 +19,8 @@ from dragoman.types import Native, ProtocolName, StopReason
 NAME: Final[ProtocolName] = "openai-responses"
 #: The native type of thinking that stood in `content`, not in a summary.
 CONTENT_TYPE: Final = Raw(b'"reasoning_text"')
+#: The type of an item in which one of Codex' agents tells another what to do, or what it found.
+AGENT: Final = "agent_message"
 
 
 class PlainDelta(msgspec.Struct, gc=False):

@@ -16,6 +16,7 @@ from dragoman.events import Deviation
 from dragoman.protocols.openai_responses.content import parse_content
 from dragoman.protocols.openai_responses.request.namespaces import known_name, place
 from dragoman.protocols.openai_responses.wire import (
+    AGENT,
     CONTENT_TYPE,
     NAME,
     ItemKind,
@@ -112,6 +113,10 @@ def _parse_item(item: dict[str, Json], turns: _Turns, deviations: list[Deviation
         turns.add("assistant", [_parse_call(item, turns, kind=kind, deviations=deviations, where=where)])
     elif kind in _RESULT_TYPES:
         turns.add("tool", [_parse_result(item, turns, deviations, where)])
+    elif kind == AGENT:
+        fields = {name: _json.raw(inner) for name, inner in item.items() if name != "content" and inner is not None}
+        parts = parse_content(item.get("content"), deviations, f"{where}.content")
+        turns.message(Message("user", parts, make_native(fields)))
     elif kind == "reasoning":
         turns.add("assistant", _parse_reasoning(item, where))
     else:

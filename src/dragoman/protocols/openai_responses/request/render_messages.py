@@ -10,8 +10,8 @@ from dragoman.codec.parts.history_call_ids import shape_id
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
 from dragoman.protocol import Dialect
-from dragoman.protocols.openai_responses.content import is_content_part, render_media, render_text
-from dragoman.protocols.openai_responses.wire import CONTENT_TYPE, NAME
+from dragoman.protocols.openai_responses.content import is_agents, is_content_part, render_media, render_text
+from dragoman.protocols.openai_responses.wire import AGENT, CONTENT_TYPE, NAME
 from dragoman.types import Media, Message, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 
 #: Native fields of an assistant's text that belong to its item, not to the part.
@@ -51,7 +51,20 @@ class _Writer:
             for index, part in enumerate(message.parts)
             if (value := self._client_part(part, (place, index))) is not None
         ]
-        self.items.append({"type": "message", "role": role, **fields, "content": content or ""})
+        if not is_agents(message.native, AGENT):
+            self.items.append({"type": "message", "role": role, **fields, "content": content or ""})
+        elif self._dialect.supports_vendor_fields:
+            self.items.append({**fields, "content": content})
+        else:
+            self._say("changed", (place,), f"only OpenAI knows {AGENT}: it is the user's")
+            self._drop_sealed(message, place)
+            texts = [{"type": "input_text", "text": part.text} for part in message.parts if isinstance(part, Text)]
+            self.items.append({"type": "message", "role": role, "content": texts})
+
+    def _drop_sealed(self, message: Message, place: int) -> None:
+        for index, part in enumerate(message.parts):
+            if not isinstance(part, Text):
+                self._drop((place, index), "only OpenAI can read it")
 
     def _is_kept(self, parts: tuple[Part, ...]) -> bool:
         """Return whether the leading thinking may be sent: hosts refuse what they can neither check nor remember."""

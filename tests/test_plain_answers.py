@@ -11,6 +11,7 @@ from cases import counter
 from dragoman._json import Raw
 from dragoman.events import Event, Failure
 from dragoman.pipe import Reader, WholeReader
+from dragoman.protocol import Stage
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for, stay_as_they_are
 from dragoman.types import Tool
@@ -96,6 +97,10 @@ STREAM = b'data: {"id": "c", "choices": [{"index": 0, "delta": {"content": "Hi"}
 CAME = {
     "a whole answer": WHOLE_CALL, "over lines": json.dumps(answer(CALL), indent=1).encode() + b"\n",
     "a text": json.dumps(answer(text="<think>a</think>b", reason="stop")).encode(),
+    "a call in a text": json.dumps(
+        answer(text='<tool_call>{"name": "note", "arguments": {"a": 1}}</tool_call>', reason="stop")
+    ).encode(),
+    "arguments that are mended": json.dumps(answer(call("call_1", '{"a": "1"}'))).encode(),
     "a stream": STREAM + b"data: [DONE]\n\n", "lines": STREAM[6:-1] * 2, "nothing": b"", "no JSON": b"<html>",
     "with a marker behind it": WHOLE_CALL + b"\n\ndata: [DONE]\n\n", "packed": gzip.compress(WHOLE_CALL),
     "cut": WHOLE_CALL[:-9], "behind blanks": b"\n " + WHOLE_CALL, "a byte order mark": b"\xef\xbb\xbf" + WHOLE_CALL,
@@ -122,9 +127,12 @@ def reader() -> Reader:
 
 
 def reader_of_whole(most: int) -> WholeReader:
-    def read_at_once(data: bytes) -> list[Event] | None:
+    def read_at_once(data: bytes) -> tuple[list[Event], list[Stage]] | None:
         events = check_read_at_once(CHAT, data)
-        return events if events is None or stay_as_they_are(events, {"note": TOOL}) else None
+        if events is None:
+            return None
+        is_left = stay_as_they_are(events, {"note": TOOL})
+        return events, [] if is_left else stages_for((TOOL,), Policy(), new_id=counter())
 
     return WholeReader(read_at_once, reader, most)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, groupby
-from typing import Final
+from typing import Final, TypeAlias
 
 from dragoman.events import EVERY_KIND, Event, Failure, Finish, Start, ToolCallDelta
 from dragoman.protocol import Decoder, Stage
@@ -146,6 +146,10 @@ def _pass(events: list[Event], stages: Iterable[Stage], *, is_whole: bool = Fals
     return events
 
 
+#: Returns the events of a usual whole answer, and the stages that may act on them, or None.
+ReadUsual: TypeAlias = Callable[[bytes], tuple[list[Event], Sequence[Stage]] | None]
+
+
 class WholeReader:
     """Reads an answer that is asked for whole: a usual one at once, by its protocol's quick way. For any other, and for
     what is no JSON document, it makes the usual reader.
@@ -153,11 +157,11 @@ class WholeReader:
 
     __slots__ = ("_has_ended", "_held", "_make", "_read", "_reader", "_room")
 
-    def __init__(self, read: Callable[[bytes], list[Event] | None], make: Callable[[], Reader], most: int) -> None:
+    def __init__(self, read: ReadUsual, make: Callable[[], Reader], most: int) -> None:
         """Create it.
 
         Args:
-            read: returns the events of a usual answer, or None.
+            read: returns the events of a usual answer, and the stages that may act on them, or None.
             most: bytes of an answer that is read at once.
         """
         self._read = read
@@ -184,13 +188,21 @@ class WholeReader:
     def close(self) -> list[Event]:
         """End the body."""
         if self._reader is None and self._held:
-            events = self._read(self._held[0] if len(self._held) == 1 else b"".join(self._held))
+            events = self._at_once(self._held[0] if len(self._held) == 1 else b"".join(self._held))
             if events is not None:
                 self._has_ended = True
                 self._held = []
                 return events
         reader, events = self._usual()
         return events + reader.close()
+
+    def _at_once(self, data: bytes) -> list[Event] | None:
+        """Return the events of a usual answer, or None."""
+        read = self._read(data)
+        try:
+            return None if read is None else _pass(*read, is_whole=True)
+        except RecursionError:
+            return None
 
     def fail(self, failure: Failure) -> list[Event]:
         """As `Reader.fail`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from typing import Final, TypeAlias
 
 import msgspec
@@ -22,7 +21,7 @@ from dragoman.history.nothing_left import refuse_nothing
 from dragoman.offering import DROPPED, Offer, dropped_header
 from dragoman.offering.restoring import Restored
 from dragoman.pipe import Reader, WholeReader
-from dragoman.protocol import ANY_TURNS, Expectation, HttpRequest, NewId, Rendered, TurnRules
+from dragoman.protocol import ANY_TURNS, Expectation, HttpRequest, NewId, Rendered, Stage, TurnRules
 from dragoman.providers.endpoint import Outgoing
 from dragoman.response_stages import is_usual, nothing_fits, stages_for, stay_as_they_are
 from dragoman.routing.target import Target
@@ -340,33 +339,30 @@ def _reader(
     target: Target, asked: Asked, restored: list[Restored], expectation: Expectation, new_id: NewId
 ) -> Reader | WholeReader:
     """Return the answer's reader: it mends calls by the names that were sent, then restores the client's."""
-    make = partial(_usual_reader, target, asked, restored, expectation, new_id)
-    read, policy = target.protocol.read_whole, asked.policy
-    if read is None or asked.request.stream or not is_usual(policy, expectation):
+
+    def stages() -> list[Stage]:
+        made = stages_for(asked.tools, asked.policy, new_id=new_id, dialect=target.dialect, expectation=expectation)
+        return [*made, *restored] if restored else made
+
+    def make() -> Reader:
+        decoder = target.protocol.decoder(
+            new_id=new_id,
+            offered_names=frozenset([tool.name for tool in asked.tools]),
+            takes_nothing=nothing_fits(asked.tools),
+            dialect=target.dialect,
+            bounds=target.bounds,
+        )
+        return Reader(decoder, stages())
+
+    read_whole, bounds = target.protocol.read_whole, target.bounds
+    if read_whole is None or asked.request.stream:
         return make()
-    bounds, tools = target.bounds, {tool.name: tool for tool in asked.tools}
+    tools, is_plain = {tool.name: tool for tool in asked.tools}, is_usual(asked.policy, expectation)
 
-    def read_at_once(data: bytes) -> list[Event] | None:
-        events = read(data, offered_names=tools, bounds=bounds)
-        if events is None or not stay_as_they_are(events, tools):
+    def read(data: bytes) -> tuple[list[Event], Sequence[Stage]] | None:
+        events = read_whole(data, offered_names=tools, bounds=bounds)
+        if events is None:
             return None
-        for stage in restored:
-            events = stage.feed(events)
-        return events
+        return events, restored if is_plain and stay_as_they_are(events, tools) else stages()
 
-    return WholeReader(read_at_once, make, min(LARGE, bounds.frame, bounds.answer))
-
-
-def _usual_reader(
-    target: Target, asked: Asked, restored: list[Restored], expectation: Expectation, new_id: NewId
-) -> Reader:
-    tools, dialect = asked.tools, target.dialect
-    decoder = target.protocol.decoder(
-        new_id=new_id,
-        offered_names=frozenset([tool.name for tool in tools]),
-        takes_nothing=nothing_fits(tools),
-        dialect=dialect,
-        bounds=target.bounds,
-    )
-    stages = stages_for(tools, asked.policy, new_id=new_id, dialect=dialect, expectation=expectation)
-    return Reader(decoder, [*stages, *restored] if restored else stages)
+    return WholeReader(read, make, min(LARGE, bounds.frame, bounds.answer))

@@ -32,11 +32,17 @@ class SaidText(msgspec.Struct):
     _checksum: int = 0
     _head: tuple[int, int] | None = None  # size and checksum of what came before the first call
     _words: SaidText | None = None  # what came behind the last call
+    _mark: int = -1  # so many pieces came before the first call, until they are folded
 
     __repr__ = name_alone
 
     def fold(self) -> None:
         """Take the pieces. The blanks at their end stay, if they are few."""
+        if self._mark >= 0:
+            later, self.pieces, self._mark = self.pieces[self._mark :], self.pieces[: self._mark], -1
+            self.fold()
+            self._head, self._words = (self._size, self._checksum), SaidText()
+            self.pieces += later
         text = "".join(self.pieces)
         end = len(text.rstrip())
         if len(text) - end > _MOST_BLANKS:
@@ -53,14 +59,14 @@ class SaidText(msgspec.Struct):
 
     def begins_again(self) -> bool:
         """Take the beginning of a call. Return whether the words before the first one came again before it."""
-        if any(self.pieces):
-            self.fold()
-        words, self._words = self._words or self, SaidText()
-        said = (words._size, words._checksum)
         if self._head is None:
-            self._head = said
-            return False
-        return said == self._head and said[0] > 0
+            if self._mark < 0:
+                self._mark = len(self.pieces)
+            if self._mark == len(self.pieces):
+                return False  # as most often: no words between calls
+        self.fold()
+        words, self._words = self._words or SaidText(), SaidText()
+        return words._size > 0 and (words._size, words._checksum) == self._head
 
     def plus(self, text: str = "") -> SaidText:
         """Return a copy with another text behind it."""

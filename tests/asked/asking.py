@@ -30,7 +30,18 @@ VENDORS: Final[dict[ProtocolName, str]] = {
 }
 _KEYS: Final = {
     f"{name}_API_KEY": "k"
-    for name in ("DEEPSEEK", "OPENAI", "ANTHROPIC", "GEMINI", "MISTRAL", "MOONSHOT", "MINIMAX", "GROQ", "OPENROUTER", "XAI")
+    for name in (
+        "DEEPSEEK",
+        "OPENAI",
+        "ANTHROPIC",
+        "GEMINI",
+        "MISTRAL",
+        "MOONSHOT",
+        "MINIMAX",
+        "GROQ",
+        "OPENROUTER",
+        "XAI",
+    )
 }
 _CHAT_OF_OPENAI: Final = """
 [providers.openai-chat]

@@ -122,7 +122,7 @@ CASES: Final = [
         {"type": "agent_message", "id": "amsg_1", "author": "lead", "recipient": "helper", "content": [
             {"type": "input_text", "text": "Payload:"}, {"type": "encrypted_content", "encrypted_content": "List the files, please."}]}),
          responses={"input[3].author": "lead", "input[3].role": GONE, "input[3].content[1].encrypted_content": "List the files, please.", "input[3].type": "agent_message"},
-         chat=({"messages[3].role": "user", "messages[3].content[1].text": "List the files, please."}, Says("messages[3].author")),
+         chat=({"messages[3].role": "user", "messages[3].content[1].text": "List the files, please."}, Says("messages[3].agent_message.author")),
          messages={"messages[2].content[2].text": "List the files, please."}, gemini={"contents[3].parts[1].text": "List the files, please."},
          ollama={"messages[3].content": "Payload:\nList the files, please."},
          **{"xai/grok-4": ({"input[3].role": "user", "input[3].type": "message", "input[3].content[1].text": "List the files, please."}, Says("messages[3]"))}),

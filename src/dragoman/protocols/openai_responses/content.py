@@ -119,7 +119,7 @@ def _parse_part(part: Json, deviations: list[Deviation], where: str) -> Text | M
         return Media("audio", f"audio/{audio.get('format') or 'wav'}", data=text_of(audio.get("data")), native=native)
     words = part.get(ENCRYPTED)
     if kind == ENCRYPTED and isinstance(words, str) and not _SEALED.fullmatch(words):
-        return Text(words, native=Native(NAME, {"type": _json.raw(ENCRYPTED)}))
+        return Text(words, native=Native(NAME, {ENCRYPTED: Raw(b"{}")}))
     if kind != ENCRYPTED:
         deviations.append(Deviation("unknown-part", where, str(kind)[:60]))
     return Opaque(NAME, _json.raw(part))
@@ -172,8 +172,8 @@ def is_content_part(part: Opaque) -> bool:
 
 
 def is_agents(native: Native | None, kind: str) -> bool:
-    """Return whether a message, or a part of it, is of this kind of what one agent tells another."""
-    return native is not None and native.protocol == NAME and native.fields.get("type") == _json.raw(kind)
+    """Return whether a message, or a part of it, is marked as this kind of what one agent tells another."""
+    return native is not None and native.protocol == NAME and kind in native.fields
 
 
 def render_text(part: Text, *, output: bool, item_fields: tuple[str, ...] = ()) -> dict[str, Json]:

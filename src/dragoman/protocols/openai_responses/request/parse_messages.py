@@ -114,9 +114,9 @@ def _parse_item(item: dict[str, Json], turns: _Turns, deviations: list[Deviation
     elif kind in _RESULT_TYPES:
         turns.add("tool", [_parse_result(item, turns, deviations, where)])
     elif kind == AGENT:
-        fields = {name: _json.raw(inner) for name, inner in item.items() if name != "content" and inner is not None}
+        rest = {name: inner for name, inner in item.items() if name not in ("type", "content") and inner is not None}
         parts = parse_content(item.get("content"), deviations, f"{where}.content")
-        turns.message(Message("user", parts, make_native(fields)))
+        turns.message(Message("user", parts, make_native({AGENT: _json.raw(rest)})))
     elif kind == "reasoning":
         turns.add("assistant", _parse_reasoning(item, where))
     else:

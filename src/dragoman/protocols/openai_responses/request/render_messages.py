@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dragoman._json import Json, Raw
-from dragoman.codec.json_fields import native_fields
+from dragoman.codec.json_fields import as_object, native_fields, read
 from dragoman.codec.parts.history_call_ids import shape_id
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
@@ -54,7 +54,7 @@ class _Writer:
         if not is_agents(message.native, AGENT):
             self.items.append({"type": "message", "role": role, **fields, "content": content or ""})
         elif self._dialect.supports_vendor_fields:
-            self.items.append({**fields, "content": content})
+            self.items.append({"type": AGENT, **as_object(read(fields[AGENT])), "content": content})
         else:
             self._say("changed", (place,), f"only OpenAI knows {AGENT}: it is the user's")
             self._drop_sealed(message, place)

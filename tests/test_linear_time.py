@@ -62,6 +62,7 @@ FEEDERS = {
     "offering/restoring.py Restored": "restored calls",
     "pipe.py Later": "openai-chat says",
     "pipe.py Reader": "openai-chat says",
+    "pipe.py WholeReader": "openai-chat sends ''",  # joins a body of a bounded size, or hands it on
     **{f"protocols/{folder}/response/decode.py Decoder": f"{name} says" for folder, name in (
         ("anthropic", "anthropic-messages"), ("gemini", "gemini-generate"), ("ollama", "ollama-chat"),
         ("openai_chat", "openai-chat"), ("openai_responses", "openai-responses"))},

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cli.here import run_here
 from conversations import reply
 from dragoman.cli.log_lines import render_line
 from dragoman.cli.tail_filter import Filter, Totals
@@ -103,12 +104,9 @@ def test_tail_hears_the_running_gateway(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [("--url", "http://127.0.0.1:1"), ("--key-env", "NO_SUCH_VARIABLE")])
 def test_tail_says_what_is_wrong(tmp_path: Path, words: tuple[str, ...]) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "dragoman", "tail", *words],
-        capture_output=True, text=True, timeout=30, check=False, env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)},
-    )  # fmt: skip
-    assert run.returncode in (1, 2) and run.stderr.startswith("dragoman: ") and run.stderr.count("\n") == 1
-    assert words[0] != "--url" or "start one: dragoman serve" in run.stderr
+    run = run_here("tail", *words, XDG_CONFIG_HOME=str(tmp_path))
+    assert run.returncode in (1, 2) and run.stderr.startswith(b"dragoman: ") and run.stderr.count(b"\n") == 1
+    assert words[0] != "--url" or b"start one: dragoman serve" in run.stderr
 
 
 def test_verbose_prints_lines_for_people(tmp_path: Path) -> None:

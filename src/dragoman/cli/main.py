@@ -109,7 +109,7 @@ def _filled(paragraph: str, width: int) -> str:
     """Return a paragraph in lines of a width. If it is a table, its rows go on below their second column."""
     import textwrap  # for who asks for help
 
-    first = re.search(r"^\S+(?: \S+)*  +(?=\S)", paragraph, re.MULTILINE)
+    first = re.search(r"^\S++(?: \S++)*+  +(?=\S)", paragraph, re.MULTILINE)
     if first is None:
         return textwrap.fill(paragraph, width)
     rows = re.sub(r"\n +", " ", paragraph).split("\n")

@@ -85,6 +85,7 @@ TAGGED: dict[str, tuple[Dialect, str, str, str]] = {
         "a",
         "b",
     ),
+    "Inkling's text alone": (PLAIN, "<|message_model|><|content_text|>It rains.<|end_message|>", "", "It rains."),
     "Inkling's thinking before a call": (
         PLAIN,
         "<|content_thinking|>a<|message_model|>f<|content_invoke_tool_json|>{}",

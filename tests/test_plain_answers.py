@@ -46,6 +46,8 @@ ANSWERS: dict[str, tuple[dict[str, Any], bool]] = {
     "two calls": (answer(CALL, call("call_2", '{"a": 1}')), True),
     "two calls of one id": (answer(CALL, CALL), False),
     "counts in full, and a tier": (answer(CALL, usage=DETAILS, service_tier="default", system_fingerprint="f"), True),
+    "a tier in escapes": (answer(CALL, service_tier="h\u00e9"), True),
+    "a tier that is an object": (answer(CALL, service_tier={"a": 1}), False),
     "counts that are no counts": (answer(CALL, usage={"prompt_tokens": -1, "completion_tokens": "7"}), True),
     "null for the counts": (answer(CALL, usage=None, service_tier=None), True),
     "no time, no model": (answer(CALL) | {"created": -1, "model": "", "id": ""}, True),

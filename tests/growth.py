@@ -91,13 +91,22 @@ def exponent(run: Callable[[int], object], size: int) -> float:
 
 def json_bytes_of(run: Callable[[], object]) -> int:
     """Bytes that the JSON library was given: what it does is one line, however long the text is."""
+    return _json_bytes(run, "call")
+
+
+def json_bytes_made(run: Callable[[], object]) -> int:
+    """Bytes that the JSON library gave."""
+    return _json_bytes(run, "return")
+
+
+def _json_bytes(run: Callable[[], object], when: str) -> int:
     read, count = os.path.join(_OURS, "_json.py"), 0
 
     def call(frame: FrameType, event: str, argument: Any) -> None:
         nonlocal count
         code = frame.f_code
-        if event == "call" and code.co_filename == read and code.co_argcount:
-            text = frame.f_locals.get(code.co_varnames[0])
+        if event == when and code.co_filename == read and code.co_argcount:
+            text = argument if when == "return" else frame.f_locals.get(code.co_varnames[0])
             if isinstance(text, bytes | str | dragoman._json.Raw):
                 count += len(text)
 

@@ -6,17 +6,20 @@ loop is held is measured by the row S19.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any, Final
 
 import pytest
 
+import vendor_streams
 from cases import counter
 from dragoman.errors import DragomanError
 from dragoman.events import Event, fold
 from dragoman.history import fit
 from dragoman.protocols import PROTOCOLS
-from growth import json_bytes_of, steps_of
+from growth import json_bytes_made, json_bytes_of, steps_of
 from many_items import Many, answers, requests, stream_of, streams
 from places import reader_of
 from profiles import IS_SOAK
@@ -64,13 +67,13 @@ def request(protocol: str, body: bytes) -> None:
                 target.render_request(fit(parsed.request, protocol=target.name)[0])
 
 
-def too_much(run: Callable[[int], object]) -> str:
+def too_much(run: Callable[[int], object], first: int = FEW) -> str:
     """How the work grows by more than its members; "" where it does not. Where a bound is reached it leaps once, and
     the next step decides."""
-    for work in (steps_of, json_bytes_of):
-        few, many = (work(lambda count=count: run(count)) for count in (FEW, TIMES * FEW))  # type: ignore[misc]
+    for work in (steps_of, json_bytes_of, json_bytes_made):
+        few, many = (work(lambda count=count: run(count)) for count in (first, TIMES * first))  # type: ignore[misc]
         if many > MOST_GROWTH * few + ONCE:
-            most = work(lambda: run(TIMES * TIMES * FEW))
+            most = work(lambda: run(TIMES * TIMES * first))
             if most > MOST_GROWTH * many + ONCE:
                 return f"{work.__name__}: {few}, {many}, {most}"
     return ""
@@ -94,6 +97,47 @@ def test_members_of_an_event_are_read_once_each(protocol: str) -> None:
         if grown := too_much(lambda number, many=many: answer(protocol, stream_of(many, protocol, number))):  # type: ignore[misc]
             wrong.append((many.name, grown))
     assert count and not wrong
+
+
+def kinds_of_events(protocol: str) -> Iterator[tuple[list[Any], int]]:
+    """Streams, and which of their events comes again and again: each kind of the vendors', and of servers' own."""
+    seen = set[str]()
+    own = [[_chat({"content": "a"}), _chat(delta)] for delta in DELTAS] if protocol == "openai-chat" else []
+    for events in (*own, *(case.body for case in vendor_streams.cases(protocol))):
+        for place, event in enumerate(events):
+            kind = re.sub(r"\d+", "", str(event))
+            if kind not in seen:
+                seen.add(kind)
+                if IS_SOAK or events in own or len(seen) % 30 == 0:
+                    yield events, place
+
+
+def _chat(delta: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "c", "model": "m", "choices": [{"index": 0, "delta": delta}]}
+
+
+#: What servers of Chat say beside a text, in pieces that are gathered.
+DELTAS: Final[list[dict[str, Any]]] = [
+    {"annotations": [{"type": "url_citation", "url_citation": {"url": "u", "start_index": 0, "end_index": 1}}]},
+    {"reasoning_details": [{"type": "reasoning.text", "text": "a", "index": 0}]},
+    {"extra_content": {"google": {"grounding": ["a"]}}},
+    {"audio": {"id": "a", "data": "AAAA", "transcript": "a"}},
+]
+
+
+@each_protocol
+def test_events_that_come_again_are_read_once_each(protocol: str) -> None:
+    """Whatever gathers from event to event is written out once."""
+    wrong = []
+    for events, place in kinds_of_events(protocol):
+
+        def run(count: int, events: list[Any] = events, place: int = place) -> object:
+            many = [*events[:place], *[events[place]] * count, *events[place + 1 :]]
+            return answer(protocol, vendor_streams.stream(many, protocol))
+
+        if grown := too_much(run, FEW // TIMES):
+            wrong.append((events[place], grown))
+    assert not wrong
 
 
 @each_protocol

@@ -298,6 +298,22 @@ def test_streams_that_are_left_leak_nothing(tmp_path):
             assert [client.reply("lab/m", "hello").text for _ in range(5)] == ["b"] * 5
 
 
+def test_an_error_whose_body_never_ends_is_told(tmp_path):
+    """It was read at full speed, and thrown away, as long as the provider sent."""
+    told: list[int | None] = []
+    body = b'{"error": {"message": "no such model ' + b"a" * 300_000
+    with serving([head(404, "application/json"), chunk(body), "hold"]) as server:
+
+        def ask() -> None:
+            with dragoman.Client(config_for(server, tmp_path)) as client, client.stream("lab/m", "hello") as stream:
+                told.extend(step.status for step in stream if isinstance(step, Failure))
+
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        asking.join(20)
+        assert told == [404]
+
+
 # ---------------------------------------------------------------- threads and loops
 
 

@@ -128,6 +128,11 @@ class Exchange:
         return self._error_body is None and self._reader.ended
 
     @property
+    def has_error(self) -> bool:
+        """Whether as much of an error's body came as is read."""
+        return self._error_body is not None and len(self._error_body) >= _ERROR_LIMIT
+
+    @property
     def headers(self) -> Mapping[str, str]:
         """The headers of the response, names in lower case; none before they came."""
         return self._headers

@@ -157,6 +157,10 @@ class PassthroughExchange:
         return self._decoder.ended if self._usual is None else self._usual.ended
 
     @property
+    def has_error(self) -> bool:
+        return self._usual is not None and self._usual.has_error
+
+    @property
     def headers(self) -> Mapping[str, str]:
         return self._headers
 

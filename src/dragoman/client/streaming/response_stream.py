@@ -334,6 +334,8 @@ class ResponseStream:
                     why = exceeded(wanted, "whole_mib", f"{held} or more")
                     return self._end(exchange.fail(Failure("too_large", why)))
             events = note_progress(exchange, watch, await self._apart.run(data))
+            if exchange.has_error:
+                return self._end(exchange.close())
             if events or self._done:
                 return events
 

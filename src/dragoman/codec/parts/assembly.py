@@ -223,9 +223,9 @@ class Assembly:
         if part is self._run:
             self._run = None
         if part.kind is TextStart:
-            self.events.append(TextEnd(part.index, False, part.signature, part.native))
+            self.events.append(TextEnd(part.index, False, part.signature, part.fields()))
         else:
-            self.events.append(ThinkingEnd(part.index, part.signature, part.redacted, part.native))
+            self.events.append(ThinkingEnd(part.index, part.signature, part.redacted, part.fields()))
 
     def whole_part(self, part: Media | Opaque) -> None:
         """Add a part that comes whole."""

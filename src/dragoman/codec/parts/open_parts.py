@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Literal
 from zlib import crc32
 
@@ -93,17 +94,24 @@ class SaidText(msgspec.Struct):
 
 
 class OpenPart(msgspec.Struct, eq=False):
-    """A text or thinking part that is open. `before`: the text before it. `native`: fields that its end tells."""
+    """A text or thinking part that is open. `before`: the text before it. `native`: fields that its end tells, which
+    `gathered` makes where they come in pieces.
+    """
 
     index: int
     kind: type[TextStart] | type[ThinkingStart]
     signature: str | None = None
     redacted: str | None = None
     native: Native | None = None
+    gathered: Callable[[], Native] | None = None
     before: SaidText | None = None
     has_said: bool = False
 
     __repr__ = name_alone
+
+    def fields(self) -> Native | None:
+        """Return the fields that its end tells."""
+        return self.native if self.gathered is None else self.gathered()
 
 
 class OpenCall(msgspec.Struct, eq=False):

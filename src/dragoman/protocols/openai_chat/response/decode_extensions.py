@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from dragoman import _json
@@ -139,8 +140,8 @@ class Extensions:
         if running is not None and notes:
             if self._noted != running.index:
                 self._noted, self._annotations = running.index, []
+                running.gathered = partial(_native, "annotations", self._annotations)
             self._annotations += notes
-            running.native = _native("annotations", self._annotations)
         elif notes:
             self._kept.message({"annotations": notes})
         if running is not None and isinstance(seal, str):

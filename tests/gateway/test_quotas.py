@@ -85,7 +85,8 @@ def test_a_budget_that_is_spent_is_told_in_the_clients_form_and_nobody_is_asked(
         assert 1 <= answered <= 0.02 * 1e9 / NANO
         assert len(running.provider.requests) == answered
         assert status == (429 if client in (CHAT, "openai-responses") else 402)
-        assert headers["x-should-retry"] == "false" and b"budget" in body
+        assert headers["x-should-retry"] == "false" and b"budget" in body and "retry-after" not in headers
+        assert b"http://" not in body and b"needs credit" not in body, "the provider has nothing to do with it"
         found_rows = settled(folder, answered)
         assert len(found_rows) == answered
         assert [row["nano"] for row in found_rows] == [NANO] * answered
@@ -103,6 +104,7 @@ def test_a_limit_of_requests_says_when_to_come_again(tmp_path: Path, client: str
         status, headers, body = ask(running, client, stream=False)
         assert status == 429 and b"limit" in body
         assert 0 < int(headers["retry-after"]) <= 3_600
+        assert b"http://" not in body, "the provider has nothing to do with it"
 
 
 def test_a_request_counts_once_however_often_it_is_tried(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from dragoman.gateway.request_meter import RequestMeter
 from dragoman.gateway.telemetry.metrics import LEDGER_ATTEMPTS, LEDGER_PROBLEM, LEDGER_ROWS, LEDGER_UNRECORDED, Metrics
 from dragoman.gateway.telemetry.pricing import Pricing
 from dragoman.gateway.telemetry.record import Observer, Record
-from dragoman.http.response import TransportFailed
+from dragoman.http.response import NotAsked
 from dragoman.ledger.counters.remote import RemoteCounters
 from dragoman.ledger.counters.sqlite import SqliteCounters
 from dragoman.ledger.counting import MUCH_PATIENCE, PATIENCE, fold_ended, open_counters
@@ -261,14 +261,14 @@ class Ledger:
         """Record an intent. Return False if it was not recorded and need not be.
 
         Raises:
-            TransportFailed: it was not recorded, so nothing may be sent.
+            NotAsked: it was not recorded, so nothing may be sent.
         """
         try:
             self._journal.intend(intent)
         except JournalFailed as problem:
             self._not_recorded(str(problem))
             if self.is_needed:
-                raise TransportFailed(_unrecorded()) from None
+                raise NotAsked(_unrecorded()) from None
             self._observer.metrics.add(LEDGER_UNRECORDED)
             return False
         if _NOTICE in self._observer.notices:
@@ -276,14 +276,14 @@ class Ledger:
         return True
 
     async def on_disk(self) -> None:
-        """Wait until all recorded intents are on the disk. Raises `TransportFailed`: they are not, and must be."""
+        """Wait until all recorded intents are on the disk. Raises `NotAsked`: they are not, and must be."""
         assert self._group_sync is not None
         try:
             await self._group_sync.wait()
         except OSError as problem:
             self._not_recorded(problem.strerror or type(problem).__name__)
             if self.is_needed:
-                raise TransportFailed(_unrecorded()) from None
+                raise NotAsked(_unrecorded()) from None
 
     def settle(self, settlement: Settlement, snapshot: PriceSnapshot | None) -> None:
         """Record how an attempt ended. One that cannot be recorded is closed as interrupted later."""

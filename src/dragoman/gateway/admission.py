@@ -15,7 +15,7 @@ from dragoman.config.quotas import render_amount
 from dragoman.events import Failure
 from dragoman.gateway.attempt_bounds import bound_of, expected_of
 from dragoman.gateway.telemetry.pricing import Pricing
-from dragoman.http.response import TransportFailed
+from dragoman.http.response import NotAsked
 from dragoman.ledger.limits.accounts import (
     LIKELY_COST,
     LIKELY_TOKENS,
@@ -120,7 +120,7 @@ class RequestLimits:
         self.apart = NOTHING_APART
 
     def admit(self, target: Target, route: str, outgoing: Outgoing) -> None:
-        """Reserve what an attempt may cost. Raises `TransportFailed`: a quota refuses it."""
+        """Reserve what an attempt may cost. Raises `NotAsked`: a quota refuses it."""
         admission = self._admission
         charges = admission.accounts.of_request(self._scopes, route, target.name, time.time())
         self.apart, costs = self._costs(charges, target, outgoing) if charges.costly else (NOTHING_APART, ())
@@ -133,7 +133,7 @@ class RequestLimits:
             once = charges.once
             refusal = budgets.admit_row(row, amounts)
         if refusal is not None:
-            raise TransportFailed(told(refusal))
+            raise NotAsked(told(refusal))
         self._begun += once
         if costs:
             self._row, self.amounts = row, amounts
@@ -239,11 +239,11 @@ def told(refusal: Refusal) -> Failure:
 
 
 def _check_priced(charges: Charges, target: Target, most: int | None, likely: int | None) -> None:
-    """Raise TransportFailed if what a quota counts is unknown, and the quota refuses that."""
+    """Raise NotAsked if what a quota counts is unknown, and the quota refuses that."""
     for charge, part in charges.costly:
         is_unpriced = (part == MOST_COST and most is None) or (part == LIKELY_COST and likely is None)
         if is_unpriced and charge.quota.unpriced == "refuse":
-            raise TransportFailed(_unpriced(charge, target))
+            raise NotAsked(_unpriced(charge, target))
 
 
 def _unpriced(charge: Charge, target: Target) -> Failure:

@@ -338,7 +338,7 @@ def refusal(protocol: Protocol, failure: Failure) -> Answer:
     """Return a failure before the first byte, in the client's form."""
     status, body = protocol.render_error(failure)
     wait = failure.retry_after
-    if wait is None and status in _SAY_WHEN:
+    if wait is None and status in _SAY_WHEN and failure.kind != "quota":
         wait = _USUAL_WAIT
     headers = {} if wait is None else {"retry-after": str(max(0, -int(-wait // 1)))}
     if failure.kind == "quota":  # no other try mends it before somebody pays or raises it

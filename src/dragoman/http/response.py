@@ -28,6 +28,10 @@ class TransportFailed(Exception):
         self.failure = failure
 
 
+class NotAsked(TransportFailed):
+    """Nobody was asked, by our own decision: no provider's name or address belongs to its words."""
+
+
 class Response(Protocol):
     """A response whose body is still arriving. Names of `headers` are in lower case."""
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final
 
+import msgspec
+
 from dragoman.bounds import exceeded
 from dragoman.client.exchange import Exchange
 from dragoman.client.passthrough.exchange import PassthroughExchange
@@ -17,6 +19,7 @@ from dragoman.client.streaming.reply_so_far import ReplySoFar
 from dragoman.client.streaming.threaded_reading import MOST_EVENTS, ThreadedReader, portions
 from dragoman.errors import DragomanError
 from dragoman.events import SEMANTIC, Deviation, Event, Failure, Finish, Reply
+from dragoman.http.response import NotAsked
 from dragoman.http.timeouts import Timeouts, Watch
 from dragoman.http.transport import Response, Transport, TransportFailed
 from dragoman.routing.attempts import Attempts
@@ -348,6 +351,9 @@ class ResponseStream:
                 self._response = await self._transport.open(
                     exchange.outgoing, self._course.before_send(exchange.outgoing)
                 )
+        except NotAsked as refused:
+            *before, failed = exchange.fail(refused.failure)
+            return self._end([*before, msgspec.structs.replace(failed, message=refused.failure.message)])
         except TransportFailed as problem:
             return self._end(exchange.fail(self._watch.failure or problem.failure))
         except TimeoutError:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from dragoman.deviations import part_path
 from dragoman.errors import UsageError
 from dragoman.events import Deviation
-from dragoman.types import Message, Part, Text, Thinking
+from dragoman.types import Message, Part, Text, Thinking, ToolResult
+
+#: Parts that every protocol takes, if they say anything.
+_SENT: Final = (Text, ToolResult)
 
 
 def refuse_nothing(
@@ -29,6 +33,8 @@ def refuse_nothing(
     Raises:
         UsageError: nothing is left of what was there.
     """
+    if sent and sent[-1].role != "system" and any(type(part) in _SENT and _says(part) for part in sent[-1].parts):
+        return  # as nearly always
     code = "dropped" if given else "untranslated"  # such as a prompt that the provider stores
     lost = {said.where: said.seen for said in told if said.code == code}
     if _asks(sent, lost) or not (lost or earlier):

@@ -46,13 +46,14 @@ class _Half(NamedTuple):
 def with_results_told(request: Request, protocol: ProtocolName) -> tuple[Request, list[Deviation]]:
     """Return the request with what other protocols' providers found for its answers as texts of these."""
     told: list[Deviation] = []
-    messages = [_told(message, place, protocol, told) for place, message in enumerate(request.messages)]
+    messages = list(request.messages)
+    for place, message in enumerate(messages):
+        if message.role == "assistant" and Opaque in map(type, message.parts):
+            messages[place] = _told(message, place, protocol, told)
     return (msgspec.structs.replace(request, messages=tuple(messages)) if told else request), told
 
 
 def _told(message: Message, place: int, protocol: ProtocolName, told: list[Deviation]) -> Message:
-    if message.role != "assistant" or Opaque not in map(type, message.parts):
-        return message
     parts: list[Part | None] = list(message.parts)
     begun: dict[str, tuple[int, _Half]] = {}
     is_changed = False

@@ -173,6 +173,8 @@ def without_arguments(chunk: Chunk, frame: bytes) -> bytes:
 
 def tell_unread_beside(frame: bytes, assembly: Assembly) -> None:
     """Name what stands beside candidates without content and may be that."""
+    if type(_decode_modelled(frame)) is not Malformed:
+        return  # nothing, as most often
     top = _decode_fields(frame)
     if not isinstance(top, Malformed):
         tell_unread(assembly, {key: value for key, value in top.items() if key not in _CHUNK}, "chunk")

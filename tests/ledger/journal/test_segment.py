@@ -142,6 +142,41 @@ def test_a_record_that_a_kill_cut_is_none_and_no_damage(tmp_path: Path) -> None:
         segment.close()
 
 
+def test_a_write_that_a_kill_cut_between_two_pages_is_no_record_and_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{_SEGMENT}._KEEPS_ROOM", ())
+    monkeypatch.setattr("mmap.PAGESIZE", 4_096)
+    write = os.write
+    most = 0  # bytes until the kill
+
+    def cut(descriptor: int, data: bytes) -> int:
+        nonlocal most
+        most -= len(data)
+        if most >= 0:
+            return write(descriptor, data)
+        place = os.lseek(descriptor, 0, os.SEEK_CUR)
+        write(descriptor, data[: max(0, (place + len(data) + most) // mmap.PAGESIZE * mmap.PAGESIZE - place)])
+        raise _Cut
+
+    last = b"\xff" * (mmap.PAGESIZE // 3)
+    for before in (*range(1, OVERHEAD + 2), 99, len(last) + OVERHEAD - 1):  # bytes of it on the first page
+        path = tmp_path / str(before)
+        record = bytes(mmap.PAGESIZE - len(HEADER) - OVERHEAD - before)
+        for until_cut in (0, before - 1, before, len(last) - 9, len(last) + OVERHEAD):
+            segment = Segment(path, 2 * mmap.PAGESIZE, HEADER)
+            segment.write(frame(record))
+            most = until_cut
+            with monkeypatch.context() as patch, contextlib.suppress(_Cut):
+                patch.setattr("os.write", cut)
+                segment.write(frame(last))
+            segment.close()
+            found = read_frames(path.read_bytes(), len(HEADER), is_closed=True)
+            whole = [record, last] if until_cut == len(last) + OVERHEAD else [record]
+            assert ([each for _, each in found.records], found.damaged) == (whole, 0), (before, until_cut)
+            path.unlink()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is mapped")
 def test_only_file_systems_that_keep_what_was_set_apart_are_mapped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

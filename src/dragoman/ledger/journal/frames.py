@@ -3,7 +3,8 @@ one.
 
 A segment begins with `HEADER`; frames follow; zeros fill the rest. It has its full size from the beginning, so a full
 disk is noticed then. A frame is two marker bytes, the size of its record (2 bytes), the CRC-32 of size and record (4
-bytes), all little-endian, then the record. A mapped segment gets the record first and its frame's head last.
+bytes), all little-endian, then the record. A writer writes a frame's first bytes last: who is killed meanwhile leaves
+none.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ def read_frames(data: Bytes, start: int = 0, *, is_closed: bool = False, most: i
             filling = _filling_of(data, place)
         following = _next_frame(data, place + 1, filling)
         if following is None:
-            # A frame is there once its head is: of one that was cut before that, nobody was told that it is recorded.
-            is_cut = data[place : place + OVERHEAD] == _ZEROS[:OVERHEAD] and filling - place <= OVERHEAD + LARGEST
+            # A frame is there once its first byte is: of one that was cut before, nobody was told that it is recorded.
+            is_cut = data[place : place + 1] == b"\0" and filling - place <= OVERHEAD + LARGEST
             return Found(records, len(data), damaged + (0 if is_cut else max(filling - place, 0)))
         damaged, place = damaged + following - place, following
 

@@ -70,8 +70,15 @@ class Segment:
             body = place + OVERHEAD
             window[body : place + size] = data[OVERHEAD:]
             window[place:body] = data[:OVERHEAD]  # last, so that who is killed meanwhile leaves no frame
-        elif os.write(self._descriptor, data) < size:  # only where the system does not keep what was set apart
-            raise OSError("the disk took half a record")
+        elif size > (first := mmap.PAGESIZE - (self._size - left) % mmap.PAGESIZE):
+            # A kill ends a write between two pages: what stands on the first one comes last here too.
+            os.lseek(self._descriptor, first, os.SEEK_CUR)
+            self._put(data[first:])
+            os.lseek(self._descriptor, -size, os.SEEK_CUR)
+            self._put(data[:first])
+            os.lseek(self._descriptor, size - first, os.SEEK_CUR)
+        else:
+            self._put(data)
         self.left = left - size
 
     def is_good(self) -> bool:
@@ -90,6 +97,10 @@ class Segment:
         os.close(self._descriptor)
 
     # ------------------------------------------------------------ inside
+
+    def _put(self, data: bytes) -> None:
+        if os.write(self._descriptor, data) < len(data):  # only where the system does not keep what was set apart
+            raise OSError("the disk took half a record")
 
     def _map(self) -> mmap.mmap | None:
         """Map the part in which the next record stands. Raises OSError: there is no such part any more.

@@ -415,6 +415,7 @@ def test_an_intent_that_is_not_on_the_disk_is_not_sent_where_it_must_be(
         assert len(running.provider.requests) == asked + (not needs)
         found = settled(folder, 2)
         assert [row["state"] for row in found] == ["settled", "void" if needs else "settled"]
+        assert found[1]["reason"] == ("overloaded" if needs else "")  # our own refusal, which no breaker counts
         ledger.is_needed = False
         assert ask(running, CHAT, f"{CHAT}/model-1", stream=stream)[0] == 200
 

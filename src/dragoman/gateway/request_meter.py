@@ -157,7 +157,7 @@ class RequestMeter(msgspec.Struct, eq=False):
         try:
             await self._ledger.on_disk()
         except BaseException as problem:
-            self.has_refused = type(problem) is TransportFailed
+            self.has_refused = isinstance(problem, TransportFailed)
             if self._attempt is not None:  # it is written, and never sent
                 reason = "overloaded" if self.has_refused else "cancelled"
                 self._settle("void", NO_USAGE, reason, None, cost=Cost(Decimal(0), "provider"))

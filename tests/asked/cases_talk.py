@@ -87,13 +87,18 @@ CASES: Final = [
         {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "rain"}},
         {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [
             {"type": "web_search_result", "url": "https://a.test", "title": "A", "encrypted_content": "x"}]}, SEEN), tells(GO)),
-         chat=({"messages[1].content[0].text": SEARCHED, "messages[1].content[1].text": "Seen."}, Says("encrypted_content")),
-         responses={"input[1].content": SEARCHED}, gemini={"contents[1].parts[0].text": SEARCHED},
+         chat=({"messages[1].content[0].text": f"{SEARCHED}\n\n", "messages[1].content[1].text": "Seen."}, Says("encrypted_content")),
+         responses={"input[1].content": f"{SEARCHED}\n\n"}, gemini={"contents[1].parts[0].text": f"{SEARCHED}\n\n"},
+         ollama={"messages[1].content": f"{SEARCHED}\n\nSeen."},
          messages={"messages[1].content[1].content[0].encrypted_content": "x"}),
     case("two searches at once", "anthropic-messages", messages(ASK, says(
         *({"type": "server_tool_use", "id": id, "name": "web_search", "input": {"query": id}} for id in ("s1", "s2")),
         *({"type": "web_search_tool_result", "tool_use_id": id, "content": {"type": "web_search_tool_result_error", "error_code": "e_" + id}} for id in ("s1", "s2"))),
-        tells(GO)), gemini={f"contents[1].parts[{place}].text": f"The tool web_search was used.\nquery: {id}\nIt returned:\nerror_code: e_{id}" for place, id in ((0, "s1"), (1, "s2"))}),
+        tells(GO)), gemini={f"contents[1].parts[{place}].text": f"The tool web_search was used.\nquery: {id}\nIt returned:\nerror_code: e_{id}{end}" for place, id, end in ((0, "s1", "\n\n"), (1, "s2", ""))}),
+    case("thinking beside a search", "anthropic-messages", messages(ASK, says(
+        SEEN, {**THOUGHT, "thinking": "Hm, rain."}, {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "rain"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"type": "web_search_result", "url": "https://a.test", "title": "A"}]}),
+        tells(GO)), gemini=({"contents[1].parts[1].text": f"\n\n{SEARCHED}"}, Says("messages[1].parts[1]")), ollama={"messages[1].thinking": GONE}),
     case("a search whose result is missing", "anthropic-messages", messages(ASK, says(
         {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "rain"}}, SEEN), tells(GO)),
          chat=({"messages[1].content": "Seen."}, Says("messages[1].parts[0].<server_tool_use>"))),
@@ -137,6 +142,10 @@ CASES: Final = [
          **dict.fromkeys(("chat", "messages", "gemini", "ollama"), Refused("prompt.id"))),
     case("a sound alone", "openai-chat", chat(tells(GO), {"role": "assistant", "content": "Well?"}, tells(SOUND)),
          gemini={"contents[2].parts[0].inlineData.mimeType": "audio/wav"}, messages=Refused("audio"), ollama=Refused("images")),
+    case("a sound behind a result", "openai-chat", chat(ASK, called(), answered(), tells(SOUND), tools=[function()]),
+         messages=({"messages[2].content[0].type": "tool_result", "messages[3]": GONE}, Says("audio")), ollama=({"messages[2].content": "rain"}, Says("images"))),
+    case("a sound alone behind other losses", "openai-chat", chat(tells(SOUND, GO), {"role": "assistant", "content": "Well?", "refusal": "No."}, tells(SOUND)),
+         messages=Refused("asked (messages[2].parts[0]: audio"), ollama=Refused("asked (messages[2].parts[0]: only")),
     case("a sound behind words", "openai-chat", chat(tells(GO), tells(SOUND)), messages=Says("audio"), ollama=Says("images")),
     case("thinking alone", "anthropic-messages", messages(says({"type": "thinking", "thinking": "Hm.", "signature": "x"})),
          each=Refused("messages[0]")),

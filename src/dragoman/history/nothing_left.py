@@ -41,27 +41,36 @@ def refuse_nothing(
         return
     has_turns = not given or any(message.role != "system" for message in given)
     if _asks(given, ()) or (has_turns and all(_is_gone(place, message, lost) for place, message in enumerate(sent))):
-        begin = "messages" if given else ""
-        found = [said for said in (*earlier, *told) if said.code == code and said.where.startswith(begin)]
+        found = [*_of_turn(earlier, given, code), *_of_turn(told, sent if given else (), code)]
         why = ", ".join([f"{said.where}: {said.seen}" for said in found[:2]])
         raise UsageError(f"messages: {target} can take nothing of what is asked ({why})")
 
 
-def _asks(messages: Sequence[Message], lost: Collection[str]) -> bool:
-    """Return whether the last words of the user say something, or the turn of another that stands behind them."""
+def _of_turn(found: Sequence[Deviation], messages: Sequence[Message], code: str) -> list[Deviation]:
+    """Return what was lost of the last turn; without messages, of all."""
+    turn = {part_path((place,)) for place in range(_last_turn(messages), len(messages))}
+    return [said for said in found if said.code == code and (said.where.partition(".")[0] in turn or not messages)]
+
+
+def _last_turn(messages: Sequence[Message]) -> int:
+    """Return where the last turn of the user begins, or of the tools that were called, or what stands behind it."""
     has_asked = False
     for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
-        if message.role == "system":
-            continue
-        if has_asked and message.role != "user":
-            return False
-        if part_path((place,)) not in lost and any(
-            _says(part) and part_path((place, number)) not in lost for number, part in enumerate(message.parts)
-        ):
-            return True
-        has_asked = has_asked or message.role == "user"
-    return False
+        role = messages[place].role
+        if has_asked and role == "assistant":
+            return place + 1
+        has_asked = has_asked or role in ("user", "tool")
+    return 0
+
+
+def _asks(messages: Sequence[Message], lost: Collection[str]) -> bool:
+    """Return whether the last turn says something, or that of another that stands behind it."""
+    return any(
+        _says(part) and part_path((place, number)) not in lost
+        for place in range(_last_turn(messages), len(messages))
+        if messages[place].role != "system" and part_path((place,)) not in lost
+        for number, part in enumerate(messages[place].parts)
+    )
 
 
 def _is_gone(place: int, message: Message, lost: Collection[str]) -> bool:

@@ -8,6 +8,7 @@ them, Gemini's `executableCode` and `toolCall` with `codeExecutionResult` and `t
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -18,7 +19,7 @@ from dragoman.codec.counterparts import kind_of
 from dragoman.codec.json_fields import FILE_BYTES, as_object, read
 from dragoman.deviations import clip, part_path
 from dragoman.events import Deviation
-from dragoman.types import Message, Opaque, Part, ProtocolName, Request, Text
+from dragoman.types import Message, Native, Opaque, Part, ProtocolName, Request, Text
 
 _USES: Final = ("server_tool_use", "mcp_tool_use")
 #: What ends the type of a result, and of an item that may contain its own.
@@ -56,7 +57,7 @@ def with_results_told(request: Request, protocol: ProtocolName) -> tuple[Request
 def _told(message: Message, place: int, protocol: ProtocolName, told: list[Deviation]) -> Message:
     parts: list[Part | None] = list(message.parts)
     begun: dict[str, tuple[int, _Half]] = {}
-    is_changed = False
+    made: set[int] = set()
     for number, part in enumerate(message.parts):
         if type(part) is not Opaque or part.protocol == protocol:
             continue
@@ -67,14 +68,30 @@ def _told(message: Message, place: int, protocol: ProtocolName, told: list[Devia
             continue
         before, known = begun.pop(result.id, (number, call))
         parts[before] = None
-        parts[number] = Text(_words(known, result))
-        is_changed = True
+        parts[number] = Text(_words(known, result), native=Native(part.protocol, {}))  # whose answer it is
+        made.add(number)
         where = f"{part_path((place, number))}.<{kind_of(part.raw)}>"
         told.append(Deviation("changed", where, "said as text", "note"))
         unsaid = [*(known.unsaid if known is not None else ()), *result.unsaid]
         told += [Deviation("untranslated", f"{where}.{name}", f"{part.protocol}'s own", "note") for name in unsaid]
-    kept = tuple([part for part in parts if part is not None])
-    return msgspec.structs.replace(message, parts=kept) if is_changed else message
+    return msgspec.structs.replace(message, parts=_apart(parts, made)) if made else message
+
+
+def _apart(parts: list[Part | None], made: set[int]) -> tuple[Part, ...]:
+    """Return the parts that are left, with an empty line between a made text and its neighbours: they may be joined."""
+    texts = {number: part.text for number, part in enumerate(parts) if isinstance(part, Text)}
+    for before, number in pairwise(texts):
+        if before in made:
+            texts[before] += "\n\n"
+        elif number in made:
+            texts[number] = f"\n\n{texts[number]}"
+    return tuple(
+        [
+            msgspec.structs.replace(part, text=texts[number]) if isinstance(part, Text) else part
+            for number, part in enumerate(parts)
+            if part is not None
+        ]
+    )
 
 
 def _words(call: _Half | None, result: _Half) -> str:

@@ -209,6 +209,10 @@ CASES: Final = [
     case("fields beside an allowed tool", "openai-responses", responses(tools=[{"type": "function", "name": "look"}], tool_choice={
         "type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "look", "one": 1}]}),
          responses={"tool_choice.tools[0].one": 1}, **dict.fromkeys(("chat", "messages", "gemini", "ollama"), Says("tool_choice.tools[0].one"))),
+    case("too many servers beside too many allowed tools", "openai-responses", responses(
+        tools=[{"type": "mcp", "server_label": f"s{number}", "server_url": "https://a.test"} for number in range(400)], tool_choice={
+            "type": "allowed_tools", "mode": "auto", "tools": [{"type": "mcp", "name": f"t{number}"} for number in range(400)]}),
+         **dict.fromkeys(("chat", "messages", "gemini", "ollama"), Refused("400 entries for 400 tools"))),
     case("fields beside a place", "openai-chat", chat(tools=[function()], web_search_options={
         "user_location": {"type": "approximate", "one": 1, "approximate": {"city": "Rome", "two": 2}}}),
          chat={"web_search_options.user_location.one": 1},

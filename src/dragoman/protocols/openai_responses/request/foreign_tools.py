@@ -36,7 +36,12 @@ from dragoman.protocols.openai_responses.request.files_and_images import (
     write_image_generation,
 )
 from dragoman.protocols.openai_responses.request.namespaces import known_name, place_of
-from dragoman.protocols.openai_responses.request.remote_servers import allowed_of, read_server_tool, write_server_tool
+from dragoman.protocols.openai_responses.request.remote_servers import (
+    allowed_of,
+    is_meant,
+    read_server_tool,
+    write_server_tool,
+)
 from dragoman.protocols.openai_responses.request.tools import parse_tools
 from dragoman.protocols.openai_responses.wire import NAME, text_of
 from dragoman.types import Message, Named, Native, Opaque, Part, Request, Text, Tool, ToolCall, ToolChoice, ToolResult
@@ -126,7 +131,7 @@ def open_request(request: Request) -> Opened:
         deviations.append(Deviation("changed", "tool_choice.tools", kept, "note"))
     elif isinstance(said, dict):
         deviations += _choice_unsaid(said, others)
-        forced = next((tool.name for tool in others if _is_meant(tool, said)), str(said.get("type")))
+        forced = next((tool.name for tool in others if is_meant(tool, said)), str(said.get("type")))
         choice = Named(forced) if any(tool.name == forced and tool.function for tool in others) else "auto"
     _note_rest(request, deviations)
     names = frozenset([tool.name for tool in tools])
@@ -233,15 +238,9 @@ def _settings(entry: dict[str, Any], place: dict[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in kept.items() if value}
 
 
-def _is_meant(tool: NativeTool, said: dict[str, Any]) -> bool:
-    if tool.server is not None and said.get("server_label") not in (None, tool.server.name):
-        return False
-    return tool.name == said.get("type") or tool.name == said.get("name")
-
-
 def _choice_unsaid(said: dict[str, Any], others: list[NativeTool]) -> list[Deviation]:
     """Return what a choice of a tool that is no function says and is expressed nowhere else."""
-    if not any(_is_meant(tool, said) for tool in others):
+    if not any(is_meant(tool, said) for tool in others):
         return [Deviation("dropped", f"tool_choice.{clip(str(said.get('type')))}", "no tool of this kind is offered")]
     return [Deviation("untranslated", f"tool_choice.{key}", f"only {NAME} has it", "note") for key in unsaid(said)]
 
@@ -275,8 +274,7 @@ def _allowed(
         space, name = place_of(forms[tool.name].fields) if tool.name in forms else ("", tool.name)
         return (space, name) in meant or ("", name) in meant or space in spaces or ("", tool.name) in meant
 
-    meanings = ((tool, [entry for entry in entries if _is_meant(tool, entry)]) for tool in others)
-    return [tool for tool in tools if is_allowed(tool)], [allowed_of(tool, found) for tool, found in meanings if found]
+    return [tool for tool in tools if is_allowed(tool)], allowed_of(others, entries)
 
 
 # ---------------------------------------------------------------- the conversation

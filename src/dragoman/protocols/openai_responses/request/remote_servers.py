@@ -13,11 +13,14 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json
+from dragoman.errors import UsageError
 from dragoman.protocol.native_tools import NativeTool, RemoteServer, Written
 
 _SAID: Final = frozenset({
     "type", "server_label", "server_url", "authorization", "headers", "allowed_tools", "require_approval",
 })  # fmt: skip
+#: Tools times entries of a list of allowed ones: each is held against each, and a server's tool keeps what is named.
+_MOST_PAIRS: Final = 100_000
 
 
 def read_server_tool(entry: dict[str, Any]) -> NativeTool:
@@ -60,11 +63,30 @@ def write_server_tool(server: RemoteServer) -> Written:
     return Written(_json.raw(entry), _json.raw({"type": "mcp", "server_label": server.name}))
 
 
-def allowed_of(tool: NativeTool, entries: list[dict[str, Any]]) -> NativeTool:
-    """Return a tool as the entries of a list of allowed ones have it: of a server, only the tools that they name."""
-    names = [entry.get("name") for entry in entries]
+def is_meant(tool: NativeTool, said: dict[str, Any]) -> bool:
+    """Return whether a choice, or an entry of a list of allowed tools, is for a tool that is no function."""
+    if tool.server is not None and said.get("server_label") not in (None, tool.server.name):
+        return False
+    return tool.name == said.get("type") or tool.name == said.get("name")
+
+
+def allowed_of(tools: list[NativeTool], entries: list[dict[str, Any]]) -> list[NativeTool]:
+    """Return the tools that a list of allowed ones is for: of a server, only the tools that it names.
+
+    Raises:
+        UsageError: there are too many of both.
+    """
+    if len(tools) * len(entries) > _MOST_PAIRS:
+        raise UsageError(f"tool_choice.tools: {len(entries)} entries for {len(tools)} tools that are no functions")
+    meanings = ((tool, [entry for entry in entries if is_meant(tool, entry)]) for tool in tools)
+    return [_narrowed(tool, found) for tool, found in meanings if found]
+
+
+def _narrowed(tool: NativeTool, entries: list[dict[str, Any]]) -> NativeTool:
+    names = {name if isinstance(name := entry.get("name"), str) else None: None for entry in entries}
     server = tool.server
-    if server is None or not all(isinstance(name, str) for name in names):
+    if server is None or None in names:
         return tool
-    allowed = tuple([str(name) for name in names if server.allowed is None or name in server.allowed])
+    known = names if server.allowed is None else frozenset(server.allowed)
+    allowed = tuple([name for name in names if name is not None and name in known])
     return msgspec.structs.replace(tool, server=msgspec.structs.replace(server, allowed=allowed))

@@ -85,6 +85,19 @@ def test_others_read_at_once_what_is_written_and_no_more(tmp_path: Path, is_mapp
     assert (tmp_path / "segment").stat().st_size == size
 
 
+def test_a_segment_that_cannot_be_finished_never_looks_as_if_it_were_used(tmp_path: Path, is_mapped: bool) -> None:
+    """A reader that saw its header took the one before for closed, and read nothing further in it."""
+    seen = []
+
+    def finish() -> None:
+        seen.append((tmp_path / "segment").read_bytes()[: len(HEADER)].strip(b"\0"))
+        raise OSError("the folder cannot be synced")
+
+    with pytest.raises(OSError, match="cannot be synced"):
+        Segment(tmp_path / "segment", 9_999, HEADER, finish=finish)
+    assert seen == [b""] and not (tmp_path / "segment").exists()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is mapped")
 def test_a_worker_that_is_killed_takes_nothing_that_it_had_recorded(tmp_path: Path) -> None:
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -214,7 +214,7 @@ def test_an_intent_is_on_the_disk_when_it_is_recorded_where_power_may_fail(
         monkeypatch.setattr("dragoman.ledger.journal.segment._KEEPS_ROOM", (ANY,) if maps else ())
         record = [] if maps else ["write"]  # a mapped record is no call
         for syncs in (True, False):
-            expected = ["write", "fsync", *record, "fdatasync", *record] if syncs else ["write", *record, *record]
+            expected = ["fsync", "write", *record, "fdatasync", *record] if syncs else ["write", *record, *record]
             calls.clear()
             journal = Journal(tmp_path / f"{maps} {syncs}", syncs=syncs)
             opened = intent(journal.ids)
@@ -223,7 +223,7 @@ def test_an_intent_is_on_the_disk_when_it_is_recorded_where_power_may_fail(
                 journal.to_sync()()
                 journal.to_sync()()  # nothing came meanwhile
             journal.settle(settlement(opened))
-            assert calls == expected  # a segment's head and its name, the intent, its end
+            assert calls == expected  # a segment's name and its head, the intent, its end
             journal.close()
 
 

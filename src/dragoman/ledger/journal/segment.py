@@ -33,19 +33,22 @@ class Segment:
     __slots__ = ("_behind", "_descriptor", "_mapped", "_size", "_window", "left")
 
     def __init__(self, path: Path, size: int, header: bytes, *, finish: Callable[[], None] = lambda: None) -> None:
-        """Create the file, with all its bytes. `finish` is called last. Raises OSError; then there is no file."""
+        """Create the file, with all its bytes. `finish` is called before it has its header.
+
+        Raises:
+            OSError: there is no file.
+        """
         self._window: mmap.mmap | None = None
         self._behind = self._mapped = 0  # bytes of the file from the window's first one on, and those of the window
         self._size = size
         self.left = size - len(header)
         self._descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), 0o600)
         try:
-            keeps_room = _set_apart(self._descriptor, size)
-            if os.write(self._descriptor, header) < len(header):
-                raise OSError("the disk took half a header")
-            if keeps_room:
+            if _set_apart(self._descriptor, size):
                 self._map()
             finish()
+            if os.write(self._descriptor, header) < len(header):  # from here on a reader leaves the one before
+                raise OSError("the disk took half a header")
         except OSError:
             self.close()
             with contextlib.suppress(OSError):

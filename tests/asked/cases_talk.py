@@ -87,7 +87,7 @@ CASES: Final = [
         {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "rain"}},
         {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [
             {"type": "web_search_result", "url": "https://a.test", "title": "A", "encrypted_content": "x"}]}, SEEN), tells(GO)),
-         chat=({"messages[1].content[0].text": f"{SEARCHED}\n\n", "messages[1].content[1].text": "Seen."}, Says("encrypted_content")),
+         chat=({"messages[1].content[0].text": f"{SEARCHED}\n\n", "messages[1].content[1].text": "Seen."}, Says("encrypted_content"), Says("parts[0].<server_tool_use>")),
          responses={"input[1].content": f"{SEARCHED}\n\n"}, gemini={"contents[1].parts[0].text": f"{SEARCHED}\n\n"},
          ollama={"messages[1].content": f"{SEARCHED}\n\nSeen."},
          messages={"messages[1].content[1].content[0].encrypted_content": "x"}),

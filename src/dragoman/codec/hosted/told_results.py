@@ -56,24 +56,25 @@ def with_results_told(request: Request, protocol: ProtocolName) -> tuple[Request
 
 def _told(message: Message, place: int, protocol: ProtocolName, told: list[Deviation]) -> Message:
     parts: list[Part | None] = list(message.parts)
-    begun: dict[str, tuple[int, _Half]] = {}
+    begun: dict[str, tuple[int, str, _Half]] = {}
     made: set[int] = set()
     for number, part in enumerate(message.parts):
         if type(part) is not Opaque or part.protocol == protocol:
             continue
+        where = f"{part_path((place, number))}.<{kind_of(part.raw)}>"
         call, result = _halves(as_object(read(part.raw)))
         if call is not None and result is None:
-            begun[call.id] = (number, call)
+            begun[call.id] = (number, where, call)
         if result is None or not result.said:
             continue
-        before, known = begun.pop(result.id, (number, call))
+        before, called, known = begun.pop(result.id, (number, where, call))
         parts[before] = None
         parts[number] = Text(_words(known, result), native=Native(part.protocol, {}))  # whose answer it is
         made.add(number)
-        where = f"{part_path((place, number))}.<{kind_of(part.raw)}>"
-        told.append(Deviation("changed", where, "said as text", "note"))
-        unsaid = [*(known.unsaid if known is not None else ()), *result.unsaid]
-        told += [Deviation("untranslated", f"{where}.{name}", f"{part.protocol}'s own", "note") for name in unsaid]
+        unsaid = [f"{called}.{name}" for name in known.unsaid] if known is not None else []
+        unsaid += [f"{where}.{name}" for name in result.unsaid]
+        told += [Deviation("untranslated", path, f"{part.protocol}'s own", "note") for path in unsaid]
+        told += [Deviation("changed", path, "said as text", "note") for path in dict.fromkeys((called, where))]
     return msgspec.structs.replace(message, parts=_apart(parts, made)) if made else message
 
 

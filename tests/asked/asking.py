@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from functools import cache
@@ -81,7 +82,7 @@ def exchange(client: ProtocolName, body: dict[str, Any] | bytes, target: str) ->
     data = whole_characters(body if isinstance(body, bytes) else json.dumps(body).encode())
     parsed = PROTOCOLS[client].parse_request(data, path=GEMINI_PATH if client == "gemini-generate" else "")
     found = resolve(target, configured())
-    count = iter(range(1, 1_000))
+    count = itertools.count(1)
     made = Exchange(
         found, with_defaults(parsed.request, found), new_id=lambda: f"{next(count):024d}", head=ClientHead(client, {})
     )

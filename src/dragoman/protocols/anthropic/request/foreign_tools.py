@@ -127,11 +127,12 @@ def open_request(request: Request) -> Opened:
 class _Listed:
     """The list of tools while a conversation changes it."""
 
-    __slots__ = ("_hidden", "_tools", "deviations", "is_searched")
+    __slots__ = ("_hidden", "_noted", "_tools", "deviations", "is_searched")
 
     def __init__(self, tools: tuple[Tool, ...], *, is_searched: bool) -> None:
         self._tools: dict[str, Tool] = {}
         self._hidden: set[str] = set()
+        self._noted: set[str] = set()
         self.is_searched = is_searched
         self.deviations: list[Deviation] = []
         for tool in tools:
@@ -148,7 +149,8 @@ class _Listed:
         for key, value in fields.items():
             if key != "type" and key not in known and bytes(value) != b"null":
                 where = f"messages.<{kind}>.{clip(key)}"
-                if all(said.where != where for said in self.deviations):
+                if where not in self._noted:
+                    self._noted.add(where)
                     self.deviations.append(Deviation("untranslated", where, f"only {NAME} has it", "note"))
 
     def has(self, name: str) -> bool:

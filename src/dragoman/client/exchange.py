@@ -159,7 +159,7 @@ class Exchange:
         if self._on_wire is None:
             sent = self.outgoing
             self.outgoing = Outgoing(sent.method, sent.url, sent.headers, b"", sent.has_login)
-        del self._request, self._asked
+        del self._request, self._asked, self._offer
         self._head = None
 
     def feed(self, data: bytes) -> list[Event]:
@@ -344,16 +344,17 @@ def _reader(
     target: Target, asked: Asked, restored: list[Restored], expectation: Expectation, new_id: NewId
 ) -> Reader | WholeReader:
     """Return the answer's reader: it mends calls by the names that were sent, then restores the client's."""
+    offered, policy = asked.tools, asked.policy  # the request is dropped before the answer ends
 
     def stages() -> list[Stage]:
-        made = stages_for(asked.tools, asked.policy, new_id=new_id, dialect=target.dialect, expectation=expectation)
+        made = stages_for(offered, policy, new_id=new_id, dialect=target.dialect, expectation=expectation)
         return [*made, *restored] if restored else made
 
     def make() -> Reader:
         decoder = target.protocol.decoder(
             new_id=new_id,
-            offered_names=frozenset([tool.name for tool in asked.tools]),
-            takes_nothing=nothing_fits(asked.tools),
+            offered_names=frozenset([tool.name for tool in offered]),
+            takes_nothing=nothing_fits(offered),
             dialect=target.dialect,
             bounds=target.bounds,
         )
@@ -362,7 +363,7 @@ def _reader(
     read_whole, bounds = target.protocol.read_whole, target.bounds
     if read_whole is None or asked.request.stream:
         return make()
-    tools, is_plain = {tool.name: tool for tool in asked.tools}, is_usual(asked.policy, expectation)
+    tools, is_plain = {tool.name: tool for tool in offered}, is_usual(policy, expectation)
 
     def read(data: bytes) -> tuple[list[Event], Sequence[Stage]] | None:
         events = read_whole(data, offered_names=tools, bounds=bounds)

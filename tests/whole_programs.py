@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from warm_programs import run
+
 LIMIT_SECONDS = 30
 
 
@@ -41,12 +43,10 @@ def ended(program: str, *, config: Path, folder: Path | None = None) -> subproce
     Raises:
         subprocess.TimeoutExpired: it does not end.
     """
-    return subprocess.run(
+    return run(
         [sys.executable, "-W", "default", "-c", program],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "HOME": str(config.parent), "DRAGOMAN_CONFIG": str(config)},
-        capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,
-        check=False,
     )

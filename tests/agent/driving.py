@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dragoman.agent.sandbox.bubblewrap import find_bubblewrap
+from warm_programs import Popen
 
 DRAGOMAN = str(Path(sys.executable).with_name("dragoman"))
 #: A question of a command that no sandbox holds begins the same, and goes on in other words.
@@ -104,10 +105,12 @@ class PseudoTerminal:
     """Bytes in, bytes out; it answers where the cursor is, as terminals do."""
 
     def __init__(self, command: list[str], *, folder: Path, environ: Mapping[str, str]) -> None:
-        self.pid, self._handle = pty.fork()
-        if self.pid == 0:
-            os.chdir(folder)
-            os.execve(command[0], command, dict(environ))
+        self._handle, theirs = pty.openpty()
+        self._process = Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=dict(environ), start_new_session=True
+        )
+        os.close(theirs)
+        self.pid = self._process.pid
         fcntl.ioctl(self._handle, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         self.raw = b""
 
@@ -132,8 +135,7 @@ class PseudoTerminal:
         self.text()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+        self._process.wait()
         os.close(self._handle)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from scripted import END, Step, chunk, head, serving
+from warm_programs import Popen
 from whole_programs import LIMIT_SECONDS, called, configure, said
 
 TOOLS = Path(__file__).resolve().parents[2] / "docs" / "examples" / "tools.json"
@@ -54,9 +54,7 @@ def at_terminal(config: Path, *arguments: str, stdout: int | None = None) -> byt
         "DRAGOMAN_CONFIG": str(config),
         "TERM": "xterm",
     }
-    run = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs if stdout is None else stdout, stderr=theirs, env=environment
-    )
+    run = Popen(command, stdin=theirs, stdout=theirs if stdout is None else stdout, stderr=theirs, env=environment)
     os.close(theirs)
     written, end = b"", time.monotonic() + LIMIT_SECONDS
     while time.monotonic() < end:

@@ -20,6 +20,7 @@ from conversations import reply
 from gateway.process.test_gateway import ask, configured
 from gateway.running import stream_of
 from scripted import serving
+from warm_programs import Popen
 
 
 class AtTerminal:
@@ -32,7 +33,7 @@ class AtTerminal:
             "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         }  # fmt: skip
         command = [sys.executable, "-m", "dragoman", "serve", "--port", "0", *arguments]
-        self.process = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env=environment)
+        self.process = Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, env=environment)
         os.close(theirs)
         self.screen = ""
         assert self.process.stdout is not None
@@ -124,7 +125,7 @@ def test_ctrl_c_ends_several_workers_with_the_same_status(tmp_path: Path) -> Non
 def test_piped_the_log_is_json(tmp_path: Path) -> None:
     with serving(stream_of("ollama-chat", reply("single"))) as provider:
         command = [sys.executable, "-m", "dragoman", "serve", "--port", "0", "--config"]
-        run = subprocess.Popen(
+        run = Popen(
             [*command, str(configured(tmp_path, provider.url))],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -22,6 +22,7 @@ from dragoman.config import Config, ServerConfig, load_config
 from dragoman.errors import ConfigError
 from dragoman.providers.catalog import Model, Provider
 from dragoman.secret import Secret
+from warm_programs import Popen, run
 
 
 def config_with(folder: Path, **environ: str) -> Config:
@@ -100,17 +101,17 @@ def test_a_port_out_of_range_is_wrong_usage(port: str, capsys: pytest.CaptureFix
 def test_a_taken_port_ends_the_command(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        run = subprocess.run(
+        done = run(
             [sys.executable, "-m", "dragoman", "serve", "--provider", "ollama", "--model", "m", "--port", str(port)],
-            capture_output=True, text=True, timeout=30, check=False,
+            text=True,
             env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)},
         )  # fmt: skip
-    assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr.endswith(f"dragoman: port {port} is taken by another program; --port 0 takes a free one\n")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith(f"dragoman: port {port} is taken by another program; --port 0 takes a free one\n")
 
 
 def test_an_app_is_told_what_to_paste(tmp_path: Path) -> None:
-    program = subprocess.Popen(
+    program = Popen(
         [sys.executable, "-m", "dragoman", "serve", "--app", "claude-code", "--port", "0",
          "--provider", "ollama", "--model", "granite4"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

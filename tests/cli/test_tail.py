@@ -19,6 +19,7 @@ from dragoman.cli.terminal import Paint
 from gateway.process.test_gateway import ask, configured, serve
 from gateway.running import stream_of
 from scripted import serving
+from warm_programs import Popen
 
 PLAIN = Paint(colourful=False)
 ENTRY = {
@@ -81,7 +82,7 @@ def test_tail_hears_the_running_gateway(tmp_path: Path) -> None:
             environ = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "NO_COLOR": "1"}
             url = f"http://127.0.0.1:{port}"
             tails = [
-                subprocess.Popen(
+                Popen(
                     [sys.executable, "-m", "dragoman", "tail", "--url", url, *words],
                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ,
                 )

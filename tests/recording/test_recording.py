@@ -25,6 +25,7 @@ from dragoman.secret import Secret
 from dragoman.testing import FakeModel, Recording, call, cut, deviation, error
 from dragoman.types import ProtocolName
 from scripted import END, chunk, head, serving, streamed, whole
+from warm_programs import Popen
 
 PROTOCOLS: tuple[ProtocolName, ...] = (
     "ollama-chat", "openai-chat", "openai-responses", "anthropic-messages", "gemini-generate",
@@ -200,7 +201,7 @@ class Running:
         env = {**os.environ, "DRAGOMAN_CONFIG": str(folder / "none.toml")}
         folder.mkdir(exist_ok=True)
         (folder / "none.toml").write_text("")
-        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+        self.process = Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
         assert self.process.stdout is not None
         line = self.process.stdout.readline().decode()
         assert line.startswith("listening on http://127.0.0.1:"), self.process.communicate()

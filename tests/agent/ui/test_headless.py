@@ -21,6 +21,7 @@ from agent.playing import Playing, call, playing, say, script
 from cli.here import run_here
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Part, Request, Text, ToolCall, ToolResult
+from warm_programs import Popen, run
 
 DRAGOMAN = str(Path(sys.executable).with_name("dragoman"))
 TASK = [
@@ -44,7 +45,7 @@ def chat(place: Path, server: Playing, *arguments: str) -> subprocess.CompletedP
     """A chat in a process of its own."""
     words, environ = begun(place, server, arguments, "")
     environ = {**os.environ, **environ}
-    return subprocess.run([DRAGOMAN, *words], env=environ, capture_output=True, text=True, check=False, timeout=60)
+    return run([DRAGOMAN, *words], env=environ, text=True)
 
 
 def chat_here(
@@ -150,11 +151,11 @@ def test_an_interruption_has_the_status_of_one(tmp_path: Path) -> None:
             "HOME": str(tmp_path),
         }
         command = [DRAGOMAN, "chat", "lab/m", "-p", "go", "--json", "--folder", str(work)]
-        with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        with Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
             assert arrived.wait(60)
-            run.send_signal(signal.SIGINT)
-            out, errors = run.communicate(timeout=60)
-    assert run.returncode == 130 and errors == b""
+            program.send_signal(signal.SIGINT)
+            out, errors = program.communicate(timeout=60)
+    assert program.returncode == 130 and errors == b""
     assert json.loads(out.splitlines()[-1])["reason"] == "interrupted"
 
 

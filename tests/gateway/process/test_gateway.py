@@ -26,6 +26,7 @@ from dragoman.providers.catalog import Model, Provider
 from dragoman.secret import Secret
 from gateway.running import gateway, stream_of, wire
 from scripted import Scripted, chunk, head, serving, whole
+from warm_programs import Popen, run
 
 
 @contextmanager
@@ -38,7 +39,7 @@ def serve(folder: Path, *words: str, **variables: str) -> Iterator[tuple[subproc
         "NO_COLOR": "1",
         **variables,
     }
-    program = subprocess.Popen(
+    program = Popen(
         [sys.executable, "-m", "dragoman", "serve", "--port", "0", *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ,
     )  # fmt: skip
@@ -158,21 +159,21 @@ def test_a_stream_under_way_ends_whole_after_the_signal(tmp_path: Path) -> None:
 
 
 def test_other_machines_are_not_served_without_keys(tmp_path: Path) -> None:
-    run = subprocess.run(
+    done = run(
         [sys.executable, "-m", "dragoman", "serve", "--host", "0.0.0.0", "--port", "0"],
-        capture_output=True, text=True, timeout=30, check=False, env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)},
+        text=True, env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)},
     )  # fmt: skip
-    assert (run.returncode, run.stdout) == (1, "")
-    assert "set server.keys first" in run.stderr
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "set server.keys first" in done.stderr
 
 
 def test_a_key_on_the_command_line_is_refused(tmp_path: Path) -> None:
-    run = subprocess.run(
+    done = run(
         [sys.executable, "-m", "dragoman", "serve", "--llm-api-key", "my-key"],
-        capture_output=True, text=True, timeout=30, check=False, env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)},
+        text=True, env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)},
     )  # fmt: skip
-    assert run.returncode == 2
-    assert "process list" in run.stderr and "--api-key-env" in run.stderr and "my-key" not in run.stderr
+    assert done.returncode == 2
+    assert "process list" in done.stderr and "--api-key-env" in done.stderr and "my-key" not in done.stderr
 
 
 def test_wrong_options_are_named(tmp_path: Path) -> None:

@@ -17,12 +17,15 @@ import vendor_answers
 import vendor_streams
 import vendor_types
 from cases import counter
+from dragoman._json import Raw
+from dragoman.codec.hosted.told_results import with_results_told
 from dragoman.errors import DragomanError
 from dragoman.events import fold
 from dragoman.history import fit
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
+from dragoman.types import Message, Opaque, Request, Text
 from places import NAMES, TOOLS
 from profiles import IS_SOAK
 
@@ -132,3 +135,17 @@ def test_a_stream_nested_anywhere_is_read_or_fails(protocol: str) -> None:
 def test_what_was_found_is_mended(protocol: str, body: str) -> None:
     for data in nested((body % _MARK).encode()):
         request(protocol, data)
+
+
+def test_what_a_tool_found_is_told_however_deep_it_stands() -> None:
+    told = []
+    for start, end in (('{"a":', "}"), ("[", "]")):
+        for depth in (
+            *range(800, 1000),
+            100_000,
+        ):  # some of these can be decoded, but not by a function that calls itself
+            raw = Raw(f'{{"type":"mcp_call","name":"n","output":{start * depth}1{end * depth}}}'.encode())
+            answer = Message("assistant", (Opaque("openai-responses", raw),))
+            request, _ = with_results_told(Request("m", (answer,)), "openai-chat")
+            told.append(type(request.messages[0].parts[0]) is Text)
+    assert True in told and False in told

@@ -8,6 +8,7 @@ them, Gemini's `executableCode` and `toolCall` with `codeExecutionResult` and `t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -134,27 +135,30 @@ def _split(fields: dict[str, Any], name: str) -> tuple[_Half | None, _Half | Non
 
 def _half(id: Json, name: str, fields: dict[str, Any], *known: str) -> _Half:
     half = _Half(id if isinstance(id, str) else "", clip(name), [], [])
-    _read({key: value for key, value in fields.items() if key not in known}, "", half)
+    _read({key: value for key, value in fields.items() if key not in known}, half)
     return half
 
 
-def _read(value: Json, path: str, half: _Half) -> None:
+def _read(fields: dict[str, Json], half: _Half) -> None:
     """Add a line for each value with something in it, and the paths of those that say nothing."""
-    if isinstance(value, list):
-        for inner in value:
-            _read(inner, f"{path}[]", half)
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            at = f"{path}.{key}" if path else key
-            if inner is None or key == "type" or at in ("id", "tool_use_id") or (key, inner) in _USUAL:
-                continue
-            if _UNREADABLE.fullmatch(key) or (key == "data" and value.get("type") == "base64"):
-                half.unsaid.append(clip(at))
-            else:
-                _read(inner, at, half)
-    elif isinstance(value, str) and FILE_BYTES.search(value.encode("utf-8", "surrogatepass")):
-        half.unsaid.append(clip(path))
-    elif not isinstance(value, str) or value.strip():
-        name = path.rpartition(".")[2].removesuffix("[]")
-        words = value.rstrip("\n") if isinstance(value, str) else _json.to_text(value)
-        half.said.append(words if name == "text" else f"{name}: {words}")
+    left: list[tuple[str, Json, bool]] = [("", fields, True)]  # path, value, whether it says something
+    while left:
+        path, value, is_said = left.pop()
+        if not is_said or (isinstance(value, str) and FILE_BYTES.search(value.encode("utf-8", "surrogatepass"))):
+            half.unsaid.append(clip(path))
+        elif isinstance(value, list):
+            left += [(f"{path}[]", inner, True) for inner in reversed(value)]
+        elif isinstance(value, dict):
+            left += reversed(list(_members(value, path)))
+        elif not isinstance(value, str) or value.strip():
+            name = path.rpartition(".")[2].removesuffix("[]")
+            words = value.rstrip("\n") if isinstance(value, str) else _json.to_text(value)
+            half.said.append(words if name == "text" else f"{name}: {words}")
+
+
+def _members(fields: dict[str, Json], path: str) -> Iterator[tuple[str, Json, bool]]:
+    for key, inner in fields.items():
+        at = f"{path}.{key}" if path else key
+        if inner is None or key == "type" or at in ("id", "tool_use_id") or (key, inner) in _USUAL:
+            continue
+        yield at, inner, not (_UNREADABLE.fullmatch(key) or (key == "data" and fields.get("type") == "base64"))

@@ -41,6 +41,8 @@ FENCES = (
     none("a fence of people", '```json\n[{"name": "alice", "age": 30}, {"name": "bob", "age": 31}]\n```'),
     none("a fence of the template", "The template:\n\n```jinja\n<tool_call>\n{{ tool.name }}\n</tool_call>\n```\n"),
     none("indented", "The form is:\n\n" + quoted(qwen(RUN), "    ") + "\n\nNothing else."),
+    none("indented, behind another call", "    load(a=1)\n    " + hermes(RUN)),
+    none("indented, behind an offered call", "    get_time()\n    " + hermes(RUN)),
     none("indented by a tab", "The form is:\n\n" + quoted(hermes(RUN), "\t") + "\n\nNothing else."),
     none("pre", f"<pre>\n{qwen(RUN)}\n</pre>"),
     none("pre and code", f"<pre><code>{glm(RUN)}</code></pre>\nis the form."),

@@ -412,8 +412,7 @@ class Scanner:
             return
         left = runner.cursor.passed() + runner.cursor.rest()
         text = self._raw.take()
-        out.append(Prose(text[len(self._said) : len(text) - len(left)], is_call=True))
-        self._code.skip_call()
+        self._pass_call(text[len(self._said) : len(text) - len(left)], out)
         self._read = max(self._read - len(text) + len(left), 0)
         self._raw, self._raw_size, self._said = GatheredText([left]), len(left), ""
 
@@ -427,9 +426,14 @@ class Scanner:
         text, begin = self._raw.take(), len(self._said)
         end = max(self._read, begin)
         if end > begin:
-            out.append(Prose(text[begin:end], is_call=True))
-            self._code.skip_call()
+            self._pass_call(text[begin:end], out)
         return text[end:]
+
+    def _pass_call(self, text: str, out: list[Found]) -> None:
+        """Pass a call as text. Its indentation tells whether it stands in code, and so what follows."""
+        self._feed(text[: len(text) - len(text.lstrip())])
+        self._code.skip_call()
+        out.append(Prose(text, is_call=True))
 
 
 def _slices(text: str) -> list[str]:

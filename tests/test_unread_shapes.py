@@ -181,6 +181,7 @@ CLEAN: tuple[tuple[str, Any], ...] = (
     ("input", {"messages": [{"role": "user", "content": "x"}]}), ("input", "hello"),
     ("input", [{"role": "user"}, {"type": "function_call", "name": "ring", "arguments": '{"bell":"b"}'}]),
     ("metadata", {"arguments": "x", "input": "y", "args": "z"}), ("metadata", {"arguments": '{"a":1}'}),
+    ("metadata", {"name": "x", "input": "y", "params": "z"}),
     ("tools", [_TOOL]), ("mcp_list_tools", [{"name": "ring", "input_schema": _SCHEMA}]),
     ("catalog", [{"name": "ring", "input_schema": _SCHEMA}]), ("q", _SCHEMA), ("usage_breakdown", {"input": 1}),
     ("timings", {"prompt_n": 1}), ("logprobs", {"content": [{"token": '{"input":', "logprob": 0}]}),

@@ -117,7 +117,8 @@ def _has_arguments(name: str, members: Mapping[str, Json]) -> bool:
     is_metadata = "metadata" in name
     if any(key in _CALLS_OWN and _tells(item, is_metadata=is_metadata) for key, item in members.items()):
         return True  # a piece of a call need not name it
-    if not any(key in _SPELLINGS and item is not None for key, item in members.items()):
+    told = [item for key, item in members.items() if key in _SPELLINGS and item is not None]
+    if not told or (is_metadata and all(isinstance(item, str) for item in told)):
         return False
     kind = members.get("type")
     names = any(isinstance(members.get(key), str) and members[key] for key in ("name", "toolname", "functionname"))

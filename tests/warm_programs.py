@@ -3,8 +3,9 @@
 To import is nine tenths of what a short process costs. `Popen` and `run` are those of `subprocess`; what they cannot
 begin warm (another program, an option of Python, another system than Linux) begins as ever. A test of the start itself
 (imports, memory, signals while it starts, what `/proc` tells of the command and its environment) has no use for them:
-`test_main.py`, `test_misuse.py` and `test_decode.py` of `tests/cli`, those of workers, the watchdog, the heap and loaded
-modules, `tests/test_packaging.py` and the blocks of the documents that a shell runs stay with `subprocess`.
+`test_main.py`, `test_misuse.py` and `test_decode.py` of `tests/cli`, those of hostile repositories, of workers, the
+watchdog, the heap and loaded modules, `tests/test_packaging.py` and the blocks of the documents that a shell runs stay
+with `subprocess`.
 """
 
 from __future__ import annotations
@@ -178,8 +179,8 @@ def _become(asked: dict[str, Any], handles: list[int]) -> None:
         warnings.resetwarnings()
         warnings.simplefilter(words[1])
         del words[:2]
-    paths = os.environ.get("PYTHONPATH", "")
-    sys.path[:0] = ["", *filter(None, paths.split(os.pathsep))]
+    paths = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.path[:0] = [{"-c": "", "-m": os.getcwd()}.get(words[0], os.path.dirname(words[0])), *paths]
     if words[0] == "-c":
         sys.argv = ["-c", *words[2:]]
         module = sys.modules["__main__"] = types.ModuleType("__main__")

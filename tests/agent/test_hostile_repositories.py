@@ -16,7 +16,6 @@ from socket import create_server
 import pytest
 
 from agent.playing import Playing, call, playing, script
-from warm_programs import run
 
 DRAGOMAN = str(Path(sys.executable).with_name("dragoman"))
 
@@ -120,11 +119,14 @@ def chat(
         "LANG": "C.UTF-8",
         "TERM": "dumb",
     }
-    return run(
+    return subprocess.run(
         [DRAGOMAN, "chat", "lab/m", *arguments],
         cwd=work,
         env=environ,
+        capture_output=True,
         text=True,
+        check=False,
+        timeout=60,
         input=text,
     )
 

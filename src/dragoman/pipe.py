@@ -7,6 +7,7 @@ from itertools import chain, groupby
 from typing import Final, TypeAlias
 
 from dragoman.events import EVERY_KIND, Event, Failure, Finish, Start, ToolCallDelta
+from dragoman.gathered import Gathered
 from dragoman.protocol import Decoder, Stage
 
 #: Events of one kind in a row that are worth a way of their own.
@@ -167,7 +168,7 @@ class WholeReader:
         self._read = read
         self._make = make
         self._room = most
-        self._held: list[bytes] = []  # until there is a reader
+        self._held = Gathered()  # until there is a reader
         self._reader: Reader | None = None
         self._has_ended = False
 
@@ -180,7 +181,7 @@ class WholeReader:
         """Take the next bytes."""
         self._room -= len(data)
         if self._reader is None and self._room >= 0 and (self._held or data[:1] == b"{"):
-            self._held.append(data)
+            self._held.add(data)
             return []
         reader, events = self._usual()
         return events + reader.feed(data)
@@ -188,10 +189,10 @@ class WholeReader:
     def close(self) -> list[Event]:
         """End the body."""
         if self._reader is None and self._held:
-            events = self._at_once(self._held[0] if len(self._held) == 1 else b"".join(self._held))
+            events = self._at_once(self._held.joined())
             if events is not None:
                 self._has_ended = True
-                self._held = []
+                self._held.clear()
                 return events
         reader, events = self._usual()
         return events + reader.close()
@@ -211,6 +212,6 @@ class WholeReader:
 
     def _usual(self) -> tuple[Reader, list[Event]]:
         """Return the usual reader, and the events of what was held."""
-        reader, held = self._reader or self._make(), self._held
-        self._reader, self._held = reader, []
-        return reader, [event for data in held for event in reader.feed(data)]
+        if self._reader is None:
+            self._reader = self._make()
+        return self._reader, self._reader.feed(self._held.take()) if self._held else []

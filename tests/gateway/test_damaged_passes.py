@@ -93,7 +93,8 @@ def test_a_frame_that_comes_again_changes_no_call(clean: Running, wire: str, tri
         ran = run_by(wire, answer) if status == 200 and has_ended else "an error"
         if isinstance(ran, list):
             told = read(wire, [body])
-            assert told.error is None and ran == made(told), (how, ran)
+            # A call that nothing closes leaves at the end, behind those that began after it.
+            assert told.error is None and sorted(ran, key=repr) == sorted(made(told), key=repr), (how, ran)
 
 
 @for_each("wire", STREAMS)

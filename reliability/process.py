@@ -12,6 +12,7 @@ import tempfile
 import threading
 from pathlib import Path
 from types import TracebackType
+from typing import ClassVar
 
 #: The provider's base URL in each protocol, after its address.
 BASE = {
@@ -37,7 +38,9 @@ def providers(url: str, more: str = "", *, suffix: str = "", lines: str = "") ->
 
 
 class Gateway:
-    """The process, with a home folder of its own; use it with `with`."""
+    """The process, with a home folder of its own; use it with `with`. Tests may begin it otherwise."""
+
+    begin: ClassVar[type[subprocess.Popen[str]]] = subprocess.Popen
 
     def __init__(
         self,
@@ -93,7 +96,7 @@ class Gateway:
             RuntimeError: it ended, or said nothing for two minutes.
         """
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
+            self._process = self.begin(
                 self._command, stdout=subprocess.PIPE, stderr=log, text=True, env=self._environ, cwd=self.home
             )
         ready: queue.Queue[str] = queue.Queue()

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import pytest
 from reliability.engine_valkey import MISSING as NO_VALKEY
 from reliability.engines import MISSING
+from reliability.process import Gateway
 
 from ledger.counting_engines import CountingEngines
 from ledger.engines import Engines
+from warm_programs import Popen
 
 #: What needs the server itself; see `tests/conftest.py`, which says so.
 collect_ignore = [
@@ -34,3 +36,9 @@ def counting(engines: Engines) -> Iterator[CountingEngines]:
     counting = CountingEngines(engines)
     yield counting
     counting.close()
+
+
+@pytest.fixture
+def warm_gateways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gateways that have imported what they need when they begin."""
+    monkeypatch.setattr(Gateway, "begin", Popen)

@@ -8,6 +8,7 @@ from reliability.row import Scale
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="children are found in /proc")
+@pytest.mark.usefixtures("warm_gateways")
 def test_whoever_is_killed_each_request_has_one_row() -> None:
     found = list(measure(Scale(True), kills=2))
     assert len(found) == 3

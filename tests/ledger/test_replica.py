@@ -200,6 +200,7 @@ def test_how_old_it_is_stays_known_while_the_store_is_away_and_the_machine_off(
     away.keeper.close()
 
 
+@pytest.mark.usefixtures("warm_gateways")
 def test_a_disabled_key_ends_on_all_machines(engines: Engines, tmp_path: Path) -> None:
     """L12: two gateways, and a key that is disabled from a third machine; never served after."""
 
@@ -217,6 +218,7 @@ def test_a_disabled_key_ends_on_all_machines(engines: Engines, tmp_path: Path) -
         assert ended == [401] * 2 and others == {200}
 
 
+@pytest.mark.usefixtures("warm_gateways")
 def test_a_gateway_serves_while_the_store_is_away_until_its_copy_is_too_old(engines: Engines, tmp_path: Path) -> None:
     """L12, out of reach: then 503 with Retry-After in the client's form; keys of the file go on, and all do when it is
     back."""
@@ -250,6 +252,7 @@ def test_a_gateway_serves_while_the_store_is_away_until_its_copy_is_too_old(engi
         asyncio.run(main())
 
 
+@pytest.mark.usefixtures("warm_gateways")
 def test_a_worker_that_others_take_for_ended_makes_room_for_another(engines: Engines, tmp_path: Path) -> None:
     """Its machine was cut off for a day: under its name it would get no lease until somebody began the gateway anew."""
 

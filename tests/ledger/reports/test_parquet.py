@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_programs
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.journal.records import AttemptIds, Row
 from dragoman.ledger.reports.exporting import HEAD, export_csv, export_rows
@@ -43,7 +44,7 @@ def rows() -> list[Row]:
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+    return warm_programs.run([sys.executable, *words], text=True)
 
 
 def read(file: Path) -> list[dict[str, object]]:

@@ -34,8 +34,8 @@ from pathlib import Path
 from typing import Any
 
 #: What the programs import when they run, besides each command and all that lies in these packages.
-_MODULES = ("encodings.idna", "httptools", "tomllib", "uvloop", "dragoman.http.pool")
-_PACKAGES = ("dragoman.protocols", "dragoman.gateway.process", "dragoman.agent.ui")
+_MODULES = ("encodings.idna", "httptools", "tomllib", "uvloop", "dragoman.http.pool", "dragoman.client.synchronous")
+_PACKAGES = ("dragoman.protocols", "dragoman.gateway.process", "dragoman.agent.ui", "dragoman.testing")
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _DRAGOMAN = str(Path(sys.executable).with_name("dragoman"))
 _LOCK = threading.Lock()
@@ -78,9 +78,10 @@ def _is_warm(words: Any, environ: dict[str, str]) -> bool:
         return False
     if any(environ.get(name, "C").upper() not in ("", "C", "C.UTF-8") for name in ("LANG", "LC_ALL", "LC_CTYPE")):
         return False
-    if words[0] == _DRAGOMAN:
-        return True
-    return words[0] == sys.executable and (words[1] in ("-c", "-m") or words[1:4] == ["-W", "default", "-c"])
+    if words[0] != sys.executable:
+        return bool(words[0] == _DRAGOMAN)
+    first = words[3 if words[1] == "-W" else 1]
+    return first in ("-c", "-m") or not first.startswith("-")
 
 
 @functools.cache

@@ -12,8 +12,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
+import anthropic
+import openai
 import pytest
 
 from conversations import reply
@@ -93,27 +97,33 @@ def test_only_the_protocols_that_are_served_are_shown(tmp_path: Path) -> None:
     assert "ANTHROPIC_BASE_URL" in screen and "OPENAI_BASE_URL" not in screen and "OLLAMA_HOST" not in screen
 
 
-@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"])
-def test_the_lines_for_a_client_work_as_they_stand(tmp_path: Path, variable: str) -> None:
-    program = {
-        "OPENAI_BASE_URL": "import openai\nprint(openai.OpenAI().chat.completions.create(model='coder', "
-        "messages=[{'role': 'user', 'content': 'hi'}]).choices[0].finish_reason)",
-        "ANTHROPIC_BASE_URL": "import anthropic\nprint(anthropic.Anthropic().messages.create(model='coder', "
-        "max_tokens=99, messages=[{'role': 'user', 'content': 'hi'}]).stop_reason)",
-    }[variable]
+def finish_of_openai() -> str:
+    with openai.OpenAI() as client:
+        answer = client.chat.completions.create(model="coder", messages=[{"role": "user", "content": "hi"}])
+    return answer.choices[0].finish_reason
+
+
+def finish_of_anthropic() -> str | None:
+    with anthropic.Anthropic() as client:
+        messages = [{"role": "user", "content": "hi"}]
+        return client.messages.create(model="coder", max_tokens=99, messages=messages).stop_reason
+
+
+@pytest.mark.parametrize(
+    ("variable", "finish"), [("OPENAI_BASE_URL", finish_of_openai), ("ANTHROPIC_BASE_URL", finish_of_anthropic)]
+)
+def test_the_lines_for_a_client_work_as_they_stand(tmp_path: Path, variable: str, finish: Callable[[], str]) -> None:
     with serving(stream_of("ollama-chat", reply("single"))) as provider:
         gateway = AtTerminal(configured(tmp_path, provider.url))
         screen = gateway.read_until("Ctrl-C ends the gateway")
         (address,) = [line.split(None, 1)[1] for line in screen.splitlines() if variable in line]
         (key,) = [line for line in screen.splitlines() if variable.replace("BASE_URL", "API_KEY") in line]
-        line = f"{address}\n{key}"
-        run = subprocess.run(
-            ["bash", "-c", f'{line}; exec "$0" -c "$1"', sys.executable, program],
-            capture_output=True, text=True, timeout=60, check=False, env={"PATH": os.environ["PATH"]},
-        )  # fmt: skip
+        command = ["bash", "-c", f"{address}\n{key}\nexec env -0"]
+        found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env={"PATH": os.environ["PATH"]})
+        environ = dict(line.split("=", 1) for line in found.stdout.split("\0") if line)
+        with patch.dict(os.environ, environ, clear=True):
+            assert finish() in ("tool_calls", "tool_use")
         assert gateway.end() == 0
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.strip() in ("tool_calls", "tool_use")
 
 
 def test_ctrl_c_ends_several_workers_with_the_same_status(tmp_path: Path) -> None:

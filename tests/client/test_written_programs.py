@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from warm_programs import run
 from whole_programs import LIMIT_SECONDS
 
 FOLDER = Path(__file__).parents[1] / "data" / "written_programs"
@@ -32,14 +32,12 @@ def test_there_are_eight() -> None:
 @pytest.mark.parametrize("name", PRINTED)
 def test_it_runs_to_its_exit(name: str, tmp_path: Path) -> None:
     pytest_too = ["-m", "pytest", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", "-o", "addopts="]
-    run = subprocess.run(
+    done = run(
         [sys.executable, "-W", "error", *(pytest_too if name.endswith("_tests.py") else []), str(FOLDER / name)],
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
         text=True,
         timeout=LIMIT_SECONDS,
-        check=False,
     )
-    assert (run.returncode, run.stderr) == (0, ""), run.stdout
-    assert [words for words in PRINTED[name] if words not in run.stdout] == []
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert [words for words in PRINTED[name] if words not in done.stdout] == []

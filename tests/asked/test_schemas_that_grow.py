@@ -23,6 +23,10 @@ from profiles import IS_SOAK
 Schema: TypeAlias = dict[str, Any]
 #: Lines of ours that may run for each value that a schema has or may grow by.
 _MOST_LINES: Final = 100
+#: Characters of a value, with its name.
+_MOST_BYTES: Final = 20
+#: Values that a schema may always have, where its references are written out.
+_WRITTEN: Final = 25_000
 
 
 def _reference(number: int) -> Schema:
@@ -68,6 +72,9 @@ TARGETS: Final[dict[str, tuple[int, Callable[[int], Schema]]]] = {
         "x": {"name-of-it": {"type": "object", "properties": {f"q{n}": {"type": "string"} for n in range(count)}}},
         "$defs": {"d0": {"properties": {f"p{n}": {"$ref": f"#/x/{_spelled('name-of-it', n)}"} for n in range(count)}}},
     }),
+    "a long name": (80, lambda count: {"$defs": {
+        "d0": {"properties": {f"p{n}": {**_reference(1), "minProperties": 1} for n in range(count)}},
+        "d1": {"type": "object", "properties": {"q" * 400 * count: {}}}}}),
     "many types": (300, lambda count: {"$defs": {"d0": {"allOf": [
         {"type": [f"t{n}" for n in range(count)]}, {"type": [f"u{n}" for n in range(count)]}]}}}),
     "many required names": (200, lambda count: {"$defs": {"d0": {"type": "array", "items": {"allOf": [
@@ -122,4 +129,24 @@ def test_a_schema_grows_in_proportion_to_its_size(target: str, root: str) -> Non
 
         assert steps_of(keep) <= _MOST_LINES * most, run
         told = made[0] if isinstance(made, tuple) else made and made.schema
-        assert told is None or size(json.loads(bytes(told)), 2 * most) <= most
+        if told is not None:
+            assert size(json.loads(bytes(told)), _WRITTEN + 2 * most) <= max(most, _WRITTEN)
+            assert len(bytes(told)) <= _MOST_BYTES * max(most, _WRITTEN)
+
+
+def test_shared_definitions_of_a_large_service_are_written_out() -> None:
+    """Eight kinds of a thing, each with six parts, each with five texts in a form of their own: 1 KB, 3,000 values."""
+
+    def of_many(name: str, count: int) -> Schema:
+        return {
+            "type": "object",
+            "properties": {f"{name}{number}": {"$ref": f"#/$defs/{name}"} for number in range(count)},
+        }
+
+    text = {"type": "object", "properties": {name: {"type": "string"} for name in ("language", "words", "form")}}
+    schema = {**of_many("a", 8), "$defs": {"a": of_many("b", 6), "b": of_many("c", 5), "c": text}}
+    made = _fit(json.dumps(schema).encode(), SchemaRules(references="none"))
+    assert made is not None and not made.lost
+    told = json.loads(bytes(made.schema))
+    assert "$ref" not in json.dumps(told["properties"])
+    assert told["properties"]["a7"]["properties"]["b5"]["properties"]["c4"] == text

@@ -225,13 +225,21 @@ def _with_members(schema: Any) -> Any:
 
 def _as_objects(schema: Any) -> Any:
     """Replace schemas that are true or false."""
-    if isinstance(schema, bool):
-        return {} if schema else {"not": {}}
-    if not isinstance(schema, dict):
-        return schema
-    is_open = isinstance(schema.get("additionalProperties"), bool)
-    made = each_schema(schema, _as_objects)
-    return made | {"additionalProperties": schema["additionalProperties"]} if is_open else made
+    known: dict[int, Schema] = {}  # what a reference was replaced with may stand at many places
+
+    def change(node: Any) -> Any:
+        if isinstance(node, bool):
+            return {} if node else {"not": {}}
+        if not isinstance(node, dict):
+            return node
+        if (made := known.get(id(node))) is None:
+            made = each_schema(node, change)
+            if isinstance(node.get("additionalProperties"), bool):
+                made["additionalProperties"] = node["additionalProperties"]
+            known[id(node)] = made
+        return made
+
+    return change(schema)
 
 
 def _renamed(schema: Schema, allowed: re.Pattern[str], lost: list[str]) -> tuple[Schema, dict[str, str]]:

@@ -35,13 +35,23 @@ _WHOLE: Final = 1 << 62
 class Room:
     """How much a schema may grow by where what it refers to is written again: in proportion to its own size."""
 
-    def __init__(self, schema: Json) -> None:
-        self._left = _LEAST_ROOM + _TIMES * size(schema, _WHOLE)
+    def __init__(self, schema: Json, least: int = 0) -> None:
+        """Create it. `least`: the room of a small schema, where what is written again costs little."""
+        self._left = max(least, _LEAST_ROOM + _TIMES * size(schema, _WHOLE))
 
     def takes(self, value: Json, times: int = 1) -> bool:
         """Count a value that is written again, and return whether there was room for it."""
-        self._left -= (1 + size(value, self._left)) * times
+        return self.spend((1 + size(value, self._left)) * times)
+
+    def spend(self, values: int) -> bool:
+        """Count so many values, and return whether there was room for them."""
+        self._left -= values
         return self._left >= 0
+
+    @property
+    def left(self) -> int:
+        """How many values there is room for."""
+        return self._left
 
 
 def each_schema(node: Schema, change: Callable[[Any], Any]) -> Schema:
@@ -68,12 +78,15 @@ def nodes(value: Json) -> Iterator[Schema]:
 
 
 def size(value: Json, most: int) -> int:
-    """Return how many members and items a value has, at any depth, with its long texts; counting ends behind `most`."""
+    """Return how many members and items a value has, at any depth, with its long texts and names; counting ends behind
+    `most`."""
     count, waiting = 0, [value]
     while waiting and count <= most:
         node = waiting.pop()
         if isinstance(node, dict | list):
             count += len(node)
+            if isinstance(node, dict):
+                count += sum(map(len, node)) // _CHARACTERS
             waiting += node.values() if isinstance(node, dict) else node
         elif isinstance(node, str):
             count += len(node) // _CHARACTERS

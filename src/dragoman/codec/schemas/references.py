@@ -21,6 +21,9 @@ _DEEPEST: Final = 100
 _DIGITS: Final = 10  # of a place in a list
 #: References that are joined with what stands beside them.
 _MOST_JOINED: Final = 200
+#: Values that a small schema may be written out in: some kilobytes of a large service's schemas are so many. To join
+#: them takes more time.
+_ROOM_WRITTEN: Final = 20_000
 
 
 class _TooLarge(Exception):
@@ -197,23 +200,36 @@ def written_out(schema: Schema) -> Schema:
 
 
 class _Writer:
+    """Writes out references, each target once.
+
+    `_known`: by the target, what it became, and how many values that is. `_kept`: how many references stayed, since
+    they lead to what is being written out.
+    """
+
     def __init__(self, root: Schema) -> None:
         self._targets = Targets(root, [])
+        self._room = Room(root, _ROOM_WRITTEN)
+        self._known: dict[int, tuple[Any, int]] = {}
+        self._kept = 0
 
-    def written(self, node: Json, within: tuple[str, ...]) -> Any:
-        """Return a schema written out. `within`: the pointers being written out."""
+    def written(self, node: Json, within: tuple[int, ...]) -> Any:
+        """Return a schema written out. `within`: the targets being written out."""
         if not isinstance(node, dict):
             return node
-        said = [value for key, value in node.items() if key not in _SCHEMAS]
-        if not self._targets.room.takes(said) or len(within) > _DEEPEST:
+        said = {key: [*value] if key in BY_NAME else value for key, value in node.items() if key not in _INNER}
+        if not self._room.takes(said) or len(within) > _DEEPEST:
             raise _TooLarge
         pointer = node.get("$ref")
-        if isinstance(pointer, str) and pointer not in within:
+        if isinstance(pointer, str):
             target = self._targets.find(pointer)
-            if target is not None:
+            if target is not None and id(target) in within:
+                self._kept += 1
+            elif target is not None:
                 rest = {key: value for key, value in node.items() if key != "$ref"}
-                whole = self.written(target, (*within, pointer))
+                whole = self._target(target, within)
                 beside = self.written(rest, within)
+                if not beside.keys() <= NOTES and not self._targets.room.takes(whole):
+                    raise _TooLarge
                 try:
                     return joined(beside, whole, self._targets.take)
                 except NotJoined:
@@ -222,8 +238,21 @@ class _Writer:
         return each_schema({key: value for key, value in node.items() if key not in defs},
                            lambda inner: self.written(inner, within)) | defs  # fmt: skip
 
+    def _target(self, target: Schema, within: tuple[int, ...]) -> Any:
+        """Return a reference's target written out. One without circles is the same wherever it stands."""
+        if id(target) in self._known:
+            whole, values = self._known[id(target)]
+            if not self._room.spend(values):
+                raise _TooLarge
+            return whole
+        kept, left = self._kept, self._room.left
+        whole = self.written(target, (*within, id(target)))
+        if kept == self._kept:
+            self._known[id(target)] = whole, left - self._room.left
+        return whole
 
-_SCHEMAS: Final = BY_NAME | ONE | SEVERAL
+
+_INNER: Final = ONE | SEVERAL
 
 
 def _at(root: Schema, pointer: str) -> Schema | None:

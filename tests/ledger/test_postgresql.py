@@ -36,6 +36,7 @@ from ledger.counting_engines import COUNTER_TABLES, CountingEngines
 from ledger.engines import Engines, dump
 from ledger.histories import HOLDER, START, intent, settlement
 from ledger.test_copying import fill
+from warm_programs import Popen
 
 MONTH = 31 * 86_400 * 1_000_000
 
@@ -59,7 +60,7 @@ def test_a_damaged_file_of_keys_is_mended_before_the_gateway_serves(engines: Eng
     config = tmp_path / "dragoman.toml"
     store = engines.server.address
     config.write_text(f'[server]\nstate = "{tmp_path}"\n[ledger]\nstore = "{store}"\n')
-    program = subprocess.Popen(
+    program = Popen(
         [sys.executable, "-m", "dragoman", "serve", "--port", "0", "--config", str(config)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip

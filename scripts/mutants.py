@@ -360,6 +360,9 @@ def short_cuts_around() -> Iterator[Mutant]:
         ("pipe.py", "                    self._kind = None\n                    return _pass(", "                    return _pass("),  # noqa: E501
         ("pipe.py", "        self._kind = None\n        if type(events[0]) is Start", "        if type(events[0]) is Start"),  # noqa: E501
         ("pipe.py", "            content.clear()\n", ""),
+        ("pipe.py", "            _pass(self._kept, self.stages)\n", ""),
+        ("pipe.py", "            self.handles = EVERY_KIND\n", ""),
+        ("pipe.py", "self.handles = acts_on | sees", "self.handles = acts_on"),
         ("stages/argument_repair/stage.py", "takes_as_is(text) and is_plain_object(text):", "takes_as_is(text):"),
         ("stages/argument_repair/stage.py", "if not call.size and call.schema", "if call.schema"),
         ("stages/argument_repair/stage.py", "and self._live and schema.takes_as_is(", "and schema.takes_as_is("),

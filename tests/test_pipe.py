@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 
 from dragoman._json import Raw
-from dragoman.events import Event, Finish, Reply, Start, TextDelta, TextStart, ToolCallFailed, unfold
-from dragoman.pipe import Reader
+from dragoman.events import Event, Finish, Reply, Start, TextDelta, TextEnd, TextStart, ToolCallFailed, fold, unfold
+from dragoman.pipe import Later, Reader
 from dragoman.protocol import Stage
 from dragoman.response_stages import Policy, stages_for
 from dragoman.types import NO_USAGE, Part, Text, Thinking, Tool, ToolCall
@@ -79,6 +79,7 @@ SAID: list[Part] = [
     Text("hello"),
     Text("<think>a</think>b"),
     Text('<tool_call>{"name": "note", "arguments": {"n": 1}}</tool_call>'),
+    Text('{"name": "note", "arguments": {"n": 3}}'),
     Thinking('<tool_call>{"name": "note", "arguments": {"n": 2}}</tool_call>'),
     ToolCall("a", "note", '{"n": 1}'),
     ToolCall("b", "note", '{"n": "1",}'),
@@ -91,20 +92,43 @@ FAILED = ToolCallFailed(9, "e", "note", "unreadable", "unreadable", '{"n": 1,}')
 @for_each("parts", [*itertools.permutations(SAID, 1), *itertools.permutations(SAID, 2), ()])
 @for_each("failed", [False, True])
 def test_what_passes_by_stages_that_do_not_act_is_what_they_would_give(parts: tuple[Part, ...], failed: bool) -> None:
-    tool = Tool("note", "", Raw(b'{"type":"object","properties":{"n":{"type":"integer"}}}'))
     reason = "tool_use" if any(type(part) is ToolCall for part in parts) else "stop"
     whole = unfold(Reply("r", "m", 1, parts, reason, None, NO_USAGE, None, None, (), ()))
     start = next(position for position, event in enumerate(whole) if type(event) is Start)
     whole = [*whole[start:-1], *([FAILED] if failed else []), whole[-1]]
-
-    def stages() -> list[Stage]:
-        ids = itertools.count()
-        return stages_for((tool,), Policy(sequential=True), new_id=lambda: str(next(ids)))
-
     expected = whole
     for stage in stages():
         expected = stage.feed(expected)
     assert Reader(Given([whole]), stages()).feed(b"") == expected
+    for size in (1, 3):
+        given, expected = with_and_without_later([whole[at : at + size] for at in range(0, len(whole), size)])
+        assert given == expected
+
+
+def test_a_long_text_is_read_by_stages_that_are_made_at_its_start() -> None:
+    said = '<tool_call>{"name": "note", "arguments": {"n": 1}}</tool_call>'
+    text: list[Event] = [TextStart(0), *(TextDelta(0, each) for each in said), TextEnd(0)]
+    given, expected = with_and_without_later([[Start()], text, [Finish("stop")]])
+    assert unfold(fold(given)) == unfold(fold(expected)) and fold(given).tool_calls
+
+
+def stages() -> list[Stage]:
+    ids = itertools.count()
+    tool = Tool("note", "", Raw(b'{"type":"object","properties":{"n":{"type":"integer"}}}'))
+    return stages_for((tool,), Policy(sequential=True), new_id=lambda: str(next(ids)))
+
+
+def with_and_without_later(batches: list[list[Event]]) -> tuple[list[Event], list[Event]]:
+    """What stages give that are made later, and what they would had they been there from the start."""
+    reader = Reader(Given(batches), stages())
+    given = [event for _ in batches for event in reader.feed(b"")]
+    expected: list[Event] = []
+    each = [made for stage in stages() for made in (stage._make() if type(stage) is Later else (stage,))]
+    for batch in batches:
+        for stage in each:
+            batch = stage.feed(batch)
+        expected += batch
+    return given, expected
 
 
 class Listener:

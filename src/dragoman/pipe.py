@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Final, TypeAlias
 
 from dragoman.events import EVERY_KIND, Event, Failure, Finish, Start, ToolCallDelta
@@ -18,37 +18,49 @@ _TOO_DEEP: Final = Failure("wire", "expected JSON of some hundred levels at most
 
 
 class Later:
-    """Stages that are made once they see an event: a whole answer may have none that they act on. A `Stage` itself."""
+    """Stages that are made at the first event that they act on: an answer of calls alone has none. A `Stage` itself.
 
-    __slots__ = ("_make", "_stages", "acts_on")
+    Until then it keeps the starts and ends of parts, which they see when they are made.
+    """
 
-    handles = EVERY_KIND
+    __slots__ = ("_kept", "_make", "acts_on", "handles", "stages")
 
-    def __init__(self, make: Callable[[], Sequence[Stage]], acts_on: frozenset[type]) -> None:
-        """Create it. `acts_on`: what any of them acts on."""
+    def __init__(self, make: Callable[[], Sequence[Stage]], acts_on: frozenset[type], sees: frozenset[type]) -> None:
+        """Create it.
+
+        Args:
+            make: returns the stages.
+            acts_on: what any of them acts on.
+            sees: what any of them must have seen of what came before, and passes as it is.
+        """
         self._make = make
-        self._stages: Sequence[Stage] = ()
+        self._kept: list[Event] = []
+        self.stages: Sequence[Stage] = ()  # once they are made
         self.acts_on = acts_on
-
-    def made(self) -> Sequence[Stage]:
-        """Return the stages."""
-        self._stages = self._stages or self._make()
-        return self._stages
+        self.handles = acts_on | sees
 
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
-        return _pass(events, self.made())
+        if not self.stages:
+            if self.acts_on.isdisjoint(map(type, events)):
+                self._kept += [event for event in events if type(event) in self.handles]
+                return events
+            self.stages = self._make()
+            self.handles = EVERY_KIND
+            _pass(self._kept, self.stages)
+            self._kept = []
+        return _pass(events, self.stages)
 
 
 class Reader:
     """A decoder and the stages behind it: response bytes become the events that users see."""
 
-    __slots__ = ("_decoder", "_has_later", "_kind", "_lasts", "_route", "_stages")
+    __slots__ = ("_decoder", "_kind", "_lasts", "_later", "_route", "_stages")
 
     def __init__(self, decoder: Decoder, stages: Sequence[Stage] = ()) -> None:
         self._decoder = decoder
         self._stages = tuple(stages)
-        self._has_later = True  # some may not be made yet
+        self._later = next((stage for stage in stages if type(stage) is Later), None)  # not made yet
         self._kind: type[Event] | None = None  # of the event that came last, alone, and changed nothing
         self._route: list[Stage] = []  # the stages that must see this kind
         self._lasts = 0  # so many more events of it: then some of these may have seen enough
@@ -80,8 +92,8 @@ class Reader:
         """Run all stages in order. Long runs of one kind run separately: most stages have nothing to do with them."""
         if len(events) == 1:  # as most come while a part grows: few stages have to do with it
             if type(events[0]) is not self._kind or not self._lasts:
-                if self._has_later:
-                    self._make_all()
+                if self._later is not None and self._later.stages:
+                    self._put_in_place(self._later)
                 self._kind, self._lasts = type(events[0]), _LASTS
                 self._route = [stage for stage in self._stages if self._kind in stage.handles]
             self._lasts -= 1
@@ -101,8 +113,8 @@ class Reader:
         self._kind = None
         if type(events[0]) is Start and type(events[-1]) is Finish:
             return _pass(events, self._stages, is_whole=True)
-        if self._has_later:
-            self._make_all()
+        if self._later is not None and self._later.stages:
+            self._put_in_place(self._later)
         if len(events) < _LONG:
             return _pass(events, self._stages)
         runs = [list(run) for _, run in groupby(events, type)]
@@ -117,11 +129,11 @@ class Reader:
             out += _pass(run, self._stages)
         return out
 
-    def _make_all(self) -> None:
-        """Put those that are made later in their place: a part that grows is passed to each alone."""
-        self._has_later = False
-        made = [stage.made() if type(stage) is Later else (stage,) for stage in self._stages]
-        self._stages = tuple(chain.from_iterable(made))
+    def _put_in_place(self, later: Later) -> None:
+        """Put those that were made in the place of what made them: a part that grows is passed to each alone."""
+        place = self._stages.index(later)
+        self._stages = (*self._stages[:place], *later.stages, *self._stages[place + 1 :])
+        self._later = None
 
 
 def _pass(events: list[Event], stages: Iterable[Stage], *, is_whole: bool = False) -> list[Event]:

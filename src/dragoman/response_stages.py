@@ -8,7 +8,7 @@ from typing import Final, Literal, final
 
 import msgspec
 
-from dragoman.events import Event, TextStart, ToolCallEnd
+from dragoman.events import Event, TextStart, ToolCallEnd, ToolCallStart
 from dragoman.pipe import Later
 from dragoman.protocol import NOTHING_EXPECTED, PLAIN, Dialect, Expectation, NewId, Stage, Strictness, ToolMode
 from dragoman.stages.argument_repair.stage import ArgumentRepair
@@ -16,6 +16,7 @@ from dragoman.stages.cumulative import Cumulative
 from dragoman.stages.expected import Expected
 from dragoman.stages.known_schemas import nothing_fits, schema_of
 from dragoman.stages.parallel_wrapper import ParallelWrapper
+from dragoman.stages.part_indices import OPENING
 from dragoman.stages.rescue import FAMILIES, Rescue
 from dragoman.stages.sequencer import Sequencer
 from dragoman.stages.strict import Strict
@@ -26,8 +27,10 @@ from dragoman.tool_emulation.prompted import Prompted
 from dragoman.tool_emulation.structured import Structured
 from dragoman.types import Tool
 
-#: What the stages of texts act on, where no tool is asked for in words or by a schema.
-_OF_TEXTS: Final = ThinkingTags.acts_on | Rescue.acts_on | ToldAgain.acts_on
+#: What the stages of texts must have seen of usual calls before a text: where its parts stand, and what was called.
+_BEFORE_TEXTS: Final = frozenset[type]({ToolCallStart, ToolCallEnd})
+#: What they act on, where no tool is asked for in words or by a schema, and rare parts, which may be too large to keep.
+_OF_TEXTS: Final = ThinkingTags.acts_on | Rescue.acts_on | ToldAgain.acts_on | (OPENING - _BEFORE_TEXTS)
 
 
 @final
@@ -70,7 +73,7 @@ def stages_for(
         stages.append(Sequencer())
     if tools or expectation.tools:
         make = partial(_stages_of_texts, tools, policy, new_id=new_id, dialect=dialect)
-        stages += [Later(make, _OF_TEXTS)] if policy.way == "native" else make()
+        stages += [Later(make, _OF_TEXTS, _BEFORE_TEXTS)] if policy.way == "native" else make()
     else:
         stages.append(ThinkingTags(dialect))
     if tools:

@@ -24,7 +24,8 @@ _ESCAPE: Final = re.compile(rb"\\(?:u00([4-7][0-9A-Fa-f])|.)", re.S)
 
 def may_have_escapes(data: bytes) -> bool:
     """Return whether an escaped letter may stand in a text, in a fraction of the time of a search for one."""
-    if len(data) >= LONG and data[-1] != _BACKSLASH and data.find(b"\\", LONG // 2, LONG // 2 + _SPARSE) < 0:
+    half = len(data) // 2  # an answer's arguments begin with some
+    if half >= LONG // 2 and data[-1] != _BACKSLASH and data.find(b"\\", half, half + _SPARSE) < 0:
         place = -1  # few are found as memory is searched
         for _ in range(_FEW):
             place = data.find(b"\\", place + 1)

@@ -101,7 +101,7 @@ def _begun(asked: dict[str, Any], streams: list[int]) -> int:
     """The id of a process that the warm parent began. Its child ends at once, so that the grandchild becomes ours."""
     subreaper = ctypes.CDLL(None).prctl
     with _LOCK:
-        subreaper(_SUBREAPER, 1, 0, 0, 0)
+        assert not subreaper(_SUBREAPER, 1, 0, 0, 0), "else nobody would learn its exit status"
         try:
             socket.send_fds(_parent(), [b"!"], streams)
             _parent().sendall(json.dumps(asked).encode() + b"\n")

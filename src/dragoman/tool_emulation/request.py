@@ -205,15 +205,23 @@ def _closed_in(text: str, tag: str) -> str:
 def _joined(parts: Iterable[Part], between: str) -> tuple[Part, ...]:
     """Join neighbouring texts, unless one of them has fields of its own."""
     out: list[Part] = []
+    run: list[str] = []  # texts that become one
+    is_behind_text = False
     for part in parts:
-        last = out[-1] if out else None
-        if not (isinstance(part, Text) and isinstance(last, Text)):
-            out.append(part)
-        elif part.signature or part.native or last.signature or last.native:
-            out.append(msgspec.structs.replace(part, text=between + part.text))
+        is_plain = isinstance(part, Text) and not (part.signature or part.native)
+        if run and is_plain and isinstance(part, Text):
+            run.append(part.text)
+            continue
+        out += [Text(between.join(run))] if run else []
+        run = []
+        if isinstance(part, Text) and is_behind_text:
+            part = msgspec.structs.replace(part, text=between + part.text)
+        is_behind_text = isinstance(part, Text)
+        if is_plain and isinstance(part, Text):
+            run = [part.text]
         else:
-            out[-1] = Text(last.text + between + part.text)
-    return tuple(out)
+            out.append(part)
+    return (*out, Text(between.join(run))) if run else tuple(out)
 
 
 __all__ = ["ask", "reading_mode", "without_tools"]

@@ -129,6 +129,9 @@ TALKS: Final[dict[str, Callable[[int], Request]]] = {
     "results behind all": lambda n: asked(
         [*[_answer(_call(number)) for number in range(n)], Message("tool", tuple(map(_result, range(n))))]
     ),
+    "results, each a turn": lambda n: asked(
+        [_answer(*map(_call, range(n))), *[Message("tool", (_result(one, _IMAGE),)) for one in range(n)]]
+    ),
     "errors of calls": lambda n: asked(_turns(map(_call, range(n)), [_result(one, is_error=True) for one in range(n)])),
     "files of results": lambda n: asked(_turns([_call(1)], [_result(1, *[_IMAGE, _IMAGE_URL, Text("a")] * n)])),
     "files": lambda n: asked([Message("user", (_IMAGE, _IMAGE_URL) * n), _answer(*[_IMAGE] * n)]),

@@ -124,29 +124,31 @@ def _with_words(messages: tuple[Message, ...], words: str) -> tuple[Message, ...
 
 def _rewritten(messages: Sequence[Message], way: ToolMode, lost: list[Deviation]) -> tuple[Message, ...]:
     """Return the conversation with calls and results as text. A user's words behind a result join its message."""
-    out: list[Message] = []
+    out: list[list[Message]] = []  # those of a list become one
     places: dict[str, int] = {}  # by call, its place in its turn
     was_results = False
     for number, message in enumerate(messages):
         if any(isinstance(part, ToolResult) for part in message.parts):
             parts = _results(message.parts, places, where=f"messages[{number}]", lost=lost)
             message = Message("user", parts)
-            if was_results:
-                message = _merged(out.pop(), message)
-            was_results = True
+            is_next, was_results = was_results, True
         elif was_results and message.role == "user":
-            message, was_results = _merged(out.pop(), message), False
+            is_next, was_results = True, False
         else:
+            is_next = False
             was_results = False
             if any(isinstance(part, ToolCall) for part in message.parts):
                 places |= {call.id: place for place, call in enumerate(message.tool_calls)}
                 message = msgspec.structs.replace(message, parts=_called(message.parts, way), native=None)
-        out.append(message)
-    return tuple(out)
+        if is_next:
+            out[-1].append(message)
+        else:
+            out.append([message])
+    return tuple([_merged(run) if len(run) > 1 else run[0] for run in out])
 
 
-def _merged(first: Message, second: Message) -> Message:
-    return Message("user", _joined([*first.parts, *second.parts], "\n"), second.native)
+def _merged(run: Sequence[Message]) -> Message:
+    return Message("user", _joined([part for message in run for part in message.parts], "\n"), run[-1].native)
 
 
 def _called(parts: Sequence[Part], way: ToolMode) -> tuple[Part, ...]:

@@ -75,6 +75,9 @@ TARGETS: Final[dict[str, tuple[int, Callable[[int], Schema]]]] = {
     "a long name": (80, lambda count: {"$defs": {
         "d0": {"properties": {f"p{n}": {**_reference(1), "minProperties": 1} for n in range(count)}},
         "d1": {"type": "object", "properties": {"q" * 400 * count: {}}}}}),
+    "a value that is no schema": (80, lambda count: {
+        "properties": {"q": {"type": "object", "default": {"properties": None, "items": "x" * 400 * count}}},
+        "$defs": {"d0": {"properties": {f"p{n}": {"$ref": "#/properties/q/default"} for n in range(count)}}}}),
     "many types": (300, lambda count: {"$defs": {"d0": {"allOf": [
         {"type": [f"t{n}" for n in range(count)]}, {"type": [f"u{n}" for n in range(count)]}]}}}),
     "many required names": (200, lambda count: {"$defs": {"d0": {"type": "array", "items": {"allOf": [

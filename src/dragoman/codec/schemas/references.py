@@ -216,7 +216,7 @@ class _Writer:
         """Return a schema written out. `within`: the targets being written out."""
         if not isinstance(node, dict):
             return node
-        said = {key: [*value] if key in BY_NAME else value for key, value in node.items() if key not in _INNER}
+        said = each_schema(node, lambda inner: {} if isinstance(inner, dict) else inner)  # these are counted inside
         if not self._room.takes(said) or len(within) > _DEEPEST:
             raise _TooLarge
         pointer = node.get("$ref")
@@ -250,9 +250,6 @@ class _Writer:
         if kept == self._kept:
             self._known[id(target)] = whole, left - self._room.left
         return whole
-
-
-_INNER: Final = ONE | SEVERAL
 
 
 def _at(root: Schema, pointer: str) -> Schema | None:

@@ -418,6 +418,18 @@ def test_the_history_in_words():
     assert results.text.endswith("Go on.") and results.role == "user"
 
 
+def test_what_was_sent_of_results_stays_when_more_come():
+    """A text with fields of its own had one more empty line in front for each message behind it."""
+    own = Text("Look.", native=Native("openai-chat", {"x": _json.raw(1)}))
+    turns = [Message("user", (ToolResult(f"call_{n}", "ping", (Text("pong"),)), own)) for n in range(4)]
+    shortest, *longer = [
+        without_tools(Request("m", tuple(turns[:count]))).messages[-1].parts for count in range(1, len(turns) + 1)
+    ]
+    assert shortest[-1] == Text("\nLook.", native=own.native)
+    assert [parts[:2] for parts in longer] == [shortest] * 3
+    assert [len(parts) for parts in longer] == [4, 6, 8]
+
+
 def test_results_stand_in_the_order_of_their_calls():
     both = (ToolResult("c2", "ping", (Text("b"),)), ToolResult("c1", "write_file", (Text("a"),)))
     request, _ = ask(Request("m", (*HISTORY[:3], Message("tool", both)), TOOLS), "schema")

@@ -124,27 +124,25 @@ def _with_words(messages: tuple[Message, ...], words: str) -> tuple[Message, ...
 
 def _rewritten(messages: Sequence[Message], way: ToolMode, lost: list[Deviation]) -> tuple[Message, ...]:
     """Return the conversation with calls and results as text. A user's words behind a result join its message."""
-    out: list[list[Message]] = []  # those of a list become one
+    out: list[Message] = []
+    run: list[Message] = []  # results, which become one message
     places: dict[str, int] = {}  # by call, its place in its turn
-    was_results = False
     for number, message in enumerate(messages):
         if any(isinstance(part, ToolResult) for part in message.parts):
             parts = _results(message.parts, places, where=f"messages[{number}]", lost=lost)
-            message = Message("user", parts)
-            is_next, was_results = was_results, True
-        elif was_results and message.role == "user":
-            is_next, was_results = True, False
-        else:
-            is_next = False
-            was_results = False
-            if any(isinstance(part, ToolCall) for part in message.parts):
-                places |= {call.id: place for place, call in enumerate(message.tool_calls)}
-                message = msgspec.structs.replace(message, parts=_called(message.parts, way), native=None)
-        if is_next:
-            out[-1].append(message)
-        else:
-            out.append([message])
-    return tuple([_merged(run) if len(run) > 1 else run[0] for run in out])
+            run.append(Message("user", parts))
+            continue
+        is_behind = bool(run) and message.role == "user"
+        if run:
+            out.append(_merged([*run, message] if is_behind else run))
+            run = []
+        if is_behind:
+            continue
+        if any(isinstance(part, ToolCall) for part in message.parts):
+            places |= {call.id: place for place, call in enumerate(message.tool_calls)}
+            message = msgspec.structs.replace(message, parts=_called(message.parts, way), native=None)
+        out.append(message)
+    return (*out, _merged(run)) if run else tuple(out)
 
 
 def _merged(run: Sequence[Message]) -> Message:
@@ -196,7 +194,7 @@ def _results(
                 out.append(inner)
             elif not isinstance(inner, Text):
                 lost.append(Deviation("dropped", f"{where}.parts[{place}].parts[{number}]", "not text"))
-    return _joined([*out, *others], "\n")
+    return (*out, *others)
 
 
 def _closed_in(text: str, tag: str) -> str:

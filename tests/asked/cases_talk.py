@@ -122,6 +122,13 @@ CASES: Final = [
                                     {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1\n"}}]}, {"role": "user", "parts": [{"text": "y"}]}),
          messages={"messages[1].content": "The tool code_execution was used.\nlanguage: PYTHON\ncode: print(1)\nIt returned:\noutcome: OUTCOME_OK\noutput: 1"},
          gemini={"contents[1].parts[1].codeExecutionResult.output": "1\n"}),
+    case("codes of Gemini's whose outputs stand behind both", "gemini-generate", gemini(
+        {"role": "user", "parts": [{"text": "x"}]},
+        {"role": "model", "parts": [*({"executableCode": {"language": "PYTHON", "code": f"print({n})"}} for n in (1, 2)),
+                                    *({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": f"{n}"}} for n in (1, 2))]},
+        {"role": "user", "parts": [{"text": "y"}]}),
+         messages=({f"messages[1].content[{place}].text": f"The tool code_execution was used.\nIt returned:\noutcome: OUTCOME_OK\noutput: {place + 1}{end}"
+                    for place, end in ((0, "\n\n"), (1, ""))}, Says("parts[0].<executableCode>"), Says("parts[1].<executableCode>"))),
     case("what an agent tells another", "openai-responses", responses(
         {"role": "user", "content": "x"}, {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}, {"type": "function_call_output", "call_id": "c1", "output": "rain"},
         {"type": "agent_message", "id": "amsg_1", "author": "lead", "recipient": "helper", "content": [

@@ -57,7 +57,7 @@ def with_results_told(request: Request, protocol: ProtocolName) -> tuple[Request
 
 def _told(message: Message, place: int, protocol: ProtocolName, told: list[Deviation]) -> Message:
     parts: list[Part | None] = list(message.parts)
-    begun: dict[str, tuple[int, str, _Half]] = {}
+    begun: dict[str, list[tuple[int, str, _Half]]] = {}  # by id: of two without one, either may be whose result it is
     made: set[int] = set()
     for number, part in enumerate(message.parts):
         if type(part) is not Opaque or part.protocol == protocol:
@@ -65,10 +65,11 @@ def _told(message: Message, place: int, protocol: ProtocolName, told: list[Devia
         where = f"{part_path((place, number))}.<{kind_of(part.raw)}>"
         call, result = _halves(as_object(read(part.raw)))
         if call is not None and result is None:
-            begun[call.id] = (number, where, call)
+            begun.setdefault(call.id, []).append((number, where, call))
+        calls = begun.pop(result.id, []) if call is None and result is not None else []
         if result is None or not result.said:
             continue
-        before, called, known = begun.pop(result.id, (number, where, call))
+        before, called, known = calls[0] if len(calls) == 1 else (number, where, call)
         parts[before] = None
         parts[number] = Text(_words(known, result), native=Native(part.protocol, {}))  # whose answer it is
         made.add(number)

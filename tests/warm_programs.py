@@ -92,7 +92,8 @@ def _parent() -> socket.socket:
     with theirs:
         words = [sys.executable, "-P", __file__, str(theirs.fileno())]  # -P: no folder of tests before the packages
         parent = subprocess.Popen(words, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=environ)
-    atexit.register(parent.wait)  # after it was killed: the last that is registered comes first
+    atexit.register(ours.close)  # the last that is registered comes first
+    atexit.register(parent.wait)
     atexit.register(parent.kill)
     return ours
 

@@ -260,7 +260,11 @@ def cut(machine: Machine) -> Cut:
     return line
 
 
-def test_the_first_word_of_a_machine_after_the_question_is_waited_for(fleet: Fleet) -> None:
+def test_the_first_word_of_a_machine_after_the_question_is_waited_for(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_WAIT", "_SILENT"):
+        monkeypatch.setattr(machines, name, 60.0)  # a busy machine takes seconds for a word
     one, two = fleet.machine(), fleet.machine()
     one.move()
 

@@ -320,6 +320,7 @@ def short_cuts_around() -> Iterator[Mutant]:
     )
     places = {
         "codec/repeated_keys.py": ("tests/codec/test_texts_under_a_key.py", "tests/test_texts_told_twice.py"),
+        "protocols/openai_chat/response/plain_answer.py": ("tests/test_plain_answers.py",),
         "protocols/openai_chat/response/plain_chunk.py": ("tests/protocols/test_plain_chunks.py",),
         "protocols/openai_chat/response/decode.py": ("tests/protocols/test_plain_chunks.py",),
         "protocols/openai_chat/response/frame_look.py": ("tests/protocols/test_frame_look.py",),
@@ -344,6 +345,12 @@ def short_cuts_around() -> Iterator[Mutant]:
         ),
     }  # fmt: skip
     looks = (
+        ("protocols/openai_chat/response/plain_answer.py", " or not _json.holds_all(answer, data)", ""),
+        ("protocols/openai_chat/response/plain_answer.py", 'bool(calls) is (choice.finish_reason == "stop") or not', "not"),  # noqa: E501
+        ("protocols/openai_chat/response/plain_answer.py", "name in offered_names\n            and ", ""),
+        ("protocols/openai_chat/response/plain_answer.py", "            and is_plain_object(arguments)\n", ""),
+        ("protocols/openai_chat/response/plain_answer.py", " and len({call.id for call in calls}) == count", ""),
+        ("protocols/openai_chat/response/plain_answer.py", "0 < answer.created < 1e11", "answer.created"),
         ("protocols/openai_chat/response/plain_chunk.py", " or not _json.holds_all(chunk, frame)", ""),
         ("protocols/openai_chat/response/plain_chunk.py", '(chunk.usage and b"rror" not in frame)', "chunk.usage"),
         ("protocols/openai_chat/response/plain_chunk.py", "elif rest and (choice is None or choice.finish_reason):", "elif False:"),  # noqa: E501

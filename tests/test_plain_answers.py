@@ -45,6 +45,7 @@ ANSWERS: dict[str, tuple[dict[str, Any], bool]] = {
     "a text and a call": (answer(CALL, text="Hé."), True),
     "two calls": (answer(CALL, call("call_2", '{"a": 1}')), True),
     "two calls of one id": (answer(CALL, CALL), False),
+    "ids of other letters": (answer(call("\u00e9\u2028", '{"a": 1}'), call(" \ufeff", '{"a": 2}')), True),
     "counts in full, and a tier": (answer(CALL, usage=DETAILS, service_tier="default", system_fingerprint="f"), True),
     "a tier in escapes": (answer(CALL, service_tier="h\u00e9"), True),
     "a tier that is an object": (answer(CALL, service_tier={"a": 1}), False),

@@ -123,7 +123,6 @@ def _are_plain(calls: Sequence[_Call], offered_names: Collection[str], bounds: A
         if not (
             name in offered_names
             and name.isascii()
-            and call.id.isascii()
             and len(arguments) <= bounds.arguments
             and is_plain_object(arguments)
         ):

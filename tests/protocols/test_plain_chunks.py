@@ -16,7 +16,7 @@ from dragoman.protocols.openai_chat.response import decode
 
 USAGE = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
 #: What may stand in place of a value, or before it.
-VALUES: tuple[Any, ...] = (None, "", "x", 1, 0, True, [], ["x"], {}, {"a": 1}, '{"b": 2}')
+VALUES: tuple[Any, ...] = (None, "", "x", "\u00e9", 1, 0, True, [], ["x"], {}, {"a": 1}, '{"b": 2}')
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:

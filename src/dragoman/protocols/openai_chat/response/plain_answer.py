@@ -15,11 +15,10 @@ from msgspec import UNSET, UnsetType
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.bounds import AnswerBounds
-from dragoman.codec.json_fields import Fields
 from dragoman.codec.parts.response_end import ResponseEnd
 from dragoman.codec.parts.settled_arguments import is_plain_object
 from dragoman.events import Event, Start, TextDelta, TextEnd, TextStart, ToolCallDelta, ToolCallEnd, ToolCallStart
-from dragoman.protocols.openai_chat.response.plain_chunk import PlainFunction
+from dragoman.protocols.openai_chat.response.plain_chunk import PlainFunction, are_texts, kept_fields
 from dragoman.protocols.openai_chat.response.unmodelled import Kept
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
 from dragoman.protocols.openai_chat.wire import NOTHING, REASONS
@@ -82,12 +81,12 @@ def read_plain_answer(data: bytes, *, offered_names: Collection[str], bounds: An
     text, calls = choice.message.content or "", choice.message.tool_calls or ()
     if bool(calls) is (choice.finish_reason == "stop") or not (text or calls) or not _json.holds_all(answer, data):
         return None
-    rest = _rest_of(answer)
-    if rest is None or not _are_plain(calls, offered_names, bounds):
+    rest = answer.service_tier, answer.system_fingerprint
+    if not are_texts(*rest) or not _are_plain(calls, offered_names, bounds):
         return None
     kept, end, usage = Kept(), ResponseEnd(), answer.usage
     at = answer.created if 0 < answer.created < 1e11 else None
-    events: list[Event] = [Start(answer.id or None, answer.model or None, at, kept.begin(rest))]
+    events: list[Event] = [Start(answer.id or None, answer.model or None, at, kept.begin(kept_fields(*rest)))]
     if type(usage) is dict:
         if (update := end.count(read_usage(usage), read_cost(usage))) is not None:
             events.append(update)
@@ -105,15 +104,6 @@ def read_plain_answer(data: bytes, *, offered_names: Collection[str], bounds: An
     end.native = kept.native()
     events.append(end.finish(usable_calls=len(calls), failed_calls=0))
     return events
-
-
-def _rest_of(answer: _PlainAnswer) -> Fields | None:
-    """Return the fields that are kept as they are, or None if one of them is no text."""
-    if answer.service_tier is answer.system_fingerprint is NOTHING:
-        return {}
-    told = {"service_tier": answer.service_tier, "system_fingerprint": answer.system_fingerprint}
-    rest = {key: _json.compact(raw) for key, raw in told.items() if raw and bytes(raw) != b"null"}
-    return rest if all(bytes(raw)[:1] == b'"' for raw in rest.values()) else None
 
 
 def _are_plain(calls: Sequence[_Call], offered_names: Collection[str], bounds: AnswerBounds) -> bool:

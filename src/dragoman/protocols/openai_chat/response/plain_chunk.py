@@ -13,13 +13,14 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from dragoman import _json
-from dragoman._json import Json
+from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import Fields
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.protocols.openai_chat.response.calls import CallReader
 from dragoman.protocols.openai_chat.response.delta_batch import Growth
 from dragoman.protocols.openai_chat.response.unmodelled import Kept
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
+from dragoman.protocols.openai_chat.wire import NOTHING
 
 
 class PlainFunction(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -57,15 +58,15 @@ class _Choice(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     token_ids: UnsetType | None = UNSET
 
 
-class PlainChunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
+class PlainChunk(msgspec.Struct, gc=False, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """Such a chunk. Fields stand in the usual order: what is written of it is then most often the frame itself."""
 
     id: str
     object: Literal["chat.completion.chunk"]
     created: int
     model: str
-    service_tier: str | UnsetType | None = UNSET
-    system_fingerprint: str | UnsetType | None = UNSET
+    service_tier: Raw = NOTHING
+    system_fingerprint: Raw = NOTHING
     choices: Annotated[list[_Choice], msgspec.Meta(max_length=1)]
     usage: dict[str, Json] | UnsetType | None = UNSET
 
@@ -78,15 +79,22 @@ def read_plain(frame: bytes) -> PlainChunk | None:
     chunk = _decode(frame)
     if type(chunk) is not PlainChunk or not _json.holds_all(chunk, frame):
         return None
+    if not are_texts(chunk.service_tier, chunk.system_fingerprint):
+        return None
     return chunk if chunk.choices or (chunk.usage and b"rror" not in frame) else None
 
 
-def kept_fields(tier: str | UnsetType | None, fingerprint: str | UnsetType | None) -> Fields:
-    """Return the fields of a response that are kept as they are."""
-    if tier is fingerprint is UNSET:
+def are_texts(tier: Raw, fingerprint: Raw) -> bool:
+    """Return whether each of these fields is a text, null, or absent."""
+    return tier is fingerprint is NOTHING or all(bytes(raw)[:1] in (b"", b'"', b"n") for raw in (tier, fingerprint))
+
+
+def kept_fields(tier: Raw, fingerprint: Raw) -> Fields:
+    """Return those of these fields that are texts, as they were written: they are kept."""
+    if tier is fingerprint is NOTHING:
         return {}
     told = {"service_tier": tier, "system_fingerprint": fingerprint}
-    return {key: _json.raw(text) for key, text in told.items() if isinstance(text, str)}
+    return {key: _json.compact(raw) for key, raw in told.items() if bytes(raw)[:1] == b'"'}
 
 
 def tell_plain(

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import get_args
 
+import msgspec
+
 from dragoman.codec.errors.error_body import read_problem
-from dragoman.events import Failure, FailureKind
+from dragoman.events import Failure, FailureKind, Finish
+from dragoman.routing.attempts import Attempts
 from dragoman.routing.circuit_breaker import COUNTED, IN_A_ROW, OPEN_SECONDS, CircuitBreaker
 from dragoman.routing.fallback import Candidate, Move, Stop, Wait, decide, pick_first
 from dragoman.routing.retry import LONGEST_WAIT, RETRY_FLOOR, Budget, pick_delay
+from dragoman.routing.target import Chain
+from dragoman.routing.target_health import HealthTable
 from for_each import for_each
+from simulated import make_chain
 
 NO_TOOLS = Failure("bad_request", "this model does not support tools", 400)
 
@@ -278,3 +286,47 @@ def test_the_last_target_heals_though_it_was_never_passed_over():
         breaker.failed(failed("timeout"), 10.0, begun=1.0)
     breaker.begin(11.0)
     assert breaker.succeeded(12.0, begun=11.0) == "healed"
+
+
+# ---------------------------------------------------------------- targets that cannot be asked
+
+#: What a target does when it is asked: its failures, then an answer. "open": it would answer, but its breaker is open.
+FAILURES = {"well": [], "open": [], "once": [failed("overloaded")], "down": [failed("overloaded")] * 9,
+            "wrong": [failed("bad_request")]}  # fmt: skip
+
+
+def way_of(chain: Chain, kinds: Sequence[str]) -> tuple[list[tuple[str, str]], float]:
+    """The results of the targets that were asked, and the seconds that were waited for. "deaf" ones cannot be asked."""
+    table, waited = HealthTable(), 0.0
+    does = dict(zip([target.name for target in chain.targets], kinds, strict=True))
+    left = {name: list(FAILURES.get(kind, ())) for name, kind in does.items()}
+    for name, kind in does.items():
+        if kind == "open":
+            table.of(name).breaker.failed(failed("rate", 429, retry_after=30.0), 0.0, begun=0.0)
+    course = Attempts(chain, table, log=lambda line: None)
+    course.begin(1.0)
+    while True:
+        name = course.target.name
+        if does[name] == "deaf":
+            delay = course.unusable("it cannot be asked", now=1.0, random=0.0, most_wait=60.0)
+        else:
+            course.sent(1.0)
+            if not left[name]:
+                course.ended(Finish("stop"), 1.0)
+                break
+            delay = course.failed(left[name].pop(0), now=1.0, random=0.0, most_wait=60.0)
+        if delay is None:
+            break
+        waited += delay
+    skipped = [one.target for one in course.attempts if one.outcome == "skipped"]
+    assert len(skipped) == len(set(skipped))
+    return [(one.target, one.outcome) for one in course.attempts if one.outcome != "skipped"], waited
+
+
+def test_a_target_that_cannot_be_asked_changes_nothing_for_the_others(tmp_path):
+    whole = make_chain(tmp_path, "abcd")
+    for kinds in itertools.product(["deaf", *FAILURES], repeat=4):
+        hearing = [place for place, kind in enumerate(kinds) if kind != "deaf"]
+        if 0 < len(hearing) < 4:
+            rest = msgspec.structs.replace(whole, targets=tuple(whole.targets[place] for place in hearing))
+            assert way_of(whole, kinds) == way_of(rest, [kinds[place] for place in hearing]), kinds

@@ -50,7 +50,8 @@ def running_with(bench: Bench, folder: Path, **options: str) -> Iterator[Running
                   'targets = ["plain-openai-chat/once"]\n[routes.both]\n'
                   'targets = ["plain-openai-chat/one", "good-openai-chat/two"]\nretries = 0\n[routes.deaf]\n'
                   'targets = ["plain-anthropic-messages/deaf"]\n[routes.heard]\n'
-                  'targets = ["plain-anthropic-messages/deaf", "good-gemini-generate/two"]')  # fmt: skip
+                  'targets = ["plain-anthropic-messages/deaf", "good-gemini-generate/two"]\n'
+                  '[routes.hears]\ntargets = ["plain-openai-chat/hears", "good-anthropic-messages/deaf"]')  # fmt: skip
     with gateway(folder, config=bench.config("\n".join(routes), **options)) as found:
         yield found
 
@@ -208,6 +209,20 @@ def test_a_question_that_a_target_cannot_take_goes_to_the_next(stream: bool, run
         found[route] = (status, b"can take nothing of what is asked (messages[0].parts[0]" in answer)
     assert found == {"deaf": (400, True), "heard": (200, False)}
     assert (len(bench.plain.requests), len(bench.good.requests)) == (0, 1)
+
+
+def test_a_target_that_cannot_take_the_question_is_not_the_last(running: Running, bench: Bench) -> None:
+    """So the one before it is asked again after a failure, and though its circuit breaker is open."""
+    reset(running)
+    sound = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
+    body = json.dumps({"model": "hears", "messages": [{"role": "user", "content": [sound]}], "stream": True}).encode()
+    bench.answer("plain", busy("retry-after: 0"), stream_of("openai-chat"))
+    assert running.request("POST", "/v1/chat/completions", body)[0] == 200
+    bench.answer("plain", busy("retry-after: 30"), stream_of("openai-chat"))
+    bench.answer("good", stream_of("anthropic-messages"))
+    assert send(running, "openai-chat", "hears")[0] == 200
+    assert running.request("POST", "/v1/chat/completions", body)[0] == 200
+    assert (len(bench.plain.requests), len(bench.good.requests)) == (2, 1)
 
 
 def reset(running: Running) -> None:

@@ -41,8 +41,10 @@ class Attempts(msgspec.Struct, eq=False):
     log: Callable[[str], None]
     meter: Meter | None = None
     _position: int = 0
-    _sent: int = 0
+    _asked: int = -1  # the position of the target that was asked last, and how often in a row
     _tries: int = 0
+    _sent: int = 0
+    _failure: tuple[Failure, bool | None] | None = None  # its last one, and the provider's advice
     _begun: float = 0.0
     _is_under_way: bool = False
     _standing: Health | None = None
@@ -88,7 +90,8 @@ class Attempts(msgspec.Struct, eq=False):
             return
         target = self._chain.targets[self._position]
         self._standing = standing = self._health_table.of(target.name)
-        if not self._tries:
+        if self._position != self._asked:
+            self._asked, self._tries = self._position, 0
             standing.budget.note_request(now)
         standing.breaker.begin(now)
         self._begun = now
@@ -103,19 +106,28 @@ class Attempts(msgspec.Struct, eq=False):
         if self.meter is not None:
             self.meter.end("failed", failure)
 
-    def unusable(self, reason: str, now: float) -> bool:
-        """Record that the target cannot be asked at all. Return whether there is another one."""
+    def unusable(self, reason: str, *, now: float, random: float, most_wait: float) -> float | None:
+        """Record that the target cannot be asked at all. What follows is decided as if the chain did not hold it.
+
+        So a target that was passed over, or that failed and may be asked again, has its turn where it is the last one.
+
+        Returns:
+            The seconds to wait before `target` is asked, or None if there is none, or the last failure stands.
+        """
+        place, targets = self._position, self._chain.targets
         self._skip(self.target.name, reason)
-        if self._position + 1 == len(self._chain.targets):
-            return False
+        if len(targets) == 1 or place == self._asked:
+            return None
+        self._note(f"cannot be asked: {reason}")
+        self._chain = msgspec.structs.replace(self._chain, targets=targets[:place] + targets[place + 1 :])
         self._look(now)
-        first = pick_first(self._candidates[self._position + 1 :])
-        start = self._position + 1
-        self._go(
-            Move(start + first.position, tuple(start + number for number in first.skipped), "cannot be asked"),
-            says=reason,
-        )
-        return True
+        if self._failure is not None:
+            self._position = self._asked
+            return self._decide(now, random, most_wait)
+        first = pick_first(self._candidates)
+        self._position = first.position
+        self._go(first, says="")
+        return 0.0
 
     def failed(
         self, failure: Failure, *, now: float, random: float, most_wait: float, should_retry: bool | None = None
@@ -133,31 +145,9 @@ class Attempts(msgspec.Struct, eq=False):
             The seconds to wait before `target`, which may have changed, is asked, or None if the failure stands.
         """
         self._settle("failed", failure, now)
+        self._failure = failure, should_retry
         self._look(now)
-        decision = decide(
-            failure,
-            self._candidates,
-            position=self._position,
-            attempts=self._sent,
-            tries=self._tries,
-            retries=self._chain.retries,
-            random=random,
-            # What we refused ourselves is the client's to try again.
-            should_retry=False if self.meter is not None and self.meter.has_refused else should_retry,
-        )
-        if isinstance(decision, Move):
-            self._go(decision, says=failure.kind)
-            return 0.0
-        if not isinstance(decision, Stop):
-            if decision.seconds >= most_wait:
-                decision = Stop("no time is left")
-            elif not self._health_table.of(self.target.name).budget.take(now):
-                decision = Stop("the budget of retries is spent")
-            else:
-                self._note(f"{failure.kind}: {decision.reason}")
-                return decision.seconds
-        self._note(f"{failure.kind} stands: {decision.reason}")
-        return None
+        return self._decide(now, random, most_wait)
 
     def ended(self, end: Event, now: float) -> None:
         """Record the end of an answer of which something was passed on. A second call changes nothing."""
@@ -200,6 +190,35 @@ class Attempts(msgspec.Struct, eq=False):
         name = self._chain.targets[self._position].name
         self.attempts.append(Attempt(name, outcome, reason, kind, status, now - begun, end.usage, end.cost))
 
+    def _decide(self, now: float, random: float, most_wait: float) -> float | None:
+        """Decide what follows the last failure. Return what `failed` returns."""
+        assert self._failure is not None
+        failure, should_retry = self._failure
+        decision = decide(
+            failure,
+            self._candidates,
+            position=self._position,
+            attempts=self._sent,
+            tries=self._tries,
+            retries=self._chain.retries,
+            random=random,
+            # What we refused ourselves is the client's to try again.
+            should_retry=False if self.meter is not None and self.meter.has_refused else should_retry,
+        )
+        if isinstance(decision, Move):
+            self._go(decision, says=failure.kind)
+            return 0.0
+        if not isinstance(decision, Stop):
+            if decision.seconds >= most_wait:
+                decision = Stop("no time is left")
+            elif not self._health_table.of(self.target.name).budget.take(now):
+                decision = Stop("the budget of retries is spent")
+            else:
+                self._note(f"{failure.kind}: {decision.reason}")
+                return decision.seconds
+        self._note(f"{failure.kind} stands: {decision.reason}")
+        return None
+
     def _look(self, now: float) -> None:
         """Return the chain's targets with their current health."""
         self._candidates = [
@@ -213,8 +232,11 @@ class Attempts(msgspec.Struct, eq=False):
         ]
 
     def _go(self, move: Move, *, says: str) -> None:
+        told = {one.target for one in self.attempts if one.outcome == "skipped"}
         for position in move.skipped:
             passed = self._candidates[position]
+            if passed.name in told:
+                continue  # it was passed over before
             why = "not known to take so many tokens" if passed.is_admitted else "its circuit breaker is open"
             self._skip(passed.name, why)
         if says or move.position != self._position:
@@ -222,7 +244,6 @@ class Attempts(msgspec.Struct, eq=False):
                 f"{says or 'passed over'}; trying {self._chain.targets[move.position].name} next ({move.reason})"
             )
         self._position = move.position
-        self._tries = 0
 
     def _skip(self, name: str, reason: str) -> None:
         self.attempts.append(Attempt(name, "skipped", reason))

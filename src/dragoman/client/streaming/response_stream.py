@@ -297,7 +297,13 @@ class ResponseStream:
             try:
                 exchange, first_event = await self._prepare(self._course.target)
             except DragomanError as problem:
-                if not self._course.unusable(str(problem), asyncio.get_running_loop().time()):
+                now = asyncio.get_running_loop().time()
+                delay = self._course.unusable(
+                    str(problem), now=now, random=self._random(), most_wait=self._deadline - now
+                )
+                if delay:
+                    await self._pause(delay)
+                if delay is None or self._is_closed:
                     return problem
                 continue
             self._renew(exchange, first_event)

@@ -27,8 +27,21 @@ from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed
 from dragoman.proofs import is_of_the_wire
 from dragoman.protocols import PROTOCOLS
 from dragoman.protocols.openai_chat.response.delta_batch import Growth
+from for_each import for_each
 from wire_bases import BASES, RARE_VALUES, WHOLE, Base
-from wire_shapes import FOLDERS, VALUES, Path, changed, changes, filled, keys_of, names_of, objects_in, values_in
+from wire_shapes import (
+    FOLDERS,
+    UNKNOWN,
+    VALUES,
+    Path,
+    changed,
+    changes,
+    filled,
+    keys_of,
+    names_of,
+    objects_in,
+    values_in,
+)
 
 #: What the strict reader is called where a decoder uses it; each hands what it refuses to the reader field by field.
 STRICT = {
@@ -127,6 +140,16 @@ def test_a_field_that_says_something(base: Base, step: int) -> None:
     for count, odd in enumerate(some(base.protocol, base.value, step)):
         check(base, odd, count, step=step)
     assert count > 500 // step
+
+
+@for_each("base", BASES)
+def test_a_call_where_none_is_read(base: Base) -> None:
+    """An event or a part of the protocol with a call, under a name that nobody knows."""
+    others = [one.value for one in BASES if one.protocol == base.protocol and "call" in json.dumps(one.value)]
+    calls = [call for call in values_in({"": others})[2:] if "call" in json.dumps(call)]
+    for number, place in enumerate(objects_in(base.value)):
+        for call in calls[number % 3 :: 3]:
+            check(base, changed(base.value, place, UNKNOWN, call), 1)
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -31,7 +31,7 @@ FOLDERS = {
 UNKNOWN = "neverHeardOf"
 #: Each type of JSON, empty and filled, and what usually says something.
 VALUES: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2.5, "", "x", "1", "stop", [], {}, ["x"], {"message": "over"}, {"text": "t"},
+    None, True, False, 0, 1, -1, 2.5, "", "h\u00e9", "1", "stop", [], {}, ["x"], {"message": "over"}, {"text": "t"},
     [{"text": "t"}], [{"type": "text", "text": "t"}], {"name": "note", "arguments": "{}"}, {"a": 1},
 )  # fmt: skip
 

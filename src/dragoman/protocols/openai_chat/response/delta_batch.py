@@ -69,6 +69,8 @@ _THINKING: Final = tuple(
     for key in ("reasoning_content", "reasoning")
 )
 _ODDS: Final = re.compile(rb'"logprobs"\s{0,8}:\s{0,8}\{[^{}\[\]]{0,40}"content"\s{0,8}:')
+_OTHER: Final = Malformed("a chunk to be read by the long way")
+_HIDDEN: Final = b"_call"  # where a chunk of text has it, a call may stand beside its choices
 _MOST_TURNS: Final = 8  # from thinking to something else
 _MOST_MISSES: Final = 64  # chunks in a row that are read twice in vain
 
@@ -127,7 +129,7 @@ class Growth:
             if self._grow(text):
                 return text if self.kind == "text" else ""
         elif self.kind == "text":
-            chunk = _decode_text(data)
+            chunk = _decode_text(data) if data.find(_HIDDEN) < 0 else _OTHER
             if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice and told.delta.content:
                 said: str = told.delta.content
                 if data.count(b'"content"') > 1:
@@ -155,7 +157,7 @@ class Growth:
 
     def _think(self, data: bytes, choice: int | None) -> bool:
         """Take a chunk that lets thinking grow, otherwise than the last one; False when it may say something else."""
-        for decode, key in _THINKING:
+        for decode, key in _THINKING if data.find(_HIDDEN) < 0 else ():
             chunk = decode(data)
             if type(chunk) is Malformed or (told := chunk.choices[0]).index != choice:
                 continue
@@ -207,9 +209,10 @@ def read_texts(lines: list[bytes], choice: int | None) -> tuple[list[str], Raw] 
         return None
     choices = [chunk.choices[0] for chunk in chunks]
     texts = [each.delta.content for each in choices if each.index == choice and each.delta.content]
-    if len(texts) < len(chunks):
+    told = lines[0] if alike else b"\n".join(lines)
+    if len(texts) < len(chunks) or told.find(_HIDDEN) >= 0:
         return None
-    if not alike and b"\n".join(lines).count(b'"content"') > len(lines):
+    if not alike and told.count(b'"content"') > len(lines):
         return None  # one of them may tell it twice
     return alike or texts, choices[0].content_filter_results or NOTHING
 

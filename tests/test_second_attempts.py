@@ -6,8 +6,12 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
+from typing import Any
 
+from dragoman import decode
 from dragoman.events import Reply
+from dragoman.types import ProtocolName
 from for_each import for_each
 from growth import steps_of
 from rescue_forms import FORMS, Form
@@ -85,3 +89,46 @@ def test_another_structured_call_behind_the_same_words_runs(form: Wire):
         said = json.loads(json.dumps(form.make([])[0]).replace(TEXT, words))
         reply = read(form.protocol, body_of(form.protocol, [*without_ids(form, [LS])[:-1], said, *again]), 10**6)
         assert (len(calls_of(reply)), reply.error) == (2, None), words
+
+
+#: An answer that comes whole, of one text and one call a round.
+WHOLE: dict[ProtocolName, Callable[[int], dict[str, Any]]] = {
+    "anthropic-messages": lambda rounds: {
+        "id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use",
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+        "content": [
+            part
+            for number in range(rounds)
+            for part in (
+                {"type": "text", "text": TEXT},
+                {"type": "tool_use", "id": f"t{number}", "name": "now", "input": {}},
+            )
+        ],
+    },
+    "openai-responses": lambda rounds: {
+        "id": "r", "object": "response", "model": "m", "status": "completed",
+        "output": [
+            item
+            for number in range(rounds)
+            for item in (
+                {"type": "message", "id": f"m{number}", "role": "assistant", "status": "completed",
+                 "content": [{"type": "output_text", "text": TEXT, "annotations": []}]},
+                {"type": "function_call", "id": f"f{number}", "call_id": f"c{number}", "name": "now",
+                 "arguments": "{}", "status": "completed"},
+            )
+        ],
+    },
+    "gemini-generate": lambda rounds: {
+        "candidates": [{"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": [
+            part for _ in range(rounds) for part in ({"text": TEXT}, {"functionCall": {"name": "now", "args": {}}})
+        ]}}],
+    },
+}  # fmt: skip
+
+
+@for_each("protocol", WHOLE)
+def test_words_that_come_before_each_of_several_calls_are_meant_in_an_answer_that_comes_whole(protocol: ProtocolName):
+    for rounds in (2, 3):
+        reply = decode(json.dumps(WHOLE[protocol](rounds)).encode(), protocol)
+        assert (calls_of(reply), reply.error) == ([NOW] * rounds, None)
+        assert reply.text == TEXT * rounds

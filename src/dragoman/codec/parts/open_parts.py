@@ -26,6 +26,7 @@ class SaidText(msgspec.Struct):
 
     Attributes:
         pieces: what came last. A caller that appends to it calls `fold` periodically.
+        is_whole: one frame tells all of the answer, so no second attempt stands in it: words that come again are meant.
     """
 
     pieces: list[str] = []
@@ -34,6 +35,7 @@ class SaidText(msgspec.Struct):
     _head: tuple[int, int] | None = None  # size and checksum of what came before the first call
     _words: SaidText | None = None  # what came behind the last call
     _mark: int = -1  # so many pieces came before the first call, until they are folded
+    is_whole: bool = False
 
     __repr__ = name_alone
 
@@ -67,7 +69,7 @@ class SaidText(msgspec.Struct):
                 return False  # as most often: no words between calls
         self.fold()
         words, self._words = self._words or SaidText(), SaidText()
-        return words._size > 0 and (words._size, words._checksum) == self._head
+        return words._size > 0 and not self.is_whole and (words._size, words._checksum) == self._head
 
     def plus(self, text: str = "") -> SaidText:
         """Return a copy with another text behind it."""

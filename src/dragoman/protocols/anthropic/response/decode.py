@@ -351,6 +351,7 @@ class Decoder:
             compare(fields.get("content"), self._assembly)
         else:
             self._begin(fields)
+            self._assembly.said.is_whole = True
             self._content(fields.get("content"))
             look_in_message(fields, self._assembly)
         self._counts.take(fields.get("usage"))
@@ -371,9 +372,8 @@ class Decoder:
         for index, item in enumerate(items):
             fields = read_fields(item)
             if fields is None:
-                text = read_text(item)
                 self._assembly.deviate("wrong-type", f"content[{index}]")
-                if text:
+                if text := read_text(item):
                     self._assembly.text(text)
                 continue
             self._assembly.end_run()

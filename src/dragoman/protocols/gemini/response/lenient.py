@@ -252,6 +252,7 @@ def unrepeated(parts: list[Part], assembly: Assembly) -> list[Part]:
 
     One call without such a text may be another like the first.
     """
+    assembly.said.is_whole = assembly.is_empty
     said = [part for part in parts if part.text and not part.thought]
     is_again = bool(said) and assembly.repeats_all("".join([part.text or "" for part in said]), "part.text")
     for part in said if is_again else ():

@@ -24,6 +24,7 @@ def reconcile(items: Items, output: list[Json], place: Place, *, assembly: Assem
     entries = [(index, value) for index, value in enumerate(output) if isinstance(value, dict)]
     if len(entries) < len(output):
         assembly.deviate("wrong-type", "response.output", "an entry that is no object")
+    assembly.said.is_whole = assembly.is_empty
     streamed = Streamed(items.all)
     if _is_said(items.all, entries, "message"):
         entries = [(index, value) for index, value in entries if value.get("type") != "message"]

@@ -16,6 +16,7 @@ from dragoman.bounds import USUAL_BOUNDS
 from dragoman.codec.containers import Place
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.protocol.native_tools import SchemaRules
+from dragoman.protocols.openai_chat.wire import NOTHING
 from dragoman.secret import Secret
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.behind.kinds import Facts
@@ -87,6 +88,8 @@ GIVEN: dict[str, dict[str, Any]] = {
     "protocols/openai_chat/response/plain_answer.py read_plain_answer": {
         "offered_names": ("note",), "bounds": USUAL_BOUNDS,
     },
+    "protocols/openai_chat/response/plain_chunk.py are_texts": {"fingerprint": NOTHING},
+    "protocols/openai_chat/response/plain_chunk.py kept_fields": {"fingerprint": NOTHING},
     "protocols/openai_responses/request/namespaces.py joined": {"name": "f"},
     "protocols/openai_responses/request/namespaces.py hashed": {"name": "f"},
     "protocols/openai_responses/request/namespaces.py known_name": {"name": "f", "offered": frozenset({"f"})},

@@ -111,8 +111,8 @@ search: $(STAMP)  ## the property tests with other examples each time: what they
 soak: $(STAMP)  ## the fuzz tests, for longer
 	DRAGOMAN_SOAK=1 $(PYTEST) -m soak
 
-fuzz: $(STAMP)  ## made-up texts for every reader, by processor time: TEXTS=100000 a reader, SECONDS=60 each at most
-	.venv/bin/python -m reliability.fuzz_time --texts "$(or $(TEXTS),100000)" --seconds "$(or $(SECONDS),60)"
+fuzz: $(STAMP)  ## made-up texts for every reader, by processor time: TEXTS=100000, SECONDS=60 a reader, ROUND=2000 in turn
+	.venv/bin/python -m reliability.fuzz_time --texts "$(or $(TEXTS),100000)" --seconds "$(or $(SECONDS),60)" --round "$(or $(ROUND),0)"
 
 clients: $(STAMP)  ## real client programs through the gateway, from PyPI and npm (4 GB); ONLY=codex,litellm PROVIDERS=gemini
 	.venv/bin/python clients/run.py --only "$(ONLY)" --providers "$(PROVIDERS)"

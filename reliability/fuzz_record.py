@@ -41,6 +41,21 @@ class FuzzRow:
             reader.strip("`"), date, commit, int(texts), int(characters), int(ns), float(worst), int(slow), int(fault)
         )
 
+    def __add__(self, other: FuzzRow) -> FuzzRow:
+        """The row of these texts and of further ones."""
+        texts = self.texts + other.texts
+        return FuzzRow(
+            self.reader,
+            other.date,
+            other.commit,
+            texts,
+            self.characters + other.characters,
+            round((self.ns * self.texts + other.ns * other.texts) / texts),
+            max(self.worst, other.worst),
+            self.slow + other.slow,
+            self.fault + other.fault,
+        )
+
     def line(self) -> str:
         """The row of a table of Markdown."""
         reader, date, commit, *numbers = astuple(self)

@@ -6,9 +6,10 @@ Processor time, once for each text; what looks slow is timed three times and the
 that are 4 and 16 times as long tell whether it is at fault: it grows by more than its length, or takes over 4 µs a
 byte. The others are read where most texts of their reader are refused at their first characters.
 A text is made from its reader's name and its number, so a run that stopped goes on with `--from`. The quick readers
-come first, with `--dearest-first` the dear ones; `--part 1/2` takes each second one; `--budget 3600` ends the run after
-so many seconds of processor, between two readers. `--plan` tries few texts of each reader and says how long all take.
-A run that begins with the first text writes what it found into `bench/FUZZ.md`, by the reader's name.
+come first, with `--dearest-first` the dear ones; `--part 1/2` takes each second one; `--round 5000` gives each reader
+so many texts in turn, so that a run that is ended has tried all; `--budget 3600` ends the run after so many seconds of
+processor, between two readers. `--plan` tries few texts of each reader and says how long all take.
+A run that begins with the first text writes what it found into `bench/FUZZ.md`, by the reader's name, after each round.
 The exit status is 1 when one was at fault.
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import math
 import statistics
 import sys
@@ -42,6 +44,7 @@ def main() -> int:
     parser.add_argument("--from", type=int, default=0, dest="first", help="the number of the first text")
     parser.add_argument("--seconds", type=float, default=60, help="of processor time for each reader, at most")
     parser.add_argument("--readers", default="", help="only those with this in their name")
+    parser.add_argument("--round", type=int, default=0, help="texts of a reader before the next one has its turn")
     parser.add_argument("--part", default="1/1", help="2/3: the second of each three readers")
     parser.add_argument("--dearest-first", action="store_true", help="begin with the readers that take longest a byte")
     parser.add_argument("--budget", type=float, default=math.inf, help="seconds of processor for all readers")
@@ -57,32 +60,40 @@ def main() -> int:
         print(_plan(costs, options.texts))
         return 0
     commit = run(["git", "rev-parse", "--short=8", "HEAD"], cwd=RECORD.parent, capture_output=True, text=True).stdout
-    tried = slow = faults = 0
+    rows: dict[str, FuzzRow] = {}
     gc.collect()
     gc.freeze()  # what was imported is no work of a text
-    for place in places:
-        began = time.process_time()
-        if began > options.budget:
-            print(f"the budget of {options.budget:.0f} s is used up: not tried from {place} on")
+    size = options.round or options.texts
+    last = options.first + options.texts
+    for first, place in itertools.product(range(options.first, last, size), places):
+        if time.process_time() > options.budget:
+            print(f"the budget of {options.budget:.0f} s is used up: not tried from {place} {first:,} on")
             break
-        made = try_texts(place, range(options.first, options.first + options.texts), seconds=options.seconds)
-        found = slow_texts(place, made)
-        tried, slow = tried + len(made), slow + len(found)
-        wrong = [each for each in found if each.is_at_fault]
-        faults += len(wrong)
-        shares = [each.share * 1e9 for each in made]
-        print(f"{place}: {len(made):,} texts, {sum(each.size for each in made):,} characters, "
-              f"{time.process_time() - began:.0f} s, {statistics.median(shares):.0f} ns a byte, "
-              f"at most {max(shares):.0f}; {len(found)} slow, {len(wrong)} at fault", flush=True)  # fmt: skip
-        for each in sorted(wrong, key=lambda each: -each.growth)[:_SHOWN]:
-            print(f"    {each}", flush=True)
+        found = _try(place, range(first, min(first + size, last)), options.seconds, commit.strip())
+        rows[place] = rows[place] + found if place in rows else found
         if options.first == 0:
-            keep_row(_row(place, commit.strip(), made, found))
+            keep_row(rows[place])
+    tried, slow, faults = (sum(getattr(row, name) for row in rows.values()) for name in ("texts", "slow", "fault"))
     print(
         f"{tried:,} texts of {len(places)} readers, {slow} over {MOST_TIMES} × the median time of a byte; "
         f"{faults} of these grow by more than their length or are dear"
     )
     return 1 if faults else 0
+
+
+def _try(place: str, numbers: range, seconds: float, commit: str) -> FuzzRow:
+    """What these texts tell of the reader, and a line of it."""
+    began = time.process_time()
+    made = try_texts(place, numbers, seconds=seconds)
+    found = slow_texts(place, made)
+    wrong = [each for each in found if each.is_at_fault]
+    shares = [each.share * 1e9 for each in made]
+    print(f"{place}: {len(made):,} texts, {sum(each.size for each in made):,} characters, "
+          f"{time.process_time() - began:.0f} s, {statistics.median(shares):.0f} ns a byte, "
+          f"at most {max(shares):.0f}; {len(found)} slow, {len(wrong)} at fault", flush=True)  # fmt: skip
+    for each in sorted(wrong, key=lambda each: -each.growth)[:_SHOWN]:
+        print(f"    {each}", flush=True)
+    return _row(place, commit, made, found)
 
 
 def _row(place: str, commit: str, made: Sequence[Made], found: Sequence[Slow]) -> FuzzRow:

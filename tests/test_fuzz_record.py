@@ -30,6 +30,11 @@ def test_rows_are_kept_by_their_readers(tmp_path: Path) -> None:
     assert rows(path) == [other, wrong]
 
 
+def test_rounds_are_one_row() -> None:
+    second = FuzzRow(ROW.reader, "2026-11-27", "01e8e0df", 300_000, 2, 223, 40.0, 3, 1)
+    assert ROW + second == FuzzRow(ROW.reader, "2026-11-27", "01e8e0df", 400_000, 158_000_002, 198, 40.0, 3, 1)
+
+
 def test_the_record_names_readers_that_are_there() -> None:
     kept = rows(RECORD)
     assert kept and {row.reader for row in kept} <= set(PLACES)

@@ -91,7 +91,7 @@ FILTERS = {
 }  # fmt: skip
 #: These take one character, or write what was filtered.
 NO_FILTERS = {
-    *(f"agent/safe_text.py {name}" for name in ("_is_hidden", "_is_odd", "_script")),
+    *(f"agent/safe_text.py {name}" for name in ("_is_hidden", "_is_odd", "_script", "is_shell_alike")),
     *(f"agent/ui/approval_view.py {name}" for name in ("_columns_of", "_is_turned")),
     *(f"cli/terminal.py {name}" for name in ("hint", "say")),
 }

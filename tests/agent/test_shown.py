@@ -141,6 +141,44 @@ def test_short_words_of_twins_and_phonetic_letters_are_marked() -> None:
     assert revealed_text("c\u0251t \u01c3 \u13a0\u13aa \ua4d0") == ("c<U+0251>t <U+01C3> <U+13A0><U+13AA> <U+A4D0>")
 
 
+def test_what_looks_like_a_shells_signs_is_written_out_in_commands() -> None:
+    """Whoever approves `echo ‘a; rm x’` must see that nothing is quoted there."""
+    quotes = [chr(code) for code in range(0x80, 0x11000) if "QUOTATION MARK" in unicodedata.name(chr(code), "")]
+    dashes = [chr(code) for code in range(0x80, 0x11000) if unicodedata.category(chr(code)) == "Pd"]
+    assert len(quotes) > 20 and len(dashes) > 15
+    for sign in (
+        *quotes,
+        *dashes,
+        *"\u00b4\u02cb\u02c8\u2032\u2035\u055a\u27cb\u29f5\u2217\u204e\u223c\u276f\u2768\ufd3e\u205a",
+    ):
+        [row] = drawn(plan_of(f"echo {sign}a; b{sign} -c"))[1:2]
+        assert row == f"│ echo <U+{ord(sign):04X}>a; b<U+{ord(sign):04X}> -c", ascii(sign)
+    # In files, and where a command's words are prose, they stay; so does what no shell reads.
+    assert drawn(plan_of("x", diff="+don’t — “so”\n"))[1] == "│ +don’t — “so”"
+    assert drawn(plan_of("echo été → 漢字、ok 🎉 5 µs …"))[1] == "│ echo été → 漢字、ok 🎉 5 µs …"
+
+
+def test_letters_of_scripts_that_few_write_are_marked() -> None:
+    """Of which many look like Latin ones, in words of their own and among others."""
+    for letter in "\u15c5\u2d54\u16d5\U000118d5\U00010282\U0001d6a8\ua731\uab32\U00010415\U000104c2\U00016f3f\u2c98":
+        marked = f"<U+{ord(letter):04X}>"
+        assert revealed_text(f"rm {letter}b x {letter}") == f"rm {marked}b x {marked}"
+    for plain in (
+        "ქართული",
+        "ไทย",
+        "한국어",
+        "עברית",
+        "العربية",
+        "हिन्दी",
+        "తెలుగు",
+        "ភាសាខ្មែរ",
+        "አማርኛ",
+        "ｱｲｳ",
+        "カタカナー",
+    ):
+        assert revealed_text(plain) == plain
+
+
 def test_marks_that_would_be_drawn_over_other_rows_are_written_out() -> None:
     assert revealed_text("e\u0301\u0323") == "e\u0301\u0323"
     assert revealed_text("e" + "\u0301" * 6) == "e" + "\u0301" * 4 + "<U+0301>" * 2

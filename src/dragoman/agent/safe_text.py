@@ -42,18 +42,33 @@ _IGNORABLES: Final = range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xFFF0,
 #: Categories of what has no shape, or one that only some fonts know: controls, formats, surrogates, private use,
 #: unassigned, separators of lines.
 _SHAPELESS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-#: Signs that look like one of ASCII and are none by any normal form: dashes, minus, slashes, dots, colons, bars;
-#: and our own sign for a tab.
+#: Signs that look like one of ASCII and are none by any normal form: dashes, slashes, dots, colons, bars, brackets,
+#: stars; and our own sign for a tab.
 _ALIKE: Final = frozenset(
-    "\u2010\u2011\u2012\u2212\u2044\u2215\u29f8\u2571\u2024\u02bc\u2236\ua789\u02d0\u01c0\u2223\u037e"
-    "\u01c3\u02b9\u02ba\u0589\u05c3\u2043\u21e5"
+    "\u00b4\u00b8\u01c0\u01c3\u037e\u0384\u055a\u055d\u0589\u05c3\u1400\u16ec\u16ed\u1735\u1803\u1809\u1cd3\u1fbd\u1fbf"
+    "\u1fc0\u1ffd\u1ffe\u2010\u2011\u2012\u2024\u2025\u2041\u2043\u2044\u204e\u2053\u2057\u205a\u2212\u2215\u2216\u2217\u2223"
+    "\u2236\u223c\u226a\u226b\u22d8\u22d9\u2571\u276e\u276f\u27cb\u27cd\u29f5\u29f8\u29f9\u2a20\u2a74\u2a75\u2a76\u2aa5\u2afb"
+    "\u2afd\u2cf9\u2e28\u2e29\u2e40\u3014\u3015\u3033\ua60e\ua789\ufd3e\ufd3f\ufe30\ufe58\u21e5"
 )
+#: Strokes through the letter before; letters of phonetics and of old Latin; signs beside letters; primes; brackets.
+_ALIKES: Final = (
+    range(0x0334, 0x0339), range(0x0250, 0x0300), range(0x1D00, 0x1DC0), range(0x2032, 0x2038), range(0x2768, 0x2776),
+    range(0xA720, 0xA800), range(0xAB30, 0xAB70),
+)  # fmt: skip
+#: Dashes and quotation marks: prose is full of them, and in a command they look like what a shell reads.
+_OF_PROSE: Final = frozenset({"Pd", "Pi", "Pf"})  # categories
 #: Letters of Cyrillic, Greek and Armenian that look like Latin ones.
-_TWINS: Final = frozenset("аеорсухіјѕԁԛԝһАВЕКМНОРСТУХІЈЅԌԚԜҺӀαορνυικγΑΒΕΖΗΙΚΜΝΟΡΤΥΧοօոսհցզՕՍԼ")
+_TWINS: Final = frozenset("аеорсухіјѕԁԛԝһАВЕКМНОРСТУХІЈЅԌԚԜҺӀαορνικυγΑΒΕΖΗΙΚΜΝΟΡΤΥΧοօոսհցզՕՍԼ")
 #: Scripts whose letters are taken for each other's.
-_CONFUSED: Final = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"})
-#: Of these, all letters look like others.
-_ALL_TWINS: Final = frozenset({"CHEROKEE", "LISU"})
+_CONFUSED: Final = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN"})
+#: The scripts of daily writing (UAX 31, table 5), and other first words of their letters' names. Letters of all others
+#: are odd: many look like Latin ones, and few fonts have them.
+_LIVING: Final = _CONFUSED.union(
+    ("ARABIC", "BENGALI", "BOPOMOFO", "CJK", "DEVANAGARI", "ETHIOPIC", "GEORGIAN", "GUJARATI", "GURMUKHI", "HANGUL",
+     "HEBREW", "HIRAGANA", "KANNADA", "KATAKANA", "KHMER", "LAO", "MALAYALAM", "MYANMAR", "ORIYA", "SINHALA", "TAMIL",
+     "TELUGU", "THAANA", "THAI", "TIBETAN"),
+    ("HALFWIDTH", "IDEOGRAPHIC", "KATAKANA-HIRAGANA", "MICRO"),
+)  # fmt: skip
 #: Marks on one letter that are drawn within its row: no script needs more.
 _MOST_MARKS: Final = 4
 _WORD: Final = re.compile(r"[^\W\d_]+")
@@ -98,7 +113,7 @@ def told_apart(text: str) -> list[tuple[str, bool]]:
         return [(text, False)] if text else []
     words = [found for found in _WORD.finditer(text) if not found[0].isascii()]
     # A short word of twins alone, as Cyrillic's "а", is what it seems where other words leave no doubt of the script.
-    sure = {_script(letter) for found in words for letter in found[0] if letter not in _TWINS} - _ALL_TWINS
+    sure = {_script(letter) for found in words for letter in found[0] if letter not in _TWINS}
     odd = {place for found in words for place in _strangers(found, sure)}
     pieces: list[tuple[str, bool]] = []
     begin = marks = 0
@@ -115,7 +130,7 @@ def _strangers(word: re.Match[str], sure: set[str]) -> Iterable[int]:
     """Yield the places of letters of a word that are mistaken for others. `sure`: scripts that the text surely has."""
     scripts = {letter: _script(letter) for letter in set(word[0])}
     is_mixed = len(_CONFUSED.intersection(scripts.values())) > 1
-    is_alike = _TWINS.issuperset(word[0]) or _ALL_TWINS.issuperset(scripts.values())
+    is_alike = _TWINS.issuperset(word[0])
     if not is_mixed and not (is_alike and (len(word[0]) > 2 or sure.isdisjoint(scripts.values()))):
         return ()
     return [word.start() + at for at, letter in enumerate(word[0]) if scripts[letter] in _CONFUSED - {"LATIN"}]
@@ -130,13 +145,20 @@ def _script(letter: str) -> str:
 def _is_odd(character: str) -> bool:
     if character.isascii():
         return character not in "\n\t" and not character.isprintable()
-    if _is_hidden(character) or character in _ALIKE or unicodedata.category(character) in ("Zs", "Me"):
+    category = unicodedata.category(character)
+    if _is_hidden(character) or category in ("Zs", "Me") or (category[0] == "L" and _script(character) not in _LIVING):
         return True
-    # Strokes through the letter before; letters of phonetics, which look like Latin ones.
-    if 0x0334 <= ord(character) <= 0x0338 or 0x0250 <= ord(character) <= 0x02AF or 0x1D00 <= ord(character) <= 0x1DBF:
+    if character in _ALIKE or any(ord(character) in some for some in _ALIKES):
         return True
     normal = unicodedata.normalize("NFKC", character)
     return len(normal) == 1 and normal.isascii()
+
+
+@lru_cache(maxsize=4_096)
+def is_shell_alike(character: str) -> bool:
+    """Return whether a character of prose looks like a quotation mark or a dash that a shell reads."""
+    is_sign = unicodedata.category(character) in _OF_PROSE or "QUOTATION MARK" in unicodedata.name(character, "")
+    return is_sign and not character.isascii()
 
 
 def _is_hidden(character: str) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 from rich.cells import cell_len
 from rich.text import Text
 
-from dragoman.agent.safe_text import counted, plain_line, revealed_text, told_apart
+from dragoman.agent.safe_text import counted, is_shell_alike, plain_line, revealed_text, told_apart
 from dragoman.agent.tool_plan import Plan
 
 #: Most rows that are shown without a second question; fewer where the terminal is lower.
@@ -111,10 +111,9 @@ def _cut(pieces: list[tuple[str, str]], width: int) -> list[_Row]:
 
 
 def _in_order(pieces: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
-    """Return the pieces of a command with tabs expanded and, if several words run from right to left, their letters
-    written out.
+    """Return the pieces of a command with tabs, and quotation marks and dashes that a shell does not read, written out.
 
-    A terminal would otherwise reorder what stands between those words.
+    If several words run from right to left, their letters too: a terminal would reorder what stands between.
     """
     found: list[tuple[str, bool]] = []
     turned = sum(
@@ -124,8 +123,8 @@ def _in_order(pieces: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
     )
     for text, is_odd in pieces:
         begin = 0
-        for place, letter in enumerate(text if not is_odd and (turned > 1 or "\t" in text) else ""):
-            if letter == "\t" or (turned > 1 and _is_turned(letter)):
+        for place, letter in enumerate("" if is_odd or (text.isascii() and "\t" not in text) else text):
+            if letter == "\t" or is_shell_alike(letter) or (turned > 1 and _is_turned(letter)):
                 found += [(text[begin:place], False)] if begin < place else []
                 found.append((f"<U+{ord(letter):04X}>", True))
                 begin = place + 1

@@ -12,6 +12,8 @@ _WORDS = {"Args": "Arguments", "Attributes": "Attributes", "Raises": "Errors", "
 _METHODS = ("reply", "stream", "run", "run_stream", "embed", "models", "close")
 _CLASSES = ("Client", "AsyncClient", "Stream", "AsyncStream", "Run", "AsyncRun")
 _VALUES = ("Answer", "Embeddings", "StreamedCall", "ToolStarted", "ToolFinished", "Attempt", "ModelFacts")
+#: Functions that ask nobody.
+_FUNCTIONS = ("decode", "dump_messages", "load_messages", "fold", "unfold")
 #: What a client makes: nobody else calls their constructors.
 _MADE = ("Stream", "AsyncStream", "Run", "AsyncRun")
 #: What our own parts do with a stream.
@@ -52,6 +54,10 @@ def library_page(note: str) -> str:
             if name == "Client" and method not in _METHODS:
                 continue
             lines += [f"### {name}.{method}", "", *_described(value, _call(method, value))]
+    lines += ["## Functions", ""]
+    for name in _FUNCTIONS:
+        value = getattr(dragoman, name)
+        lines += [f"### {name}", "", *_described(value, f"{name}{_signature(value)}")]
     lines += ["## Values", ""]
     for name in _VALUES:
         lines += [f"### {name}", "", *_described(getattr(dragoman, name), _fields(getattr(dragoman, name)))]

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         fold,
         unfold,
     )
+    from dragoman.inputs.saved_messages import dump_messages, load_messages
     from dragoman.types import (
         Attempt,
         Cost,
@@ -101,12 +102,12 @@ __all__ = [
     "Request", "ResponseSchema", "Role", "Run", "Severity", "Start", "StepLimit", "StopReason", "Stream",
     "StreamedCall", "Text", "TextDelta", "TextEnd", "TextStart", "Thinking", "ThinkingDelta", "ThinkingEnd",
     "ThinkingStart", "Tool", "ToolCall", "ToolCallDelta", "ToolCallEnd", "ToolCallFailed", "ToolCallStart",
-    "ToolFinished", "ToolResult", "ToolStarted", "Usage", "UsageError", "UsageUpdate", "WireError", "decode", "embed",
-    "fold", "reply", "run", "run_stream", "stream", "unfold",
+    "ToolFinished", "ToolResult", "ToolStarted", "Usage", "UsageError", "UsageUpdate", "WireError", "decode",
+    "dump_messages", "embed", "fold", "load_messages", "reply", "run", "run_stream", "stream", "unfold",
 ]  # fmt: skip
 
 #: Modules that hold the names of `__all__`, in the order in which they are looked for.
-_PLACES = ("errors", "events", "types", "decoding", "client")
+_PLACES = ("errors", "events", "types", "decoding", "inputs.saved_messages", "client")
 _SHARED = frozenset({"embed", "reply", "run", "run_stream", "stream"})
 
 

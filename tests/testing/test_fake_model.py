@@ -14,7 +14,7 @@ import pytest
 import dragoman
 from dragoman.testing import FakeModel, call, cut, delay, deviation, error, thinking
 from dragoman.testing.faults import FAULTS
-from dragoman.types import ProtocolName, Request
+from dragoman.types import ProtocolName, Request, Thinking
 from for_each import for_each
 
 PROTOCOLS: tuple[ProtocolName, ...] = (
@@ -40,6 +40,13 @@ def test_texts_calls_and_thinking(protocol: ProtocolName) -> None:
         assert "".join(dragoman.stream("any/model", "And?").text_stream) == "done"
     assert [request.model for request in fake.requests] == ["model", "model"]
     assert fake.requests[0].tools[0].name == "find" and fake.requests[1].messages[0].text == "And?"
+
+
+@for_each("target", ["anthropic/claude-sonnet-4-5", "openai/gpt-5", "gemini/gemini-2.5-pro", "deepseek/deepseek-chat"])
+def test_thinking_goes_back_to_its_model_as_with_a_real_one(target: str) -> None:
+    with FakeModel([thinking("Hm."), call("find", city="Rome")], "done") as fake:
+        dragoman.run(target, "Where?", tools=[find])
+    assert [part.text for part in fake.requests[1].messages[1].parts if isinstance(part, Thinking)] == ["Hm."]
 
 
 @for_each("protocol", PROTOCOLS)

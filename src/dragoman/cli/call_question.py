@@ -13,10 +13,10 @@ from typing import Final, Literal, final
 import msgspec
 
 from dragoman import _json
-from dragoman.agent.session.message_records import MessageRecord, message_of, record_of
 from dragoman.cli.body_input import load_tools, read_option_file
 from dragoman.config import state_folder
 from dragoman.errors import UsageError
+from dragoman.inputs.saved_messages import MessageRecord, message_of, record_of
 from dragoman.types import Media, Message, Named, Params, Part, ResponseSchema, Text, Tool, ToolChoice
 
 _CHOICES: Final[dict[str, ToolChoice]] = {"auto": "auto", "none": "none", "any": "any", "required": "any"}

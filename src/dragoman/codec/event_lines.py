@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from dragoman.events import Event
+from dragoman.types import Part
+
+_PARTS = get_args(Part)
 
 
 def event_object(event: Event) -> dict[str, Any]:
-    """Return an event as plain values, `type` first, for JSON lines. Absent fields are left out."""
-    fields = {key: value for key, value in msgspec.structs.asdict(event).items() if value is not None}
-    return {"type": type(event).__name__, **fields}
+    """Return an event as plain values, `type` first, for JSON lines. Absent fields are left out, of its part too."""
+    return {"type": type(event).__name__, **_present(event)}
+
+
+def _present(value: msgspec.Struct) -> dict[str, Any]:
+    fields = msgspec.structs.asdict(value)
+    return {
+        key: _present(field) if isinstance(field, _PARTS) else field
+        for key, field in fields.items()
+        if field is not None
+    }

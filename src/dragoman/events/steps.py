@@ -50,7 +50,7 @@ class TextStart(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
     index: int
     native: Native | None = None
-    behind: str = ""
+    behind: str | None = None
 
 
 @final

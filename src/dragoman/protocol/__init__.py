@@ -370,6 +370,7 @@ class Protocol(msgspec.Struct, frozen=True):
         style_for: clients that read answers in a form of their own.
         without_usage: for a protocol whose streams report usage only if asked (`Peek.usage`).
         takes_result_media: a tool result may contain images; otherwise they follow in a message of the user.
+        seals_thinking: its servers sign thinking, and take it back with the signature alone.
         turns: the turns that it accepts from a client of another protocol.
         sibling: the protocol whose requests clients send to this one's path.
         hosted_paths: where clouds serve it.
@@ -408,6 +409,7 @@ class Protocol(msgspec.Struct, frozen=True):
     style_for: StyleFor = usual_style
     without_usage: WithoutUsage | None = None
     takes_result_media: bool = True
+    seals_thinking: bool = False
     turns: TurnRules = ANY_TURNS
     address_path: str = ""
     end_marks: tuple[bytes, ...] = ()

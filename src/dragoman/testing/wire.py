@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Final, final
@@ -27,7 +28,7 @@ from dragoman.protocol import Parsed, Protocol
 from dragoman.protocols import EMBEDDING, embedder
 from dragoman.testing.faults import FAULTS, needs_call, play
 from dragoman.testing.turns import Script
-from dragoman.types import Part, StopReason, Text, ToolCall, Usage
+from dragoman.types import Part, StopReason, Text, Thinking, ToolCall, Usage
 
 _CREATED: Final = 1_750_000_000  # Unix seconds: the same in every run
 _PIECE: Final = 12  # characters of a delta
@@ -61,6 +62,8 @@ def play_turn(protocol: Protocol, parsed: Parsed, script: Script, usage: Usage) 
             headers["retry-after"] = f"{script.failure.retry_after:g}"
         return Played(status, headers, body, delay=script.delay)
     parts = _with_ids(script, [tool.name for tool in request.tools])
+    if protocol.seals_thinking:
+        parts = tuple(map(_sealed, parts))
     for name in script.faults:
         if (change := FAULTS[name].parts) is not None:
             parts = change(parts)
@@ -96,6 +99,14 @@ def _with_ids(script: Script, offered: Sequence[str]) -> tuple[Part, ...]:
         msgspec.structs.replace(part, id=f"call_{new_id()}") if isinstance(part, ToolCall) and not part.id else part
         for part in parts
     )
+
+
+def _sealed(part: Part) -> Part:
+    """Return thinking with a signature, so that the next request takes it back as a real server does."""
+    if not isinstance(part, Thinking) or part.signature or part.redacted:
+        return part
+    digest = hashlib.sha256(part.text.encode("utf-8", "surrogatepass")).digest()
+    return msgspec.structs.replace(part, signature=base64.b64encode(digest).decode())
 
 
 def _in_pieces(events: Sequence[Event]) -> Iterator[Event]:

@@ -13,10 +13,10 @@ from agent.faces import Bench, Watching, check_sound
 from agent.playing import call, script
 from dragoman import _json
 from dragoman.agent.session.folder import default_store, find_session, list_sessions
-from dragoman.agent.session.message_records import message_of, record_of
 from dragoman.agent.session.session_file import Session
 from dragoman.agent.tool_plan import Plan
 from dragoman.errors import UsageError
+from dragoman.inputs.saved_messages import message_of, record_of
 from dragoman.types import Media, Message, Native, Opaque, Origin, Text, Thinking, ToolCall, ToolResult
 
 MESSAGES = [

@@ -9,9 +9,9 @@ from typing import final
 
 import msgspec
 
-from dragoman.agent.session.message_records import message_of
 from dragoman.agent.session.records import Named, Opened, Prompted, Switched, parse_record
 from dragoman.errors import UsageError
+from dragoman.inputs.saved_messages import message_of
 
 
 @final

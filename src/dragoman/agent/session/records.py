@@ -10,8 +10,8 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed
-from dragoman.agent.session.message_records import MessageRecord
 from dragoman.agent.tool_plan import Change
+from dragoman.inputs.saved_messages import MessageRecord
 
 VERSION: Final = 1
 

@@ -13,7 +13,6 @@ from typing import final
 from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.agent.session.folder import make_store
-from dragoman.agent.session.message_records import message_of, record_of
 from dragoman.agent.session.records import (
     VERSION,
     Answered,
@@ -34,6 +33,7 @@ from dragoman.agent.session.records import (
 from dragoman.agent.tool_plan import Change, Outcome, Plan, ToolFailed
 from dragoman.errors import UsageError
 from dragoman.events import Reply
+from dragoman.inputs.saved_messages import message_of, record_of
 from dragoman.types import Message, ToolCall, ToolResult
 
 

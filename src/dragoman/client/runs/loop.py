@@ -130,6 +130,9 @@ def result_of(call: ToolCall, value: Any) -> ToolResult:
 def _written(value: object) -> str:
     if isinstance(value, str):
         return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        fix = "return a string, or dragoman.Media('image', 'image/png', data='BASE64')"
+        raise UsageError(f"the tool returned {type(value).__name__}, which no model reads; {fix}")
     try:
         return "" if value is None else _json.raw_text(read_json("result", value))
     except UsageError:

@@ -60,4 +60,5 @@ PROTOCOL: Final = Protocol(
         HostedPath("/model/{model}/invoke", "/v1/messages", {}, _OF_CLOUDS, _HEADS),  # Bedrock
     ),
     output_limits=(("max_tokens",),),
+    seals_thinking=True,
 )

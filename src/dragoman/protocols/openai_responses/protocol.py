@@ -51,4 +51,5 @@ PROTOCOL: Final = Protocol(
         HostedPath("/openai/v1/responses", "/v1/responses"),
     ),
     output_limits=(("max_output_tokens",),),
+    seals_thinking=True,
 )

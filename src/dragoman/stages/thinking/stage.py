@@ -165,7 +165,7 @@ class ThinkingTags:
             self._report(text)
             self._out.append(ThinkingStart(text.index, native))
         else:
-            self._out.append(TextStart(text.index, native, text.behind))
+            self._out.append(TextStart(text.index, native, text.behind or None))
         text.behind = ""
 
     def _close(self, text: _Text) -> None:

@@ -1,4 +1,4 @@
-"""Messages as JSON for a session's file, and back. Parts are named by their kind; wire fields keep their text."""
+"""Messages as JSON, and back. Parts are named by their kind; wire fields keep their text."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
+from dragoman.errors import UsageError
+from dragoman.inputs.conversation import Messages, read_messages
+from dragoman.misuse import kind_of
 from dragoman.types import Media, Message, Native, Opaque, Origin, Part, Role, Text, Thinking, ToolCall, ToolResult
 
 _Kind: TypeAlias = Literal["text", "thinking", "media", "call", "result", "opaque"]
 
 
-class _Part(msgspec.Struct, frozen=True):
+class _Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """A part. The kind's own Struct reads `value`."""
 
     kind: _Kind
     value: Raw
 
 
-class _Result(msgspec.Struct, frozen=True):
+class _Result(msgspec.Struct, frozen=True, omit_defaults=True):
     """A `ToolResult` with named parts."""
 
     call_id: str
@@ -31,7 +34,7 @@ class _Result(msgspec.Struct, frozen=True):
     native: Native | None = None
 
 
-class MessageRecord(msgspec.Struct, frozen=True):
+class MessageRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """A `Message` with named parts."""
 
     role: Role
@@ -57,6 +60,42 @@ _READERS: Final[dict[_Kind, Callable[[bytes | str], Any]]] = {
     "result": _json.typed_decoder(_Result),
     "opaque": _json.typed_decoder(Opaque),
 }
+
+
+_read_records: Final = _json.typed_decoder(tuple[MessageRecord, ...])
+
+
+def dump_messages(messages: Messages) -> str:
+    """Return a conversation as JSON text, to keep it: calls, results, pictures and signatures of thinking too.
+
+    Args:
+        messages: what each request takes, `answer.messages` for example; also an empty list.
+
+    Raises:
+        UsageError: it is no conversation.
+    """
+    kept = () if isinstance(messages, list | tuple) and not messages else read_messages(messages)
+    return _json.to_text([record_of(message) for message in kept])
+
+
+def load_messages(text: str | bytes) -> tuple[Message, ...]:
+    """Return the conversation that `dump_messages` wrote, to go on with it.
+
+    Args:
+        text: what it returned; bytes are UTF-8.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    if not isinstance(text, str | bytes):
+        raise UsageError(f"load_messages: expected the text of dump_messages, got {kind_of(text)}")
+    records = _read_records(text)
+    if isinstance(records, Malformed):
+        raise UsageError(f"load_messages: expected the text of dump_messages: {records.problem}")
+    try:
+        return tuple([message_of(record) for record in records])
+    except ValueError as problem:
+        raise UsageError(f"load_messages: expected the text of dump_messages: {problem}") from None
 
 
 def record_of(message: Message) -> MessageRecord:

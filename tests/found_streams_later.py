@@ -501,7 +501,22 @@ CALLED_TWICE: dict[str, Any] = {"calls": (LS, LS), "stop": "tool_use"}
 ENCODED = json.dumps(LS_TEXT)
 
 #: Calls without arguments, and some that are told twice, at odd places.
+
+
+def twice(*frames: Frame) -> list[Frame]:
+    """Chunks whose delta stands under `message` too."""
+    return [{**frame, "choices": [{**each, "message": each["delta"]} for each in frame["choices"]]} for frame in frames]
+
+
 SAID_ODDLY = (
+    chat("each delta as a message too", *twice(*texts(*PIECES)), told=("duplicate-final",), text=LONG),
+    chat(
+        "each delta of calls as a message too",
+        *twice(piece(0, "call_1", "bash", args=None), piece(args=HALVES[0]), piece(args=HALVES[1])),
+        *twice(piece(1, "call_2", "read", args=""), piece(1, args=READ_TEXT), chunk("tool_calls", content=None)),
+        finish=None,
+        **BOTH,
+    ),
     messages(
         "deltas without a type, of a call without arguments",
         *used(0, name="now", args="")[:1],

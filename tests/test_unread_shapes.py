@@ -185,6 +185,9 @@ CLEAN: tuple[tuple[str, Any], ...] = (
     ("tools", [_TOOL]), ("mcp_list_tools", [{"name": "ring", "input_schema": _SCHEMA}]),
     ("catalog", [{"name": "ring", "input_schema": _SCHEMA}]), ("q", _SCHEMA), ("usage_breakdown", {"input": 1}),
     ("timings", {"prompt_n": 1}), ("logprobs", {"content": [{"token": '{"input":', "logprob": 0}]}),
+    ("input_messages", [{"role": "assistant", "tool_calls": [_CALLED]}, {"role": "tool", "content": "x"}]),
+    ("vendor_usage", {"server_tool_use": {"web_search_requests": 2, "calls": None}}),
+    ("usage_metadata", {"toolUsePromptTokensDetails": [{"modality": "TEXT", "tokenCount": 3}]}),
     ("arguments", None), ("args", ""), ("input", {}), ("arguments", "{}"),
 )  # fmt: skip
 

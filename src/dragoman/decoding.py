@@ -104,7 +104,7 @@ def _request_body(request: object) -> bytes:
 
 
 def read_request(body: bytes, protocol: Protocol) -> tuple[tuple[Tool, ...], Expectation]:
-    """Return what the request of a recorded response offered, and what else it asked for.
+    """Return the tools that the request of a recorded response let be called, and what else it asked for.
 
     A body whose path names the model may lack it.
 
@@ -117,4 +117,5 @@ def read_request(body: bytes, protocol: Protocol) -> tuple[tuple[Tool, ...], Exp
         parsed = protocol.parse_request(_json.encode(fields), path=path)
     except WireError as problem:
         raise UsageError(f"the request: {problem}") from problem
-    return parsed.request.tools, protocol.expect(fields)
+    asked = parsed.request
+    return () if asked.tool_choice == "none" else asked.tools, protocol.expect(fields)

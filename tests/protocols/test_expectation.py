@@ -11,7 +11,7 @@ import dragoman
 from dragoman import _json
 from dragoman.cli.main import main
 from dragoman.protocols import PROTOCOLS
-from dragoman.types import Named, ProtocolName, Request, Tool
+from dragoman.types import Message, Named, ProtocolName, Request, Text, Tool
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -40,6 +40,20 @@ BRINGING = [
     {"type": "tool_search_output", "tools": [{"type": "namespace", "name": "n", "tools": [{"name": "found"}]}]},
 ]
 RESPONSES_TOOL = {"type": "function", "name": "offered", "parameters": {"type": "object"}}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_call_in_a_text_is_none_where_the_request_forbids_calls(protocol: ProtocolName) -> None:
+    text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    reply = dragoman.decode(chat(said(content=text)), "openai-chat")
+    body = PROTOCOLS[protocol].render_response(reply, new_id=lambda: "x", model="m", created=1)
+    for choice, calls in (("auto", 1), ("none", 0)):
+        asked = Request("m", (Message("user", (Text("hi"),)),), (Tool("f", ""),), choice)
+        request = PROTOCOLS[protocol].render_request(asked).http.body
+        if protocol == "ollama-chat" and choice == "none":
+            continue  # which has no word for it: the tools are left out
+        found = dragoman.decode(body, protocol, request=request)
+        assert (len(found.tool_calls), found.text) == (calls, "" if calls else text)
 
 
 @pytest.mark.parametrize(

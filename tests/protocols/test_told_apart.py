@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from answer_fates import passed
+from dragoman import decode
 from dragoman.events import fold
 from dragoman.protocols.openai_responses.wire import NAME
 from vendor_streams import wire
@@ -77,6 +78,28 @@ def test_every_citation_and_all_odds_come_back_once(answer: tuple[list[dict[str,
     assert "".join(each["token"] for part in parts for each in part["logprobs"]) == "".join(
         part["text"] for part in parts
     )
+
+
+@pytest.mark.parametrize("end", [b"", b"data: [DONE]\n\n"])
+def test_rounded_odds_and_the_marker_of_open_responses_are_no_deviations(end: bytes) -> None:
+    odds = [{"token": "Noah", "logprob": -0.06243133544921875, "bytes": [78]}, {"token": "!", "logprob": 2.2888e-05}]
+    rounded = [{**odds[0], "logprob": -0.062431}, {**odds[1], "logprob": 0.000023}]
+    item = {"id": "msg_1", "type": "message", "role": "assistant"}
+    at = {"content_index": 0, "item_id": "msg_1"}
+    content = [{"type": "output_text", "text": "Noah!", "annotations": [], "logprobs": rounded}]
+    done = {**item, "content": content, "status": "completed"}
+    events = [
+        {"type": "response.created", "response": {**_RESPONSE, "status": "in_progress"}},
+        _told("output_item.added", {}, item={**item, "content": [], "status": "in_progress"}),
+        _told("output_text.delta", at, delta="Noah", logprobs=odds[:1]),
+        _told("output_text.delta", at, delta="!", logprobs=odds[1:]),
+        _told("output_item.done", {}, item=done),
+        {"type": "response.completed", "response": {**_RESPONSE, "output": [done]}},
+    ]
+    reply = decode(wire(events) + end, NAME)
+    assert (reply.deviations, reply.text) == ((), "Noah!")
+    content[0]["logprobs"] = [{**odds[0], "token": "Ark"}]
+    assert {found.code for found in decode(wire(events), NAME).deviations} == {"final-differs"}
 
 
 @given(_answers(), st.sampled_from(["openai-chat", "anthropic-messages", "gemini-generate", "ollama-chat"]))

@@ -76,6 +76,13 @@ def test_a_refusal_is_answered_by_one_try_in_words(tmp_path):
     assert fold(events).stop_reason == "tool_use"
 
 
+def test_a_call_in_a_text_is_none_where_calls_are_forbidden(tmp_path):
+    for way in ("native", "prompted"):
+        with serving(IN_WORDS) as server:
+            events = ask(server, tmp_path, way=way, tool_choice="none")
+        assert (calls(events), fold(events).stop_reason) == ([], "stop")
+
+
 @pytest.mark.parametrize("choice", ["any", Named("get_weather")])
 def test_a_call_that_is_wanted_at_all_events_is_asked_for_by_a_schema(choice, tmp_path):
     with serving(REFUSED, IN_SCHEMA) as server:

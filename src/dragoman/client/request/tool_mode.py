@@ -82,10 +82,11 @@ def _otherwise(target: Target, request: Request, reason: str) -> Asked | None:
 
 
 def _asked(target: Target, request: Request, way: ToolMode) -> Asked:
+    offered = () if request.tool_choice == "none" else request.tools  # then no call is read from a text
     if way == "native" and target.policy.way == "native":  # as most targets are asked
-        return Asked(request, way, request.tools, target.policy)
+        return Asked(request, way, offered, target.policy)
     asked, lost = ask(request, way)
     policy, read_as = target.policy, reading_mode(request, way)
     if policy.way != read_as:
         policy = msgspec.structs.replace(policy, way=read_as)
-    return Asked(asked, way, request.tools, policy, lost)
+    return Asked(asked, way, offered, policy, lost)

@@ -71,8 +71,8 @@ def is_spelling(name: str) -> bool:
 
 
 def may_name_calls(name: str) -> bool:
-    """Return whether calls, or pieces of one, stand under a plain key."""
-    return name == "partialargs" or any(word in name for word in _CALLS)
+    """Return whether calls, or pieces of one, stand under a plain key: not tokens that calls cost."""
+    return name == "partialargs" or (any(word in name for word in _CALLS) and "token" not in name)
 
 
 def is_astray(key: str, value: Json) -> bool:
@@ -98,12 +98,12 @@ def is_call(name: str, value: Json, depth: int = 0) -> bool:
     if isinstance(value, str):
         return is_named and value.lstrip()[:1] in ("{", "[") and not is_placeholder(value)
     if isinstance(value, list):
-        is_told_again = name == "input" or (name in _CONVERSATIONS and is_conversation(value))
+        is_told_again = name == "input" or (is_conversation(value) and (name in _CONVERSATIONS or _is_asked(value)))
         return not is_told_again and any(is_call(name, item, depth + 1) for item in value)
     if not isinstance(value, dict):
         return False
-    if is_named:
-        return True
+    if is_named:  # or counts of calls
+        return not all(item is None or isinstance(item, int | float) for item in value.values())
     members = {plain(key): item for key, item in value.items()}
     if _RAN.isdisjoint(members) and _has_arguments(name, members):
         return True
@@ -165,3 +165,9 @@ def is_conversation(value: Json) -> bool:
         and all(isinstance(one, dict) for one in value)
         and any(isinstance(one, dict) and isinstance(one.get("role"), str) for one in value)
     )
+
+
+def _is_asked(messages: list[Json]) -> bool:
+    """Return whether a conversation ends with a message that is not the model's: no answer stands in it."""
+    last = messages[-1]
+    return isinstance(last, dict) and last.get("role") not in (None, "assistant", "model")

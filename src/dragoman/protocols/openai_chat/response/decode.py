@@ -271,7 +271,7 @@ class Decoder:
         if self._assembly.is_late():
             return self._calls.read_late(chunk)  # usage alone counts
         error = None if chunk.error is None else lenient.error_in(chunk.error, self._assembly)
-        choices = lenient.numbered(chunk.choices or [])
+        choices = lenient.numbered(chunk.choices or [], self._assembly)
         said = (choices[0].delta or choices[0].message) if choices else None
         if data.find(b"_call") >= 0 and not (said is not None and said.tool_calls):
             self._calls.find_hidden(chunk, data)

@@ -54,8 +54,8 @@ def straighten_chunk(value: dict[str, Json], assembly: Assembly) -> dict[str, Js
     return value
 
 
-def numbered(choices: list[Choice]) -> list[Choice]:
-    """Return choices of one chunk with their indices.
+def numbered(choices: list[Choice], assembly: Assembly) -> list[Choice]:
+    """Return choices of one chunk with their indices, without a message that is its delta again.
 
     Those without an index are one answer in parts; but if several have calls, each is another answer.
 
@@ -69,6 +69,10 @@ def numbered(choices: list[Choice]) -> list[Choice]:
         if sum(bool(one.tool_calls or one.function_call) for one in said) > 1:
             for place, choice in enumerate(choices):
                 choice.index = place if choice.index is None else choice.index
+    for choice in choices:
+        if choice.message is not None and choice.message == choice.delta:  # quirk: delta-also-as-message
+            assembly.deviate("duplicate-final", "choices[0].message")
+            choice.message = None
     return choices
 
 

@@ -180,7 +180,9 @@ class Decoder:
         value = _json.decode(data)
         if type(value) is Malformed:
             if data.strip() == b"[DONE]":
-                return self._assembly.deviate("unknown-event", "body", "[DONE]")
+                if self._assembly.phase == "open":  # behind the last event Open Responses asks for it
+                    self._assembly.deviate("unknown-event", "body", "[DONE]")
+                return
             value = read_leniently(data)
             if type(value) is Malformed:
                 where = f"event {name.decode('utf-8', 'replace')}".strip()

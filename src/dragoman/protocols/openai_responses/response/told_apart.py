@@ -6,6 +6,8 @@ them in the whole part; other servers do not.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Final
 
 from dragoman import _json
@@ -14,6 +16,8 @@ from dragoman.codec.framing.body import Deviate
 from dragoman.codec.json_fields import read_items
 
 ANNOTATION: Final = "response.output_text.annotation.added"
+#: A log probability, which the vendor rounds in the whole part alone.
+_LOGPROB: Final = re.compile(rb'"logprob":[-+.0-9eE]+')
 
 
 class ToldApart:
@@ -37,7 +41,7 @@ class ToldApart:
         """Return the fields of a text that ends. `said`: those of its whole part, which win if they differ."""
         told = self._lists.pop(index, {})
         for name, values in told.items():
-            if name in said and not set(map(bytes, values)) <= _entries(said[name]):
+            if name in said and not _entries(values) <= _entries(read_items(said[name]) or ()):
                 deviate("final-differs", f"{self._where}.content[{index}].{name}", "")
         return {name: _json.raw(values) for name, values in told.items()} | said
 
@@ -49,5 +53,5 @@ class ToldApart:
         self._lists.clear()
 
 
-def _entries(value: Raw) -> set[bytes]:
-    return {bytes(entry) for entry in read_items(value) or ()}
+def _entries(values: Iterable[Raw]) -> set[bytes]:
+    return {_LOGPROB.sub(b"", _json.encode(_json.decode(bytes(entry)))) for entry in values}

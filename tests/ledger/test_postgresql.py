@@ -48,6 +48,20 @@ def opened(engines: Engines, tmp_path: Path) -> Iterator[tuple[LedgerFolder, Pos
         yield folder, store
 
 
+def test_the_doctor_says_whether_the_database_answers(
+    engines: Engines, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It said `RuntimeError` of each: it read the database within the loop that asks the servers."""
+    address = engines.server.address
+    for store, is_there in ((address, True), (address.replace(f":{engines.server.port}/", ":9/"), False)):
+        config = tmp_path / "dragoman.toml"
+        config.write_text(f'[server]\nstate = "{tmp_path}"\n[ledger]\nstore = "{store}"\n')
+        main(["doctor", "--local", "--config", str(config)])
+        said = capsys.readouterr().out
+        assert f"{'✓' if is_there else '✗'} ledger: {place_of(Secret(store))}" in said
+        assert is_there or "Connect call failed" in said
+
+
 def test_a_damaged_file_of_keys_is_mended_before_the_gateway_serves(engines: Engines, tmp_path: Path) -> None:
     """It ended with a traceback."""
     folder = LedgerFolder.of(tmp_path)

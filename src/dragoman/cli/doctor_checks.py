@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeAlias, final
@@ -49,7 +50,8 @@ async def examine(config: Config, *, only_local: bool = False) -> list[Finding]:
         if provider.base_url and (provider.local or (_is_wanted(provider, config) and not only_local))
     ]
     found = await look_at_all(config, [provider for provider in asked if provider.is_complete])
-    findings = [_on_configuration(config), *_on_unread_keys(config), _on_sandbox(config), *_on_ledger(config)]
+    on_ledger = await asyncio.to_thread(_on_ledger, config)  # a database is asked in an event loop of its own
+    findings = [_on_configuration(config), *_on_unread_keys(config), _on_sandbox(config), *on_ledger]
     for one in found:
         findings += _on_local(one, config) if one.provider.local else _on_far(one, config)
     findings += [_on_incomplete(provider) for provider in asked if not provider.is_complete]

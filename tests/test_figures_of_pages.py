@@ -9,6 +9,7 @@ from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.patterns import STRETCH
 from dragoman.config import LedgerConfig, ServerConfig, ValidateConfig
 from dragoman.config.agent import AgentLimits
+from dragoman.gateway import attempt_bounds
 from dragoman.gateway.process.watchdog import STANDING_SECONDS
 from dragoman.gateway.relay import KEEPALIVE_SECONDS
 from dragoman.gateway.storage import postgresql
@@ -68,6 +69,7 @@ FIGURES = {
         f"After {word(IN_A_ROW)} failures in a row, a target is skipped for {word(OPEN_SECONDS)} seconds",
     ],
     "how-to/run-the-gateway.md": [f"`drain_seconds` ({whole(ServerConfig().drain_seconds)} by default)"],
+    "tutorial/set-a-budget.md": [f"{whole(attempt_bounds._ADDED)} tokens that the\nprovider may add"],
     "how-to/share-a-ledger.md": [
         f"for {whole(LedgerConfig().replica_max_age_seconds / HOUR)} hours (`ledger.replica_max_age_seconds`)",
         f"No request waits longer than {word(postgresql.PATIENCE)}\nseconds for the database",

@@ -234,7 +234,8 @@ def told(refusal: Refusal) -> Failure:
             f"the budget of {place} is spent, or what is left is less than this request may cost: {amount} {unit} {per}"
         )
         return Failure("quota", words)  # the status and the code are those of the client's protocol
-    words = f"the limit of {place} is reached: {amount} {quota.unit} {per}"
+    low = ", or what is left is less than this request may use" if quota.unit == "tokens" else ""
+    words = f"the limit of {place} is reached{low}: {amount} {quota.unit} {per}"
     return Failure("rate", words, 429, max(_SOON, charge.until - time.time()), code="limit_reached")
 
 

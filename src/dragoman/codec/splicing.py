@@ -29,4 +29,4 @@ def splice_fields(fields: dict[str, Raw], changes: dict[str, object]) -> bytes:
             spliced.pop(key, None)
         else:
             spliced[key] = _json.raw(value)
-    return _json.encode(spliced)
+    return _json.encode_members(spliced)

@@ -17,10 +17,13 @@ _VALUES = st.one_of(st.none(), st.integers(), st.text(max_size=5), st.lists(st.i
 
 @given(st.dictionaries(_NAMES, _VALUES), st.dictionaries(_NAMES, _VALUES), st.sampled_from([0, 65_535, 200_000]))
 def test_a_large_body_is_spliced_as_a_small_one(fields: dict[str, Any], changes: dict[str, Any], size: int) -> None:
-    raw = {key: _json.raw(value) for key, value in fields.items()} | {"long": _json.raw("x" * size)}
+    kept = _json.Raw('[1,\r\n "\u2028"]'.encode())
+    raw = {key: _json.raw(value) for key, value in fields.items()} | {"long": _json.raw("x" * size), "kept": kept}
     spliced = splice_fields(raw, changes)
     assert splice_sized(LARGE + 1, raw, changes) == splice_sized(LARGE, raw, changes) == spliced
     assert _json.decode(spliced) == {
         **{key: value for key, value in {**fields, **changes}.items() if key not in changes or value is not None},
         "long": "x" * size,
+        "kept": [1, "\u2028"],
     }
+    assert bytes(kept) in spliced

@@ -149,9 +149,10 @@ def _is_plain(arguments: _json.Raw) -> bool:
 
 def _is_crowded(body: bytes, calls: int, word: str) -> bool:
     """Return whether a key around a call or of one occurs more often than these calls need: it may be repeated."""
-    if body.count(b'"tool_calls"') > 1 + (word == "tool_calls"):
-        return True
-    return any(body.count(key) > without + each * calls for key, without, each in _OF_CALLS)
+    for key, without, each in _OF_CALLS:
+        if body.count(key) > without + each * calls:
+            return True
+    return body.count(b'"tool_calls"') > 1 + (word == "tool_calls")
 
 
 def without_usage(data: bytes) -> bytes:

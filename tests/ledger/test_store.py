@@ -104,11 +104,16 @@ def test_sums_of_a_batch_are_those_of_its_rows_one_by_one(
     """Also where a file of an earlier dragoman counts each row by itself, and where some of a batch stood there."""
     ids, chance = AttemptIds(3), random.Random(5)
     rows = []
-    for number in range(200):
-        accounts = chance.choice([(), (4,), (4, 5), (4, 4)])
-        opened = intent(ids, number, started=START + chance.randrange(10**10), accounts=accounts)
-        end = settlement(opened, chance.choice(STATES[1:]), chance.choice([None, 0, 10**12]), cache_read=number % 3)
-        rows.append(Row(HOLDER, opened, None if number % 7 == 0 else end))
+    for number in range(400):
+        accounts, state, size = chance.choice([(), (4,), (4, 5), (4, 4)]), chance.choice(STATES[1:]), number
+        charged, cached, started = chance.choice([None, 0, 50]), number % 3, START + chance.randrange(10**10)
+        if is_alike := (number - 1) // 64 % 2 == 1:  # a whole statement's, of one hour or two
+            accounts, state, size, charged, cached = (4, 5), "settled", 0, (None, 0)[(number - 1) // 192], 1
+            started = START + 3_600_000_000 * (number % 2 if number > 300 else 0)
+        opened = intent(ids, size, started=started, accounts=accounts, client_request=f"{number}")
+        nano = chance.choice([None, 0, 10**12])
+        end = settlement(opened, state, nano, cache_read=cached, charged_tokens=charged)
+        rows.append(Row(HOLDER, opened, None if number % 7 == 0 and not is_alike else end))
     folders = [tmp_path_factory.mktemp("store") for _ in "12"]
     for folder in folders:
         delivered(folder, [rows[:1]])
@@ -121,7 +126,7 @@ def test_sums_of_a_batch_are_those_of_its_rows_one_by_one(
             connection.close()
     ended = [row for row in rows if row.settlement is None]
     ended = [Row(HOLDER, row.intent, settlement(row.intent, nano=3)) for row in ended]
-    whole = delivered(folders[0], [rows[1:100], rows[50:], ended])
+    whole = delivered(folders[0], [rows[1:], rows[50:], ended])
     assert whole == delivered(folders[1], [[row] for row in [*rows, *ended]])
     assert {row[1] for row in whole} >= {"attempt", "usage_hour", "spend"}
     assert "summing" not in {row[1] for row in whole}

@@ -7,21 +7,17 @@ from hypothesis import strategies as st
 
 from dragoman.ledger.journal.frames import frame, read_frames
 from dragoman.ledger.journal.merging import Merging
-from dragoman.ledger.journal.records import AttemptIds, Intent, Row, Settlement, decode_record, encode_record
+from dragoman.ledger.journal.records import AttemptIds, Intent, Row, Settlement, decode_records, encode_record
 from ledger.histories import HOLDER, START, History, histories, intent, settlement
 
 
 def rows_of(data: bytes, merging: Merging, start: int = 0) -> list[Row]:
     """The final rows of a segment's bytes."""
-    rows = []
     found = read_frames(data, start, is_closed=True)
-    for place, record in found.records:
-        decoded = decode_record(record)
-        assert decoded is not None
-        if row := merging.take((1, place), decoded):
-            rows.append(row)
+    records, unread = decode_records(found.records)
+    assert not unread
     merging.is_at = (1, found.end)
-    return rows
+    return merging.take(1, records)
 
 
 @given(histories())
@@ -60,21 +56,20 @@ def test_what_goes_on_is_told_once_and_held_back() -> None:
     ids = AttemptIds(1)
     old, young = intent(ids, started=START), intent(ids, started=START + 60_000_000)
     merging = Merging(HOLDER)
-    merging.take((1, 32), old)
-    merging.take((1, 132), young)
+    merging.take(1, [(32, old), (132, young)])
     assert merging.first_due() == old.started
     assert [row.intent for row in merging.going_on(START + 1)] == [old]
     assert merging.going_on(START + 1) == []
     assert merging.first_due() == young.started
     assert merging.oldest() == (1, 32)
-    row = merging.take((1, 232), settlement(old))
+    [row] = merging.take(1, [(232, settlement(old))])
     assert row is not None and row.state == "settled"
     assert merging.oldest() == (1, 132)
 
 
 def test_an_interrupted_attempt_costs_what_was_expected_of_it() -> None:
     merging = Merging(HOLDER)
-    merging.take((1, 32), intent(AttemptIds(1), expected=12))
+    merging.take(1, [(32, intent(AttemptIds(1), expected=12))])
     [row] = merging.interrupted(START)
     assert row.settlement is not None
     assert (row.settlement.nano, row.settlement.reason, row.settlement.reported) == (12, "process_died", False)
@@ -83,5 +78,5 @@ def test_an_interrupted_attempt_costs_what_was_expected_of_it() -> None:
 def test_a_settlement_without_its_intent_is_no_row() -> None:
     merging = Merging(HOLDER)
     lost = settlement(intent(AttemptIds(1)))
-    assert merging.take((1, 32), lost) is None
+    assert merging.take(1, [(32, lost)]) == []
     assert merging.orphans == [lost]

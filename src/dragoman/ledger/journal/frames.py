@@ -85,15 +85,18 @@ def _read_on(data: Bytes, place: int, records: list[tuple[int, bytes]], most: in
     """Read consecutive frames from `place` on. Return the offset behind them. Equal to repeated `_frame_at`, but
     faster.
     """
-    unpack, checksum_of, last = _HEAD.unpack_from, zlib.crc32, len(data) - OVERHEAD
-    while place <= last and len(records) < most:
-        mark, size, checksum = unpack(data, place)
+    unpack, checksum_of, total = _HEAD.unpack_from, zlib.crc32, len(data)
+    for _ in range(most - len(records)):
         first = place + OVERHEAD
-        record = data[first : first + size]
-        if mark != _MARK or size > LARGEST or len(record) < size or checksum_of(record, _SEED ^ size) != checksum:
+        if first > total:
+            break
+        mark, size, checksum = unpack(data, place)
+        end = first + size
+        record = data[first:end]
+        if checksum_of(record, _SEED ^ size) != checksum or mark != _MARK or size > LARGEST or end > total:
             break
         records.append((place, record))
-        place = first + size
+        place = end
     return place
 
 

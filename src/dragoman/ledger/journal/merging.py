@@ -6,9 +6,10 @@ half delivered. Reading the same records again gives the same rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias, final
 
-from dragoman.ledger.journal.records import Intent, PriceSnapshot, Record, Row, Settlement
+from dragoman.ledger.journal.records import Intent, Placed, PriceSnapshot, Row, Settlement
 
 #: Where a record stands: the number of its segment, and its first byte there.
 Place: TypeAlias = tuple[int, int]
@@ -32,22 +33,27 @@ class Merging:
         self.is_at = is_at
         self.snapshots: list[PriceSnapshot] = []
         self.orphans: list[Settlement] = []
-        self._open: dict[bytes, tuple[Place, Intent]] = {}  # the oldest stands first
+        self._open: dict[bytes, tuple[int, int, Intent]] = {}  # with their places; the oldest stands first
         self._told: set[bytes] = set()  # of these, those that were delivered as open
 
-    def take(self, place: Place, record: Record) -> Row | None:
-        """Take the next record. Return the row that it makes final, if any."""
-        if type(record) is Intent:
-            self._open[record.id] = (place, record)
-        elif type(record) is Settlement:
-            opened = self._open.pop(record.id, None)
-            if opened is not None:
-                self._told.discard(record.id)
-                return Row(self.holder, opened[1], record)
-            self.orphans.append(record)
-        elif type(record) is PriceSnapshot:
-            self.snapshots.append(record)
-        return None
+    def take(self, segment: int, found: Iterable[Placed]) -> list[Row]:
+        """Take the next records of a segment, each with its place there. Return the rows that they make final."""
+        rows: list[Row] = []
+        holder, opened, told = self.holder, self._open, self._told
+        for place, record in found:
+            if type(record) is Settlement:
+                begun = opened.pop(record.id, None)
+                if begun is None:
+                    self.orphans.append(record)
+                    continue
+                if told:
+                    told.discard(record.id)
+                rows.append(Row(holder, begun[2], record))
+            elif type(record) is Intent:
+                opened[record.id] = (segment, place, record)
+            elif type(record) is PriceSnapshot:
+                self.snapshots.append(record)
+        return rows
 
     @property
     def open_attempts(self) -> int:
@@ -56,17 +62,17 @@ class Merging:
 
     def oldest(self) -> Place:
         """Return the place from which the journal must be read again after a restart."""
-        return next(iter(self._open.values()))[0] if self._open else self.is_at
+        return next(iter(self._open.values()))[:2] if self._open else self.is_at
 
     def first_due(self) -> int | None:
         """Return the start of the oldest open attempt that was not delivered as open yet, or None."""
-        return next((intent.started for id, (_, intent) in self._open.items() if id not in self._told), None)
+        return next((intent.started for id, (_, _, intent) in self._open.items() if id not in self._told), None)
 
     def going_on(self, before: int) -> list[Row]:
         """Return the open attempts that began before a time. Each is returned once."""
         rows = [
             Row(self.holder, intent)
-            for id, (_, intent) in self._open.items()
+            for id, (_, _, intent) in self._open.items()
             if intent.started < before and id not in self._told
         ]
         self._told.update(row.intent.id for row in rows)
@@ -90,7 +96,7 @@ class Merging:
                     charged_tokens=intent.reserved_tokens,
                 ),
             )
-            for _, intent in self._open.values()
+            for _, _, intent in self._open.values()
         ]
         self._open.clear()
         self._told.clear()

@@ -120,13 +120,10 @@ class JournalReader:
                     found.odd.append(Odd(self._name(segment, 0), "not a journal of this version", b""))
                 return  # it is being made, or its maker died over it
             frames = read_frames(mapped, start, is_closed=is_closed, most=_MOST)
-        take, rows = self.merging.take, found.rows
+        records, unread = decode_records(frames.records)
         found.count += len(frames.records)
-        for (place, data), record in zip(frames.records, decode_records(frames.records), strict=True):
-            if record is None:
-                found.odd.append(Odd(self._name(segment, place), "not a record of this version", data))
-            elif (row := take((segment, place), record)) is not None:
-                rows.append(row)
+        found.rows += self.merging.take(segment, records)
+        found.odd += [Odd(self._name(segment, place), "not a record of this version", data) for place, data in unread]
         if frames.damaged:
             found.odd.append(Odd(self._name(segment, start), f"damaged: {frames.damaged} bytes", b""))
         found.is_more = frames.is_more

@@ -141,13 +141,20 @@ def decode_record(data: bytes | memoryview) -> Record | None:
         return None
 
 
-def decode_records(found: Sequence[tuple[int, bytes]]) -> Sequence[Record | None]:
-    """Decode the records of many places, each as `decode_record` does."""
+#: What stands at an offset of a segment: bytes, and the record that they are.
+Framed: TypeAlias = tuple[int, bytes]
+Placed: TypeAlias = tuple[int, Record]
+
+
+def decode_records(found: Sequence[Framed]) -> tuple[Sequence[Placed], Sequence[Framed]]:
+    """Decode the records of many places, each as `decode_record` does. Return those that are records, and the rest."""
     decode = _decoder.decode
     try:
-        return [decode(data) for _, data in found]
+        return [(place, decode(data)) for place, data in found], ()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return [decode_record(data) for _, data in found]
+        read = [(place, data, decode_record(data)) for place, data in found]
+    records = [(place, record) for place, _, record in read if record is not None]
+    return records, [(place, data) for place, data, record in read if record is None]
 
 
 def clip_name(text: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Any, Final, final
 
 from msgspec.structs import astuple
 
@@ -46,52 +46,88 @@ _OFTEN_ALIKE: Final = tuple(
 _TOLD: Final = COLUMNS[1 : COLUMNS.index("ended")]
 
 
-def parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+@final
+class Batch:
+    """Rows of one statement, as columns.
+
+    Attributes:
+        rows: the rows.
+        is_one_kind: they have the same key, target and state, and so on.
+    """
+
+    __slots__ = ("_alike", "_columns", "is_one_kind", "rows")
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        endings = [_OPEN if row.settlement is None else astuple(row.settlement) for row in rows]
+        self._columns = columns = [
+            *zip(*[astuple(row.intent) for row in rows], strict=True),
+            [row.holder for row in rows],
+            *islice(zip(*endings, strict=True), 1, None),
+        ]
+        groups = [group for group in _OFTEN_ALIKE if _are_alike([columns[place] for place in group])]
+        self._alike = frozenset(chain.from_iterable(groups))
+        self.is_one_kind = groups[:2] == [*_OFTEN_ALIKE[:2]]
+
+    def column(self, name: str) -> Sequence[Any]:
+        """Return the values of a column, as they stand in the records."""
+        return self._columns[_PLACES[name]]
+
+    def insert(self, connection: sqlite3.Connection, *, as_told: bool) -> int:
+        """Insert the rows, or settle open ones. Return the number of rows that changed something.
+
+        Args:
+            as_told: settle a row only if its intent is the one in the table.
+        """
+        columns, alike = [*self._columns], self._alike
+        for name, form in _FORMS:
+            place = _PLACES[name]
+            columns[place] = [form(columns[place][0])] if place in alike else list(map(form, columns[place]))
+        apart = [place for place in range(len(columns)) if place not in alike]
+        holes = frozenset([place for place in apart if place in _UNKNOWN_PLACES and total(columns[place]) is None])
+        for place in holes:
+            columns[place] = ["" if value is None else value for value in columns[place]]
+        values = [columns[place][0] for place in sorted(alike)]
+        values += chain.from_iterable(zip(*[columns[place] for place in apart], strict=True))
+        return connection.execute(_statement(len(self.rows), alike, holes, as_told=as_told), values).rowcount
+
+
+def batches(rows: Sequence[Row]) -> Iterator[Batch]:
     """Yield the rows in batches of the size of one statement."""
     first = 0
     while first < len(rows):
         size = next(size for size in _SIZES if size <= len(rows) - first)
-        yield rows[first : first + size]
+        yield Batch(rows[first : first + size])
         first += size
 
 
-def insert(connection: sqlite3.Connection, rows: Sequence[Row], *, as_told: bool) -> int:
-    """Insert a batch of `parts`, or settle open rows. Return the number of rows that changed something.
-
-    Args:
-        as_told: settle a row only if its intent is the one in the table.
-    """
-    endings = [_OPEN if row.settlement is None else astuple(row.settlement) for row in rows]
-    columns: list[Sequence[Any]] = [
-        *zip(*[astuple(row.intent) for row in rows], strict=True),
-        [row.holder for row in rows],
-        *islice(zip(*endings, strict=True), 1, None),
-    ]
-    for name, form in _FORMS:
-        columns[_PLACES[name]] = list(map(form, columns[_PLACES[name]]))
-    alike = frozenset(chain.from_iterable([places for places in _OFTEN_ALIKE if _are_alike(columns, places)]))
-    apart = [place for place in range(len(columns)) if place not in alike]
-    for place in _UNKNOWN_PLACES.intersection(apart):
-        if None in columns[place]:
-            columns[place] = ["" if value is None else value for value in columns[place]]
-    values = [columns[place][0] for place in sorted(alike)]
-    values += chain.from_iterable(zip(*[columns[place] for place in apart], strict=True))
-    return connection.execute(_statement(len(rows), alike, as_told=as_told), values).rowcount
+def total(figures: Sequence[Any]) -> int | None:
+    """Return the sum of a column, or None if one of its figures is unknown. To look for an unknown one takes longer."""
+    try:
+        known: int = sum(figures)
+    except TypeError:
+        return None
+    return known
 
 
-def _are_alike(columns: Sequence[Sequence[Any]], places: Iterable[int]) -> bool:
+def _are_alike(columns: Sequence[Sequence[Any]]) -> bool:
     """Return whether each of these columns has one value for all rows."""
-    return all(column.count(column[0]) == len(column) for column in [columns[place] for place in places])
+    return all(column.count(column[0]) == len(column) for column in columns)
 
 
 @cache
-def _statement(size: int, alike: frozenset[int], *, as_told: bool) -> str:
-    """Return the statement for so many rows. `alike`: the places of columns that are given once, before the rows."""
+def _statement(size: int, alike: frozenset[int], holes: frozenset[int], *, as_told: bool) -> str:
+    """Return the statement for so many rows.
+
+    Args:
+        alike: the places of columns that are given once, before the rows.
+        holes: those of columns in which some are unknown.
+    """
     apart = [place for place in range(len(_ORDER)) if place not in alike]
     chosen = {place: f"same.c{place}" for place in alike}
     for number, place in enumerate(apart, 1):
         column = f"rows.column{number}"
-        chosen[place] = f"nullif({column}, '')" if place in _UNKNOWN_PLACES else column
+        chosen[place] = f"nullif({column}, '')" if place in holes else column
     same = ", ".join([f"? AS c{place}" for place in sorted(alike)]) or "1"
     row = f"({','.join('?' * len(apart))})"
     statement = (

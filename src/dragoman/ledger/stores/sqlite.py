@@ -26,10 +26,10 @@ from dragoman.ledger.stores.files import (
     renew_month,
     serial_of,
 )
-from dragoman.ledger.stores.inserting import insert, parts
+from dragoman.ledger.stores.inserting import batches
 from dragoman.ledger.stores.mending import COPY_FILE, keep_copy, mend
 from dragoman.ledger.stores.schema import GROUPS, MAIN, MONTH, SETTLED, SUMS
-from dragoman.ledger.stores.summing import MANY, begin_summing, can_sum, end_summing
+from dragoman.ledger.stores.summing import MANY, Sums, begin_summing, can_sum, end_summing
 from dragoman.ledger.stores.values import (
     Correction,
     Noted,
@@ -209,9 +209,9 @@ class SqliteStore:
         return self._path(month).exists() or self._is_dropped(month)
 
     def _take(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
-        for some in parts(rows):
-            if insert(connection, some, as_told=False) < len(some):
-                for row in some:  # some stood there, perhaps with other values
+        for batch in batches(rows):
+            if batch.insert(connection, as_told=False) < len(batch.rows):
+                for row in batch.rows:  # some stood there, perhaps with other values
                     if row.settlement is not None:
                         self._adjust_late(connection, row.settlement)
 
@@ -317,11 +317,13 @@ def _take_new(connection: sqlite3.Connection, rows: Sequence[Row]) -> bool:
     """
     connection.execute("SAVEPOINT batch")
     begin_summing(connection)
-    for some in parts(rows):
-        if insert(connection, some, as_told=True) < len(some):
+    sums = Sums()
+    for batch in batches(rows):
+        if batch.insert(connection, as_told=True) < len(batch.rows):
             connection.execute("ROLLBACK TO batch")
             return False
-    end_summing(connection, rows)
+        sums.add(batch)
+    end_summing(connection, sums)
     connection.execute("RELEASE batch")
     return True
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar, final
 
-from dragoman.ledger.journal.records import Row, Settlement
+from dragoman.ledger.journal.records import Intent, Row, Settlement
+from dragoman.ledger.stores.inserting import Batch, total
 from dragoman.ledger.stores.schema import ADDED, CHARGED, GROUPS, SUMS
 
 #: Rows from which on that is cheaper.
@@ -32,52 +33,79 @@ def begin_summing(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO summing VALUES(1)")
 
 
-def end_summing(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
-    """Update the sums by these rows. Those that are final became final since `begin_summing`."""
-    used, charged = _added_up(rows)
-    connection.executemany(_ADD, used)
-    connection.executemany(_CHARGE, charged)
+def end_summing(connection: sqlite3.Connection, sums: Sums) -> None:
+    """Update the sums by rows that all became final, or open, since `begin_summing`."""
+    connection.executemany(_ADD, [(*group, *each) for group, each in sums.used.items()])
+    connection.executemany(_CHARGE, [(*who, *each) for who, each in sums.charged.items()])
     connection.execute("DELETE FROM summing")
 
 
-def _added_up(rows: Iterable[Row]) -> tuple[Sequence[tuple[object, ...]], Sequence[tuple[object, ...]]]:
-    """Return the sums by group, and by account and holder. Rows are grouped first; then each column is added at
-    once.
+@final
+class Sums:
+    """What batches add to the sums.
+
+    Attributes:
+        used: in the order of `SUMS`, by `GROUPS`.
+        charged: nano-dollars and tokens, by account and holder.
     """
-    used: dict[tuple[object, ...], list[Settlement]] = {}
-    charged: dict[tuple[tuple[int, ...], str], list[Settlement]] = {}
-    for row in rows:
-        end, intent = row.settlement, row.intent
-        if end is None:
-            continue
-        started = intent.started
-        hour = started // _HOUR if started >= 0 else -(-started // _HOUR)  # as SQL divides
-        group = (hour, intent.key, intent.owner, intent.team, intent.route, intent.target, end.state)
-        if group in used:
-            used[group].append(end)
-        else:
-            used[group] = [end]
-        if intent.accounts:
-            charged.setdefault((intent.accounts, row.holder), []).append(end)
-    spent: dict[tuple[int, str], list[int]] = {}
-    for (accounts, holder), ends in charged.items():
-        nano, tokens = sum([end.nano or 0 for end in ends]), sum([end.tokens for end in ends])
-        for account in accounts:
-            sums = spent.setdefault((account, holder), [0, 0])
-            sums[0] += nano
-            sums[1] += tokens
-    return [(*group, *_sums(ends)) for group, ends in used.items()], [(*who, *sums) for who, sums in spent.items()]
+
+    __slots__ = ("charged", "used")
+
+    def __init__(self) -> None:
+        self.used: dict[tuple[object, ...], Sequence[int]] = {}
+        self.charged: dict[tuple[int, str], Sequence[int]] = {}
+
+    def add(self, batch: Batch) -> None:
+        """Add what the final rows of a batch used and are charged."""
+        started = batch.column("started")
+        if batch.is_one_kind and _hour(min(started)) == _hour(max(started)):
+            self._add_kind(batch)
+            return
+        kinds: dict[tuple[object, ...], list[Row]] = {}
+        for row in batch.rows:
+            if row.settlement is not None:
+                kind = (*_group(row.intent, row.settlement), row.intent.accounts, row.holder)
+                kinds.setdefault(kind, []).append(row)
+        for rows in kinds.values():
+            self._add_kind(Batch(rows))
+
+    def _add_kind(self, batch: Batch) -> None:
+        """Add rows that have one group, and the same accounts and holder. Each column is added at once."""
+        first = batch.rows[0]
+        if first.settlement is None:
+            return
+        nano, input, output = batch.column("nano"), _sum(batch.column("input")), _sum(batch.column("output"))
+        cost, unpriced = total(nano), 0
+        if cost is None:
+            cost, unpriced = _sum(nano), sum([each is None for each in nano])
+        others = [_sum(batch.column(name)) for name in ("cache_read", "cache_write", "reasoning")]
+        _add(self.used, _group(first.intent, first.settlement), (cost, unpriced, input, output, *others, len(nano)))
+        if first.intent.accounts:
+            tokens = input + output
+            if any(each is not None for each in batch.column("charged_tokens")):
+                tokens = sum([row.settlement.tokens for row in batch.rows if row.settlement is not None])
+            for account in first.intent.accounts:
+                _add(self.charged, (account, first.holder), (cost, tokens))
 
 
-def _sums(ends: Sequence[Settlement]) -> tuple[int, ...]:
-    """Return the sums in the order of `SUMS`."""
-    return (
-        sum([end.nano or 0 for end in ends]),
-        sum([end.nano is None for end in ends]),
-        sum([end.input or 0 for end in ends]),
-        sum([end.output or 0 for end in ends]),
-        sum([end.cache_read or 0 for end in ends]),
-        sum([end.cache_write or 0 for end in ends]),
-        sum([end.reasoning or 0 for end in ends]),
-        len(ends),
-    )
+_Key = TypeVar("_Key")
+
+
+def _add(sums: dict[_Key, Sequence[int]], key: _Key, more: Sequence[int]) -> None:
+    before = sums.get(key)
+    sums[key] = more if before is None else [each + further for each, further in zip(before, more, strict=True)]
+
+
+def _sum(figures: Sequence[Any]) -> int:
+    """Return the sum of what is known."""
+    known = total(figures)
+    return sum([each or 0 for each in figures]) if known is None else known
+
+
+def _hour(started: int) -> int:
+    return started // _HOUR if started >= 0 else -(-started // _HOUR)  # as SQL divides
+
+
+def _group(intent: Intent, end: Settlement) -> tuple[object, ...]:
+    """Return what an attempt's sums are kept by, in the order of `GROUPS`."""
+    return _hour(intent.started), intent.key, intent.owner, intent.team, intent.route, intent.target, end.state

@@ -71,7 +71,21 @@ GRAMMAR: Final = {"type": "custom", "name": "patch", "description": "Edits.", "f
     "type": "grammar", "syntax": "lark", "definition": "start: WORD"}}  # fmt: skip
 LONG: Final = "mcp__a_server_with_a_name__" + "x" * 60
 
+#: A schema under either key, in a function with each type that a protocol gives one.
+ANY_TOOLS: Final = [
+    {**kind, "name": "look", "description": "Looks.", key: CITY}
+    for kind in ({}, {"type": "function"}, {"type": "custom"})
+    for key in ("parameters", "input_schema")
+    if (kind, key) != ({"type": "custom"}, "parameters")
+]
+
 CASES: Final = [
+    *(case("a schema under another protocol's key", client, made(tools=[each]), chat={"tools[0].function.parameters": CITY, "tools[0].type": "function"},
+           responses={"tools[0].parameters": CITY}, messages={"tools[0].input_schema": CITY}, gemini={"tools[0].functionDeclarations[0].parametersJsonSchema": CITY},
+           ollama={"tools[0].function.parameters": CITY})
+      for client, made in (("openai-chat", chat), ("openai-responses", responses), ("anthropic-messages", messages)) for each in ANY_TOOLS),
+    case("a schema under another protocol's key within a function", "openai-responses", responses(tools=[{"type": "function", "function": tool()}]),
+         each={}, chat=({"tools[0].function.parameters": CITY}, Says("input_schema"))),
     case("a tool without members", "anthropic-messages", messages(tools=[tool("ping", NO_MEMBERS)]),
          chat={"tools[0].function.parameters.properties": {}}, responses={"tools[0].parameters.properties": {}}),
     case("a tool without a schema", "openai-chat", chat(tools=[{"type": "function", "function": {"name": "ping"}}]),

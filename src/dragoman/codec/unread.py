@@ -80,6 +80,15 @@ def read_allowed(value: Json, where: str) -> list[dict[str, Any]]:
     return value
 
 
+def with_schema(tool: Mapping[str, Raw], key: str, where: str, deviations: list[Deviation]) -> dict[str, Raw]:
+    """Return a client's tool with its schema under `key`, where it may be under another protocol's key."""
+    other = "input_schema" if key == "parameters" else "parameters"
+    if key in tool or other not in tool:
+        return dict(tool)
+    deviations.append(Deviation("sibling-key", f"{where}.{other}"))
+    return {key if name == other else name: value for name, value in tool.items()}
+
+
 def name_unread(fields: Mapping[str, object], where: str, deviations: list[Deviation], *known: str) -> None:
     """Note each unknown field."""
     for key in fields:

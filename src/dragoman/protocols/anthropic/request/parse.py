@@ -16,7 +16,15 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import no_object, read_all_texts
-from dragoman.codec.unread import SCHEMA, Kind, name_passed_over, name_unread, refuse_other_kinds, wanted_text
+from dragoman.codec.unread import (
+    SCHEMA,
+    Kind,
+    name_passed_over,
+    name_unread,
+    refuse_other_kinds,
+    wanted_text,
+    with_schema,
+)
 from dragoman.deviations import clip
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -132,6 +140,7 @@ class _Parser:
             name = read_text(fields.get("name"))
             if not name:
                 raise WireError("expected the name of a tool", path=f"tools[{index}].name")
+            fields = with_schema(fields, "input_schema", f"tools[{index}]", self.deviations)
             schema = fields.get("input_schema")
             if schema is None or schema == _NULL:
                 schema = None

@@ -33,6 +33,7 @@ from dragoman.codec.unread import (
     read_allowed,
     refuse_other_kinds,
     wanted_text,
+    with_schema,
 )
 from dragoman.deviations import clip
 from dragoman.errors import WireError
@@ -200,10 +201,9 @@ def _parse_tool(kind: str, entry: Fields, inner: Fields, where: str, deviations:
     name = read_text(inner.get("name"))
     if not name:
         raise WireError("expected the name of a tool", path=f"{where}.{kind}.name")
-    if kind == "function" and "parameters" not in inner and "input_schema" in inner:
-        deviations.append(Deviation("sibling-key", f"{where}.input_schema"))
-        inner = {"parameters" if key == "input_schema" else key: value for key, value in inner.items()}
     rest = {key: value for key, value in entry.items() if key not in ("type", kind)}
+    if kind == "function" or "input_schema" in inner:
+        kind, inner = "function", with_schema(inner, "parameters", where, deviations)
     unsaid = make_native(NAME, inner, "name", "description", *(("parameters",) if kind == "function" else ()))
     if unsaid is not None:
         rest[kind] = _json.raw(unsaid.fields)

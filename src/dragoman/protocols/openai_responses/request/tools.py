@@ -13,7 +13,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import native_fields
-from dragoman.codec.unread import name_unread, read_allowed, refuse_no_text, wanted_text
+from dragoman.codec.unread import name_unread, read_allowed, refuse_no_text, wanted_text, with_schema
 from dragoman.events import Deviation
 from dragoman.protocol import Dialect
 from dragoman.protocols.openai_responses.request.namespaces import known_name, new_name, place, place_of
@@ -57,7 +57,9 @@ def _parse_tool(entry: dict[str, Raw], deviations: list[Deviation], where: str) 
         if not isinstance(inner, Malformed):
             deviations.append(Deviation("sibling-key", f"{where}.function"))
             entry = inner
-    is_custom = _text(entry, "type") == "custom"
+    is_custom = _text(entry, "type") == "custom" and "input_schema" not in entry
+    if not is_custom:
+        entry = with_schema(entry, "parameters", where, deviations)
     schema = entry.get("parameters")
     rest = {name: raw for name, raw in entry.items() if name not in _KNOWN and raw != _NULL}
     if not is_custom:

@@ -34,6 +34,8 @@ _RETURNED: Final = ("codeExecutionResult", "toolResponse")
 #: Fields that say nothing to another model: seals, ids, marks. Values that go without saying.
 _UNREADABLE: Final = re.compile(r"encrypted_\w+|(?:\w+_)?id|signature|cache_control|citations|caller|status")
 _USUAL: Final = (("status", "completed"), ("is_error", False))
+#: Where the bytes of a file stand, by the type of what has them.
+_FILES: Final = (("data", "base64"), ("result", "image_generation_call"))
 
 
 class _Half(NamedTuple):
@@ -67,7 +69,7 @@ def _told(message: Message, place: int, protocol: ProtocolName, told: list[Devia
         if call is not None and result is None:
             begun.setdefault(call.id, []).append((number, where, call))
         calls = begun.pop(result.id, []) if call is None and result is not None else []
-        if result is None or not result.said:
+        if result is None or not (result.said or (call is not None and call.said)):
             continue
         before, called, known = calls[0] if len(calls) == 1 else (number, where, call)
         parts[before] = None
@@ -100,7 +102,8 @@ def _apart(parts: list[Part | None], made: set[int]) -> tuple[Part, ...]:
 def _words(call: _Half | None, result: _Half) -> str:
     given = call.said if call is not None else []
     name = call.name if call is not None else result.name
-    return "\n".join([f"The tool {name} was used.", *given, "It returned:", *result.said])
+    found = ["It returned:", *result.said] if result.said else []  # an item says what it found only where that is asked
+    return "\n".join([f"The tool {name} was used.", *given, *found])
 
 
 def _halves(fields: dict[str, Any]) -> tuple[_Half | None, _Half | None]:
@@ -112,7 +115,7 @@ def _halves(fields: dict[str, Any]) -> tuple[_Half | None, _Half | None]:
         return _half(fields.get("id"), name, fields, "name", "server_name"), None
     if kind.endswith(_RESULT):
         return None, _half(fields.get("tool_use_id"), kind.removesuffix(_RESULT), fields)
-    if kind.endswith(_ITEM):
+    if kind.endswith(_ITEM) and not fields.get("call_id"):  # with one, the client ran it: its result is another item
         return _split(fields, kind.removesuffix(_ITEM))
     for key in (*_CALLED, *_RETURNED):
         inner = fields.get(key)
@@ -162,4 +165,4 @@ def _members(fields: dict[str, Json], path: str) -> Iterator[tuple[str, Json, bo
         at = f"{path}.{key}" if path else key
         if inner is None or key == "type" or at in ("id", "tool_use_id") or (key, inner) in _USUAL:
             continue
-        yield at, inner, not (_UNREADABLE.fullmatch(key) or (key == "data" and fields.get("type") == "base64"))
+        yield at, inner, not (_UNREADABLE.fullmatch(key) or (key, str(fields.get("type"))) in _FILES)

@@ -116,7 +116,7 @@ class CallIds:
         return id
 
     def add_result(self, id: str, name: str) -> tuple[str, str]:
-        """Add a result. Return the id and the name of its call, "" if unknown."""
+        """Add a result. Return the id and the name of its call, "" if unknown. A call's own name holds."""
         place = None
         if id:
             self._named.append(id)
@@ -134,7 +134,10 @@ class CallIds:
                 id = self._ids[place]
         if place is not None:
             self._answered.add(place)
-        return id, name or self._names.get(id, "")
+        called = self._names.get(id, "")
+        if called and name and name != called:
+            self._deviations.append(Deviation("changed", "messages[].name", "its call has another name", "note"))
+        return id, called or name
 
     def _first(self, places: deque[int] | None) -> int | None:
         """Return the first of these calls without a result."""

@@ -53,6 +53,49 @@ SEALED: Final = (
     {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"result": "rain"}}}]},
 )
 UUID: Final = "chatcmpl-tool-0123456789abcdef0123456789abcdef0123456789"
+#: Files by the address at which one vendor keeps them, and who can read them.
+STORED: Final = [
+    (
+        "openai-chat",
+        chat(tells({"type": "file", "file": {"file_id": "file-a1"}}, GO)),
+        {
+            "chat": ("messages[0].content[0].file.file_id", "file-a1"),
+            "responses": ("input[0].content[0].file_id", "file-a1"),
+        },
+    ),
+    (
+        "openai-chat",
+        chat(tells({"type": "file", "file": {"file_id": "file_011"}}, GO)),
+        {
+            "chat": ("messages[0].content[0].file.file_id", "file_011"),
+            "messages": ("messages[0].content[0].source.file_id", "file_011"),
+        },
+    ),
+    (
+        "openai-responses",
+        responses(tells({"type": "input_image", "file_id": "file-a1"}, {"type": "input_text", "text": "Go on."})),
+        {"responses": ("input[0].content[0].file_id", "file-a1")},
+    ),
+    (
+        "anthropic-messages",
+        messages(tells({"type": "image", "source": {"type": "file", "file_id": "file_011"}}, GO)),
+        {"messages": ("messages[0].content[0].source.file_id", "file_011")},
+    ),
+    *(
+        (
+            "gemini-generate",
+            gemini(
+                {"role": "user", "parts": [{"fileData": {"fileUri": uri, "mimeType": "image/png"}}, {"text": "Go on."}]}
+            ),
+            {"gemini": ("contents[0].parts[0].fileData.fileUri", uri)},
+        )
+        for uri in (
+            "gs://b/a.png",
+            "https://generativelanguage.googleapis.com/v1beta/files/a1",
+            "https://www.youtube.com/watch?v=a1",
+        )
+    ),
+]
 
 CASES: Final = [
     case("a system message in the middle", "openai-chat", chat(
@@ -108,7 +151,19 @@ CASES: Final = [
          chat=({"messages[1].content": "The tool web_fetch was used.\nIt returned:\nurl: https://a.test\nmedia_type: application/pdf"}, Says("source.data"))),
     case("a search without what it found", "openai-responses", responses(
         {"role": "user", "content": "x"}, {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "rain"}},
-        {"role": "user", "content": "y"}), chat=({"messages[1].content": "y"}, Says("messages[1].parts[0].<web_search_call>"))),
+        {"role": "user", "content": "y"}), chat=({"messages[1].content": "The tool web_search was used.\nquery: rain"}, Says("messages[1].parts[0].<web_search_call>"))),
+    case("code whose output is not told", "openai-responses", responses(
+        {"role": "user", "content": "x"}, {"type": "code_interpreter_call", "id": "ci_1", "status": "completed", "container_id": "cntr_1", "code": "print(1)", "outputs": None},
+        {"role": "user", "content": "y"}), messages={"messages[1].content": "The tool code_interpreter was used.\ncode: print(1)"}),
+    case("an image that was made", "openai-responses", responses(
+        {"role": "user", "content": "x"}, {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": PIXEL}, {"role": "user", "content": "y"}),
+         chat=({"messages[1].content": "y"}, Says("image_generation_call"))),
+    case("a click that the client made", "openai-responses", responses(
+        {"role": "user", "content": "x"}, {"type": "computer_call", "id": "cu_1", "call_id": "call_1", "status": "completed", "pending_safety_checks": [], "action": {"type": "wait"}},
+        {"role": "user", "content": "y"}), chat=({"messages[1].content": "y"}, Says("computer_call"))),
+    *(case("a result that names another tool than its call", client, body, gemini=({"contents[2].parts[0].functionResponse.name": "look"}, Says("name")))
+      for client, body in (("openai-chat", chat(ASK, called(), {**answered(), "name": "other"})),
+                           ("ollama-chat", ollama(ASK, called(), {**answered(), "tool_name": "other"})))),
     case("a call of a server that is not asked any more", "openai-responses", responses(
         {"role": "user", "content": "x"}, {"type": "mcp_call", "id": "mcp_1", "server_label": "docs", "name": "find", "arguments": "{}", "output": "found", "status": "completed"},
         {"role": "user", "content": "y"}), messages={"messages[1].content": "The tool find of docs was used.\narguments: {}\nIt returned:\noutput: found"}),
@@ -143,6 +198,16 @@ CASES: Final = [
             {"type": "input_text", "text": "Payload:"}, {"type": "encrypted_content", "encrypted_content": "gAAAAA" * 20}]}),
          responses={"input[1].content[1].encrypted_content": "gAAAAA" * 20}, chat=Says("<encrypted_content>"), messages=Says("<encrypted_content>"),
          **{"xai/grok-4": Says("messages[1].parts[1]")}),
+    *(case("a file that its vendor keeps", client, body, **{one: {kept[one][0]: kept[one][1]} if one in kept else Says("keeps it")
+                                                              for one in ("chat", "responses", "messages", "gemini", "ollama")})
+      for client, body, kept in STORED),
+    *(case("a question of a file alone that its vendor keeps", client, body, messages=Refused("keeps it"), gemini=Refused("keeps it"), ollama=Refused("keeps it"))
+      for client, body in (("openai-chat", chat(tells({"type": "file", "file": {"file_id": "file-a1"}}))),
+                           ("openai-responses", responses(tells({"type": "input_file", "file_id": "file-a1"}))))),
+    case("a file that its vendor keeps in a result", "anthropic-messages", messages(
+        ASK, says(used()), tells(result(content=[SEEN, {"type": "document", "source": {"type": "file", "file_id": "file_011"}}]))),
+         chat=({"messages[2].content": "Seen.", "messages[3]": GONE}, Says("keeps it")), gemini=Says("keeps it"),
+         messages={"messages[2].content[0].content[1].source.file_id": "file_011"}),
     case("an empty turn of the user", "openai-chat", chat({"role": "user", "content": ""}), chat={"messages[0].content": ""},
          responses={"input[0].content": ""}, messages=Refused("messages[0]"), gemini=Refused("messages[0]")),
     case("a stored prompt", "openai-responses", {"model": "m", "prompt": {"id": "pmpt_1"}},

@@ -190,7 +190,7 @@ def test_a_full_request_is_read() -> None:
         Media("image", url="https://x.test/a.jpg"),
         Media("audio", "audio/mp3", "BBBB"),
         Media("document", "application/pdf", "CC", native=Native(**own, fields={"filename": Raw(b'"a.pdf"')})),
-        Media("document", url="file-1"),
+        Media("document", url="file-1", native=Native("openai-chat", {})),
         Media("video", url="https://x.test/v.mp4"),
         Opaque("openai-chat", Raw(b'{"type": "hologram", "data": 1}')),
     )

@@ -6,6 +6,7 @@ Only fields of equal meaning are here; all others are named as lost. Sources: th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Mapping
 from typing import Final, final
 
@@ -288,7 +289,37 @@ def takes_media(protocol: ProtocolName | None, media: Media) -> bool:
     return (media.kind, media.data is not None) in _MEDIA.get(protocol, ())
 
 
+def of_client(media: Media, protocol: ProtocolName) -> Media:
+    """Return a client's file with its protocol, if only a vendor can read it, who keeps it."""
+    if media.native is not None or media.url is None or _KEPT.match(media.url) is None:
+        return media
+    return msgspec.structs.replace(media, native=Native(protocol, {}))
+
+
+def is_kept_elsewhere(media: Media, protocol: ProtocolName) -> bool:
+    """Return whether only the vendors of other protocols can read a client's file, because one of them keeps it."""
+    if media.native is None or media.native.protocol == protocol or media.url is None:
+        return False
+    keeps = _KEEPS.get((protocol, media.kind))
+    return _KEPT.match(media.url) is not None and (keeps is None or keeps.match(media.url) is None)
+
+
 _KINDS: Final = ("image", "audio", "video", "document")
+#: Addresses of files that a vendor keeps, and of videos that one alone can watch: ids, and what is not public.
+_GOOGLES: Final = (
+    r"gs:|files/|https://generativelanguage\.googleapis\.com/|https://(?:www\.|m\.)?youtu(?:be\.com|\.be)/"
+)
+_KEPT: Final = re.compile(rf"(?!https?:|data:|file:|$)|{_GOOGLES}", re.IGNORECASE)
+_OPENAIS: Final = re.compile(rf"(?!file_|{_GOOGLES})")
+#: Protocol and kind → which of them its vendors keep.
+_KEEPS: Final = {
+    ("openai-chat", "document"): _OPENAIS,
+    ("openai-responses", "document"): _OPENAIS,
+    ("openai-responses", "image"): _OPENAIS,
+    ("anthropic-messages", "document"): re.compile("file_"),
+    ("anthropic-messages", "image"): re.compile("file_"),
+    **{("gemini-generate", kind): re.compile(_GOOGLES) for kind in _KINDS},
+}
 #: Protocol → kinds of files in its answers, each with whether it stands there as data or by its address.
 _MEDIA: Final[Mapping[ProtocolName | None, Container[tuple[str, bool]]]] = {
     "openai-chat": {("image", True), ("image", False), ("audio", True)},

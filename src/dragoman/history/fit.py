@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from dragoman import _json
-from dragoman.codec.counterparts import as_text, kind_of
+from dragoman.codec.counterparts import as_text, is_kept_elsewhere, kind_of
 from dragoman.codec.json_fields import FILE_BYTES
 from dragoman.deviations import part_path
 from dragoman.events import Deviation
@@ -175,6 +175,9 @@ class _Cleaner:
         ):
             where = f"{part_path(at)}.<{kind_of(part.raw)}>"
             self._deviations.append(Deviation("dropped", where, f"a part that only {part.protocol} knows"))
+            return None
+        if type(part) is Media and is_kept_elsewhere(part, self._own.protocol):
+            self._deviations.append(Deviation("dropped", part_path(at), f"{part.kind}: only its own vendor keeps it"))
             return None
         return part
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.counterparts import is_refusal, sound_form
+from dragoman.codec.counterparts import is_refusal, of_client, sound_form
 from dragoman.codec.hosted.citations import Citation, CitationForm
 from dragoman.codec.hosted.found_files import FoundFile
 from dragoman.codec.unread import holds_parts, refuse_no_text
@@ -157,7 +157,7 @@ def _parse_file(part: dict[str, Json], where: str) -> Media:
 def _media(kind: str, url: str, *, native: Native | None) -> Media:
     found = _DATA_URL.match(url)
     if found is None or not found[3]:
-        return Media("image" if kind == "image" else "document", url=url, native=native)
+        return of_client(Media("image" if kind == "image" else "document", url=url, native=native), NAME)
     return Media("image" if kind == "image" else "document", found[1] or None, data=url[found.end() :], native=native)
 
 

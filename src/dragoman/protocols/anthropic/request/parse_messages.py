@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
+from dragoman.codec.counterparts import of_client
 from dragoman.codec.json_fields import decode_short
 from dragoman.codec.parts.history_call_ids import CallIds, parse_paired
 from dragoman.codec.unread import name_unread, refuse_other_kinds, wanted_text
@@ -296,4 +297,4 @@ def _media(kind: str, fields: dict[str, Raw]) -> Media | None:
     if source.get("type") == "text" and isinstance(data, str):
         return Media(media, "text/plain", base64.b64encode(data.encode("utf-8", "replace")).decode(), native=native)
     url = source.get("url") if source.get("type") == "url" else source.get("file_id")
-    return Media(media, mime, url=url, native=native) if isinstance(url, str) else None
+    return of_client(Media(media, mime, url=url, native=native), NAME) if isinstance(url, str) else None

@@ -16,6 +16,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
+from dragoman.codec.counterparts import of_client
 from dragoman.codec.json_fields import (
     Fields,
     decode_short,
@@ -292,7 +293,7 @@ class _Parser:
             refuse_other_kinds(inner, {"mimeType": "a text"}, f"{where}.{key}.")
             name_unread(inner, f"{where}.{key}", self.deviations, "data", "mimeType", "fileUri")
         if media is None or media.data is None:
-            return media
+            return None if media is None else of_client(media, NAME)
         return msgspec.structs.replace(media, data=_usual_base64(media.data))
 
     def _call(self, part: Fields, where: str, place: _Place, signature: str | None) -> ToolCall:

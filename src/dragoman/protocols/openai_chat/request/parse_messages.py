@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.counterparts import of_client
 from dragoman.codec.json_fields import (
     Fields,
     decode_short,
@@ -354,7 +355,7 @@ def _file(fields: Fields) -> Media | None:
     native = make_native(NAME, fields, "file_data", "file_id")
     data, id = read_text(fields.get("file_data")), read_text(fields.get("file_id"))
     if id:
-        return Media("document", url=id, native=native)
+        return of_client(Media("document", url=id, native=native), NAME)
     if data[:5] == "data:" or "://" in data[:12]:
         return media_at("document", data, native)
     return Media("document", data=data, native=native) if data else None

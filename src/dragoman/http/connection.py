@@ -14,6 +14,7 @@ import httptools
 import msgspec
 
 from dragoman.events import Failure
+from dragoman.http.field_names import read_names
 from dragoman.http.response import BUFFER, Sink, TransportFailed, broken, broken_body, no_answer, no_http
 from dragoman.secret import name_alone
 
@@ -397,10 +398,8 @@ def read_fields(lines: list[bytes]) -> dict[str, str]:
 
     `lines`: names and values alternating, as they came.
     """
-    if not lines:
-        return {}
+    names = read_names(lines)
     # All at once, for hardly any has a line's end in it.
-    names = b"\n".join(lines[::2]).decode("latin-1").lower().split("\n")
     values = b"\n".join(lines[1::2]).decode("latin-1").split("\n")
     fields = dict(zip(names, values, strict=False))
     if len(fields) == len(names) == len(values):

@@ -52,4 +52,4 @@ def test_a_line_end_in_a_value_moves_no_value_to_another_name() -> None:
     # No parser lets one through; should one do it, nothing is guessed.
     with pytest.raises(BrokenRequest):
         read_fields([b"Host", b"a\nb", b"X", b"c"], Limits())
-    assert decoded([]) == ([], [])
+    assert decoded([]) == ((), [])

@@ -12,6 +12,7 @@ from typing import Final
 from dragoman.bounds import exceeded
 from dragoman.events import Failure
 from dragoman.gateway.messages import Limits
+from dragoman.http.field_names import read_names
 
 #: Options of `connection`, and fields, of a wish for another protocol.
 _UPGRADE: Final = frozenset({"connection", "upgrade", "http2-settings"})
@@ -55,13 +56,10 @@ def read_fields(lines: Sequence[bytes], limits: Limits) -> dict[str, str]:
     return fields if len(fields) == len(names) == len(values) else _joined(names, values)
 
 
-def decoded(lines: Sequence[bytes]) -> tuple[list[str], list[str]]:
+def decoded(lines: Sequence[bytes]) -> tuple[Sequence[str], list[str]]:
     """Return the lower-case names, and the values, of `lines`."""
-    if not lines:
-        return [], []
     # All at once: the parser lets no line's end into a name or a value.
-    names = b"\n".join(lines[::2]).lower().decode("ascii").split("\n")
-    return names, b"\n".join(lines[1::2]).decode("latin-1").split("\n")
+    return read_names(lines), b"\n".join(lines[1::2]).decode("latin-1").split("\n") if lines else []
 
 
 def _joined(names: Sequence[str], values: Sequence[str]) -> dict[str, str]:

@@ -46,7 +46,7 @@ FailureKind: TypeAlias = Literal[
 
 
 @final
-class Native(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
+class Native(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """Wire fields that only `protocol` knows, by name, as their JSON text."""
 
     protocol: ProtocolName
@@ -57,7 +57,7 @@ class Native(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults
 
 
 @final
-class Text(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
+class Text(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """Words for the reader. `signature`: Gemini's thoughtSignature on a text part."""
 
     text: str
@@ -66,7 +66,7 @@ class Text(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=T
 
 
 @final
-class Thinking(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
+class Thinking(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """Reasoning. `signature` is the provider's, replayed verbatim to the same provider only.
 
     `redacted`: the encrypted data of a block whose text is withheld; then `text` is "".
@@ -79,7 +79,7 @@ class Thinking(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaul
 
 
 @final
-class Media(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
+class Media(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """An image, sound or document: base64 `data` with `mime`, or a `url` (https or a provider's file id)."""
 
     kind: Literal["image", "audio", "video", "document"]
@@ -133,7 +133,7 @@ _MIMES: Final = {
 
 
 @final
-class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
+class ToolCall(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """A call of a tool. `arguments` is the JSON text of an object (number forms and key order survive).
 
     `kind` "custom": the tool takes free text, and `arguments` is that text.
@@ -168,7 +168,7 @@ class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaul
 
 
 @final
-class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
+class ToolResult(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """The answer to a call: text and media parts. `call_id` "" and `name` "" when the wire had none."""
 
     call_id: str
@@ -184,7 +184,7 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defa
 
 
 @final
-class Opaque(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
+class Opaque(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """A part that only its own protocol knows, as its JSON text."""
 
     protocol: ProtocolName
@@ -195,7 +195,7 @@ Part: TypeAlias = Text | Thinking | Media | ToolCall | ToolResult | Opaque
 
 
 @final
-class Origin(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
+class Origin(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
     """The source of an answer: the protocol, and the target (`provider/model`) or None."""
 
     protocol: ProtocolName

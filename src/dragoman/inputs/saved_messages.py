@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
+from dragoman.codec.event_lines import present_fields
 from dragoman.errors import UsageError
 from dragoman.inputs.conversation import Messages, read_messages
 from dragoman.misuse import kind_of
@@ -116,7 +117,7 @@ def _written(parts: Iterable[Part]) -> tuple[_Part, ...]:
 def _plain(part: Part) -> Any:
     if isinstance(part, ToolResult):
         return _Result(part.call_id, part.name, _written(part.parts), part.is_error, part.native)
-    return part
+    return present_fields(part)
 
 
 def _read(part: _Part) -> Part:

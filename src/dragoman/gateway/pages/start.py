@@ -58,10 +58,10 @@ def _address_rows(address: str, protocols: Iterable[ProtocolName]) -> Iterator[s
         protocol = PROTOCOLS[name]
         names.setdefault((protocol.address_variable, address + protocol.address_path), []).append(name)
     for (variable, url), spoken in names.items():
-        line = escape(f"export {variable}={url}")
+        setting, target = escape(f"export {variable}="), escape(url)  # a narrow line breaks between them
         yield (
-            f"<tr><th scope=row>{escape(', '.join(spoken))}</th><td><code>{line}</code></td>"
-            f'<td><button type=button data-copy="{line}">Copy</button></td></tr>\n'
+            f"<tr><th scope=row>{escape(', '.join(spoken))}</th><td><code>{setting}<span>{target}</span></code></td>"
+            f'<td><button type=button data-copy="{setting}{target}">Copy</button></td></tr>\n'
         )
 
 

@@ -5,7 +5,22 @@ from __future__ import annotations
 import itertools
 
 from dragoman._json import Raw
-from dragoman.events import Event, Finish, Reply, Start, TextDelta, TextEnd, TextStart, ToolCallFailed, fold, unfold
+from dragoman.events import (
+    Deviation,
+    Event,
+    Finish,
+    Reply,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallFailed,
+    ToolCallStart,
+    fold,
+    unfold,
+)
 from dragoman.pipe import Later, Reader
 from dragoman.protocol import Stage
 from dragoman.response_stages import Policy, stages_for
@@ -110,6 +125,23 @@ def test_a_long_text_is_read_by_stages_that_are_made_at_its_start() -> None:
     text: list[Event] = [TextStart(0), *(TextDelta(0, each) for each in said), TextEnd(0)]
     given, expected = with_and_without_later([[Start()], text, [Finish("stop")]])
     assert unfold(fold(given)) == unfold(fold(expected)) and fold(given).tool_calls
+
+
+def test_a_deviation_makes_stages_of_texts_only_if_it_tells_texts() -> None:
+    call = ToolCall("c", "note", '{"n":1}')
+    called = [ToolCallStart(0, "c", "note"), ToolCallDelta(0, call.arguments), ToolCallEnd(0, call)]
+    for texts, is_made in ((None, False), ((None, "hi"), True), (("hi", ""), True)):
+        batches = [
+            [Start(), Deviation("missing-id"), *called],
+            [Deviation("final-differs", texts=texts)],
+            [Finish("stop")],
+        ]
+        given, expected = with_and_without_later(batches)
+        assert given == expected
+        (later,) = [stage for stage in stages() if type(stage) is Later]
+        for batch in batches:
+            later.feed(batch)
+        assert bool(later.stages) is is_made
 
 
 def stages() -> list[Stage]:

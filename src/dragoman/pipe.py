@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Final, TypeAlias
 
-from dragoman.events import EVERY_KIND, Event, Failure, Finish, Start, ToolCallDelta
+from dragoman.events import EVERY_KIND, Deviation, Event, Failure, Finish, Start, ToolCallDelta
 from dragoman.gathered import Gathered
 from dragoman.protocol import Decoder, Stage
 
@@ -23,17 +23,17 @@ class Later:
     Until then it keeps the starts and ends of parts, which they see when they are made.
     """
 
-    __slots__ = ("_kept", "_make", "acts_on", "handles", "stages")
+    __slots__ = ("_kept", "_make", "_sees", "acts_on", "handles", "stages")
 
     def __init__(self, make: Callable[[], Sequence[Stage]], acts_on: frozenset[type], sees: frozenset[type]) -> None:
         """Create it.
 
         Args:
             make: returns the stages.
-            acts_on: what any of them acts on.
+            acts_on: what any of them acts on; of deviations those alone that have `texts`.
             sees: what any of them must have seen of what came before, and passes as it is.
         """
-        self._make = make
+        self._make, self._sees = make, sees
         self._kept: list[Event] = []
         self.stages: Sequence[Stage] = ()  # once they are made
         self.acts_on = acts_on
@@ -42,14 +42,17 @@ class Later:
     def feed(self, events: list[Event]) -> list[Event]:
         """Take the next events."""
         if not self.stages:
-            if self.acts_on.isdisjoint(map(type, events)):
-                self._kept += [event for event in events if type(event) in self.handles]
+            if self.acts_on.isdisjoint(map(type, events)) or not any(map(self._is_acted_on, events)):
+                self._kept += [event for event in events if type(event) in self._sees]
                 return events
             self.stages = self._make()
             self.handles = EVERY_KIND
             _pass(self._kept, self.stages)
             self._kept = []
         return _pass(events, self.stages)
+
+    def _is_acted_on(self, event: Event) -> bool:
+        return type(event) in self.acts_on and (type(event) is not Deviation or event.texts is not None)
 
 
 class Reader:

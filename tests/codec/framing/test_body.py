@@ -241,6 +241,28 @@ def test_what_was_written_at_once_does_not_matter(kind: str) -> None:
         assert (frames, codes) == read([body[at : at + 1] for at in range(len(body))])[:2], pieces
 
 
+LONG = b'{"a":"%b"}' % (b"x" * 5000)
+
+
+@for_each("end", [b"\n\n", b"\r\n\r\n", b"\n", b"\r\n", b"\n\r\n"])
+@for_each("long", [LONG, LONG.replace(b":", b":\r"), LONG.replace(b":", b":\n"), LONG[:-1], LONG + b"\nid: 1"])
+def test_long_events_are_read_as_short_ones_in_their_order(end: bytes, long: bytes) -> None:
+    class TakesAll:
+        def read_batch(self, lines: list[bytes]) -> int:
+            seen.extend(lines)
+            return len(lines)
+
+    decoder = TakesAll()
+    events = [long, long, *[b'{"b":%d}' % number for number in range(400)]]
+    body = b"".join(b"data: " + event + end for event in events)
+    seen: list[bytes] = []
+    reader = BodyReader(lambda code, where, what: None, decoder=weakref.ref(decoder))
+    for frame, _ in reader.feed(body):
+        seen.append(frame)
+    seen += [frame for frame, _ in reader.close()]
+    assert seen == [frame for frame, _ in read([body[at : at + 1] for at in range(len(body))])[0]]
+
+
 @for_each("kind", WRITES)
 def test_an_answer_over_its_limit_is_refused_however_it_is_written(kind: str) -> None:
     write = WRITES[kind][0]

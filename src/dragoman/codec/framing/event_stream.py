@@ -25,6 +25,7 @@ _FEW: Final = 4  # events that are not worth a batch
 _MANY: Final = 12  # events with more than which it is worth to try again
 _SMALL: Final = 4096  # bytes that hold too few events or lines for one
 _LONG: Final = 1024  # bytes of a line that is found sooner alone than by a look at each byte
+_ALONE: Final = 4096  # bytes of an event that is read alone sooner than in a batch
 _BEGINNING: Final = 4  # events with which a response begins, and those with which it ends: role, name; reason, usage
 _ENDING: Final = 4
 _STARTS: Final = b'"name":"'  # in an event with which a call begins: those behind it may be alike
@@ -91,12 +92,19 @@ class EventLines:
             return self._few(data)
         if len(data) > LARGE and has_large_line(data):
             return self._checked(data)
+        alone, start = _long_events(data)
+        if alone:
+            return chain(alone, self._behind(data[start:])) if start < len(data) else alone
         cut = data.rfind(b"\n\n") + 2
         plain = _plain_events(data[:cut]) if cut > 1 else None
         if plain is None:
             return self._in_three(data, *_middle_of(data))
         frames = self._many(*plain)
         return chain(frames, self._blocks(data[cut:])) if cut < len(data) else frames
+
+    def _behind(self, data: bytes) -> Iterator[Frame]:
+        """Parse what stands behind events, once they are read."""
+        yield from self.feed(data)
 
     def _checked(self, data: bytes) -> Iterator[Frame]:
         """Parse events of which one is large: they are not taken as a batch."""
@@ -306,6 +314,10 @@ def with_line_feeds(data: bytes) -> bytes:
     """Return the same lines, each ended by LF. In long data searching one byte is much faster than searching two."""
     if len(data) < _SMALL:
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if data.find(b"\n", 0, _LONG) < 0:
+        lines, plain = BytesIO(data).readlines(), data.replace(b"\r", b"")
+        if len(data) - len(plain) == len(lines) and all(line[-2:] == b"\r\n" for line in lines):
+            return plain
     pieces = data.split(b"\r")
     if [piece[:1] for piece in pieces].count(b"\n") >= len(pieces) - (data[:1] != b"\n"):
         return b"".join(pieces)
@@ -317,6 +329,22 @@ def lines_of(data: bytes) -> list[bytes]:
     if data.find(b"\n", 0, _LONG) >= 0:
         return data.split(b"\n")
     return [line.removesuffix(b"\n") for line in BytesIO(data)]
+
+
+def _long_events(data: bytes) -> tuple[list[Frame], int]:
+    """Return the plain events with which data begins, each without a name and too long for a batch, and where they end.
+
+    Their ends are found as memory is searched.
+    """
+    frames: list[Frame] = []
+    start = 0
+    while data.startswith(b"data: {", start):
+        end = data.find(b"\n", start)
+        if end - start < _ALONE or data[end - 1 : end + 2] != b"}\n\n":
+            break
+        frames.append((data[start + 6 : end], b""))
+        start = end + 2
+    return frames, start
 
 
 def _plain_events(data: bytes) -> tuple[list[bytes], bytes] | None:

@@ -35,6 +35,7 @@ NAMED = Dialect(thinking_tags=("<reasoning>", "</reasoning>"))
 CHANNEL = "<|channel|>analysis<|message|>"
 
 #: name → (dialect, text of the message, thinking, text)
+NOTE = "<|channel|>commentary to=assistant"
 TAGGED: dict[str, tuple[Dialect, str, str, str]] = {
     "think": (PLAIN, "<think>Two and two.</think>4", "Two and two.", "4"),
     "thinking": (PLAIN, "<thinking>Hm.</thinking>\n\nYes.", "Hm.", "Yes."),
@@ -93,6 +94,19 @@ TAGGED: dict[str, tuple[Dialect, str, str, str]] = {
         "<|message_model|>f<|content_invoke_tool_json|>{}",
     ),
     "Gemma's channel": (PLAIN, "<|channel>thought\nTwo.\n<channel|>4", "Two.", "4"),
+    "Gemma's channel without its name": (PLAIN, "<|channel>Two.<channel|><|channel>Four.<channel|>4", "Two.Four.", "4"),
+    "Gemma's channel opened twice": (PLAIN, "<|channel><|channel>thought\nTwo.<channel|>4", "Two.", "4"),
+    "Gemma's empty channel at the end": (PLAIN, "4<|channel>thought\n<channel|>", "", "4"),
+    "Gemma's empty channel twice": (PLAIN, "4<|channel>thought\n<channel|><channel|>", "", "4"),
+    "harmony's channel in a note to itself": (
+        PLAIN,
+        NOTE + "<|channel|>analysis<|message|>Look.<|end|><|start|>assistant" + NOTE + "<|channel|>final<|message|>Hi!",
+        "Look.",
+        "Hi!",
+    ),
+    "Apriel": (PLAIN, "Two and two.\n[BEGIN FINAL RESPONSE]\n4", "Two and two.\n", "4"),
+    "a closing tag at the end behind thinking": (PLAIN, "<think>Two.</think>4</think>", "Two.", "4"),
+    "a closing tag at the end behind a lone one": (PLAIN, "Two.</think>4\n</think>\n", "Two.", "4\n"),
     "the dialect's pair": (NAMED, "<reasoning>Since.</reasoning> So.", "Since.", "So."),
     "a known pair beside the dialect's": (NAMED, "<think>Since.</think> So.", "Since.", "So."),
     "white space around": (PLAIN, "\n \n<think>\n\n Add. \n</think>\n\n 4 \n", "Add.", "4 \n"),
@@ -137,6 +151,9 @@ TEXTS = {
     "half a closing tag at the end": "a < b </thin",
     "upper case": "<THINK>loud</THINK>",
     "an answer in brackets": "[THINKING] is a word",
+    "Gemma's empty channel within": "4<|channel>thought\n<channel|> and on",
+    "Gemma's empty channel in code": "It writes `<|channel>thought\n<channel|>`",
+    "Gemma's empty channel in an open fence": "~~~\n<|channel>thought\n<channel|>",
     "another channel": "<|channel|>commentary to=functions.f<|message|>{}",
     "a word": "analysis",
     "a word of several": "analysis of the log: assistantfinal is a word",

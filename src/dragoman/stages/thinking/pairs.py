@@ -18,13 +18,15 @@ class Pair(msgspec.Struct, frozen=True):
 
 #: Muse Glimmer's headers of a text for the user. Its calls have another: what looks like one in such a text is shown.
 TO_USER: Final = ("to=user<|message|>", "<|start|>assistant to=user<|message|>")
+#: Thinking without a word, which Gemma 4 writes behind its answer too, and its closing tag.
+EMPTY: Final = {"<|channel>thought\n<channel|>": "<channel|>"}
 PAIRS: Final = (
     Pair(("<think>",), ("</think>",)),
     Pair(("<thinking>",), ("</thinking>",)),
     Pair(("<seed:think>",), ("</seed:think>",)),
     Pair(("[THINK]",), ("[/THINK]",)),
     Pair(("<|START_THINKING|>",), ("<|END_THINKING|>",)),
-    Pair(("<|channel>thought",), ("<channel|>",)),
+    Pair(("<|channel>thought", "<|channel>"), ("<channel|>", *EMPTY)),
     Pair(("<mm:think>",), ("</mm:think>",)),
     Pair(("<|inner_prefix|>",), ("<|inner_suffix|>",)),
     Pair(("<|open|>think<|sep|>",), ("<|close|>think<|sep|>",)),
@@ -35,4 +37,5 @@ PAIRS: Final = (
     Pair(("<|plamo:begin_think:plamo|>",), ("<|plamo:end_think:plamo|>",)),
     Pair(("◁think▷",), ("◁/think▷",)),
     Pair(("[unused16]",), ("[unused17]",)),
+    Pair((), ("[BEGIN FINAL RESPONSE]",)),
 )

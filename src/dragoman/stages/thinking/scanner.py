@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 from dragoman.gathered import GatheredText
-from dragoman.stages.thinking.pairs import PAIRS, TO_USER, Pair
+from dragoman.stages.thinking.pairs import EMPTY, PAIRS, TO_USER, Pair
 from dragoman.stages.thinking.tags import (
     KNOWN,
     SHOWN_ENDS,
@@ -29,6 +29,8 @@ from dragoman.stages.thinking.tags import (
 
 #: Pieces of a held message in which its first word is looked at.
 _FIRST_PIECES: Final = 50
+#: Characters of closing tags that are held until it is known whether they end the message.
+_RESIDUE: Final = 200
 #: "end": the thinking is whole; "was": the text so far was thinking; "behind": what stood between it and the next text.
 Found: TypeAlias = tuple[Literal["text", "thinking", "end", "was", "behind"], str]
 
@@ -104,16 +106,26 @@ class ThinkingScanner:
         rest, self._hold = self._hold, ""
         if self.mode == "text" and self._watch is not None and rest and not self._watch.is_quoted():
             closed = self._closers.search(rest)
-            if closed is not None and self._watch.is_alone(closed.group(), "\n", self._pairs):  # its line ends with it
-                out.append(("was", ""))
-                self._start_again()
-                return out
+            closer = "" if closed is None else closed.group()
+            if closer and self._watch.is_alone(EMPTY.get(closer, closer), "\n", self._pairs):  # its line ends with it
+                if self._is_residue(rest, closer):
+                    rest = ""
+                elif closer not in EMPTY:
+                    out.append(("was", ""))
+                    self._start_again()
+                    return [*out, *self.feed(rest[len(closer) :]), *self.end()]
         space = self._space.text() if not self._is_fresh else ""
         self._space.clear()
         kind: Literal["text", "thinking"] = "thinking" if self.mode == "thinking" else "text"
         if space or rest:
             out.append((kind, space + rest))
         return out
+
+    def _is_residue(self, text: str, closer: str) -> bool:
+        """Return whether closing tags alone may end a message that has told its thinking: they show nothing."""
+        while (found := self._closers.search(text)) and not text[: found.start()].strip():
+            text = text[found.end() :]
+        return (self.has_markup or closer in EMPTY) and not text.strip()
 
     # ------------------------------------------------------------ where tags count
 
@@ -124,8 +136,11 @@ class ThinkingScanner:
         if not bare:
             return ""
         found = self._start.search(bare)
+        if self._start.half(bare) == len(bare):
+            self._hold = bare
+            return ""
         if found is None or found.start() or (found.group() in TURN_ENDS and not self.has_markup):
-            if self._start.half(bare) == len(bare) or (not self.has_markup and may_be_unmarked(bare)):
+            if not self.has_markup and may_be_unmarked(bare):
                 self._hold = bare
                 return ""
             if not self.has_markup and UNMARKED.match(bare):
@@ -165,14 +180,14 @@ class ThinkingScanner:
     def _read_thinking(self, text: str, out: list[Found]) -> str:
         if self._is_fresh:
             text = text.lstrip()
+            if not text or any(opener.startswith(text) and opener != text for opener in self._known):
+                self._hold = text
+                return ""
             opener = next((opener for opener in self._known if text.startswith(opener)), None)
             if opener is not None:  # quirk: the template has opened the tag, and the model opens it again
                 self.has_markup = True
                 self._enter(self._known[opener])
                 return text[len(opener) :]
-            if not text or any(opener.startswith(text) for opener in self._known):
-                self._hold = text
-                return ""
         found = self._inside.search(text)
         if found is not None:
             self._think(text[: found.start()].rstrip(), out)
@@ -238,7 +253,10 @@ class ThinkingScanner:
                 return ""
             self._pass(text[: found.start()], out)
             closer, text = found.group(), text[found.start() :]
-            alone = watch.is_alone(closer, text[len(closer) :], self._pairs)
+            is_residue = len(text) < _RESIDUE and self._is_residue(text[: len(text) - self._closers.half(text)], closer)
+            alone = (
+                None if is_residue else closer not in EMPTY and watch.is_alone(closer, text[len(closer) :], self._pairs)
+            )
             if alone is None:
                 self._hold = text
                 return ""

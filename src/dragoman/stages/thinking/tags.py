@@ -5,7 +5,7 @@ Sources (read 2026-11): the chat templates of DeepSeek-R1 and Qwen3 (`<think>`),
 (`<|inner_prefix|>`), Kimi K3 (`<|open|>think<|sep|>`) and Muse Glimmer (`to=self<|message|>`); OpenAI's harmony format
 (channels); vLLM's and SGLang's reasoning parsers for K2 Horizon (`<ifm|think>`), Hy 4 (`<think:opensource>`), LongCat,
 Solar Open 2 (`<|think:start|>`), PLaMo 3, openPangu (`[unused16]`), Kimi VL (`◁think▷`) and Inkling
-(`<|content_thinking|>`).
+(`<|content_thinking|>`); Apriel's template (`[BEGIN FINAL RESPONSE]`, which opens nothing).
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ _FENCE: Final = "```\n"
 
 #: Who speaks in harmony; LLM-jp writes a space behind each token.
 _ASSISTANT: Final = ("<|start|>assistant", "<|start|> assistant")
+#: What stands before a channel: the model may begin a note to itself, and another header in it.
+_HEADERS: Final = tuple(
+    f"{start}{note}" for start in ("", *_ASSISTANT) for note in ("", "<|channel|>commentary to=assistant")
+)
 HARMONY: Final = Pair(
-    tuple(f"{start}<|channel|>{gap}analysis<|message|>" for start in ("", *_ASSISTANT) for gap in ("", " ")),
+    tuple(f"{header}<|channel|>{gap}analysis<|message|>" for header in _HEADERS for gap in ("", " ")),
     ("<|end|>", "<|return|>"),
     (*_ASSISTANT, "<|channel|>"),
 )
@@ -53,8 +57,8 @@ FRAMED: Final = (HARMONY, MUSE, INKLING)
 STOPS: Final = frozenset(stop for pair in FRAMED for stop in pair.stops)
 #: What opens harmony's text for the user.
 HARMONY_TEXT: Final = tuple(
-    f"{start}<|channel|>{gap}{channel}<|message|>"
-    for start in ("", *_ASSISTANT)
+    f"{header}<|channel|>{gap}{channel}<|message|>"
+    for header in _HEADERS
     for gap in ("", " ")
     for channel in ("final", f"final <|constrain|>{gap}json", "commentary")
 )

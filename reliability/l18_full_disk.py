@@ -45,10 +45,10 @@ _STARTED = (sys.executable, "-c", _FULL + "os.execv(sys.argv[1], sys.argv[1:])")
 _FILLING = """
 import os, sys
 from pathlib import Path
-from dragoman.ledger.journal.frames import HEADER, frame, read_frames
+from dragoman.ledger.journal.frames import HEADER, OVERHEAD, read_frames
 from dragoman.ledger.journal.segment import Segment
 from dragoman.ledger.journal.writing import SEGMENT_SIZE
-file, rest, record, count = Path(sys.argv[1], "segment"), Path(sys.argv[1], "rest"), frame(bytes(range(232))), 0
+file, rest, record, count = Path(sys.argv[1], "segment"), Path(sys.argv[1], "rest"), bytes(range(232)), 0
 segment = Segment(file, SEGMENT_SIZE, HEADER)
 how = "mapped" if segment.is_mapped else "written"
 with rest.open("wb", buffering=0) as taken:
@@ -59,7 +59,7 @@ with rest.open("wb", buffering=0) as taken:
         except OSError:
             pass
 try:
-    while segment.left > len(record):
+    while segment.left > OVERHEAD + len(record):
         segment.write(record)
         count += 1
         if count % 5 == 0 and count < 2_000:  # a page that was written back is written again

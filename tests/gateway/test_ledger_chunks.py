@@ -124,7 +124,11 @@ def is_of_the_ledger(name: str) -> bool:
 
 
 @pytest.mark.parametrize("kind", GROWING)
-def test_nothing_of_the_ledger_runs_for_a_chunk(tmp_path: Path, ledger: Ledger, kind: str) -> None:
+def test_nothing_of_the_ledger_runs_for_a_chunk(
+    tmp_path: Path, ledger: Ledger, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.ledger.journal.writing._PAUSE", 3_600.0)  # it looks for its file once in so long
+
     def calls(count: int, *, metered: bool) -> Counter[str]:
         record = begin_record(Head("POST", "/v1/chat/completions", {}))
         meter = ledger.meter(record, has_keys=False) if metered else None

@@ -15,7 +15,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from dragoman.ledger.journal.frames import HEADER, LARGEST, OVERHEAD, frame, read_frames
+from dragoman.ledger.journal.frames import HEADER, LARGEST, OVERHEAD, read_frames
 from dragoman.ledger.journal.records import AttemptIds, decode_record, encode_record
 from dragoman.ledger.journal.segment import Segment
 from dragoman.ledger.journal.writing import Journal, JournalFailed, segment_path, segments_of
@@ -71,10 +71,9 @@ def test_others_read_at_once_what_is_written_and_no_more(tmp_path: Path, is_mapp
     while True:
         # Small ones stand over the ends of parts; a part has room for the largest.
         record = dice.randbytes(dice.choice((0, 30, 300, LARGEST)))
-        data = frame(record)
-        if len(data) > segment.left:
+        if OVERHEAD + len(record) > segment.left:
             break
-        segment.write(data)
+        segment.write(record)
         written.append(record)
         if len(written) % 20 == 0:
             found = read_frames((tmp_path / "segment").read_bytes(), len(HEADER), is_closed=True)
@@ -138,17 +137,17 @@ class _Window:
 def test_a_record_that_a_kill_cut_is_none_and_no_damage(tmp_path: Path) -> None:
     """A page that the system had just written may hold a copy up for milliseconds."""
     told = [intent(AttemptIds(7), number) for number in range(2)]
-    frames = [frame(encode_record(each)) for each in told]
-    head = len(frames[1]) - OVERHEAD  # all but the head, which the copy of 8 bytes writes at once
-    for most in range(len(frames[0]), len(frames[0]) + head + 1):
+    records = [encode_record(each) for each in told]
+    head = len(records[1])  # all but the head, which the copy of 8 bytes writes at once
+    for most in range(OVERHEAD + len(records[0]), OVERHEAD + len(records[0]) + head + 1):
         segment = Segment(tmp_path / str(most), _WINDOW, HEADER)
         segment._unmap()
         segment._behind = segment._mapped = _WINDOW
         segment._window = window = _Window(most)  # type: ignore[assignment]
         window.data[: len(HEADER)] = HEADER
-        segment.write(frames[0])
+        segment.write(records[0])
         with pytest.raises(_Cut):
-            segment.write(frames[1])
+            segment.write(records[1])
         found = read_frames(bytes(window.data), len(HEADER), is_closed=True)
         assert [decode_record(record) for _, record in found.records] == told[:1]
         assert found.damaged == 0 and found.end == _WINDOW
@@ -178,11 +177,11 @@ def test_a_write_that_a_kill_cut_between_two_pages_is_no_record_and_no_damage(
         record = bytes(mmap.PAGESIZE - len(HEADER) - OVERHEAD - before)
         for until_cut in (0, before - 1, before, len(last) - 9, len(last) + OVERHEAD):
             segment = Segment(path, 2 * mmap.PAGESIZE, HEADER)
-            segment.write(frame(record))
+            segment.write(record)
             most = until_cut
             with monkeypatch.context() as patch, contextlib.suppress(_Cut):
                 patch.setattr("os.write", cut)
-                segment.write(frame(last))
+                segment.write(last)
             segment.close()
             found = read_frames(path.read_bytes(), len(HEADER), is_closed=True)
             whole = [record, last] if until_cut == len(last) + OVERHEAD else [record]

@@ -30,12 +30,17 @@ OVERHEAD: Final = _HEAD.size
 _ZEROS: Final = bytes(65_536)
 
 
-def frame(record: bytes) -> bytes:
-    """Return a record as a frame. Raises `ValueError`: the record is larger than `LARGEST`."""
+def head_of(record: bytes) -> bytes:
+    """Return what a record's frame begins with. Raises `ValueError`: the record is larger than `LARGEST`."""
     size = len(record)
     if size > LARGEST:
         raise ValueError(f"expected a record of at most {LARGEST} bytes, got {size}")
-    return _HEAD.pack(_MARK, size, zlib.crc32(record, _SEED ^ size)) + record
+    return _HEAD.pack(_MARK, size, zlib.crc32(record, _SEED ^ size))
+
+
+def frame(record: bytes) -> bytes:
+    """Return a record as a frame. Raises `ValueError`: the record is larger than `LARGEST`."""
+    return head_of(record) + record
 
 
 @final

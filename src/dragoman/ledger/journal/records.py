@@ -29,8 +29,7 @@ REASONS: Final[frozenset[str]] = frozenset((*_OURS, *get_args(FailureKind)))
 
 LONGEST_NAME: Final = 200  # characters
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_HOLDER_BITS: Final = 46
-_HALVES: Final = struct.Struct(">QQ")
+_ID_PARTS: Final = struct.Struct(">QH6s")
 
 
 @final
@@ -186,13 +185,14 @@ class AttemptIds:
     The form is RFC 9562's version 7: 48 bits of milliseconds, then a counter and the holder's own bits.
     """
 
-    __slots__ = ("_count", "_last", "_same")
+    __slots__ = ("_count", "_first", "_holder", "_last")
 
     def __init__(self, holder: int) -> None:
-        """Create it with at least 46 random bits that identify the holder; 46 are used."""
-        self._same = 2 << 62 | holder & ((1 << _HOLDER_BITS) - 1)
+        """Create it with at least 48 random bits that identify the holder; 48 are used."""
+        self._holder = (holder & 0xFFFF_FFFF_FFFF).to_bytes(6, "big")
         self._count = 0
-        self._last = 0
+        self._last = -1
+        self._first = 0x7000  # of the last millisecond
 
     def next(self, started: int) -> bytes:
         """Return an id for an attempt that starts at `started` (microseconds). A clock that goes back repeats the last
@@ -201,9 +201,9 @@ class AttemptIds:
         milliseconds = started // 1_000
         if milliseconds > self._last:
             self._last = milliseconds
-        self._count = count = (self._count + 1) & 0xFFF_FFFF
-        first = (self._last & 0xFFFF_FFFF_FFFF) << 16 | 0x7000 | count >> 16
-        return _HALVES.pack(first, (count & 0xFFFF) << _HOLDER_BITS | self._same)
+            self._first = (milliseconds & 0xFFFF_FFFF_FFFF) << 16 | 0x7000
+        self._count = count = (self._count + 1) & 0x3FF_FFFF
+        return _ID_PARTS.pack(self._first | count >> 14, 0x8000 | count & 0x3FFF, self._holder)
 
 
 def first_id(month: str) -> bytes:

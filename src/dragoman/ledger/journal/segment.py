@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, final
 
-from dragoman.ledger.journal.frames import OVERHEAD
+from dragoman.ledger.journal.frames import OVERHEAD, head_of
 
 #: Bytes that are mapped at once: what was written a moment ago needs no memory.
 _WINDOW: Final = 256 * 1024
@@ -60,28 +60,22 @@ class Segment:
         """Whether records are copied, not written."""
         return self._window is not None
 
-    def write(self, data: bytes) -> None:
-        """Write a frame behind the last one. Raises OSError: what stands there now is not known."""
-        window, left, size = self._window, self.left, len(data)
+    def write(self, record: bytes) -> None:
+        """Write a record's frame behind the last one. Raises OSError: what stands there now is not known."""
+        head, window, left = head_of(record), self._window, self.left
+        size = OVERHEAD + len(record)
         if window is not None:
             place = self._behind - left
             if place + size > self._mapped:
                 window = self._map()
                 if window is None:
-                    return self.write(data)
+                    return self.write(record)
                 place = self._behind - left
             body = place + OVERHEAD
-            window[body : place + size] = data[OVERHEAD:]
-            window[place:body] = data[:OVERHEAD]  # last, so that who is killed meanwhile leaves no frame
-        elif size > (first := mmap.PAGESIZE - (self._size - left) % mmap.PAGESIZE):
-            # A kill ends a write between two pages: what stands on the first one comes last here too.
-            os.lseek(self._descriptor, first, os.SEEK_CUR)
-            self._put(data[first:])
-            os.lseek(self._descriptor, -size, os.SEEK_CUR)
-            self._put(data[:first])
-            os.lseek(self._descriptor, size - first, os.SEEK_CUR)
+            window[body : place + size] = record
+            window[place:body] = head  # last, so that who is killed meanwhile leaves no frame
         else:
-            self._put(data)
+            self._put(head + record)
         self.left = left - size
 
     def is_good(self) -> bool:
@@ -102,6 +96,18 @@ class Segment:
     # ------------------------------------------------------------ inside
 
     def _put(self, data: bytes) -> None:
+        size = len(data)
+        if size > (first := mmap.PAGESIZE - (self._size - self.left) % mmap.PAGESIZE):
+            # A kill ends a write between two pages: what stands on the first one comes last here too.
+            os.lseek(self._descriptor, first, os.SEEK_CUR)
+            self._write(data[first:])
+            os.lseek(self._descriptor, -size, os.SEEK_CUR)
+            self._write(data[:first])
+            os.lseek(self._descriptor, size - first, os.SEEK_CUR)
+        else:
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
         if os.write(self._descriptor, data) < len(data):  # only where the system does not keep what was set apart
             raise OSError("the disk took half a record")
 

@@ -20,7 +20,7 @@ from typing import Final, final
 
 import msgspec
 
-from dragoman.ledger.journal.frames import HEADER, LARGEST, frame
+from dragoman.ledger.journal.frames import HEADER, LARGEST, OVERHEAD
 from dragoman.ledger.journal.records import AttemptIds, Intent, PriceSnapshot, Settlement, encode_record
 from dragoman.ledger.journal.segment import Segment
 from dragoman.ledger.locking import FileLock
@@ -92,12 +92,11 @@ class Journal:
         Raises:
             JournalFailed: it is not recorded, so nothing may be sent.
         """
-        try:
-            record = frame(encode_record(intent))
-        except ValueError:  # of more quotas than anybody has
-            raise JournalFailed("an attempt is charged to more accounts than its record has room for") from None
-        opened = self.open_attempts + 1
-        needed = len(record) + opened * SETTLEMENT_SIZE
+        record, opened = encode_record(intent), self.open_attempts + 1
+        size = len(record)
+        if size > LARGEST:  # of more quotas than anybody has
+            raise JournalFailed("an attempt is charged to more accounts than its record has room for")
+        needed = OVERHEAD + size + opened * SETTLEMENT_SIZE
         segment = self._segment
         if segment is None or needed > segment.left or self._now() >= self._look_at:
             segment = self._make_room(needed)
@@ -120,14 +119,14 @@ class Journal:
         Raises:
             JournalFailed: the disk failed; the attempt will be closed as `interrupted`.
         """
-        record = frame(encode_record(settlement))
+        record = encode_record(settlement)
         if snapshot is not None and snapshot.id not in self._snapshots:
             with contextlib.suppress(JournalFailed):  # then the prices are left out; the settlement has its room
                 self._write_prices(snapshot)
         self.open_attempts -= 1
         segment = self._segment
         if segment is None:
-            segment = self._make_room(len(record) + self.open_attempts * SETTLEMENT_SIZE)
+            segment = self._make_room(OVERHEAD + len(record) + self.open_attempts * SETTLEMENT_SIZE)
         try:
             segment.write(record)
         except OSError as problem:
@@ -153,8 +152,8 @@ class Journal:
     # ------------------------------------------------------------ inside
 
     def _write_prices(self, snapshot: PriceSnapshot) -> None:
-        prices = frame(encode_record(snapshot))
-        needed = len(prices) + self.open_attempts * SETTLEMENT_SIZE
+        prices = encode_record(snapshot)
+        needed = OVERHEAD + len(prices) + self.open_attempts * SETTLEMENT_SIZE
         segment = self._segment
         if segment is None or needed > segment.left:
             segment = self._make_room(needed)

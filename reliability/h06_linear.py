@@ -116,7 +116,7 @@ def longest_slices(tokens: list[str]) -> Iterator[tuple[float, str]]:
     """Bytes of all five protocols as they may come at once: frames of few bytes, and texts that begin again and again
     what might be a call."""
     units = [*_FRAMES, *tokens]
-    openers = [opener for family in FAMILIES for opener in family.openers]
+    openers = [opener for family in FAMILIES for opener in family.openers if opener]
     for name, protocol in PROTOCOLS.items():
         for first in ("", "[", '{"a":1}\n'):
             for unit in units:

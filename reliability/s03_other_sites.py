@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.gateway.pages.models_and_tokens import PAGES
+from dragoman.gateway.pages.models_and_tokens import pages_of
 from dragoman.protocols import PROTOCOLS
 from reliability.caller import Caller, rendered, spoken
 from reliability.process import Gateway, providers
@@ -37,7 +37,7 @@ FURTHER = ("/livez", "/readyz", "/metrics", "/", "/nothing", "/v1/nothing", "/ap
 def routes() -> list[str]:
     """Every path that is served, with a model where one belongs."""
     patterns = [pattern for protocol in PROTOCOLS.values() for _, pattern in protocol.routes]
-    patterns += [page.pattern for page in PAGES]
+    patterns += [page.pattern for page in pages_of(PROTOCOLS)]
     return list(dict.fromkeys([*(pattern.replace("{model}", "model-1") for pattern in patterns), *FURTHER]))
 
 

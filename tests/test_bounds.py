@@ -130,6 +130,11 @@ BREAKS: dict[str, tuple[int, bytes, bytes]] = {
         _ASKED,
         (_CALL % ('{"function":{"name":"note","arguments":{"n":"%s"}}}' % ("x" * MEBIBYTE))).encode(),
     ),
+    "argument_values": (  # the call alone fails
+        1_000,
+        _ASKED.replace(b"true", b"false"),
+        (_CALL % ('{"function":{"name":"note","arguments":{"n":[%s1]}}}' % ("1," * 1_000))).encode(),
+    ),
     "frame_mib": (1, _ASKED, (_LINE % json.dumps("x" * (MEBIBYTE + 10))).encode()),
     "frame_values": (1_000, _ASKED, _LINE.replace("}\n", ',"more":[%s]}\n' % ("1," * 200_000 + "1")).encode() % b'""'),
     "answer_mib": (1, _ASKED, _text(1_200)),

@@ -36,6 +36,7 @@ MADE = {
     "gateway/hosted_paths.py _PLACE.sub(lambda place: '(?P<model>.+)' if place[1] == 'model' else '[^/]+', re.escape(pattern))": (  # noqa: E501
         "fixed texts; what stands between two of them stops at a slash, and one place of anything comes last"
     ),
+    "codec/framing/outline.py narrow": "a bracket, commas that are not given back, a bracket",
     "agent/tools/matcher.py wanted": "the model's own: runs in a process that is killed",
     "gateway/attempt_bounds.py re.escape(b'\"%b\"' % name.encode())": "a fixed text",
     "gateway/app.py f'{re.escape(before)}{_ANY_TEXT}{re.escape(after)}'": "one repeat between fixed texts, whole",

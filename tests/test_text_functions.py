@@ -46,6 +46,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/containers.py straighten_object": {"place": Place(), "where": "", "deviate": take_nothing},
     "codec/framing/large_frames.py check_large": {"bounds": USUAL_BOUNDS, "look": None},
     "codec/json_fields.py no_object": {"problem": _json.Malformed("empty")},
+    "codec/framing/outline.py has_wide_object": {"most": 10},
     "codec/framing/outline.py room_left": {"marks": (b"{", b"["), "most": 10},
     "codec/framing/outline.py values_beyond": {"most": 10},
     "codec/compression.py unpacked_start": {"most": 1000},

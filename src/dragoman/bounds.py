@@ -17,6 +17,8 @@ class AnswerBounds(msgspec.Struct, frozen=True, gc=False):
         parts: parts and calls; a long answer of an agent has some dozens.
         calls: calls among them.
         arguments: characters of one call's arguments.
+        argument_values: JSON values of one call's arguments, an empty list or object for two: what reads them at once
+            holds the interpreter meanwhile.
         frame: one frame, or a whole JSON body; a picture is one frame.
         answer: the whole answer, decompressed, and so all its text: half a million chunks.
         whole: an answer that is held until it is complete.
@@ -33,6 +35,7 @@ class AnswerBounds(msgspec.Struct, frozen=True, gc=False):
     whole: int = 32 * _MIB
     apart: int = 16 * 1024
     frame_values: int = 1_000_000
+    argument_values: int = 65_536
 
     def overrun(self, *, parts: int, calls: int) -> str:
         """Describe the bound that an answer of so many parts and calls exceeds; "" if none."""

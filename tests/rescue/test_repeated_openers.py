@@ -55,6 +55,13 @@ def test_no_opener_costs_much_more_than_the_others():
     assert costs[most] <= MOST_TIMES * statistics.median(costs.values()), (most, costs[most])
 
 
+def test_quotation_marks_before_openers_are_read_once():
+    """Each opener asked of all of its line what is quoted there."""
+    read("''</think>)", 49)  # caches fill
+    plain, quoted = (steps_of(lambda text=text: read(text * 250 + "</think>)" * 50, 49)) for text in ("aa", "''"))
+    assert quoted <= 2 * plain
+
+
 @for_each("size", [1, *([7] if IS_SOAK else []), 48, 1 << 30])
 @for_each("opener", sorted({opener for _, opener in OPENERS}))
 def test_what_was_no_call_before_is_read_as_if_it_were_new(opener: str, size: int):

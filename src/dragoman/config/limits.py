@@ -26,6 +26,7 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         media_mib: one image or file.
         parts: parts of an answer, calls included; `calls`: the calls among them.
         arguments_mib: characters of one call's arguments, in units of 2^20.
+        argument_values: JSON values of one call's arguments.
         frame_mib: one event, or a whole JSON body.
         frame_values: JSON values of a frame larger than 256 KiB.
         answer_mib: an answer, decompressed, and so its text.
@@ -42,6 +43,7 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parts: Positive = 4_096
     calls: Positive = 4_096
     arguments_mib: Positive = 8
+    argument_values: Positive = 65_536
     frame_mib: Positive = 16
     frame_values: Positive = 1_000_000
     answer_mib: Positive = 128
@@ -59,4 +61,5 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             self.whole_mib * _MIB,
             self.apart_kib * _KIB,
             self.frame_values,
+            self.argument_values,
         )

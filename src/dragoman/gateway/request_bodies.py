@@ -19,7 +19,8 @@ from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.bounds import exceeded
 from dragoman.client.offload import MANY
-from dragoman.codec.framing.outline import outlines, room_left, values_beyond
+from dragoman.codec.framing.large_frames import LARGE, MOST_MEMBERS
+from dragoman.codec.framing.outline import has_wide_object, outlines, room_left, values_beyond
 from dragoman.errors import WireError
 
 #: A body may grow to this many times its size, once it is larger than `_FREE`.
@@ -214,6 +215,8 @@ def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> bool:
     """
     if len(body) > bounds.media:
         _check_media(body, bounds.media)
+    if len(body) > LARGE and has_wide_object(body, MOST_MEMBERS):
+        raise WireError(f"expected objects of at most {MOST_MEMBERS} members, got one with more", status=413)
     most = min(bounds.depth, bounds.tools, bounds.messages)
     left = room_left(body, _BRACKETS, most)
     _check_values(body, bounds.values, most - left if left >= 0 else -1)

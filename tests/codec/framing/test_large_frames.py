@@ -16,7 +16,8 @@ from cases import counter
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.framing import large_frames
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
-from dragoman.codec.framing.large_frames import LARGE, has_large_line
+from dragoman.codec.framing.large_frames import LARGE, MOST_MEMBERS, has_large_line
+from dragoman.codec.framing.outline import has_wide_object
 from dragoman.events import Failure
 from dragoman.protocols import PROTOCOLS
 from for_each import for_each
@@ -128,6 +129,38 @@ def test_parts_are_counted_before_they_are_looked_at() -> None:
         body = Many("", content, unit, False).text(USUAL_BOUNDS.parts + 1).encode()
         told = message_of("gemini-generate", body, USUAL_BOUNDS.frame_values, READ)
         assert told.endswith("(setting server.limits.parts), got 4097")
+
+
+@each_protocol
+def test_an_object_has_as_many_members_as_are_allowed_and_no_more(protocol: str) -> None:
+    """Nobody else has a turn while one is read at once."""
+    wrong, count = [], 0
+    objects = [many for many in answers(protocol) if many.is_object]
+    for many in objects[:: len(objects) // 3]:
+        count += 1
+        for members in (MOST_MEMBERS, MOST_MEMBERS + 1):
+            message = message_of(protocol, many.text(members).encode(), USUAL_BOUNDS.frame_values, READ)
+            if (members > MOST_MEMBERS) is not message.startswith("expected objects of at most"):
+                wrong.append((many.name, members, message))
+    assert count and not wrong
+
+
+_JSON_VALUES = st.recursive(
+    st.sampled_from([1, "", ",:{", '"\\', None]),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text("ab:,{", max_size=3), inner, max_size=7),
+    max_leaves=25,
+)
+
+
+def widest(value: Any) -> int:
+    """The members of its object that has most."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return max([len(value) if isinstance(value, dict) else 0, *map(widest, inner)])
+
+
+@given(_JSON_VALUES, st.integers(1, 7))
+def test_wide_objects_are_found_without_reading(value: Any, most: int) -> None:
+    assert has_wide_object(json.dumps(value).encode(), most) is (widest(value) > most)
 
 
 # ---------------------------------------------------------------- the ways in which a frame comes

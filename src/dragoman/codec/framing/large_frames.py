@@ -14,10 +14,12 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.bounds import AnswerBounds, exceeded
-from dragoman.codec.framing.outline import values_beyond
+from dragoman.codec.framing.outline import has_wide_object, values_beyond
 
 #: Bytes above which a frame is looked at.
 LARGE: Final = 256 * 1024
+#: Members of one object: no step of ours comes between two that are read at once, so nobody else's either.
+MOST_MEMBERS: Final = 32_768
 
 #: Looks at a large frame; raises TooLarge.
 Look = Callable[[bytes], None]
@@ -31,12 +33,14 @@ def check_large(frame: bytes, bounds: AnswerBounds, look: Look | None) -> bytes:
     """Check a frame if it is large, and return it. `look`: a further check of its protocol.
 
     Raises:
-        TooLarge: it has too many values.
+        TooLarge: it has too many values, or an object with too many members.
     """
     if len(frame) > LARGE:
         most = bounds.frame_values
         if count := values_beyond(frame, most):
             raise TooLarge(exceeded(f"a frame of at most {most} JSON values", "frame_values", f"{count} or more"))
+        if has_wide_object(frame, MOST_MEMBERS):
+            raise TooLarge(f"expected objects of at most {MOST_MEMBERS} members, got one with more")
         if look is not None:
             look(frame)
     return frame

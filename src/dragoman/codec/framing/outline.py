@@ -18,6 +18,10 @@ _STEP: Final = 4 * 1024
 #: Bytes between two that are found by themselves as fast as by counting.
 _RARE: Final = 16
 _QUOTE: Final = ord('"')
+#: Marks of an outline: commas after one another as one.
+_RUNS: Final = re.compile(rb",++|.")
+#: How many levels of objects within objects are passed at that speed.
+_INNERMOST: Final = 3
 _BEFORE_VALUES: Final = (b",", b"[", b"{")
 _NO_MARKS: Final = bytes(set(range(256)) - set(b",[]{}"))
 
@@ -38,6 +42,29 @@ def values_beyond(body: bytes, most: int, opening: int = -1) -> int:
         if count > most:
             return count
     return 0
+
+
+def has_wide_object(body: bytes, most: int) -> bool:
+    """Return whether an object of a JSON text has more than `most` members. Most texts are decided by a count.
+
+    Objects and lists without others in them are passed at the speed of a search, so that few steps are left.
+    """
+    if room_left(body, (b":",), most) >= 0:
+        return False
+    narrow = re.compile(rb"\[,*+\]|\{,{0,%d}+\}" % (most - 1))
+    around: list[int] = []  # commas so far, of each list and object that is open
+    for outline in outlines(body):
+        for _ in range(_INNERMOST):
+            outline = narrow.sub(b"", outline)
+        for found in _RUNS.finditer(outline):
+            mark = found[0]
+            if mark in b"[{":
+                around.append(0)
+            elif mark[:1] == b"," and around:
+                around[-1] += len(mark)
+            elif around and around.pop() >= most and mark == b"}":
+                return True
+    return False
 
 
 def room_left(text: bytes, marks: tuple[bytes, ...], most: int) -> int:

@@ -296,7 +296,7 @@ class Assembly:
         call = self._begin_call(id, name, kind, native)
         call.signature = signature
         if call.state == "waiting":
-            fits = kind == "function" and len(arguments) <= self.longest_arguments
+            fits = kind == "function" and len(arguments) <= self.bounds.argument_values
             self.calls.add_whole(call, self, arguments, is_plain=fits and (is_plain or is_plain_object(arguments)))
         if call.state != "whole":
             self.add_arguments(call, arguments)

@@ -10,9 +10,10 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import whole_characters
+from dragoman.bounds import AnswerBounds
 from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.codec.parts.open_parts import OpenCall
-from dragoman.codec.parts.settled_arguments import Settled, is_same
+from dragoman.codec.parts.settled_arguments import Settled, beyond, is_same
 from dragoman.events import CallFailureKind, Event, Severity, ToolCallDelta, ToolCallEnd, ToolCallFailed, ToolCallStart
 from dragoman.protocol import NewId, TakesNothing
 from dragoman.secret import name_alone
@@ -29,6 +30,7 @@ class Answer(Interface):
     events: list[Event]
     calls: OpenCalls
     longest_arguments: int
+    bounds: AnswerBounds
 
     def deviate(self, code: str, where: str = "", seen: object = "", *, severity: Severity = "fault") -> None:
         """Report a deviation."""
@@ -229,7 +231,7 @@ class OpenCalls(msgspec.Struct, eq=False):
             self._fail_unread(call, answer)
             return
         if call.kind == "function":
-            settled = call.text.settle(proven=proven)
+            settled = _refused(call, answer.bounds) or call.text.settle(proven=proven)
         elif proven:
             settled = Settled(call.text.raw())
         else:
@@ -375,3 +377,9 @@ def _shares_no_key(one: str, other: str) -> bool:
     return (
         isinstance(keys, dict) and isinstance(others, dict) and bool(keys and others) and keys.keys().isdisjoint(others)
     )
+
+
+def _refused(call: OpenCall, bounds: AnswerBounds) -> Settled | None:
+    """Return the result of a call whose arguments have too many values to be read."""
+    most = bounds.argument_values
+    return beyond(call.text.raw(), most) if call.size > most else None

@@ -8,6 +8,8 @@ from typing import Final, Literal, final
 import msgspec
 
 from dragoman import _json
+from dragoman.bounds import USUAL_BOUNDS, exceeded
+from dragoman.codec.framing.outline import values_beyond
 from dragoman.codec.repeated_keys import has_plain_keys, repeats_key
 
 #: Why arguments fail that tell one member otherwise the second time.
@@ -32,7 +34,7 @@ class Settled(msgspec.Struct, frozen=True):
     delta: str = ""
     more: tuple[str, ...] = ()
     codes: tuple[tuple[str, str], ...] = ()
-    kind: Literal["cut", "unreadable", "contradicted"] = "unreadable"
+    kind: Literal["cut", "unreadable", "contradicted", "refused"] = "unreadable"
     problem: str = ""
     cut_after: bool = False
     objects: tuple[str, ...] = ()
@@ -67,10 +69,21 @@ def is_plain_object(text: str) -> bool:
     return has_plain_keys(written) or (type(_json.decode(text)) is not _json.Malformed and not _json.repeats_key(text))
 
 
+def beyond(text: str, most: int = USUAL_BOUNDS.argument_values) -> Settled | None:
+    """Return the result of arguments with more than `most` JSON values, of which none is read; else None."""
+    count = values_beyond(text.encode("utf-8", "replace"), most) if len(text) > most else 0
+    if not count:
+        return None
+    problem = exceeded(f"arguments of at most {most} JSON values", "argument_values", f"{count} or more")
+    return Settled(None, kind="refused", problem=problem)
+
+
 def is_same(one: str, other: str) -> bool:
-    """Return whether two argument texts are the same object."""
+    """Return whether two argument texts are the same object. Of very many values none is read for it."""
     if one == other:
         return True
+    if beyond(one) is not None:
+        return False
     value = _json.decode_object(one)
     return not isinstance(value, _json.Malformed) and is_same_value(value, _json.decode_object(other))
 

@@ -54,9 +54,9 @@ class Code:
     """Follows text as it passes."""
 
     __slots__ = (
-        "_announced", "_carry", "_closing", "_depth", "_fence", "_inline", "_is_behind", "_is_blank", "_is_block",
-        "_is_listing", "_is_paragraph", "_is_quoted", "_is_within", "_kind", "_last", "_line", "_list", "_quote",
-        "_run", "_shown", "_shown_at", "_waiting",
+        "_announced", "_carry", "_closed", "_closing", "_depth", "_fence", "_inline", "_is_behind", "_is_blank",
+        "_is_block", "_is_listing", "_is_paragraph", "_is_quoted", "_is_within", "_kind", "_last", "_line", "_list",
+        "_quote", "_run", "_shown", "_shown_at", "_waiting",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -76,6 +76,7 @@ class Code:
         self._kind = ""  # what the lines before are: rows of a table, a diff
         self._quote = ""  # what closes the quotation that is open on this line
         self._line = ""  # how the line begins
+        self._closed = 0  # where the last text in quotation marks ends in it
         self._last = ""  # and its last characters
         self._carry = ""  # the beginning of a tag, perhaps
         self._is_blank = True  # only white space on the line so far
@@ -160,8 +161,10 @@ class Code:
         self._read()
         behind = _QUOTED.search(self._last)
         quote = self._quote or (_QUOTE_ENDS[behind[1] or behind[2]] if behind is not None else "")
-        if not quote and "'" in self._line and contexts.open_text(self._line) == "'":
-            return "'"
+        if not quote and "'" in self._line:
+            mark, self._closed = contexts.open_text(self._line, self._closed)
+            if mark == "'":
+                return mark
         is_literal = _LITERAL.search(self._last) is not None or contexts.is_logged(self._line)
         return quote or (_NOTHING if is_literal else "")
 
@@ -382,7 +385,7 @@ class Code:
                 self._hide()
         else:
             self._end_prose_line()
-        self._line, self._last, self._carry, self._quote, self._is_blank = "", "", "", "", True
+        self._line, self._closed, self._last, self._carry, self._quote, self._is_blank = "", 0, "", "", "", True
         self._is_within = bool(self._shown)
 
     def _end_context_line(self) -> None:

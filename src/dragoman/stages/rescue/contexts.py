@@ -286,7 +286,7 @@ def block_end(line: str, *, is_listing: bool, is_paragraph: bool) -> str:
     for quotes in _QUOTES:
         if line.rstrip().endswith(quotes) and line.count(quotes) % 2:
             return f" {quotes}"
-    if line[-1:] in ("'", '"') and line[:-1].rstrip()[-1:] in ("=", "(") and open_text(line) == line[-1]:
+    if line[-1:] in ("'", '"') and line[:-1].rstrip()[-1:] in ("=", "(") and open_text(line)[0] == line[-1]:
         return f" {line[-1]}"
     listed = _LISTED.match(line) if line[:1] in "@{" else None
     if listed is not None:
@@ -295,16 +295,18 @@ def block_end(line: str, *, is_listing: bool, is_paragraph: bool) -> str:
     return here[2] if here is not None else ".fi" if line.rstrip() == ".nf" else ""
 
 
-def open_text(line: str) -> str:
-    """Return the quotation mark of a text of code that is open at the end of a line, as far as it has come, or ""."""
-    last = 0
-    for span in _SPAN.finditer(line):
+def open_text(line: str, last: int = 0) -> tuple[str, int]:
+    """Return the quotation mark of a text of code that is open at the end of a line, as far as it has come, or "".
+
+    `last`: where the last text ends that is closed on the line, as it was returned for less of the line.
+    """
+    for span in _SPAN.finditer(line, last):
         start, is_next = span.start(), last > 0 and line[last : span.start()].strip() in (",", ":")
         if not span["end"]:
             is_code = is_next or _BEFORE_TEXT.search(line, max(start - 6, last), start) is not None
-            return span["mark"] if is_code else ""
+            return (span["mark"] if is_code else ""), last
         last = span.end()
-    return ""
+    return "", last
 
 
 def begins_comment(line: str) -> bool:

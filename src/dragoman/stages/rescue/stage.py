@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from dragoman.codec.parts.settled_arguments import beyond
 from dragoman.events import (
     EVERY_KIND,
     Deviation,
@@ -332,7 +333,7 @@ class Rescue:
             self._close_call(call, end)
 
     def _close_call(self, call: Call, end: Close) -> None:
-        settled = call.text.settle(proven=end.is_whole())
+        settled = beyond(call.text.raw()) or call.text.settle(proven=end.is_whole())
         if problem := doubt_of(call, end, settled.text, self._tools, self._families):
             end = Close("", problem)
         delta = (settled.text or "") if call.waits else settled.delta

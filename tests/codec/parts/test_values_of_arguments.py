@@ -1,0 +1,48 @@
+"""Arguments of very many values fail their call before one of them is read, however they come."""
+
+from __future__ import annotations
+
+from cases import counter
+from dragoman.bounds import USUAL_BOUNDS
+from dragoman.events import Event, Finish, Start, TextDelta, TextEnd, TextStart, ToolCallEnd, ToolCallFailed
+from dragoman.protocols import PROTOCOLS
+from for_each import for_each
+from places import called, pieces, reader_of
+
+MOST = USUAL_BOUNDS.argument_values
+#: Form of a call in a text, and the arguments' place in it.
+IN_TEXT = ('<tool_call>{"name":"f","arguments":%s}</tool_call>', "[TOOL_CALLS]f[ARGS]%s", '{"name":"f","arguments":%s}')
+
+
+def arguments(values: int) -> str:
+    """An object of so many values, its own and its list's included."""
+    return '{"b":[%s]}' % ",".join(["1"] * (values - 2))
+
+
+def read(protocol: str, made: list[list[Event]]) -> list[Event]:
+    encoder, reader = PROTOCOLS[protocol].encoder(new_id=counter(), model="m", created=1), reader_of(protocol)
+    return [*(event for events in made for event in reader.feed(encoder.encode(events))), *reader.close()]
+
+
+def said(text: str) -> list[list[Event]]:
+    middle: list[list[Event]] = [[TextDelta(0, piece)] for piece in pieces(text, 1 << 16)]
+    return [[Start("r", "m", 1), TextStart(0)], *middle, [TextEnd(0), Finish("stop")]]
+
+
+@for_each("protocol", PROTOCOLS)
+def test_a_call_has_as_many_values_as_are_allowed_and_no_more(protocol: str) -> None:
+    for size in (1 << 14, 1 << 20):
+        taken = read(protocol, called(arguments(MOST), size))
+        assert any(type(event) is ToolCallEnd for event in taken)
+        refused = read(protocol, called(arguments(MOST + 1), size))
+        [failed] = [event for event in refused if type(event) in (ToolCallEnd, ToolCallFailed)]
+        assert isinstance(failed, ToolCallFailed) and failed.kind == "refused"
+        assert f"(setting server.limits.argument_values), got {MOST + 1} or more" in failed.message
+
+
+@for_each("form", IN_TEXT)
+def test_the_same_of_a_call_in_a_text(form: str) -> None:
+    assert any(type(event) is ToolCallEnd for event in read("openai-chat", said(form % arguments(MOST - 5))))
+    refused = read("openai-chat", said(form % arguments(MOST + 5)))
+    assert not any(type(event) is ToolCallEnd for event in refused)
+    assert any(type(event) is ToolCallFailed and "argument_values" in event.message for event in refused)

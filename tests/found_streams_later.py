@@ -508,7 +508,18 @@ def twice(*frames: Frame) -> list[Frame]:
     return [{**frame, "choices": [{**each, "message": each["delta"]} for each in frame["choices"]]} for frame in frames]
 
 
+SEARCHED = {"id": "m1", "type": "mcp", "mcp": {"type": "mcp_call", "name": "find", "arguments": "{}", "output": "It."}}
+COUNTED = {"id": "m2", "type": "code_interpreter", "code_interpreter": {"input": "1", "outputs": [{"logs": "1"}]}}
+
 SAID_ODDLY = (
+    chat("calls that the provider has run", *texts("Done."), chunk(tool_calls=[SEARCHED, COUNTED]), text="Done."),
+    chat("one that it has run beside a call", chunk(tool_calls=[SEARCHED]), one(), finish="tool_calls", **CALLED),
+    chat(
+        "one of the provider's without a result",
+        chunk(tool_calls=[{**SEARCHED, "mcp": {**SEARCHED["mcp"], "output": ""}}]),  # type: ignore[dict-item]
+        stop="error",
+        error=True,
+    ),
     chat("each delta as a message too", *twice(*texts(*PIECES)), told=("duplicate-final",), text=LONG),
     chat(
         "each delta of calls as a message too",

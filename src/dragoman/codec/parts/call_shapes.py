@@ -112,6 +112,13 @@ def is_call(name: str, value: Json, depth: int = 0) -> bool:
     return any(is_call(key, item, depth + 1) for key, item in members.items())
 
 
+def has_run(entry: Mapping[str, Json]) -> bool:
+    """Return whether an entry of calls tells what the provider has run: with its result, under the name of its type."""
+    kind = entry.get("type")
+    told = entry.get(kind) if isinstance(kind, str) and not entry.get("function") else None
+    return isinstance(told, dict) and any(plain(key) in _RAN and item for key, item in told.items())
+
+
 def _has_arguments(name: str, members: Mapping[str, Json]) -> bool:
     """Return whether an object is a call or a piece of one, by its own members. Metadata are the user's texts."""
     is_metadata = "metadata" in name

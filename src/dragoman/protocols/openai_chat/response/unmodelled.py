@@ -13,6 +13,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.hosted.citations import Citation, CitationForm
 from dragoman.codec.json_fields import Fields
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.call_shapes import has_run
 from dragoman.codec.parts.unread_arguments import note_words, other_name, tell_unread, unread_arguments, unread_name
 from dragoman.protocols.openai_chat.wire import (
     CALL_FIELDS,
@@ -222,6 +223,9 @@ def _known_choice(choice: dict[str, Json], unknown: Unknown) -> dict[str, Json]:
                 known["error"] = unknown.message.pop("error")
             calls = message.get("tool_calls")
             if isinstance(calls, list) and all(isinstance(call, dict) for call in calls):
+                if ran := [call for call in calls if has_run(call)]:  # quirk: calls-that-the-provider-ran
+                    unknown.message["executed_tools"] = ran  # as other servers write them
+                    calls = [call for call in calls if not has_run(call)]
                 taken: list[dict[str, Json]] = [{} for _ in calls]
                 pairs = zip(calls, taken, strict=True)
                 message["tool_calls"] = [_known_call(call, rest, unknown.unread) for call, rest in pairs]

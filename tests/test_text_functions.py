@@ -59,6 +59,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/parts/call_shapes.py is_astray": {"value": {"a": 1}},
     "codec/parts/call_shapes.py is_beside": {"value": {"a": 1}},
     "codec/parts/call_shapes.py is_call": {"value": {"arguments": "{}"}},
+    "codec/parts/call_shapes.py told_calls": {"value": {"arguments": "{}"}},
     "codec/schemas/joining.py joined": {"other": {"properties": {"a": {}}}, "find": lambda pointer: None},
     "codec/schemas/places.py size": {"most": 1000},
     "codec/repeated_keys.py has_plain_parts": {"read": {"a": Raw(b'{"b":1}')}, "parts": [Raw(b'{"b":1}')]},

@@ -27,9 +27,14 @@ from bare_calls import BARE, Frame
 from damage import objects_in
 from dragoman import decode
 from dragoman.errors import DragomanError
+from dragoman.events import Reply
 from dragoman.protocols import PROTOCOLS
 from for_each import for_each
+from slipped_wires import FORMS, LS, READ, Form
+from test_slipped_wires import calls_of
+from test_slipped_wires import read as play
 from two_calls import made, read, value_at, wire_body
+from wires import body_of
 
 # ---------------------------------------------------------------- whatever stands there, nothing raises
 
@@ -224,3 +229,47 @@ def test_variables_of_a_stored_prompt_are_no_arguments(wire: str) -> None:
             told["prompt"] = {"id": "p", "variables": {"input": "x", "arguments": "y"}, "version": "1"}
     reply = read(wire, [wire_body(wire, [json.dumps(frame) for frame in frames])])
     assert (made(reply), reply.error) == ([("ring", {})], None)
+
+
+# ---------------------------------------------------------------- the answer, told again in it
+
+
+def echoes(calls: list[tuple[str, dict[str, Any]]]) -> tuple[Any, ...]:
+    """The calls of an answer as proxies tell them again: in the words of any protocol, under a key of their own."""
+    spelled = [{"id": "e", "function": {"name": name, "arguments": json.dumps(given)}} for name, given in calls]
+    return (
+        {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": spelled}}]},
+        {"content": [{"type": "tool_use", "id": "e", "name": name, "input": given} for name, given in calls]},
+        {
+            "candidates": [
+                {"content": {"parts": [{"functionCall": {"name": name, "args": given}} for name, given in calls]}}
+            ]
+        },
+        {"output": [{"type": "function_call", "name": name, "arguments": json.dumps(given)} for name, given in calls]},
+        {"toolUse": [{"toolUseId": "e", "name": name, "input": given} for name, given in calls]},
+    )
+
+
+@for_each("form", FORMS, ids=lambda form: f"{form.protocol} {form.make.__name__}")
+def test_an_echo_of_all_calls_of_an_answer_costs_none_and_any_other_costs_the_answer(form: Form) -> None:
+    more = ("bash", {"command": "ls docs"})
+    rows = [([LS, READ], [LS, READ]), ([LS, LS], [LS, LS])]
+    rows += [([LS], [LS, more]), ([LS, READ], [LS]), ([LS, READ], [READ, LS]), ([LS], [LS, LS])]
+
+    def read_with(calls: list[Any], at: int, path: tuple[str, ...], echo: Any) -> Reply:
+        frames = form.make(calls)
+        target: Any = value_at(frames[at], path)
+        target["raw_response"] = echo
+        return play(form.protocol, body_of(form.protocol, frames), 10**6)
+
+    tried = 0
+    for calls, told in rows:
+        for at, path in tops(form.make(calls)):
+            for echo, other in zip(echoes(told), echoes([more]), strict=True):
+                if calls != told and read_with(calls, at, path, other).error is None:
+                    continue  # nobody looks there
+                reply = read_with(calls, at, path, echo)
+                assert (reply.error is None) is (calls == told), (form.make(calls)[at], reply)
+                assert reply.error or calls_of(reply) == calls
+                tried += 1
+    assert tried >= 30

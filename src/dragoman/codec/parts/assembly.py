@@ -363,7 +363,7 @@ class Assembly:
         """Take the protocol's own end: every part closes. `Finish` itself waits for the end of the body."""
         if self.is_late():
             return
-        if (lost := self.ending.lost) and self._semantic and not self.calls.failed:
+        if (lost := self.ending.lost) and self._semantic and not self.calls.account_for(self.ending.echo):
             self.drop_call(self.open_call(None, None), "lost", lost)
         self._close_parts(proven=self.ending.reason not in ("length", "content_filter"))
         self.phase = "ended"

@@ -357,6 +357,10 @@ class OpenCalls(msgspec.Struct, eq=False):
             for (name, text), call in zip(told, self.by_id.values(), strict=True)
         )
 
+    def account_for(self, told: Sequence[tuple[str, str]]) -> bool:
+        """Return whether calls where none are read need not fail the answer: they are all of its own, or it fails."""
+        return self.failed > 0 or self.are_all(told)
+
     def fail(self, call: OpenCall, answer: Answer, kind: CallFailureKind, message: str) -> None:
         """Fail an open call, with the reason."""
         if call.repeats is not None:

@@ -24,6 +24,7 @@ from dragoman.codec.parts.call_shapes import (
     may_name_calls,
     names_arguments,
     plain,
+    told_calls,
 )
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder
@@ -69,7 +70,7 @@ def tell_unread(assembly: Assembly, fields: Mapping[str, Json], where: str) -> N
                 ending = assembly.ending
                 ending.unreadable = ending.unreadable or f"what looks like the answer at {where}.{clip(key)}"
         if is_call(name, said):
-            lose_unread(assembly, f"{where}.{clip(key)}")
+            lose_unread(assembly, f"{where}.{clip(key)}", told_calls(name, said))
 
 
 def note_words(assembly: Assembly, fields: Mapping[str, Json], where: str) -> None:
@@ -180,8 +181,13 @@ def tell_unread_event(assembly: Assembly, event: Json, where: str) -> None:
         lose_unread(assembly, where)
 
 
-def lose_unread(assembly: Assembly, where: str) -> None:
-    """Fail each open call, and one more, because something like a call, or a piece of one, is where none is read."""
+def lose_unread(assembly: Assembly, where: str, told: list[tuple[str, str]] | None = None) -> None:
+    """Fail each open call, and one more, because something like a call, or a piece of one, is where none is read.
+
+    Args:
+        told: the calls there, if they are whole. If they are those of the answer, it is told again there, as a proxy
+            does that sends the answer of its provider too.
+    """
     if assembly.phase != "open":
         return
     assembly.deviate("unread-field", where)
@@ -191,6 +197,7 @@ def lose_unread(assembly: Assembly, where: str) -> None:
     for call in [call for call in calls.by_index.values() if not call.text.is_closed()]:
         message = f"tool call {call.name or '(no name)'}: what may be more of it stands at {where}"
         calls.fail(call, assembly, "lost", message)
+    ending.echo = (told or []) if not ending.lost or told == ending.echo else []
     ending.lost = ending.lost or f"tool call (no name): what looks like one stands at {where}"
 
 

@@ -16,7 +16,7 @@ from dragoman.gateway.request_bodies import check_shape
 from dragoman.history import fit
 from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
-from dragoman.stages.rescue import FAMILIES
+from dragoman.stages.rescue.families import FAMILIES
 from dragoman.types import Message, Request, Tool
 from places import BEGINNINGS, PLACES, called, reader_of
 from reliability.row import Result, Scale, milliseconds

@@ -26,8 +26,8 @@ from write_validation_pages import probes_page, tested_page
 from dragoman import deviations, events, types
 from dragoman.cli import main as cli
 from dragoman.providers.catalog import load_catalog
-from dragoman.stages.rescue import FAMILIES
 from dragoman.stages.rescue.cursor import Family
+from dragoman.stages.rescue.families import FAMILIES
 from dragoman.testing.faults import FAULTS
 
 NOTE = "<!-- Written by `make docs` from the code: change the code, not this page. -->"

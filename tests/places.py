@@ -47,8 +47,9 @@ from dragoman.stages.argument_repair.near_json import read_inner
 from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.json_schema import Judge, ToolSchema
 from dragoman.stages.known_schemas import schema_of
-from dragoman.stages.rescue import FAMILIES, Rescue
 from dragoman.stages.rescue.cursor import Family
+from dragoman.stages.rescue.families import FAMILIES
+from dragoman.stages.rescue.stage import Rescue
 from dragoman.types import Message, Origin, Request, Text, Tool, ToolCall, ToolResult
 
 Place = Callable[[str], object]

@@ -1,7 +1,7 @@
 """How each family writes calls: the other side of the reader, sharing no code with it.
 
 A form takes calls (name, arguments) and gives their text in pieces, so that a test knows where each call is whole.
-Every family of `dragoman.stages.rescue.FAMILIES` has one at least.
+Every family of `dragoman.stages.rescue.families.FAMILIES` has one at least.
 """
 
 from __future__ import annotations

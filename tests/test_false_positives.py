@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from dragoman.events import Deviation, fold
-from dragoman.stages.rescue import FAMILIES
+from dragoman.stages.rescue.families import FAMILIES
 from for_each import for_each
 from profiles import some
 from rescue_cases import TOOLS, play_text

@@ -7,7 +7,7 @@ import random
 
 from dragoman.events import Finish, Start, TextDelta, TextEnd, TextStart, fold
 from dragoman.response_stages import Policy, stages_for
-from dragoman.stages.rescue import FAMILIES
+from dragoman.stages.rescue.families import FAMILIES
 from for_each import for_each
 from grammar import check
 from profiles import some

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import pytest
 
 from dragoman.protocols import PROTOCOLS
-from dragoman.stages.rescue import FAMILIES
+from dragoman.stages.rescue.families import FAMILIES
 from for_each import for_each
 from growth import naming, steps_of
 from patterns import ROOT

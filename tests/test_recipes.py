@@ -143,7 +143,7 @@ def test_a_family(tree: Tree) -> None:
         'FAMILY = Family(name="toy", openers=("[[CALL ",), parse=_parse, source="toy")\n',
     )
     tree.edit(
-        "stages/rescue/__init__.py",
+        "stages/rescue/families/__init__.py",
         ("    cohere,\n", "    cohere,\n    toy,\n"),
         ("    cohere.FAMILY,\n", "    cohere.FAMILY,\n    toy.FAMILY,\n"),
     )

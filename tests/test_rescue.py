@@ -24,7 +24,8 @@ from dragoman.events import (
     ToolCallStart,
     fold,
 )
-from dragoman.stages.rescue import FAMILIES, Rescue
+from dragoman.stages.rescue.families import FAMILIES
+from dragoman.stages.rescue.stage import Rescue
 from dragoman.types import ToolCall
 from for_each import for_each
 from grammar import check
@@ -101,7 +102,7 @@ def test_in_thinking(case: RescueCase):
     if BY_NAME[case.family].where == "message":
         others = tuple(family for family in FAMILIES if family.name != case.family)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("dragoman.response_stages.FAMILIES", others)
+            patch.setattr("dragoman.tool_emulation.text_stages.FAMILIES", others)
             without = fold(play_text(list(case.text), field="reasoning_content"))
         assert (reply.tool_calls, reply.thinking) == (without.tool_calls, without.thinking)
         assert reply.tool_calls or reply.thinking == case.text
@@ -115,7 +116,9 @@ def test_in_thinking(case: RescueCase):
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_no_family_is_idle(family, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dragoman.response_stages.FAMILIES", tuple(other for other in FAMILIES if other is not family))
+    monkeypatch.setattr(
+        "dragoman.tool_emulation.text_stages.FAMILIES", tuple(other for other in FAMILIES if other is not family)
+    )
     for case in CASES:
         if case.family != family.name or not (case.calls or case.failed):
             continue

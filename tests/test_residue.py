@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.stages.rescue import FAMILIES
 from dragoman.stages.rescue.cursor import Family
+from dragoman.stages.rescue.families import FAMILIES
 from for_each import for_each
 from profiles import IS_SOAK
 from rescue_forms import FORMS, Form

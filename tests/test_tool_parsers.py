@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.stages.rescue import FAMILIES
+from dragoman.stages.rescue.families import FAMILIES
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
 

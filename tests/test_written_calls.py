@@ -22,7 +22,7 @@ from cut_reference import is_subsequence
 from dragoman import _json
 from dragoman.events import Event, Failure, Finish, Reply, Start, TextDelta, TextEnd, TextStart, fold
 from dragoman.response_stages import Policy, stages_for
-from dragoman.stages.rescue import FAMILIES
+from dragoman.stages.rescue.families import FAMILIES
 from dragoman.types import Tool
 from for_each import for_each
 from grammar import check

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-from typing import Final, Literal, final
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Literal, final
 
 import msgspec
 
-from dragoman.events import Event, TextStart, ToolCallEnd, ToolCallStart
-from dragoman.pipe import Later
+from dragoman.events import Event, TextStart, ToolCallEnd
 from dragoman.protocol import NOTHING_EXPECTED, PLAIN, Dialect, Expectation, NewId, Stage, Strictness, ToolMode
 from dragoman.stages.argument_repair.stage import ArgumentRepair
 from dragoman.stages.cumulative import Cumulative
 from dragoman.stages.expected import Expected
 from dragoman.stages.known_schemas import nothing_fits, schema_of
 from dragoman.stages.parallel_wrapper import ParallelWrapper
-from dragoman.stages.part_indices import OPENING
-from dragoman.stages.rescue import FAMILIES, Rescue
 from dragoman.stages.sequencer import Sequencer
 from dragoman.stages.strict import Strict
 from dragoman.stages.thinking.stage import ThinkingTags
-from dragoman.stages.told_again import ToldAgain
 from dragoman.stages.tool_names import ToolNames
-from dragoman.tool_emulation.prompted import Prompted
-from dragoman.tool_emulation.structured import Structured
 from dragoman.types import Tool
-
-#: What the stages of texts must have seen of usual calls before a text: where its parts stand, and what was called.
-_BEFORE_TEXTS: Final = frozenset[type]({ToolCallStart, ToolCallEnd})
-#: What they act on, where no tool is asked for in words or by a schema, and rare parts, which may be too large to keep.
-_OF_TEXTS: Final = ThinkingTags.acts_on | Rescue.acts_on | ToldAgain.acts_on | (OPENING - _BEFORE_TEXTS)
 
 
 @final
@@ -72,8 +61,7 @@ def stages_for(
     if policy.sequential:
         stages.append(Sequencer())
     if tools or expectation.tools:
-        make = partial(_stages_of_texts, tools, policy, new_id=new_id, dialect=dialect)
-        stages += [Later(make, _OF_TEXTS, _BEFORE_TEXTS)] if policy.way == "native" else make()
+        stages += load_stages_of_texts()(tools, policy.way, rescues=policy.rescue, new_id=new_id, dialect=dialect)
     else:
         stages.append(ThinkingTags(dialect))
     if tools:
@@ -112,25 +100,12 @@ def stay_as_they_are(events: list[Event], tools: Mapping[str, Tool]) -> bool:
     return True
 
 
-def _stages_of_texts(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId, dialect: Dialect) -> list[Stage]:
-    """Return the stages that read thinking and calls in text."""
+@cache
+def load_stages_of_texts() -> Callable[..., list[Stage]]:
+    """Return what makes the stages of texts. It is loaded at the first answer that needs it."""
+    from dragoman.tool_emulation.text_stages import stages_of_texts
 
-    def make() -> list[Stage]:
-        return [ThinkingTags(dialect), *_text_stages(tools, policy, new_id=new_id)]
-
-    return [*make(), ToldAgain(make, marks_calls=policy.way == "native")]
-
-
-def _text_stages(tools: tuple[Tool, ...], policy: Policy, *, new_id: NewId) -> list[Stage]:
-    """Return the stages that read calls in text."""
-    if not tools:
-        return []
-    stages: list[Stage] = [Structured(new_id=new_id)] if policy.way == "schema" else []
-    if policy.way == "prompted":
-        stages.append(Prompted(tools, lenient=policy.rescue, new_id=new_id))
-    elif policy.rescue:
-        stages.append(Rescue(tools, FAMILIES, new_id=new_id))
-    return stages
+    return stages_of_texts
 
 
 __all__ = [
@@ -138,11 +113,11 @@ __all__ = [
     "ToolNames",
     "ParallelWrapper",
     "Policy",
-    "Rescue",
     "Sequencer",
     "Strict",
     "ThinkingTags",
     "is_usual",
+    "load_stages_of_texts",
     "nothing_fits",
     "stages_for",
     "stay_as_they_are",

@@ -9,7 +9,9 @@ import time
 import pytest
 
 from dragoman.events import Event, Finish, Start, TextDelta, TextEnd, TextStart, fold
-from dragoman.stages.rescue import FAMILIES, Rescue, scan
+from dragoman.stages.rescue import scan
+from dragoman.stages.rescue.families import FAMILIES
+from dragoman.stages.rescue.stage import Rescue
 from for_each import for_each
 from growth import MOST_EXPONENT, exponent, steps_of
 from places import TOOLS, counter, pieces

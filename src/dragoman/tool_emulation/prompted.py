@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from dragoman.events import EVERY_KIND, Deviation, Event
 from dragoman.protocol import NewId
-from dragoman.stages.rescue import FAMILIES, Rescue
-from dragoman.stages.rescue.families import hermes
+from dragoman.stages.rescue.families import FAMILIES, hermes
+from dragoman.stages.rescue.stage import Rescue
 from dragoman.types import Tool
 
 _ASKED = hermes.FAMILY

@@ -38,11 +38,14 @@ from dragoman.gateway.telemetry.siblings import Siblings
 from dragoman.ledger.key_ring import KeyRing
 from dragoman.ledger.replica.age import replica_words
 from dragoman.providers.catalog import Model, Provider
+from dragoman.response_stages import load_stages_of_texts
 from dragoman.secret import Secret
 from dragoman.types import ProtocolName
 
 if TYPE_CHECKING:
     from dragoman.gateway.administration.admin_keys import Granters
+
+load_stages_of_texts()  # the first answer must not wait for it
 
 ALL_PROTOCOLS: Final[tuple[ProtocolName, ...]] = get_args(ProtocolName)
 #: Seconds that responses may go on after the signal to end.

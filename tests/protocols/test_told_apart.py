@@ -102,6 +102,22 @@ def test_rounded_odds_and_the_marker_of_open_responses_are_no_deviations(end: by
     assert {found.code for found in decode(wire(events), NAME).deviations} == {"final-differs"}
 
 
+def test_a_call_that_is_told_twice_as_incomplete_is_no_deviation() -> None:
+    item = {"id": "fc_1", "type": "function_call", "call_id": "c1", "name": "ring", "arguments": '{"bell": 1'}
+    cut = {**item, "status": "incomplete"}
+    last = {**_RESPONSE, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [cut]}
+    events = [
+        {"type": "response.created", "response": {**_RESPONSE, "status": "in_progress"}},
+        _told("output_item.added", {}, item={**item, "arguments": "", "status": "in_progress"}),
+        _told("function_call_arguments.delta", {"item_id": "fc_1"}, delta=item["arguments"]),
+        _told("function_call_arguments.done", {"item_id": "fc_1"}, arguments=item["arguments"]),
+        _told("output_item.done", {}, item=cut),
+        {"type": "response.incomplete", "response": last},
+    ]
+    reply = decode(wire(events), NAME)
+    assert (reply.deviations, reply.stop_reason, len(reply.failed_calls)) == ((), "length", 1)
+
+
 @given(_answers(), st.sampled_from(["openai-chat", "anthropic-messages", "gemini-generate", "ollama-chat"]))
 def test_across_every_citation_is_written_or_named(answer: tuple[list[dict[str, Any]], int, int], target: str) -> None:
     events, cited, _ = answer

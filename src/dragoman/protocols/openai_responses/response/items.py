@@ -321,7 +321,7 @@ class Items(msgspec.Struct, eq=False):
             return self.complete(item, fields, place)
         if not item.is_told_by(fields):
             self._whole_call(item, call, fields, place)
-        if fields.get("status") in _UNUSABLE:
+        if fields.get("status") in _UNUSABLE and call.state != "failed":
             self._assembly.contradict(call, f"output[{item.index}].status")
 
     def _whole_call(self, item: Item, call: OpenCall, fields: dict[str, Json], place: Place) -> None:

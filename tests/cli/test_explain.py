@@ -111,6 +111,29 @@ def test_a_body_that_is_no_request_is_refused_in_words(file: Path, capsys: pytes
     assert "expected" in capsys.readouterr().err
 
 
+def test_what_an_earlier_search_found_stands_in_a_text(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not a word that texts have anyway: of a role or a type."""
+    found = [
+        {
+            "type": "web_search_result",
+            "url": "https://a.test/rain",
+            "title": "Rain in Rome",
+            "encrypted_content": "seal",
+        }
+    ]
+    searched = [{"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "rain"}},
+                {"type": "web_search_tool_result", "tool_use_id": "s1", "content": found}]  # fmt: skip
+    turns = [{"role": "user", "content": "An assistant?"}, {"role": "assistant", "content": searched}]
+    body = {"model": "m", "max_tokens": 9, "messages": [*turns, {"role": "user", "content": "Go on."}]}
+    file.write_text(json.dumps(body), encoding="utf-8")
+    assert main(["explain", "--to", "gemini/gemini-3-pro", "--from", "anthropic", "--json", str(file)]) == 0
+    fates = {each["field"].partition(" <")[0]: each for each in json.loads(capsys.readouterr().out)["fields"]}
+    for name in ("content[].content[].url", "content[].content[].title", "content[].input.query", "content[].name"):
+        assert fates[f"messages[].{name}"]["paths"] == ["contents[].parts[].text"], name
+    assert fates["messages[].content[].content[].encrypted_content"]["fate"] == "lost"
+    assert "contents[].parts[].text" not in fates["messages[].role"]["paths"]
+
+
 def test_a_value_that_stands_nowhere_and_that_nothing_names_is_implied() -> None:
     fates = fates_of({"a": 7, "b": [{"c": "x"}], "d": 5}, {"e": 7}, [Deviation("changed", "params.d", "at most 4")])
     assert [(each.field, each.fate) for each in fates] == [("a", "elsewhere"), ("b[].c", "implied"), ("d", "changed")]

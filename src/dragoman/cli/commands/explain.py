@@ -54,6 +54,10 @@ _LONGEST_KEY, _LONGEST_PATH = 100, 300
 #: Fields that are left out, one at a time, to see what is said of them.
 _TRIALS: Final = 64
 _STEP: Final = re.compile(r"\[\]|[^.\[\]]+")
+#: What a deviation tells of a part whose words stand in a text, and the least JSON text that is looked for in one.
+_AS_TEXT: Final = "said as text"
+_TELLING: Final = len('"abcd"')
+_PLACELESS: Final = ("implied", "changed")
 #: Places that are shown of a value that stands elsewhere.
 _SHOWN: Final = 3
 
@@ -163,7 +167,22 @@ def fates_of(asked: Json, sent: Json, deviations: list[Deviation]) -> list[Fate]
     told = _Told(deviations, {path for path, _, _ in leaves})
     for path, value, kind in leaves:
         fields.setdefault((path, kind if told.names_kind(kind) else ""), []).append(value)
-    return [_fate(path, kind, values, at, places, told) for (path, kind), values in fields.items()]
+    found = [_fate(path, kind, values, at, places, told) for (path, kind), values in fields.items()]
+    if any(said.seen == _AS_TEXT for said in deviations):
+        placeless = [number for number, each in enumerate(found) if not each.paths and each.fate in _PLACELESS]
+        values_of = list(fields.values())
+        for number in placeless[:_TRIALS]:
+            found[number] = _in_texts(found[number], values_of[number], at)
+    return found
+
+
+def _in_texts(fate: Fate, values: list[str], at: dict[str, set[str]]) -> Fate:
+    """Return the fate of a field whose values may stand in longer texts of what is sent, as what a search found."""
+    words = [value[1:-1] for value in values[:_SHOWN] if value[:1] == '"' and len(value) >= _TELLING]
+    if not words or fate.field.partition(" <")[0].rpartition(".")[2] in ("role", "type"):
+        return fate
+    paths = [path for path, texts in at.items() if any(word in text for text in texts for word in words)]
+    return Fate(fate.field, "elsewhere", tuple(sorted(paths)[:_SHOWN]), fate.why) if paths else fate
 
 
 def _fate(

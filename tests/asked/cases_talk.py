@@ -196,8 +196,15 @@ CASES: Final = [
     case("what an agent tells another under seal", "openai-responses", responses(
         {"role": "user", "content": "x"}, {"type": "agent_message", "author": "lead", "recipient": "helper", "content": [
             {"type": "input_text", "text": "Payload:"}, {"type": "encrypted_content", "encrypted_content": "gAAAAA" * 20}]}),
-         responses={"input[1].content[1].encrypted_content": "gAAAAA" * 20}, chat=Says("<encrypted_content>"), messages=Says("<encrypted_content>"),
-         **{"xai/grok-4": Says("messages[1].parts[1]")}),
+         responses={"input[1].content[0].text": "Payload:", "input[1].content[1].encrypted_content": "gAAAAA" * 20},
+         **dict.fromkeys(("chat", "messages", "gemini", "ollama"), Refused("<encrypted_content>")), **{"xai/grok-4": Refused("only OpenAI")}),
+    case("what an agent told another under seal", "openai-responses", responses(
+        {"role": "user", "content": "x"}, {"type": "agent_message", "author": "lead", "recipient": "helper", "content": [
+            {"type": "input_text", "text": "Payload:"}, {"type": "encrypted_content", "encrypted_content": "gAAAAA" * 20}]},
+        {"role": "assistant", "content": "Done."}, {"role": "user", "content": "y"}),
+         **{name: ({place: "Done."}, Says("<encrypted_content>")) for name, place in (("chat", "messages[1].content"), ("messages", "messages[1].content"),
+                                                                                       ("gemini", "contents[1].parts[0].text"), ("ollama", "messages[1].content"))},
+         **{"xai/grok-4": ({"input[1].role": "assistant"}, Says("only OpenAI"))}),
     *(case("a file that its vendor keeps", client, body, **{one: {kept[one][0]: kept[one][1]} if one in kept else Says("keeps it")
                                                               for one in ("chat", "responses", "messages", "gemini", "ollama")})
       for client, body, kept in STORED),

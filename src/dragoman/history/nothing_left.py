@@ -8,7 +8,7 @@ from typing import Final
 from dragoman.deviations import part_path
 from dragoman.errors import UsageError
 from dragoman.events import Deviation
-from dragoman.types import Message, Part, Text, Thinking, ToolResult
+from dragoman.types import Message, Opaque, Part, Text, Thinking, ToolResult
 
 #: Parts that every protocol takes, if they say anything.
 _SENT: Final = (Text, ToolResult)
@@ -33,17 +33,37 @@ def refuse_nothing(
     Raises:
         UsageError: nothing is left of what was there.
     """
-    if sent and sent[-1].role != "system" and any(type(part) in _SENT and _says(part) for part in sent[-1].parts):
+    sealed = _sealed(given)
+    says = sent and sent[-1].role != "system" and any(type(part) in _SENT and _says(part) for part in sent[-1].parts)
+    if says and not sealed:
         return  # as nearly always
     code = "dropped" if given else "untranslated"  # such as a prompt that the provider stores
     lost = {said.where: said.seen for said in told if said.code == code}
-    if _asks(sent, lost) or not (lost or earlier):
+    is_gone = bool(sealed) and not any(part in sealed for part in _left(sent, lost))  # words before it ask nothing
+    if not is_gone and (_asks(sent, lost) or not (lost or earlier)):
         return
     has_turns = not given or any(message.role != "system" for message in given)
-    if _asks(given, ()) or (has_turns and all(_is_gone(place, message, lost) for place, message in enumerate(sent))):
+    if (
+        is_gone
+        or _asks(given, ())
+        or (has_turns and all(_is_gone(place, message, lost) for place, message in enumerate(sent)))
+    ):
         found = [*_of_turn(earlier, given, code), *_of_turn(told, sent if given else (), code)]
         why = ", ".join([f"{said.where}: {said.seen}" for said in found[:2]])
         raise UsageError(f"messages: {target} can take nothing of what is asked ({why})")
+
+
+def _sealed(given: Sequence[Message]) -> tuple[Part, ...]:
+    """Return the parts of a last message of the user that one protocol alone knows, if it has no others."""
+    parts = given[-1].parts if given and given[-1].role == "user" else ()
+    return parts if parts and type(parts[0]) is Opaque and {*map(type, parts)} == {Opaque} else ()
+
+
+def _left(sent: Sequence[Message], lost: Collection[str]) -> list[Part]:
+    """Return the parts of the last message that were not left out."""
+    place = len(sent) - 1
+    parts = sent[-1].parts if sent and part_path((place,)) not in lost else ()
+    return [part for number, part in enumerate(parts) if part_path((place, number)) not in lost]
 
 
 def _of_turn(found: Sequence[Deviation], messages: Sequence[Message], code: str) -> list[Deviation]:

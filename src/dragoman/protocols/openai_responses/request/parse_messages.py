@@ -116,6 +116,8 @@ def _parse_item(item: dict[str, Json], turns: _Turns, deviations: list[Deviation
     elif kind == AGENT:
         rest = {name: inner for name, inner in item.items() if name not in ("type", "content") and inner is not None}
         parts = parse_content(item.get("content"), deviations, f"{where}.content")
+        if Opaque in map(type, parts):  # without what is sealed, the words before it say nothing
+            parts = tuple([Opaque(NAME, _json.raw(entry)) for entry in as_list(item["content"])])
         turns.message(Message("user", parts, make_native({AGENT: _json.raw(rest)})))
     elif kind == "reasoning":
         turns.add("assistant", _parse_reasoning(item, where))

@@ -57,14 +57,12 @@ class _Writer:
             self.items.append({"type": AGENT, **as_object(read(fields[AGENT])), "content": content})
         else:
             self._say("changed", (place,), f"only OpenAI knows {AGENT}: it is the user's")
-            self._drop_sealed(message, place)
+            for index, part in enumerate(message.parts):
+                if not isinstance(part, Text):
+                    self._drop((place, index), "only OpenAI can read it")
             texts = [{"type": "input_text", "text": part.text} for part in message.parts if isinstance(part, Text)]
-            self.items.append({"type": "message", "role": role, "content": texts})
-
-    def _drop_sealed(self, message: Message, place: int) -> None:
-        for index, part in enumerate(message.parts):
-            if not isinstance(part, Text):
-                self._drop((place, index), "only OpenAI can read it")
+            if texts:
+                self.items.append({"type": "message", "role": role, "content": texts})
 
     def _is_kept(self, parts: tuple[Part, ...]) -> bool:
         """Return whether the leading thinking may be sent: hosts refuse what they can neither check nor remember."""

@@ -43,7 +43,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "help": ("", "this list"),
     "models": ("[PROVIDER or MODEL]", "list the models that you can ask; with a model's name: as /model"),
     "model": ("[NAME]", "go on with another model: a route, provider/model, or its name alone"),
-    "tools": ("", "what the model may call, and what needs no asking"),
+    "tools": ("", "what the model may call, and what it may do without asking"),
     "unfold": ("[N]", "the last result in full, as the model got it; N: the Nth last; so does Ctrl-O"),
     "wire": ("", "the last exchange: bytes, events and deviations side by side"),
     "cost": ("", "tokens and dollars of this session"),

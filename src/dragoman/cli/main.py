@@ -40,7 +40,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "set up and check": {
         "doctor": "find servers and keys, and say what fails, why, and how to fix it",
         "config": "show, check or write the configuration",
-        "completion": "print what makes bash, zsh or fish complete commands, models and clients",
+        "completion": "print the script with which bash, zsh or fish completes commands, models and clients",
         "validate": "test what models can really do, and keep the proof",
     },
     "look at the wire": {
@@ -291,7 +291,7 @@ def _main_parser() -> argparse.ArgumentParser:
         description="LLM tool calls that just work: one typed event stream over five wire protocols.",
         epilog=f"{listing}\n\n{_EXAMPLE}"
         '  dragoman call ollama/granite4 "Weather in Paris?" --tools tools.json\n\n'
-        f"dragoman help COMMAND tells more about one.\n\n{_ENVIRONMENT}",
+        f"dragoman help COMMAND says more about one.\n\n{_ENVIRONMENT}",
         formatter_class=_Help,
         allow_abbrev=False,
     )

@@ -2,7 +2,7 @@
 
 set SCOPE AMOUNT   US dollars in a period: `budget set key:ci 50/month`; --unit tokens, requests, or concurrent (without
                    a period); it holds within a second; what was used while it held, at any amount, counts
-remove SCOPE       take it away; with --unit, --per and --zone where the scope has several
+remove SCOPE       remove it; with --unit, --per and --zone where the scope has several
 list               those of the configuration's file and those of the ledger
 show SCOPE         how it stands: what is used and set apart, what is left, until when
 """

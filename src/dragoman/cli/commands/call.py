@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--schema", type=Path, metavar="FILE", help="a JSON schema that the answer must fit")
     parser.add_argument(
-        "-c", "--continue", dest="goes_on", action="store_true", help="go on with the last call's conversation"
+        "-c", "--continue", dest="goes_on", action="store_true", help="continue the last call's conversation"
     )
     parser.add_argument(
         "--max-tokens", type=read_count, metavar="N", help="most tokens of the answer (default: what the model allows)"

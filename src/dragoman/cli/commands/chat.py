@@ -32,7 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-p", "--prompt", metavar="PROMPT", help="do this one task and end; - reads standard input")
     parser.add_argument("--json", action="store_true", help="with -p: print one JSON object a line")
     parser.add_argument(
-        "--allow", action="append", default=[], metavar="TOOL[:PATTERN]", help="what needs no asking; may be repeated"
+        "--allow",
+        action="append",
+        default=[],
+        metavar="TOOL[:PATTERN]",
+        help="what it may do without asking; repeatable",
     )
     parser.add_argument(
         "--resume", nargs="?", const="", metavar="SESSION", help="go on with a session: the last one, or this"
@@ -47,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.py",
         help="a file whose functions are tools; may be repeated",
     )
-    parser.add_argument("--shell", action="store_true", help="offer the model a shell; each script is asked")
+    parser.add_argument("--shell", action="store_true", help="offer the model a shell; you are asked about each script")
     add_config(parser)
 
 

@@ -1,6 +1,6 @@
 """The gateway's ledger: whether it is sound, how it stands, its rows, and corrections.
 
-check       Σ against Σ: rows, sums, costs and the audit must say the same; exit status 1 when they do not
+check       compare rows, sums, costs and the audit; exit status 1 when they differ
 status      journals, what waits in them, months
 export      FILE.csv (or -): an attempt a line; FILE.parquet: the same, with the extra "export"
 adjust      correct what an attempt cost: --usd 0.12 (or -0.12) --reason "invoice 7"; a further entry, no row changes

@@ -59,14 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=read_count, default=1, metavar="N", help="processes that share the port (default: 1)"
     )
-    parser.add_argument(
-        "--allow-open", action="store_true", help="a changed configuration may take the client keys away"
-    )
+    parser.add_argument("--allow-open", action="store_true", help="let a changed configuration remove the client keys")
     parser.add_argument("--app", metavar="NAME", help="for this client: its port, and what to paste into it (apps)")
     parser.add_argument(
         "--verbose",
         action="store_true",
-        help="a line for people for each request, with what was mended (default: at a terminal)",
+        help="a readable line for each request, with what was mended (default: at a terminal)",
     )
     parser.add_argument("--llm-api-key", metavar="KEY", help=argparse.SUPPRESS)
 
@@ -119,7 +117,7 @@ def say_missing_keys(config: Config) -> None:
     targets = [target for route in config.routes.values() for target in route.targets]
     for name in dict.fromkeys(split_target(target)[0] for target in targets):
         if problem := config.missing_key(config.catalog.provider(name)):
-            hint(f"{problem}; until then no request of it can work\n")
+            hint(f"{problem}; until then every request to it fails\n")
 
 
 def say_what_is_there(config: Config) -> list[str]:

@@ -43,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="provider/model, or a route: all its targets")
     parser.add_argument("--suite", choices=["quick", "full"], default="quick", help="how much to ask (default: quick)")
-    parser.add_argument("--full-suite", dest="suite", action="store_const", const="full", help="as --suite full")
+    parser.add_argument(
+        "--full-suite", dest="suite", action="store_const", const="full", help="the same as --suite full"
+    )
     parser.add_argument(
         "--trials", type=read_count, default=1, metavar="N",
         help="ask each probe N times, every second time at the model's own temperature; all must pass (default: 1)",
@@ -60,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--due", action="store_true", help="only what has no proof, or one that expires or is void")
     parser.add_argument("--resume", action="store_true", help="leave out what this suite has proven in the last day")
     parser.add_argument(
-        "--per-minute", type=read_count, default=60, metavar="N", help="requests to one far provider (default: 60)"
+        "--per-minute", type=read_count, default=60, metavar="N", help="requests to one remote provider (default: 60)"
     )
     parser.add_argument(
         "--context", type=read_count, default=32_768, metavar="TOKENS", help="longest window to fill (default: 32768)"

@@ -33,10 +33,12 @@ _CLOSE_AT: Final = """
 UPDATE counter_account SET closed = greatest(closed, $2)
 WHERE id = $1 AND life = (SELECT counter_epoch()) AND is_seeded RETURNING 1
 """
-_TAKE: Final = (
+#: By the server's clock, and by another one.
+_TAKE, _TAKE_AT = [
     "SELECT concat_ws('|', outcome, amount_now, is_tight::int, others, epoch_now) "
-    "FROM counter_take($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
-)
+    f"FROM counter_take($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, {clock})"
+    for clock in ("NULL", "$13")
+]
 
 
 class PostgresqlPlace:
@@ -66,10 +68,14 @@ class PostgresqlPlace:
     def take(self, claim: Claim, *, announces: bool, filling: str | None = None) -> Lease:
         """As `Place.take`; it fills a cold account by itself."""
         told = claim.facts.spent + claim.facts.reserved
-        found = self._database.ask(
-            _TAKE, claim.epoch, claim.account, claim.holder, claim.number, told, claim.want, claim.least, claim.limit,
-            claim.generation, claim.until, is_recorded(claim.account), announces, self._clock(),
+        values = (
+            claim.epoch, claim.account, claim.holder, claim.number, told, claim.want, claim.least, claim.limit,
+            claim.generation, claim.until, is_recorded(claim.account), announces,
         )  # fmt: skip
+        if self._now is None:
+            found = self._database.ask(_TAKE, *values)
+        else:
+            found = self._database.ask(_TAKE_AT, *values, self._now())
         outcome, amount, is_tight, others, epoch = found.split("|")
         return Lease(cast(Any, outcome), int(amount), is_tight == "1", epoch, int(others))
 

@@ -8,7 +8,9 @@ https://www.postgresql.org/docs/17/protocol-message-formats.html (read 2026-11-2
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final
 
 _TYPE_AND_SIZE: Final = 5
@@ -20,6 +22,7 @@ _IDLE: Final = b"I"
 #: Execute without a name and of all rows; Sync.
 _EXECUTE: Final = b"E\x00\x00\x00\x09\x00\x00\x00\x00\x00S\x00\x00\x00\x04"
 _NULL: Final = b"\xff\xff\xff\xff"
+_packed_size: Final = struct.Struct(">I").pack
 #: What stands before and behind the size and the row of an answer of one row, as nearly all are: BindComplete and the
 #: beginning of DataRow; CommandComplete and ReadyForQuery.
 _BEFORE: Final = b"2\x00\x00\x00\x04D"
@@ -29,16 +32,15 @@ _ROW_AT: Final = len(_BEFORE) + 4
 
 def render_question(name: str, values: Sequence[object]) -> bytes:
     """Return the messages Bind, Execute and Sync of a prepared statement."""
-    parts = [b"\x00", name.encode(), b"\x00\x00\x00", len(values).to_bytes(2, "big")]
-    for value in values:
-        if value is None:
-            parts.append(_NULL)
-            continue
-        text = str(value).encode()  # of numbers, truths and texts the server reads what Python writes
-        parts += (len(text).to_bytes(4, "big"), text)
-    parts.append(b"\x00\x00")
-    body = b"".join(parts)
-    return b"B" + (len(body) + 4).to_bytes(4, "big") + body + _EXECUTE
+    texts = [*map(str.encode, map(str, values))]  # of numbers, truths and texts the server reads what Python writes
+    sizes = [*map(_packed_size, map(len, texts))]
+    if None in values:
+        for place, value in enumerate(values):
+            if value is None:
+                sizes[place], texts[place] = _NULL, b""
+    head = (b"\x00", name.encode(), b"\x00\x00\x00", len(values).to_bytes(2, "big"))
+    body = b"".join((*head, *chain.from_iterable(zip(sizes, texts, strict=True)), b"\x00\x00"))
+    return b"B" + _packed_size(len(body) + 4) + body + _EXECUTE
 
 
 class Answer:

@@ -35,8 +35,9 @@ from dragoman.events import (
 )
 from dragoman.pipe import Reader
 from dragoman.protocols import PROTOCOLS
-from dragoman.response_stages import Policy, Rescue, Sequencer, stages_for
+from dragoman.response_stages import Policy, Sequencer, stages_for
 from dragoman.stages.rescue.families import FAMILIES
+from dragoman.stages.rescue.stage import Rescue
 from dragoman.types import Tool, ToolCall
 from grammar import check, check_sequential
 from wires import Frame

@@ -28,6 +28,7 @@ _FIELD: Final = re.compile(
 _DURATION: Final = re.compile(
     r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m(?!s))?(?:(?P<s>\d+(?:\.\d+)?)s)?(?:(?P<ms>\d+(?:\.\d+)?)ms)?"
 )
+_RESET: Final = "x-dragoman-reset"
 _LONGEST: Final = 200  # bytes of a value
 _LONGEST_NAME: Final = 64
 #: Fields of a provider that go on to the client; the vendors send 6 to 14.
@@ -41,27 +42,35 @@ def limit_headers(headers: Mapping[str, str], *, now: float) -> dict[str, str]:
     """Return the provider's headers for the client, and the normalised set. `now`: Unix seconds."""
     passed: dict[str, str] = {}
     count = 0
-    for name in _told_by(tuple(headers)):
+    for name, ours in _told_by(tuple(headers)):
         if _is_plain(value := headers[name]):
             count += 1
             if count > _MOST:
                 break
             passed[name] = value
-            found = _FIELD.fullmatch(name)
-            if found is not None:
-                word = found["word"] or found["word_last"] or found["word_alone"]
-                of = found["of"] or found["of_last"] or "requests"
-                number = _reset(value, now) if word == "reset" else _count(value)
+            if ours:
+                number = _reset(value, now) if ours.startswith(_RESET) else _count(value)
                 if number is not None:
-                    passed[f"x-dragoman-{word}-{of}"] = str(number)
+                    passed[ours] = str(number)
     return passed
 
 
 @lru_cache(maxsize=64)
-def _told_by(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those header names that are about limits. Cached: a provider sends the same ones with most answers."""
+def _told_by(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return those header names that are about limits, each with its normalised name or "".
+
+    Cached: a provider sends the same ones with most answers.
+    """
     told = [name for name in names if name in _ALSO or name.startswith(_OWN)]
-    return tuple([name for name in told if len(name) <= _LONGEST_NAME])
+    return tuple([(name, _normalised(name)) for name in told if len(name) <= _LONGEST_NAME])
+
+
+def _normalised(name: str) -> str:
+    found = _FIELD.fullmatch(name)
+    if found is None:
+        return ""
+    word = found["word"] or found["word_last"] or found["word_alone"]
+    return f"x-dragoman-{word}-{found['of'] or found['of_last'] or 'requests'}"
 
 
 def provider_request_id(headers: Mapping[str, str]) -> str:
@@ -85,18 +94,18 @@ def _count(value: str) -> int | None:
 def _reset(value: str, now: float) -> int | None:
     """Return `6m0s`, `20ms`, `12.5`, Unix seconds or milliseconds, or a time, as whole seconds from now."""
     seconds: float | None = None
-    try:
-        number = float(value)
-    except ValueError:
-        at = parse_time(value) if "T" in value else None
-        found = _DURATION.fullmatch(value)
-        if at is not None:
-            seconds = at - now
-        elif found is not None:
-            hours, minutes, whole, thousandths = (float(found[part] or 0) for part in ("h", "m", "s", "ms"))
-            seconds = hours * 3_600 + minutes * 60 + whole + thousandths / 1_000
+    found = _DURATION.fullmatch(value)
+    if found is not None:
+        hours, minutes, whole, thousandths = map(float, found.groups("0"))
+        seconds = hours * 3_600 + minutes * 60 + whole + thousandths / 1_000
     else:
-        if number > _MILLISECONDS:
-            number /= 1_000
-        seconds = number - now if number > _A_YEAR else number
+        try:
+            number = float(value)
+        except ValueError:
+            at = parse_time(value) if "T" in value else None
+            seconds = at - now if at is not None else None
+        else:
+            if number > _MILLISECONDS:
+                number /= 1_000
+            seconds = number - now if number > _A_YEAR else number
     return max(0, math.ceil(seconds)) if seconds is not None and math.isfinite(seconds) else None

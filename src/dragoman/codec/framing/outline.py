@@ -18,8 +18,11 @@ _STEP: Final = 4 * 1024
 #: Bytes between two that are found by themselves as fast as by counting.
 _RARE: Final = 16
 _QUOTE: Final = ord('"')
-#: Marks of an outline: commas after one another as one.
-_RUNS: Final = re.compile(rb",++|.")
+#: Marks of an outline: those of a kind after one another.
+_RUNS: Final = re.compile(rb",++|[\[{]++|[\]}]++")
+_OPENING: Final = b"[{"
+_COMMA: Final = ord(",")
+_END: Final = ord("}")
 #: How many levels of objects within objects are passed at that speed.
 _INNERMOST: Final = 3
 _BEFORE_VALUES: Final = (b",", b"[", b"{")
@@ -56,14 +59,19 @@ def has_wide_object(body: bytes, most: int) -> bool:
     for outline in outlines(body):
         for _ in range(_INNERMOST):
             outline = narrow.sub(b"", outline)
-        for found in _RUNS.finditer(outline):
-            mark = found[0]
-            if mark in b"[{":
-                around.append(0)
-            elif mark[:1] == b"," and around:
-                around[-1] += len(mark)
-            elif around and around.pop() >= most and mark == b"}":
-                return True
+        for run in _RUNS.findall(outline):
+            size, mark = len(run), run[0]
+            if mark in _OPENING:
+                around += [0] * size
+            elif mark == _COMMA and around:
+                around[-1] += size
+            elif around:
+                ended = around[-size:]
+                if max(ended) >= most and any(
+                    count >= most and end == _END for count, end in zip(reversed(ended), run, strict=False)
+                ):
+                    return True
+                del around[-size:]
     return False
 
 

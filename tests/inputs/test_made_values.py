@@ -37,7 +37,7 @@ from for_each import for_each
 ENDLESS: list[Any] = []
 ENDLESS.append(ENDLESS)
 DEEP: Any = {}
-for _ in range(5_000):
+for _ in range(50_000):  # more than any Python writes
     DEEP = {"a": DEEP}
 VALUES: dict[str, Any] = {
     "None": None, "True": True, "0": 0, "-1": -1, "1.5": 1.5, "nan": math.nan, "huge": 10**5000,

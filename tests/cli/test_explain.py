@@ -139,6 +139,12 @@ def test_a_value_that_stands_nowhere_and_that_nothing_names_is_implied() -> None
     assert [(each.field, each.fate) for each in fates] == [("a", "elsewhere"), ("b[].c", "implied"), ("d", "changed")]
 
 
+def test_a_common_value_of_a_schema_is_found_where_the_schema_went() -> None:
+    schema = {"properties": {"n": {"minimum": 0}}}
+    [fate] = fates_of({"tools": [{"input_schema": schema}]}, {"tools": [{"function": {"parameters": schema}}]}, [])
+    assert fate.paths == ("tools[].function.parameters.properties.n.minimum",)
+
+
 def test_a_deviation_tells_of_the_field_whose_path_it_spells_alone() -> None:
     asked = {"messages": [{"type": "t", "cache_control": {"type": "ephemeral"}}], "thinking": {"type": "on"}}
     told = [Deviation("untranslated", "messages[0].parts[0].cache_control.type", "", "note")]

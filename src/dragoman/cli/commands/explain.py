@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import msgspec
 
@@ -57,6 +57,7 @@ _STEP: Final = re.compile(r"\[\]|[^.\[\]]+")
 #: What a deviation tells of a part whose words stand in a text, and the least JSON text that is looked for in one.
 _AS_TEXT: Final = "said as text"
 _TELLING: Final = len('"abcd"')
+_Places: TypeAlias = dict[str, list[str]]
 _PLACELESS: Final = ("implied", "changed")
 #: Places that are shown of a value that stands elsewhere.
 _SHOWN: Final = 3
@@ -162,18 +163,28 @@ def fates_of(asked: Json, sent: Json, deviations: list[Deviation]) -> list[Fate]
             first = places.setdefault(value, [])
             if len(first) < _SHOWN:
                 first.append(path)
+    ends: dict[str, list[str]] = {}
+    for path in sorted(at):
+        alike = ends.setdefault(_end(path), [])
+        if len(alike) < _TRIALS:
+            alike.append(path)
     fields: dict[tuple[str, str], list[str]] = {}
     leaves = list(_leaves(asked))
     told = _Told(deviations, {path for path, _, _ in leaves})
     for path, value, kind in leaves:
         fields.setdefault((path, kind if told.names_kind(kind) else ""), []).append(value)
-    found = [_fate(path, kind, values, at, places, told) for (path, kind), values in fields.items()]
+    found = [_fate(path, kind, values, at, (places, ends), told) for (path, kind), values in fields.items()]
     if any(said.seen == _AS_TEXT for said in deviations):
         placeless = [number for number, each in enumerate(found) if not each.paths and each.fate in _PLACELESS]
         values_of = list(fields.values())
         for number in placeless[:_TRIALS]:
             found[number] = _in_texts(found[number], values_of[number], at)
     return found
+
+
+def _end(path: str) -> str:
+    """Return a path's last two steps: a schema keeps them wherever it stands."""
+    return ".".join(path.split(".")[-2:])
 
 
 def _in_texts(fate: Fate, values: list[str], at: dict[str, set[str]]) -> Fate:
@@ -186,10 +197,15 @@ def _in_texts(fate: Fate, values: list[str], at: dict[str, set[str]]) -> Fate:
 
 
 def _fate(
-    path: str, kind: str, values: list[str], at: dict[str, set[str]], places: dict[str, list[str]], told: _Told
+    path: str, kind: str, values: list[str], at: dict[str, set[str]], paths: tuple[_Places, _Places], told: _Told
 ) -> Fate:
-    """Return one field's fate. `kind` is the type of the object that contains the field, if a deviation names it."""
+    """Return one field's fate. `kind` is the type of the object that contains the field, if a deviation names it.
+
+    `paths`: of what is sent, those at which a telling value stands, and those that end alike.
+    """
     said = told.of(path, kind)
+    places, ends = paths
+    alike = [place for place in ends.get(_end(path), ()) if all(value in at[place] for value in values)]
     if kind:
         path = f"{path} <{kind}>"
     why = "" if said is None else _said(said)
@@ -200,6 +216,8 @@ def _fate(
     others = sorted({place for value in values for place in places.get(value, ())})
     if others:
         return Fate(path, "elsewhere", tuple(others[:_SHOWN]), why)
+    if alike and said is None and path not in at:
+        return Fate(path, "elsewhere", tuple(alike[:_SHOWN]))
     if said is not None or path in at:
         return Fate(path, "changed", (path,) if path in at else (), why)
     return Fate(path, "implied")

@@ -685,7 +685,21 @@ LOST = (
     Found("harmony: a recipient without a prefix", f"commentary to=run code {GIT}", (RUN,)),
     Found("harmony: a recipient without a prefix, glued", f"commentary to=run json{GIT}", (RUN,)),
 )
-LATER_MEANT = (*LOST, *PYTHON, *VALUES, *AROUND, *CHANNELS, *SEVERAL, *SLIPS)
+INVOKED = """<|content_invoke_tool_json|>{"name": "run", "args": {"command": "git status"}}<|end_message|>"""
+ATEM = (
+    '<atem:function_calls><atem:invoke name="run"><atem:parameter name="command">git status</atem:parameter>'
+    "</atem:invoke></atem:function_calls>"
+)
+#: Messages behind a prompt that has begun the header of a call.
+PROMPTED = (
+    Found("inkling: behind a prompt", f"run{INVOKED}<|message_model|>run{INVOKED}", (RUN, RUN)),
+    Found("inkling: behind a prompt, another name", f"ping{INVOKED}", failed=("run",)),
+    Found("muse: behind a prompt, words", f" to=run<|message|>{ATEM}<|eot|> Now I wait.", (RUN,), left="Now I wait."),
+    Found("muse: behind a prompt, cut", f"to=run<|message|>{ATEM[:90]}", failed=("run",)),
+    Found("muse: behind a prompt, the header of another tool", f"to=ping<|message|>{ATEM}", failed=("run",)),
+    Found("harmony: behind a prompt, no prefix", f" to=run<|channel|>commentary json<|message|>{GIT}<|call|>", (RUN,)),
+)
+LATER_MEANT = (*PROMPTED, *LOST, *PYTHON, *VALUES, *AROUND, *CHANNELS, *SEVERAL, *SLIPS)
 LATER_ALIKE = (
     Found(
         "hermes: thinking ends in the tag around a call, an answer follows",
@@ -700,6 +714,8 @@ LATER_ALIKE = (
     none("harmony: a recipient, words, an object", f"The header is\ncommentary to=run with {GIT} behind it."),
     none("harmony: a recipient and an object", f"analysis to=run {GIT}"),
     none("harmony: a recipient that nobody offered", f"commentary to=deploy code {GIT}"),
+    none("inkling: the name of a tool and an angle", "run < input.txt reads a file."),
+    none("muse: behind a prompt, a tool that nobody offered", f"to=deploy<|message|>{ATEM.replace('run', 'deploy')}"),
     none("bare: words before a tag that nothing opens", f"So:\n[{dumped(RUN)}]</TOOLCALL>"),
     *CLIENTS,
     *PAGES,

@@ -369,6 +369,7 @@ class Family(msgspec.Struct, frozen=True, eq=False):
             arguments fit the schema.
         named: a tool's name stands before it.
         followed_by: what must stand behind the name and its opener, and is read with the arguments.
+        prompted: a marker that the prompt may have written, and what stands before and behind the name that follows it.
         is_code: code is written so too, which calls other functions beside.
         residue: what may stand behind its calls, each twice, the tokens at which models stop among them.
         value_ends: what ends an argument between tags.
@@ -384,6 +385,7 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     where: Literal["anywhere", "line", "message"] = "anywhere"
     named: bool = False
     followed_by: tuple[str, ...] = ("",)
+    prompted: tuple[str, str, str] | None = None
     is_code: bool = False
     residue: tuple[str, ...] = ()
     line_openers: tuple[str, ...] = ()

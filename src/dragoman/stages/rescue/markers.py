@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from dragoman.codec.counterparts import is_refusal
 from dragoman.events import TextStart, ThinkingStart
+from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Family
 from dragoman.stages.rescue.quoted import closing_of
@@ -77,7 +78,8 @@ class Markers:
     """
 
     __slots__ = (
-        "_on_line", "_within", "ends", "first", "longest", "openers", "partial", "partial_on_line", "repeated", "tags",
+        "_on_line", "_prompted", "_within", "ends", "first", "longest", "openers", "partial", "partial_on_line",
+        "repeated", "tags",
     )  # fmt: skip
 
     def __init__(self, families: Sequence[Family]) -> None:
@@ -93,6 +95,7 @@ class Markers:
             mark[:size] for mark in (*anywhere, *self.tags) for size in range(1, len(mark))
         }
         self.longest = max(map(len, marks), default=0)
+        self._prompted = [family.prompted for family in families if family.prompted is not None]
         self.repeated = re.compile(rf"({any_of_them})(?:\s*+\1){{3,}}+")
         self._on_line = {opener: _begun(opener, families, on_line=True) for opener in openers}
         self._within = {opener: _begun(opener, families, on_line=False) for opener in openers}
@@ -125,6 +128,25 @@ class Markers:
         within = self._within.get(opener, [])
         on_line = self._on_line.get(opener, [])
         return within if within == on_line or not is_line_start() else on_line
+
+    def on_line(self, opener: str) -> list[tuple[Family, str]]:
+        """Return the same of a marker that begins its line."""
+        return self._on_line.get(opener, [])
+
+    def header(self, message: str, tools: Tools) -> str | None:
+        """Return the marker with which the prompt ended, "" if with none, None while more of the message must come: the
+        message goes on behind it, with the name of an offered tool.
+        """
+        for header, before, behind in self._prompted:
+            if before.startswith(message):
+                return None
+            for name in tools.names_at(message[len(before) :]) if message.startswith(before) else ():
+                whole = f"{before}{name}{behind}"
+                if message.startswith(whole):
+                    return header
+                if whole.startswith(message):
+                    return None
+        return ""
 
 
 class SeenTags:

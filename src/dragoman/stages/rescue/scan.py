@@ -31,7 +31,7 @@ class Scanner:
     """Scans the text of one part as it comes. `family`: the name of the family that read the last call."""
 
     __slots__ = (
-        "_begun", "_code", "_cover", "_families", "_furthest", "_hold", "_is_ended", "_is_idle", "_is_torn",
+        "_begun", "_code", "_cover", "_families", "_furthest", "_header", "_hold", "_is_ended", "_is_idle", "_is_torn",
         "_known", "_lost", "_markers", "_named", "_race", "_raw", "_raw_size", "_read", "_said", "_seen", "_tools",
         "_whole", "family",
     )  # fmt: skip
@@ -45,7 +45,7 @@ class Scanner:
         self.family = ""
         self._families = families
         self._markers = markers
-        self._whole = tuple(whole)
+        self._whole, self._header = tuple(whole), 0  # of the text that the race reads: what the prompt has written
         self._tools = tools
         self._code = Code()
         self._cover: Cover | None = None  # a quoted marker, whose text is none
@@ -161,9 +161,14 @@ class Scanner:
         """Begin the message, possibly with what must be the whole of it. A name that no tool has is told at once."""
         bare = (self._said + text).lstrip()
         openers = message_openers(self._whole, self._tools.names_at(bare))
-        if not bare or bare in openers.cut:
+        header = "" if self._said else self._markers.header(bare, self._tools)
+        if not bare or bare in openers.cut or header is None:
             self._hold = text
             return ""
+        if header:
+            self._whole = ()
+            self._prose(text[: len(text) - len(bare)], out)
+            return self._begin_race(header + bare, header, self._markers.on_line(header), out, size=len(header))
         begun = openers.begun(bare)
         name = self._tools.first_name(bare) if not begun else ""
         if self._markers.openers.search(name) is not None:
@@ -234,9 +239,9 @@ class Scanner:
         self._let_go(text, passed, position, out)
         return ""
 
-    def _begin_race(self, text: str, marker: str, begun: _Begun, out: list[Found]) -> str:
-        """Let the families that a marker begins read on from it."""
-        self._raw, self._raw_size, self._begun = GatheredText([text]), len(text), (marker, begun)
+    def _begin_race(self, text: str, marker: str, begun: _Begun, out: list[Found], *, size: int = 0) -> str:
+        """Let the families that a marker begins read on from it. `size`: of what the prompt has written."""
+        self._raw, self._raw_size, self._begun, self._header = GatheredText([text]), len(text), (marker, begun), size
         return self._read_on(out, reads_others=False)
 
     def _read_on(self, out: list[Found], *, reads_others: bool) -> str:
@@ -370,6 +375,8 @@ class Scanner:
             marker, begun = self._begun
             self._known[marker] = begun, self._raw.text()
         text = self._raw.take()  # the marker's first character is prose, the rest is looked at again
+        if self._header:
+            return text[self._header :]
         self._prose(text[:1], out)
         return text[1:]
 

@@ -89,6 +89,7 @@ FAMILY = Family(
     parse=_parse,
     source="https://github.com/openai/harmony (docs/format.md); https://github.com/lablup/mlxcel/issues/654",
     residue=("<|call|>", "<|end|>", "<|return|>"),
+    prompted=("<|start|>assistant", "to=", "<|channel|>"),
     line_openers=tuple(opener for opener in _BARE if not opener.startswith("assistant")),  # a sentence may hold them
 )
 BARE = Family(

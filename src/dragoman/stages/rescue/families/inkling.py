@@ -1,5 +1,6 @@
 """Inkling: `<|message_model|>NAME<|content_invoke_tool_json|>{"name": "NAME", "args": {…}}<|end_message|>`. The first
-name is sometimes missing. If the two names differ, the text is not a call."""
+name is sometimes missing, or the prompt has written what stands before it. If the two names differ, the text is not a
+call."""
 
 from __future__ import annotations
 
@@ -41,5 +42,6 @@ FAMILY = Family(
     openers=(_MESSAGE, _INVOKE),
     parse=_parse,
     source="https://github.com/sgl-project/sglang (function_call/inkling_detector.py, read 2026-11-22)",
+    prompted=(_MESSAGE, "", _INVOKE),
     residue=(*_ENDS,),  # its own tokens
 )

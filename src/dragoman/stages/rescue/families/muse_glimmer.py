@@ -1,7 +1,7 @@
 """Muse Glimmer (ATEM): `<atem:function_calls><atem:invoke name="NAME"><atem:parameter name="KEY">value</atem:parameter>
-</atem:invoke></atem:function_calls>`. Some servers also let the header `<|start|>assistant to=NAME<|message|>` through.
-White space in a value is data. The model sometimes writes `<|message|>` into the name, or repeats the name
-(`read.read`)."""
+</atem:invoke></atem:function_calls>`. Some servers also let the header `<|start|>assistant to=NAME<|message|>` through,
+of which the prompt may have written the beginning. White space in a value is data. The model sometimes writes
+`<|message|>` into the name, or repeats the name (`read.read`)."""
 
 from __future__ import annotations
 
@@ -74,6 +74,7 @@ FAMILY = Family(
     openers=(_CALLS, _INVOKE, _HEADER),
     parse=_parse,
     source="https://github.com/ollama/ollama (model/parsers/glimmer_test.go, read 2026-11-22)",
+    prompted=(_HEADER, "to=", _STRAY),
     residue=(_CALLS_END, *_TURN_ENDS),  # glimmer_test.go, as above
     value_ends=("</atem:parameter>",),
 )

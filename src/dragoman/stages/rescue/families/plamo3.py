@@ -1,5 +1,6 @@
 """PLaMo 3: `<|plamo:begin_tool_request:plamo|>`, then a name and a JSON object, each in tags of its own (`tool_name`,
-`tool_arguments`). `<|plamo:begin_tool_requests:plamo|>` holds any number of these."""
+`tool_arguments`). `<|plamo:begin_tool_requests:plamo|>` holds any number of these. Tokens may tell that the arguments
+are JSON."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from dragoman.stages.rescue.cursor import Cursor, Family, Parser
 from dragoman.stages.rescue.heads import begun
 from dragoman.stages.rescue.json_calls import named_call
 
+_JSON: Final = "<|plamo:constrain|>json<|plamo:msg|>"
 _NAME: Final = re.compile(r"[^\r\n<>]+")
 
 
@@ -35,6 +37,8 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.space()
     yield from cursor.expect(_begin("tool_arguments"))
     yield from cursor.space()
+    yield from cursor.take(_JSON)
+    yield from cursor.space()
     yield from named_call(cursor, name, ends=(_end("tool_arguments"),))
     yield from cursor.closing(_end("tool_arguments"))
     yield from cursor.closing(_end("tool_request"))
@@ -50,5 +54,6 @@ FAMILY = Family(
         _end("tool_request"),
         _end("tool_requests"),
         "<|plamo:eos|>",
-    ),  # its own tokens, and the turn token of PLaMo's tokenizer
+        "<|plamo:tag|>",
+    ),  # its own tokens, and the turn tokens of PLaMo's tokenizer and template
 )

@@ -114,6 +114,18 @@ def test_a_limit_is_lowered_and_raised_and_what_was_spent_stays(tmp_path: Path) 
     assert second.admit([Need(middle, 1)]) == Refusal(middle, "spent")
 
 
+def test_what_is_leased_ahead_is_not_used_beyond_a_lowered_limit(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, 1)
+    [worker] = fleet.workers
+    high, low = charge_of(quota(100, generation=1), "", NOW), charge_of(quota(5, generation=2), "", NOW)
+    for _ in range(6):
+        fleet.now += 0.5
+        assert worker.admit([Need(high, 1_000)]) is None
+    asked = worker.exchanges
+    assert worker.admit([Need(high, 10)]) is None and worker.exchanges == asked  # it has leased ahead
+    assert worker.admit([Need(low, 10)]) == Refusal(low, "spent")
+
+
 def test_beyond_a_lowered_limit_nothing_that_came_back_is_used_again_while_nobody_counts(tmp_path: Path) -> None:
     """What a worker set apart before is its own. What of it cost less was spent anew, above the limit."""
     for cost in (20_000, 21_000):  # so the last answer was to a request, and to what is told of a cost above its bound

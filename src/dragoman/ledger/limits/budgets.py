@@ -258,6 +258,8 @@ class Budgets:
         line = self._lines.get(charge.account)
         if line is None:
             line = self._lines[charge.account] = Line(charge, Balance(), 0.0)
+        elif charge.limit < line.charge.limit:
+            line.balance.until = 0.0  # of what was leased ahead, what fits the lower limit is admitted by a call
         line.charge = charge
         line.alert_at = charge.alerts[0] if charge.alerts else math.inf
         line.refused_until = 0.0  # its limit may have changed

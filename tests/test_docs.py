@@ -165,6 +165,14 @@ GUIDE = [
 CALLS = {"get_weather": '{"city": "Paris"}', "add": '{"a": 2, "b": 3}'}
 
 
+def empty_folder(parent: Path) -> Path:
+    """A folder with nothing but the pages and their pictures: what a program writes stays out of the checkout."""
+    folder = parent / "somebody"
+    folder.mkdir()
+    (folder / "docs").symlink_to(PROJECT / "docs")
+    return folder
+
+
 @pytest.mark.parametrize("body", PROGRAMS)
 def test_python_blocks_run_to_their_exit(body: str, tmp_path: Path) -> None:
     """As somebody copies them: in a process of its own, with a model that calls the tool at every second request."""
@@ -173,7 +181,7 @@ def test_python_blocks_run_to_their_exit(body: str, tmp_path: Path) -> None:
     with serving(*answers) as server:
         route = '[routes.coder]\ntargets = ["ollama/granite4"]\n'
         config = configure(tmp_path, server.url, "ollama", "embedded", more=route)
-        run = ended(body, config=config, folder=PROJECT)
+        run = ended(body, config=config, folder=empty_folder(tmp_path))
     assert (run.returncode, run.stderr) == (0, "")
     if "with FakeModel(" in body:  # it brings its own model, and asserts for itself
         assert server.requests == []
@@ -193,7 +201,7 @@ def test_blocks_of_the_guide_run_to_their_exit(turns: str, body: str, tmp_path: 
         f"with FakeModel({turns}) as fake:\n    exec(compile({body!r}, 'page', 'exec'), {{'__name__': '__main__'}})\n"
         f"assert len(fake.requests) == len([{turns}]), fake.requests\n"
     )
-    run = ended(program, config=configure(tmp_path, "http://127.0.0.1:9", "ollama"), folder=PROJECT)
+    run = ended(program, config=configure(tmp_path, "http://127.0.0.1:9", "ollama"), folder=empty_folder(tmp_path))
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout
 

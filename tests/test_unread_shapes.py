@@ -234,12 +234,12 @@ def test_variables_of_a_stored_prompt_are_no_arguments(wire: str) -> None:
 # ---------------------------------------------------------------- the answer, told again in it
 
 
-def echoes(calls: list[tuple[str, dict[str, Any]]]) -> tuple[Any, ...]:
+def echoes(calls: list[tuple[str, dict[str, Any]]], **id: str) -> tuple[Any, ...]:
     """The calls of an answer as proxies tell them again: in the words of any protocol, under a key of their own."""
-    spelled = [{"id": "e", "function": {"name": name, "arguments": json.dumps(given)}} for name, given in calls]
+    spelled = [{**id, "function": {"name": name, "arguments": json.dumps(given)}} for name, given in calls]
     return (
         {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": spelled}}]},
-        {"content": [{"type": "tool_use", "id": "e", "name": name, "input": given} for name, given in calls]},
+        {"content": [{"type": "tool_use", **id, "name": name, "input": given} for name, given in calls]},
         {
             "candidates": [
                 {"content": {"parts": [{"functionCall": {"name": name, "args": given}} for name, given in calls]}}
@@ -266,8 +266,11 @@ def test_an_echo_of_all_calls_of_an_answer_costs_none_and_any_other_costs_the_an
     for calls, told in rows:
         for at, path in tops(form.make(calls)):
             for echo, other in zip(echoes(told), echoes([more]), strict=True):
-                if calls != told and read_with(calls, at, path, other).error is None:
-                    continue  # nobody looks there
+                is_looked_at = read_with(calls, at, path, other).error is not None
+                if calls != told and not is_looked_at:
+                    continue
+                if calls == told and is_looked_at and "choices" in echo:
+                    assert read_with(calls, at, path, echoes(told, id="another")[0]).error is not None
                 reply = read_with(calls, at, path, echo)
                 assert (reply.error is None) is (calls == told), (form.make(calls)[at], reply)
                 assert reply.error or calls_of(reply) == calls

@@ -13,17 +13,13 @@ _known: dict[bytes, tuple[str, ...]] = {}
 
 
 def read_names(lines: Sequence[bytes]) -> tuple[str, ...]:
-    """Return the names in lower case. `lines`: names and values alternating, as they came.
-
-    Raises:
-        UnicodeDecodeError: a name has a byte beyond ASCII, which no parser lets through.
-    """
+    """Return the names in lower case. `lines`: names and values alternating, as they came."""
     if not lines:
         return ()
     written = b"\n".join(lines[::2])
     names = _known.get(written)
     if names is None:
-        names = tuple(map(intern, written.lower().decode("ascii").split("\n")))
+        names = tuple(map(intern, written.decode("latin-1").lower().split("\n")))
         if len(written) <= _LONGEST:
             if len(_known) >= _MOST:
                 _known.clear()

@@ -26,7 +26,7 @@ def test_made_ids_have_the_form_of_all_others_and_never_collide():
 
 @pytest.mark.parametrize(("id", "name", "expected"), [
     ("id2", "", ("id2", "b")), ("", "b", ("id2", "b")), ("", "a", (made_id(1, 0), "a")), ("", "", (made_id(1, 0), "a")),
-    ("unknown", "a", (made_id(1, 0), "a")), ("", "c", (made_id(1, 0), "c")),
+    ("unknown", "a", (made_id(1, 0), "a")), ("", "c", (made_id(1, 0), "a")),
 ])  # fmt: skip
 def test_a_result_is_paired_by_id_then_name_then_place(id: str, name: str, expected: tuple[str, str]):
     assert pairing().add_result(id, name) == expected

@@ -113,8 +113,10 @@ def is_call(name: str, value: Json, depth: int = 0) -> bool:
     return any(is_call(key, item, depth + 1) for key, item in members.items())
 
 
-def told_calls(name: str, value: Json, depth: int = 0) -> list[tuple[str, str]] | None:
-    """Return name and arguments of each call that a value contains, in order; None if one is not whole."""
+def told_calls(name: str, value: Json, depth: int = 0) -> list[tuple[str, str, str]] | None:
+    """Return id ("" if it has none), name and arguments of each call that a value contains, in order; None if one is
+    not whole.
+    """
     if not is_call(name, value, depth):
         return []
     if isinstance(value, list):
@@ -131,15 +133,16 @@ def told_calls(name: str, value: Json, depth: int = 0) -> list[tuple[str, str]] 
     return found if found and None not in inner else None
 
 
-def _whole_call(entry: dict[str, Json]) -> tuple[str, str] | None:
-    """Return name and arguments of an object that is a call, or an entry around one; None if it is neither."""
+def _whole_call(entry: dict[str, Json]) -> tuple[str, str, str] | None:
+    """Return id, name and arguments of an object that is a call, or an entry around one; None if it is neither."""
     function = entry.get("function")
     told = function if isinstance(function, dict) else entry
     given = [item for key, item in told.items() if plain(key) in _SPELLINGS and isinstance(item, str | dict)]
     name, beside = told.get("name"), (item for item in (*told.items(), *entry.items()) if item[1] not in (told, *given))
     if not isinstance(name, str) or len(given) != 1 or any(is_call(plain(key), item) for key, item in beside):
         return None
-    return name, given[0] if isinstance(given[0], str) else _json.to_text(given[0])
+    id = entry.get("call_id") or entry.get("id")
+    return id if isinstance(id, str) else "", name, given[0] if isinstance(given[0], str) else _json.to_text(given[0])
 
 
 def has_run(entry: Mapping[str, Json]) -> bool:

@@ -350,14 +350,14 @@ class OpenCalls(msgspec.Struct, eq=False):
             self._before_end = {(one.name, one.arguments) for one in before}
         return (call.name, text) in self._before_end
 
-    def are_all(self, told: Sequence[tuple[str, str]]) -> bool:
-        """Return whether names and arguments are those of all calls so far, in their order."""
+    def are_all(self, told: Sequence[tuple[str, str, str]]) -> bool:
+        """Return whether ids (or ""), names and arguments are those of all calls so far, in their order."""
         return 0 < len(told) == len(self.by_id) and all(
-            name == call.name and is_same(text, call.arguments or call.text.raw())
-            for (name, text), call in zip(told, self.by_id.values(), strict=True)
+            id in ("", call.id) and name == call.name and is_same(text, call.arguments or call.text.raw())
+            for (id, name, text), call in zip(told, self.by_id.values(), strict=True)
         )
 
-    def account_for(self, told: Sequence[tuple[str, str]]) -> bool:
+    def account_for(self, told: Sequence[tuple[str, str, str]]) -> bool:
         """Return whether calls where none are read need not fail the answer: they are all of its own, or it fails."""
         return self.failed > 0 or self.are_all(told)
 

@@ -25,7 +25,7 @@ class ResponseEnd(msgspec.Struct, eq=False):
         native: fields that only the end of the response tells.
         unreadable: what no frame said, in words; "" when all were read.
         lost: the words for what looks like a call and nobody read. If no other call fails, one fails at the end so.
-        echo: names and arguments of the calls there. If they are all those of the answer, none is lost.
+        echo: ids, names and arguments of the calls there. If they are all those of the answer, none is lost.
         is_torn: a frame could not be read before the stop reason, so calls may have begun in it.
         odd_frames: those with something that nobody knows, while nothing was said: the answer may be there.
         contradiction: why a call that has left may be another one.
@@ -36,7 +36,7 @@ class ResponseEnd(msgspec.Struct, eq=False):
     native: Native | None = None
     unreadable: str = ""
     lost: str = ""
-    echo: list[tuple[str, str]] = []
+    echo: list[tuple[str, str, str]] = []
     is_torn: bool = False
     odd_frames: list[bytes] = []
     contradiction: str = ""

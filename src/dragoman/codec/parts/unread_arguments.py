@@ -181,7 +181,7 @@ def tell_unread_event(assembly: Assembly, event: Json, where: str) -> None:
         lose_unread(assembly, where)
 
 
-def lose_unread(assembly: Assembly, where: str, told: list[tuple[str, str]] | None = None) -> None:
+def lose_unread(assembly: Assembly, where: str, told: list[tuple[str, str, str]] | None = None) -> None:
     """Fail each open call, and one more, because something like a call, or a piece of one, is where none is read.
 
     Args:

@@ -259,7 +259,7 @@ def unrepeated(parts: list[Part], assembly: Assembly) -> list[Part]:
         part.text = ""
     calls = [part.functionCall for part in parts if part.functionCall is not None]
     if (is_again or len(calls) > 1) and assembly.calls.are_all(
-        [(call.name or "", _json.raw_text(call.args)) for call in calls]
+        [("", call.name or "", _json.raw_text(call.args)) for call in calls]
     ):
         assembly.deviate("duplicate-final", "part.functionCall")
         for part in parts:

@@ -90,7 +90,7 @@ class CallReader:
         """Return whether the calls of the last line are all those before it once more. `is_sure`: so is its text; else
         one call may be another like the first.
         """
-        told = [(function.name or "", _json.raw_text(function.arguments)) for function in whole_calls(calls)]
+        told = [("", function.name or "", _json.raw_text(function.arguments)) for function in whole_calls(calls)]
         if is_again := (is_sure or len(told) > 1) and self._assembly.calls.are_all(told):
             self._assembly.deviate("duplicate-final", "message.tool_calls")
         return is_again

@@ -6,7 +6,6 @@ them in the whole part; other servers do not.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -14,10 +13,11 @@ from dragoman import _json
 from dragoman._json import Raw
 from dragoman.codec.framing.body import Deviate
 from dragoman.codec.json_fields import read_items
+from dragoman.codec.patterns import rare_pattern
 
 ANNOTATION: Final = "response.output_text.annotation.added"
 #: A log probability, which the vendor rounds in the whole part alone.
-_LOGPROB: Final = re.compile(rb'"logprob":[-+.0-9eE]+')
+_LOGPROB: Final = rare_pattern(rb'"logprob":[-+.0-9eE]+')
 
 
 class ToldApart:

@@ -26,6 +26,7 @@ CHANGING = (
     (r"\d{4}-\d\d-\d\d", "DATE"),
     (r"\b\d?\d:\d\d(:\d\d)?(\.\d+)?( [AP]M)?", "TIME"),
     (r"\d+(\.\d+)?( ?m?s\b)", "N$2"),
+    (r"[\d,]+ tokens/s\b", "N tokens/s"),
     (r"\bcall_\w{8,}\b", "call_ID"),
     (r"\b[0-9a-f]{12,}\b", "HEX"),
     (r"\b[0-9]{9,}\b", "NUMBER"),
@@ -61,8 +62,6 @@ _MEASURE = """() => {
 _STYLES = ("type", "border", "colour", "on")
 _COLOUR = re.compile(r"rgba?\((\d+), (\d+), (\d+)(?:, ([\d.]+))?\)")
 _BOX = re.compile(r"\+(-?\d+),(-?\d+) (\d+)×(\d+)")
-#: What is measured anew each time: a box, which is compared by its numbers, and how fast a model was.
-_MEASURED = re.compile(_BOX.pattern + r"|[\d,]+(?= tokens/s)")
 
 
 class Tab(Protocol):
@@ -114,7 +113,7 @@ def differences(kept: str, seen: str) -> list[str]:
     before, after = kept.splitlines(), seen.splitlines()
     found = []
     for number, (old, new) in enumerate(zip(before, after, strict=False), 1):
-        is_same = _MEASURED.sub("", old) == _MEASURED.sub("", new)
+        is_same = _BOX.sub("", old) == _BOX.sub("", new)
         if not (is_same and _is_near(old, new)):
             found.append(f"{number}: kept {old.strip()}\n{number}: seen {new.strip()}")
     if len(before) != len(after):

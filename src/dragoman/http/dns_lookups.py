@@ -49,7 +49,7 @@ class DnsLookups:
             )
             try:
                 look_up.start()
-            except RuntimeError:  # the main thread has ended: from 3.12 on Python starts no further one
+            except RuntimeError:  # the main thread has ended: Python 3.12 starts no further one
                 self._look_up(host, loop)
         return await asyncio.shield(waiting)
 

@@ -67,8 +67,8 @@ class Recording:
         self._folder = Path(folder)
         try:
             cases = load_cases(self._folder)
-        except OSError as problem:
-            raise UsageError(f"folder: expected one that can be read: {problem.strerror}") from None
+        except (OSError, ValueError) as problem:  # ValueError: no file can have such a name
+            raise UsageError(f"folder: expected one that can be read: {problem}") from None
         anew = mode == "record" or (mode == "auto" and (not cases or bool(os.environ.get(VARIABLE))))
         if not anew and not cases:
             raise UsageError(f"nothing is recorded in {self._folder}; run this once with {VARIABLE}=1")

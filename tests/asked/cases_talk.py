@@ -71,6 +71,17 @@ STORED: Final = [
             "messages": ("messages[0].content[0].source.file_id", "file_011"),
         },
     ),
+    *(
+        (
+            "openai-chat",
+            chat(tells({"type": "file", "file": {"file_id": id}}, GO)),
+            {
+                "chat": ("messages[0].content[0].file.file_id", id),
+                "responses": ("input[0].content[0].file_id", id),
+            },
+        )
+        for id in ("file_0b1e6c3a-4f83-84d9-8edc-9f04fe49f832", "0b1e6c3a-4f83-84d9-8edc-9f04fe49f832", "assistant-a1")
+    ),
     (
         "openai-responses",
         responses(tells({"type": "input_image", "file_id": "file-a1"}, {"type": "input_text", "text": "Go on."})),

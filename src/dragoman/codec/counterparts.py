@@ -310,14 +310,16 @@ _GOOGLES: Final = (
     r"gs:|files/|https://generativelanguage\.googleapis\.com/|https://(?:www\.|m\.)?youtu(?:be\.com|\.be)/"
 )
 _KEPT: Final = re.compile(rf"(?!https?:|data:|file:|$)|{_GOOGLES}", re.IGNORECASE)
-_OPENAIS: Final = re.compile(rf"(?!file_|{_GOOGLES})")
+_ANTHROPICS: Final = r"file_\w+$"
+#: What servers of OpenAI's protocols keep: any name, as that of xAI, which writes `file_` before a UUID.
+_OPENAIS: Final = re.compile(rf"(?!{_ANTHROPICS}|{_GOOGLES})")
 #: Protocol and kind → which of them its vendors keep.
 _KEEPS: Final = {
     ("openai-chat", "document"): _OPENAIS,
     ("openai-responses", "document"): _OPENAIS,
     ("openai-responses", "image"): _OPENAIS,
-    ("anthropic-messages", "document"): re.compile("file_"),
-    ("anthropic-messages", "image"): re.compile("file_"),
+    ("anthropic-messages", "document"): re.compile(_ANTHROPICS),
+    ("anthropic-messages", "image"): re.compile(_ANTHROPICS),
     **{("gemini-generate", kind): re.compile(_GOOGLES) for kind in _KINDS},
 }
 #: Protocol → kinds of files in its answers, each with whether it stands there as data or by its address.

@@ -310,7 +310,7 @@ _GOOGLES: Final = (
     r"gs:|files/|https://generativelanguage\.googleapis\.com/|https://(?:www\.|m\.)?youtu(?:be\.com|\.be)/"
 )
 _KEPT: Final = re.compile(rf"(?!https?:|data:|file:|$)|{_GOOGLES}", re.IGNORECASE)
-_ANTHROPICS: Final = r"file_\w+$"
+_ANTHROPICS: Final = "file_(?!.{8}-)"
 #: What servers of OpenAI's protocols keep: any name, as that of xAI, which writes `file_` before a UUID.
 _OPENAIS: Final = re.compile(rf"(?!{_ANTHROPICS}|{_GOOGLES})")
 #: Protocol and kind → which of them its vendors keep.

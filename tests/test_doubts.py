@@ -71,3 +71,11 @@ def test_what_a_tool_requires_may_be_missing_where_nothing_shows_more() -> None:
     assert ran("<|python_start|>[run_command()]<|python_end|>") == [("run_command", {})]
     text = '<tool_call><function=write_file><parameter=path>\n<input name="tags">\n</parameter></function></tool_call>'
     assert [name for name, _ in ran(text)] == ["write_file"]
+
+
+@for_each("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+def test_arguments_in_an_argument_that_the_tool_has_not_are_not_run_as_they_stand(form: Form) -> None:
+    """What the tool has stands one level too deep; it requires none of it."""
+    for key in ("arguments", "input"):
+        for inner in ({"zone": "Rome", "form": 1}, '{"zone": "Rome"}'):
+            assert ran(form.write([("get_time", {key: inner})]).text()) == [], key

@@ -120,6 +120,7 @@ def argument_pairs(
             is_torn = first.startswith(value_tag[:-1])  # what begins the value lost its brackets
             if not first or is_torn or not tools.schema(name).has_member(key):
                 key = ""
+            yield from cursor.take("\n", "\r\n")  # the line between the tags, as GLM 4.5 writes them
         if not key or key in keys:
             yield from refused(cursor, ends)
             return

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from dragoman import _json
+from dragoman._json import Json
 from dragoman.codec.json_fields import parts_of
 from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.argument_repair.repairer import read_object
+from dragoman.stages.json_schema import ToolSchema
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.behind.brackets import WRITTEN
 from dragoman.stages.rescue.cursor import Close, Family
@@ -27,6 +29,8 @@ HOLDS_NEXT: Final = "a value of it may hold the next argument: two readings"
 TEMPLATE: Final = "its arguments are a schema, dots, or the names of their places: it shows how a call is written"
 #: Why one is refused that may be part of a list of tools.
 EXPLAINED: Final = "it stands in a list, and its values say what stands at their places: it may explain its tool"
+#: Why one is refused whose arguments may stand one level too deep.
+WRAPPED: Final = "an argument of it is none of its tool's, and holds one that is: two readings"
 #: Before a key: what begins an argument, and the tag in which the key stands as an attribute.
 _BEFORE: Final = rare_pattern(r"[<=>/\"',(]\s{0,8}\Z")
 _IN_TAG: Final = rare_pattern(r"(<?)[^\w<>]{0,3}([\w:|｜.-]{3,24})(?:\s{1,3}\w{2,5})?\s{0,2}=?\s{0,2}[\"']?\Z")
@@ -57,6 +61,8 @@ def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, famili
         return TEMPLATE
     if call.is_item and is_explained(value, schema):
         return EXPLAINED
+    if _is_wrapped(value, schema):
+        return WRAPPED
     if problem := key_problem(value, schema, is_joined=is_joined, is_open=end.passed == UNCLOSED):
         return problem
     ends, _ = value_marks(families, call.family)
@@ -76,6 +82,22 @@ def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, famili
         if any(_begins_argument(text, key) for key in lacking) or any(_is_in_tag(text, key, words) for key in others):
             return HOLDS_NEXT
     return ""
+
+
+def _is_wrapped(value: dict[str, Json], schema: ToolSchema) -> bool:
+    """Return whether an argument that the tool has not is an object, or the text of one, with one that it has and that
+    is missing beside it.
+    """
+    if len(value) > 1 and schema.root().schema.get("additionalProperties", False) is not False:
+        return False
+    for key, inner in value.items():
+        if schema.has_member(key):
+            continue
+        if isinstance(inner, str) and inner.lstrip()[:1] == "{":
+            inner, _ = read_object(schema, inner)
+        if isinstance(inner, dict) and any(schema.has_member(one) and one not in value for one in inner):
+            return True
+    return False
 
 
 def _begins_argument(text: str, key: str) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
 from damage import a_copy
 from dragoman._json import Malformed
-from dragoman.events import Event
+from dragoman.events import Event, Failure, ToolCallEnd, ToolCallFailed
 from dragoman.protocols import PROTOCOLS
 from dragoman.protocols.openai_responses.response import call_events
 from dragoman.protocols.openai_responses.response import decode as decoder
@@ -58,10 +58,10 @@ def changed(event: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 yield key, written(odd)
 
 
-def read(frames: list[str], *, names: bool) -> list[Event]:
+def read(frames: list[str], *, names: bool, offered: Iterable[str] = ("note",)) -> list[Event]:
     numbers = iter(range(1000))
     made = PROTOCOLS["openai-responses"].decoder(
-        new_id=lambda: f"{next(numbers):024}", offered_names=frozenset({"note"})
+        new_id=lambda: f"{next(numbers):024}", offered_names=frozenset(offered)
     )
     events: list[Event] = []
     for frame in frames:
@@ -99,3 +99,23 @@ def test_a_usual_event_is_read_as_any_other(
                 patch.setattr(decoder, "read_call_event", lambda data: Malformed("not read at once"))
                 assert quick == read(told, names=number % 2 == 0), odd
     assert usual > 10
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_what_tells_a_call_again_may_leave_out_its_namespace(is_shared: bool):
+    """The whole arguments have none; a later item without one is refused if a function outside has the name."""
+    events = call(0, ARGUMENTS, has_deltas=True)
+    for event in (events[0], events[-1]):
+        event["item"]["namespace"] = "a"
+    own, bare = events[-1]["item"], {key: value for key, value in events[-1]["item"].items() if key != "namespace"}
+    for item, again in ((own, own), (bare, own), (own, bare), (bare, bare)):
+        end = {"type": "response.completed", "response": {"status": "completed", "output": [again]}}
+        told = [*events[:-1], {**events[-1], "item": item}, end]
+        offered = ("a__note", "b__note", *(["note"] if is_shared else []))
+        seen = read([written(event) for event in told], names=True, offered=offered)
+        ended = [(event.call.name, event.call.arguments) for event in seen if type(event) is ToolCallEnd]
+        if is_shared and bare in (item, again):
+            assert any(type(event) in (ToolCallFailed, Failure) for event in seen), (item, again)
+        else:
+            assert ended == [("a__note", ARGUMENTS)], (item, again)
+            assert not any(type(event) in (ToolCallFailed, Failure) for event in seen), (item, again)

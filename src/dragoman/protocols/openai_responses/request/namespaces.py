@@ -60,9 +60,12 @@ def place(namespace: Raw, name: str) -> dict[str, Raw]:
 def offered_name(item: Mapping[str, Json], native: dict[str, Raw], offered: Collection[str]) -> str:
     """Return the name by which an item's function was offered, or its own if none in that namespace was, or "".
 
-    `native`: the item's native fields, which gain its own name.
+    `item`: its fields, or an event's about it, which has no namespace of its own. `native`: the native fields that are
+    known of it, which gain its own name. Their namespace counts unless the item tells a function outside of any.
     """
     name, space = item.get("name"), item.get("namespace")
+    if "namespace" not in item and "namespace" in native and ("item_id" in item or name not in offered):
+        space = read_text(native["namespace"])
     if not isinstance(name, str) or not name or not isinstance(space, str) or not space:
         return name if isinstance(name, str) else ""
     native |= place(_json.raw(space), name)

@@ -6,6 +6,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import wires
+from dragoman.decoding import decode
 from dragoman.stages.thinking.pairs import PAIRS, TO_USER
 from dragoman.stages.thinking.tags import FRAMED
 from profiles import some
@@ -58,6 +60,17 @@ def test_no_draft_runs_beside_the_answers_call() -> None:
                     assert "rm" not in str(delivered(reply)) or reply.error is not None, text
         for reply in replies(f"I do this:\n{draft}\nThat is it.\n</think>\n") if form.where == "anywhere" else ():
             assert delivered(reply) == [("run_command", {"command": "rm -rf build"})]
+
+
+def test_no_draft_runs_beside_a_structured_call() -> None:
+    """A closing tag ends the text before it: thinking went on behind its first end."""
+    structured = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "get_time", "arguments": "{}"}}]}
+    for form in ANYWHERE:
+        for before in ({"content": "<think>So.</think>"}, {"reasoning_content": "So."}):
+            draft = {"content": call(form, "run_command", command="rm -rf build") + "\n</think>\n"}
+            chunks = [*map(wires.chat_chunk, (before, draft, structured)), wires.chat_chunk({}, "tool_calls")]
+            reply = decode(wires.body_of("openai-chat", chunks), "openai-chat", tools=TOOLS)
+            assert [one.name for one in reply.tool_calls] == ["get_time"], form.name
 
 
 def test_no_value_of_a_draft_hides_the_end_of_thinking() -> None:

@@ -21,12 +21,13 @@ from dragoman.events import (
     ToolCallDelta,
     ToolCallEnd,
     ToolCallStart,
+    UsageUpdate,
     fold,
 )
 from dragoman.protocol import PLAIN, Dialect
 from dragoman.response_stages import Policy, ThinkingTags, stages_for
 from dragoman.stages.thinking.tags import WATCHED
-from dragoman.types import Native, Raw, Text, Thinking, Tool, ToolCall
+from dragoman.types import Native, Raw, Text, Thinking, Tool, ToolCall, Usage
 from for_each import for_each
 from grammar import check
 
@@ -267,6 +268,33 @@ def test_tags_count_after_structured_thinking():
     for dialect in (PLAIN, OPENED):
         lone = read([*before, TextDelta(1, "y</think>z"), *after], dialect)
         assert (lone.thinking, lone.text) == ("xy", "z")
+
+
+#: What follows a text at whose end a closing tag stands, and whether the text was the answer.
+FOLLOWS: list[tuple[list[Event], bool]] = [
+    ([Finish("stop")], True),
+    ([UsageUpdate(Usage(input=1)), Finish("stop")], True),
+    ([Failure("wire", "cut")], True),
+    ([ToolCallStart(2, "c", "look"), ToolCallEnd(2, ToolCall("c", "look", "{}")), Finish("tool_use")], False),
+    ([TextStart(2), TextDelta(2, "z"), TextEnd(2), Finish("stop")], False),
+    ([ThinkingStart(2), ThinkingDelta(2, "z"), ThinkingEnd(2), Finish("stop")], False),
+]
+
+
+@for_each(("behind", "is_answer"), FOLLOWS)
+@for_each("said", ["4\n</think>\n", "</think>4</think>", "<think>y</think>4</think>"])
+def test_a_closing_tag_at_the_end_leaves_the_answer_unless_more_follows(
+    said: str, behind: list[Event], is_answer: bool
+):
+    before: list[Event] = [Start(), ThinkingStart(0), ThinkingDelta(0, "x"), ThinkingEnd(0), TextStart(1)]
+    for size in (1, 3, 100):
+        pieces = [TextDelta(1, said[at : at + size]) for at in range(0, len(said), size)]
+        for together in (False, True):
+            stage = ThinkingTags()
+            events = [*before, *pieces, TextEnd(1), *behind]
+            batches = [events] if together else [[event] for event in events]
+            reply = fold([event for batch in batches for event in stage.feed(batch)])
+            assert ("4" in reply.text, "4" in reply.thinking) == (is_answer, not is_answer), size
 
 
 def test_parts_behind_move_on():

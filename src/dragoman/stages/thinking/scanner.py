@@ -44,11 +44,17 @@ class ThinkingScanner:
         has_markup: a tag was read.
     """
 
-    __slots__ = ("_closers", "_hold", "_inside", "_is_final", "_is_fresh", "_is_plain", "_known", "_lone", "_looks",
-                 "_pairs", "_space", "_start", "_watch", "has_markup", "mode")  # fmt: skip
+    __slots__ = ("_closers", "_has_thought", "_hold", "_inside", "_is_final", "_is_fresh", "_is_plain", "_known",
+                 "_lone", "_looks", "_pairs", "_space", "_start", "_watch", "has_markup", "mode")  # fmt: skip
 
-    def __init__(self, named: tuple[str, str] | None, *, opened: bool) -> None:
-        """Create it. `named`: a pair beside the known ones. `opened`: the text begins inside tags."""
+    def __init__(self, named: tuple[str, str] | None, *, opened: bool, has_thought: bool = False) -> None:
+        """Create it.
+
+        Args:
+            named: a pair beside the known ones.
+            opened: the text begins inside tags.
+            has_thought: thinking was told before it.
+        """
         tags = KNOWN if named is None else Tags((Pair((named[0],), (named[1],)), *PAIRS))
         self._pairs, self._known, self._closers, self._start = tags.pairs, tags.known, tags.closers, tags.start
         self._inside = self._closers
@@ -56,6 +62,7 @@ class ThinkingScanner:
         self._is_plain = False  # nothing needs to be read but lone closing tags
         self._is_fresh = opened  # white space that comes next is markup
         self._watch: Watch | None = None if opened else Watch()
+        self._has_thought = has_thought
         self._hold = ""  # what may become a tag
         self._space = GatheredText()  # white space that may be markup
         self._looks = 0  # pieces of a held message that were looked at
@@ -96,8 +103,13 @@ class ThinkingScanner:
         self._is_plain = self.mode == "text" and not (self._hold or self._is_final or self._is_fresh)
         return out
 
-    def end(self) -> list[Found]:
-        """End the text."""
+    def may_go_on(self) -> bool:
+        """Return whether closing tags of thinking end the text: if more follows, it was thinking."""
+        found = self._closers.search(self._hold) if self.mode == "text" and self._watch is not None else None
+        return found is not None and found.group() not in EMPTY and self._is_residue(self._hold, found.group())
+
+    def end(self, *, is_last: bool = True) -> list[Found]:
+        """End the text. `is_last`: the message ends with it."""
         out: list[Found] = []
         if self.mode == "unmarked":  # it was text
             self._hold, self.mode = self._space.text() + self._hold, "text"
@@ -108,7 +120,7 @@ class ThinkingScanner:
             closed = self._closers.search(rest)
             closer = "" if closed is None else closed.group()
             if closer and self._watch.is_alone(EMPTY.get(closer, closer), "\n", self._pairs):  # its line ends with it
-                if self._is_residue(rest, closer):
+                if (is_last or closer in EMPTY) and self._is_residue(rest, closer):
                     rest = ""
                 elif closer not in EMPTY:
                     out.append(("was", ""))
@@ -125,7 +137,7 @@ class ThinkingScanner:
         """Return whether closing tags alone may end a message that has told its thinking: they show nothing."""
         while (found := self._closers.search(text)) and not text[: found.start()].strip():
             text = text[found.end() :]
-        return (self.has_markup or closer in EMPTY) and not text.strip()
+        return (self.has_markup or self._has_thought or closer in EMPTY) and not text.strip()
 
     # ------------------------------------------------------------ where tags count
 

@@ -15,6 +15,8 @@ from dragoman.events import (
     Deviation,
     Event,
     Failure,
+    Finish,
+    NativeEvent,
     TextDelta,
     TextEnd,
     TextStart,
@@ -22,6 +24,7 @@ from dragoman.events import (
     ThinkingEnd,
     ThinkingStart,
     ToolCallFailed,
+    UsageUpdate,
 )
 from dragoman.protocol import PLAIN, Dialect
 from dragoman.secret import name_alone
@@ -46,7 +49,7 @@ class _Text(msgspec.Struct, eq=False):
 class ThinkingTags:
     """The stage for one response. A `dragoman.protocol.Stage`."""
 
-    __slots__ = ("_dialect", "_indices", "_is_start", "_may_begin", "_out", "_text", "handles")
+    __slots__ = ("_dialect", "_end_waits", "_indices", "_is_start", "_may_begin", "_out", "_text", "handles")
 
     acts_on = frozenset[type]({TextStart})
 
@@ -54,20 +57,22 @@ class ThinkingTags:
         self._dialect = dialect
         self._out: list[Event] = []
         self._text: _Text | None = None  # the part in which tags may still be found
+        self._end_waits: TextEnd | None = None  # of that part, until it is known whether more follows
         self._may_begin = True  # at the start of the message, or after thinking only
         self._is_start = True  # nothing has come at all
         self._indices = PartIndices()
         self.handles: frozenset[type] = OPENING
 
     def feed(self, events: list[Event]) -> list[Event]:
-        passed = 0 if self._indices.are_changed else self._passing(events)
+        passed = 0 if self.handles is EVERY_KIND else self._passing(events)
         if passed == len(events):
             return events
         out = self._out = events[:passed]
         for event in events[passed:]:
             self._take(event)
         self._out = []
-        self.handles = EVERY_KIND if self._indices.are_changed else OPENING if self._text is None else _READ
+        is_any = self._indices.are_changed or self._end_waits is not None
+        self.handles = EVERY_KIND if is_any else OPENING if self._text is None else _READ
         return out
 
     def _passing(self, events: list[Event]) -> int:
@@ -110,15 +115,22 @@ class ThinkingTags:
             self._may_begin = self._is_start = False
 
     def _take(self, event: Event) -> None:
+        if self._end_waits is not None and type(event) not in _BETWEEN:
+            end, self._end_waits = self._end_waits, None
+            assert self._text is not None
+            self._end(self._text, end, is_last=type(event) is Finish or type(event) is Failure)
         text = self._text
         if type(event) is TextDelta and text is not None and event.index == text.start.index:
             self._delta(text, event)
         elif type(event) is TextStart and self._may_begin and text is None:
             opened = self._dialect.thinking_opened and self._is_start
-            reader = ThinkingScanner(self._dialect.thinking_tags, opened=opened)
+            reader = ThinkingScanner(self._dialect.thinking_tags, opened=opened, has_thought=not self._is_start)
             self._text = _Text(event, reader)
         elif type(event) is TextEnd and text is not None and event.index == text.start.index:
-            self._end(text, event)
+            if text.reader.may_go_on():
+                self._end_waits = event
+            else:
+                self._end(text, event)
         else:
             if type(event) in OPENING:
                 self._opens(event)
@@ -173,9 +185,11 @@ class ThinkingTags:
             self._out.append((ThinkingEnd if text.is_thinking else TextEnd)(text.index))
             text.index = -1
 
-    def _end(self, text: _Text, event: TextEnd) -> None:
-        """End the incoming part. Its signature and fields go to the last part that it became."""
-        self._read(text, text.reader.end())
+    def _end(self, text: _Text, event: TextEnd, *, is_last: bool = True) -> None:
+        """End the incoming part. Its signature and fields go to the last part that it became. `is_last`: of the
+        message.
+        """
+        self._read(text, text.reader.end(is_last=is_last))
         self._text = None
         if text.index < 0 and (event.signature is not None or event.native is not None or not text.reader.has_markup):
             self._open(text, is_thinking=False)
@@ -198,5 +212,7 @@ def _ended(text: _Text, signature: str | None, native: Native | None) -> Event:
     return TextEnd(text.index, False, signature, native)
 
 
+#: What says nothing of whether a message goes on.
+_BETWEEN: Final = frozenset[type]({Deviation, NativeEvent, UsageUpdate})
 #: What is seen while a text is read.
 _READ: Final = OPENING | {TextDelta, TextEnd, Failure}

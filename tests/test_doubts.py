@@ -3,13 +3,16 @@ without what its tool requires."""
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
+from dragoman import _json
+from dragoman.types import Tool
 from for_each import for_each
 from profiles import some
 from rescue_forms import FORMS, Form
-from test_written_calls import delivered, play
+from test_written_calls import delivered, play, play_pieces
 
 MEANT: list[tuple[str, dict[str, Any]]] = [("write_file", {"path": "alpha", "content": "omega"})]
 PYTHON = [form for form in FORMS if "zone='" in form.write([("get_time", {"zone": "a"})]).text()]
@@ -79,3 +82,16 @@ def test_arguments_in_an_argument_that_the_tool_has_not_are_not_run_as_they_stan
     for key in ("arguments", "input"):
         for inner in ({"zone": "Rome", "form": 1}, '{"zone": "Rome"}'):
             assert ran(form.write([("get_time", {key: inner})]).text()) == [], key
+
+
+@for_each("more", [{"additionalProperties": True}, {"patternProperties": {"^x-": {"type": "object"}}}])
+def test_an_object_of_a_tool_that_takes_any_members_may_have_keys_of_the_tool(more: dict[str, Any]) -> None:
+    """Under the words for arguments alone, and with nothing beside them, the tool's own stand one level too deep."""
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, **more}
+    for arguments, runs in (
+        ({"x-owner": {"name": "Bo"}}, True), ({"name": "a", "x-owner": {"name": "Bo"}}, True),
+        ({"x-a": 1, "parameters": {"name": "Bo"}}, True), ({"arguments": {"name": "Bo"}}, False),
+    ):  # fmt: skip
+        text = f"<tool_call>{json.dumps({'name': 'log', 'arguments': arguments})}</tool_call>"
+        reply = play_pieces((Tool("log", "", _json.raw(schema)),), [text], "stop")
+        assert delivered(reply) == ([("log", arguments)] if runs else []), text

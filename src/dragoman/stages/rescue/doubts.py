@@ -15,7 +15,7 @@ from dragoman.stages.json_schema import ToolSchema
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.behind.brackets import WRITTEN
 from dragoman.stages.rescue.cursor import Close, Family
-from dragoman.stages.rescue.json_calls import BRACED, IS_CALL, UNCLOSED, closes_before_its_end, is_call
+from dragoman.stages.rescue.json_calls import ARGUMENT_KEYS, BRACED, IS_CALL, UNCLOSED, closes_before_its_end, is_call
 from dragoman.stages.rescue.markers import value_begins, value_marks
 from dragoman.stages.rescue.parts import Call
 from dragoman.stages.schema_words import is_explained, is_template
@@ -88,10 +88,10 @@ def _is_wrapped(value: dict[str, Json], schema: ToolSchema) -> bool:
     """Return whether an argument that the tool has not is an object, or the text of one, with one that it has and that
     is missing beside it.
     """
-    if len(value) > 1 and schema.root().schema.get("additionalProperties", False) is not False:
-        return False
+    root = schema.root().schema
+    takes_any = root.get("additionalProperties", False) is not False or "patternProperties" in root
     for key, inner in value.items():
-        if schema.has_member(key):
+        if schema.has_member(key) or (takes_any and (len(value) > 1 or key not in ARGUMENT_KEYS)):
             continue
         if isinstance(inner, str) and inner.lstrip()[:1] == "{":
             inner, _ = read_object(schema, inner)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from dragoman import _json
-from dragoman._json import Json, Malformed
+from dragoman._json import Json, Malformed, Raw
 
 
 def without_nan(value: Json) -> Json:
@@ -25,6 +25,21 @@ def without_nan(value: Json) -> Json:
     except RecursionError:
         return None
     return None if isinstance(strict, Malformed) else strict
+
+
+def kept(value: object) -> Raw:
+    """Return a value of an answer as JSON text, to be kept and sent again."""
+    text = _json.raw(value)
+    return text if type(value) is str else kept_text(text)
+
+
+def kept_text(text: Raw) -> Raw:
+    """Return JSON text of an answer, to be kept and sent again: with null for them."""
+    data = bytes(text)
+    if not tells_nan(data) or _json.is_json(data):
+        return text
+    value = _json.decode_lenient(data)
+    return _json.raw(None if isinstance(value, Malformed) else without_nan(value))
 
 
 def tells_nan(frame: bytes) -> bool:

@@ -76,7 +76,10 @@ def dump_messages(messages: Messages) -> str:
         UsageError: it is no conversation.
     """
     kept = () if isinstance(messages, list | tuple) and not messages else read_messages(messages)
-    return _json.to_text([record_of(message) for message in kept])
+    try:
+        return _json.to_text([record_of(message) for message in kept])
+    except UnicodeDecodeError:
+        raise UsageError("messages: expected JSON text as Raw, got bytes that are not UTF-8") from None
 
 
 def load_messages(text: str | bytes) -> tuple[Message, ...]:
@@ -94,8 +97,9 @@ def load_messages(text: str | bytes) -> tuple[Message, ...]:
     if isinstance(records, Malformed):
         raise UsageError(f"load_messages: expected the text of dump_messages: {records.problem}")
     try:
-        return tuple([message_of(record) for record in records])
-    except ValueError as problem:
+        messages = [message_of(record) for record in records]
+        return read_messages(messages) if messages else ()
+    except (ValueError, UsageError) as problem:
         raise UsageError(f"load_messages: expected the text of dump_messages: {problem}") from None
 
 
@@ -127,6 +131,8 @@ def _read(part: _Part) -> Part:
     if isinstance(value, _Result):
         inner = tuple(_read(each) for each in value.parts)
         kept = tuple(each for each in inner if isinstance(each, Text | Media | Opaque))
+        if len(kept) < len(inner):
+            raise ValueError("a part of kind result: expected texts and media, got another part")
         return ToolResult(value.call_id, value.name, kept, value.is_error, value.native)
     found: Part = value
     return found

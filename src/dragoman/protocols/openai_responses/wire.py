@@ -13,7 +13,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.containers import Place as Container
 from dragoman.codec.framing.body import Deviate
-from dragoman.codec.nan import tells_nan
+from dragoman.codec.nan import kept, tells_nan
 from dragoman.types import Native, ProtocolName, StopReason
 
 NAME: Final[ProtocolName] = "openai-responses"
@@ -153,7 +153,7 @@ def item_kind(item: dict[str, Json], deviate: Deviate, where: str, *, offered: f
 def native_fields(item: dict[str, Json], id: str | None = None) -> dict[str, Raw]:
     """Return the unmodelled fields of an item."""
     return {
-        key: _json.raw(value)
+        key: kept(value)
         for key, value in item.items()
         if key not in MODELLED and value is not None and not (key == "id" and value == id)
     }

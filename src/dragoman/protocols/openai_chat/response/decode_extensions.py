@@ -168,7 +168,7 @@ class Extensions:
         said |= {key: _json.raw(pieces[key]) for key in ("id", "transcript") if pieces.get(key)}
         mime = f"audio/{pieces['format']}" if pieces.get("format") else None
         native = Native(NAME, said) if said else None
-        self._assembly.whole_part(Media("audio", mime=mime, data=pieces.get("data", ""), native=native))
+        self._assembly.whole_part(Media("audio", mime=mime, data=pieces.get("data") or None, native=native))
 
     def _part(self, part: Json) -> None:
         """Take an entry of a `content` that is a list, or of `images`."""

@@ -13,6 +13,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.framing.entries import check_entries
+from dragoman.codec.nan import kept, kept_text
 from dragoman.codec.parts.argument_growth import tell_whole
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
@@ -268,12 +269,12 @@ class Items(msgspec.Struct, eq=False):
                 tell_unread_event(self._assembly, value, where)
         else:
             self._assembly.deviate("unknown-part", f"output[{item.index}].content[{index}]", kind)
-            return self._assembly.whole_part(Opaque(NAME, _json.compact(place.text(value))))
+            return self._assembly.whole_part(Opaque(NAME, kept_text(_json.compact(place.text(value)))))
         key = (group, index)
         self.final_text(item, key, text)
         if item.key == key and isinstance(value, dict):
             item.extras |= {
-                name: _json.raw(inner)
+                name: kept(inner)
                 for name, inner in value.items()
                 if inner and name not in ("type", "text", "refusal", "content", "parsed")
             }
@@ -391,7 +392,7 @@ class Items(msgspec.Struct, eq=False):
             if late:
                 item.call.native = make_native(item.native | late)
         elif not item.done:
-            self._assembly.whole_part(Opaque(NAME, _json.compact(place.text(fields))))
+            self._assembly.whole_part(Opaque(NAME, kept_text(_json.compact(place.text(fields)))))
         if item.part is not None:
             item.extras |= late
 

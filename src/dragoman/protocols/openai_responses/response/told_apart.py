@@ -13,6 +13,7 @@ from dragoman import _json
 from dragoman._json import Raw
 from dragoman.codec.framing.body import Deviate
 from dragoman.codec.json_fields import read_items
+from dragoman.codec.nan import kept
 from dragoman.codec.patterns import rare_pattern
 
 ANNOTATION: Final = "response.output_text.annotation.added"
@@ -43,7 +44,7 @@ class ToldApart:
         for name, values in told.items():
             if name in said and not _entries(values) <= _entries(read_items(said[name]) or ()):
                 deviate("final-differs", f"{self._where}.content[{index}].{name}", "")
-        return {name: _json.raw(values) for name, values in told.items()} | said
+        return {name: kept(values) for name, values in told.items()} | said
 
     def close(self, deviate: Deviate) -> None:
         """End the item: what was said of a text that never came is lost."""

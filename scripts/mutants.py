@@ -155,7 +155,8 @@ def conditions_that_are_gone() -> Iterator[Mutant]:
     for found in re.finditer(r"^ {24}and ((?:answer|line)\.(\w+) is (?:None|NOTHING|False))$", text, re.M):
         yield Mutant("ollama-chat", file, found[0] + "\n", "", f"short cut without {found[1]}", found[2])
     short_cuts = [
-        ("anthropic-messages", "anthropic/response/decode.py", " and not event.error", "", "error"),
+        ("anthropic-messages", "anthropic/response/decode.py", "not (event.error or ", "not (", "error"),
+        ("anthropic-messages", "anthropic/response/decode.py", "event.content_block or ", "", "content_block"),
         ("anthropic-messages", "anthropic/response/decode.py", 'delta.text if is_text else delta.thinking',
          "delta.text or delta.thinking", "text"),
         ("openai-chat", "openai_chat/response/calls.py", " or piece.extra_content or piece.rest", " or piece.rest", "extra_content"),  # noqa: E501

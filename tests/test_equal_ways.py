@@ -177,6 +177,24 @@ def test_the_reader_field_by_field_reads_what_the_strict_one_does(base: Base, st
         check_leniently(base, odd)
 
 
+#: Values that an object of an answer may have under any name: a call, and what is none.
+CALLS = ({"name": "note", "arguments": "{}"}, {"name": "note", "arguments": {"a": 1}}, {"name": "note"})
+
+
+@for_each("base", [base for base in BASES if base.protocol in STRICT])
+def test_a_call_under_a_name_that_another_event_has(base: Base) -> None:
+    for place in objects_in(base.value):
+        for number, name in enumerate(names_of(base.protocol)):
+            check_leniently(base, changed(base.value, place, name, CALLS[number % len(CALLS)]))
+
+
+@for_each("protocol, value", WHOLE)
+def test_a_call_under_a_name_that_a_whole_answer_has(protocol: str, value: dict[str, Any]) -> None:
+    for place in objects_in(value):
+        for name in names_of(protocol):
+            check_told(protocol, changed(value, place, name, CALLS[0]))
+
+
 def check_leniently(base: Base, odd: dict[str, Any]) -> None:
     module = importlib.import_module(f"dragoman.protocols.{FOLDERS[base.protocol]}.response.decode")
     names = STRICT[base.protocol]

@@ -5,9 +5,9 @@ is not continued by another.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -49,6 +49,7 @@ _ANSWERS: Final = frozenset({
 })  # fmt: skip
 #: Fields of one object that are told of again, at each call of its frame.
 _MOST_TOLD: Final = 64
+_Label: TypeAlias = str | int | float | bool | None
 #: What the JSON text of a call has in it.
 _TOLD: Final = re.compile(rb"(?i)tool|function|arg|param|input|partial")
 
@@ -136,18 +137,19 @@ def is_unread(fields: Mapping[str, Json]) -> bool:
     return any(name in _ANSWERS or is_call(name, said) for _, name, said in _unread_in(fields))
 
 
-def whole_decoder(answer: Any, *known: str) -> Callable[[bytes], Any]:
+def whole_decoder(answer: Any, *known: str, labels: Iterable[str] = ()) -> Callable[[bytes], Any]:
     """Return a decoder of whole answers that are passed on unread. It refuses those with a field that `tell_unread`
     would name.
 
     Args:
         answer: the Struct.
         known: further fields that are no answer. Only if there are others, each is looked at.
+        labels: such fields with one text or number each.
     """
-    rest = [(key, Raw, Raw()) for key in known]
+    rest = [*((key, Raw, Raw()) for key in known), *((key, _Label, None) for key in labels)]
     usual = msgspec.defstruct("Usual", rest, bases=(answer,), forbid_unknown_fields=True, gc=False, kw_only=True)
     decode_usual, decode, read = map(_json.typed_decoder, (usual, answer, Fields))
-    names = frozenset(usual.__struct_fields__)
+    names = frozenset(usual.__struct_fields__).difference(labels)
 
     def decode_whole(body: bytes) -> Any:
         said = decode_usual(body)

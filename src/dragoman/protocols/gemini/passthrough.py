@@ -101,7 +101,7 @@ class _Answer(msgspec.Struct, gc=False):
     promptFeedback: PromptFeedback | None = None
 
 
-_decode_answer: Final = whole_decoder(_Answer, "modelVersion", "responseId", "createTime", RAN)
+_decode_answer: Final = whole_decoder(_Answer, RAN, labels=("modelVersion", "responseId", "createTime"))
 
 
 def check_whole(body: bytes) -> Finish | None:

@@ -110,7 +110,8 @@ _OF_CALLS: Final = (
 )  # fmt: skip
 
 _decode_text: Final = _json.typed_decoder(str)
-_decode_answer: Final = whole_decoder(_Answer, "id", "object", "created", "model", "service_tier", "system_fingerprint")
+_LABELS: Final = ("id", "object", "created", "model", "service_tier", "system_fingerprint")
+_decode_answer: Final = whole_decoder(_Answer, labels=_LABELS)
 
 
 def check_whole(body: bytes) -> Finish | None:

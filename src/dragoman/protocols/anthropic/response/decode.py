@@ -144,8 +144,8 @@ class Decoder:
                     last.forget()
                     self._read_leniently(frame, name)
                     continue
-                delta = event.delta
-                if delta is not None and event.type == "content_block_delta" and not event.error:
+                is_alone = not (event.error or event.content_block or event.message)
+                if is_alone and (delta := event.delta) is not None and event.type == "content_block_delta":
                     block = self._grown = by_index.get(event.index)
                     if block is not None and block.takes == delta.type:
                         if block.call is not None:

@@ -77,6 +77,13 @@ def test_each_stream_is_read_as_it_is_meant(stream: Stream):
         assert differences(stream, read(stream, size)) == [], size
 
 
+@for_each("stream", [one for one in STREAMS if one.protocol == "openai-chat"], ids=lambda stream: stream.name)
+def test_each_is_read_as_it_is_meant_when_each_event_comes_alone(stream: Stream):
+    reader = reader_of(stream.protocol, Policy())
+    events = [event for told in stream.body.split(b"\n\n") if told for event in reader.feed(told + b"\n\n")]
+    assert differences(stream, fold(check([*events, *reader.close()]))) == []
+
+
 @for_each("number, stream", list(enumerate(TRANSLATED)), ids=lambda value: getattr(value, "name", ""))
 def test_each_is_written_in_another_protocol_as_it_is_meant(number: int, stream: Stream):
     """Calls, text, and whether it failed; a limit says of itself that what it cut did."""

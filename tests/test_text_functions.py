@@ -44,6 +44,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "cli/terminal.py clip": {"width": 80},
     "client/request/forwarding.py with_query": {"query": "a=b"},
     "codec/containers.py straighten_object": {"place": Place(), "where": "", "deviate": take_nothing},
+    "codec/framing/event_stream.py before_marker": {"deviate": take_nothing},
     "codec/framing/large_frames.py check_large": {"bounds": USUAL_BOUNDS, "look": None},
     "codec/json_fields.py no_object": {"problem": _json.Malformed("empty")},
     "codec/framing/outline.py has_wide_object": {"most": 10},
@@ -55,6 +56,10 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/unread.py read_allowed": {"where": "tools"},
     "codec/parts/half_characters.py join_halves": {"text": "a"},
     "protocols/gemini/response/unmodelled.py split": {"bounds": USUAL_BOUNDS},
+    "protocols/openai_chat/response/lenient.py several_in": {
+        "problem": "Extra data",
+        "assembly": Assembly(lambda: "", frozenset()),
+    },
     "protocols/anthropic/response/lenient.py loose_text": {"where": "", "assembly": Assembly(lambda: "", frozenset())},
     "codec/parts/call_shapes.py is_astray": {"value": {"a": 1}},
     "codec/parts/call_shapes.py is_beside": {"value": {"a": 1}},

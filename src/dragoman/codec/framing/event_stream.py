@@ -47,6 +47,14 @@ def too_large(limit: int, seen: int) -> TooLarge:
     return TooLarge(exceeded(f"a frame of at most {limit} bytes", "frame_mib", f"{seen} or more"))
 
 
+def before_marker(value: bytes, deviate: Deviate) -> bytes:
+    """Return the JSON before an end marker that stands behind it without a line end; b"" if there is none."""
+    if value[-6:] == b"[DONE]" and _json.is_json(last := value[:-6].rstrip().removesuffix(b"data:").rstrip()):
+        deviate("single-newline", "body", "the marker behind the last event, without a line end")
+        return last
+    return b""
+
+
 class EventLines:
     """Parses server-sent events from complete lines. Well-formed events take a short cut; all others go line by line.
 
@@ -220,8 +228,7 @@ class EventLines:
             if self._lines and self._stands_alone():
                 self._deviate("single-newline", "body", "")
                 yield from self._dispatch()
-            if value[-6:] == b"[DONE]" and _json.is_json(last := value[:-6].rstrip().removesuffix(b"data:").rstrip()):
-                self._deviate("single-newline", "body", "the marker behind the last event, without a line end")
+            if last := before_marker(value, self._deviate):
                 self._append(last)
                 yield from self._dispatch()
                 value = b"[DONE]"

@@ -228,6 +228,7 @@ class Decoder:
         candidates = chunk.candidates
         if calls:
             told = "twice" if told == "once" and repeats_key(frame) else told
+            tell_unread_beside(frame, self._assembly, told=len(calls))
         elif frame.rfind(b"unction") >= 0:  # found sooner than by `find`
             if found is not None and any("functionCall" in part for part in found.parts.values()):
                 told = "twice" if repeats_key(frame) else "once"
@@ -237,8 +238,7 @@ class Decoder:
             for place, candidate in enumerate(candidates if len(candidates) == 1 else numbered(candidates)):
                 self._read_candidate(candidate, place, frame, found, told)
         self._is_plain = not calls and self._choice is not None and not self._assembly.calls.may_lack()
-        usage = chunk.usageMetadata
-        if usage is not None:
+        if (usage := chunk.usageMetadata) is not None:
             if usage != self._usage:
                 self._kept.last = without_arguments(chunk, frame) if self._is_stream else self._kept.first
                 self._read_usage(usage)

@@ -171,8 +171,14 @@ def without_arguments(chunk: Chunk, frame: bytes) -> bytes:
     return without_value(frame, b'"args":', calls[0].args) if calls else frame
 
 
-def tell_unread_beside(frame: bytes, assembly: Assembly) -> None:
-    """Name what stands beside candidates without content and may be that."""
+def tell_unread_beside(frame: bytes, assembly: Assembly, *, told: int | None = None) -> None:
+    """Name what stands beside candidates and may be their content, or a call.
+
+    Args:
+        told: the calls that are read in the frame; without more of them nothing is named.
+    """
+    if told is not None and frame.count(b"unction") <= told and frame.find(b"ool") < 0:
+        return
     if type(_decode_modelled(frame)) is not Malformed:
         return  # nothing, as most often
     top = _decode_fields(frame)

@@ -210,11 +210,9 @@ class CallReader(msgspec.Struct, eq=False):
             tell_twice(frame, (b'"finish_reason"', b'"usage"'), self._assembly.deviate)
 
     def find_hidden(self, chunk: Chunk, frame: bytes) -> None:
-        """Report a call in a frame that names one, if none was read."""
+        """Report a call in a frame that names one and was not read."""
         said = [one for choice in chunk.choices or () for one in (choice.delta, choice.message) if one is not None]
-        if any(one.tool_calls or one.function_call for one in said):
-            return
-        if torn_frames.hides_call(frame):
+        if not any(one.tool_calls or one.function_call for one in said) and torn_frames.hides_call(frame):
             self._refuse([CallPiece()], frame)
         self.tell_beside(frame)
 

@@ -169,10 +169,8 @@ class Decoder:
         if not isinstance(value, Malformed):
             lenient.say_why_lenient(text, self._assembly)
             return self._odd_value(value, _json.encode(value), name)
-        values = _json.split_values(text.decode("utf-8", "replace"), value.problem)
-        if not isinstance(values, Malformed):
-            self._assembly.deviate("bare-json-line", "chunk", "several in one frame")
-            self._read((inner.encode("utf-8", "replace"), name) for inner in values)
+        if values := lenient.several_in(text, value.problem, self._assembly):
+            self._read((inner, name) for inner in values)
         elif name == b"error":
             self._fail(text.decode("utf-8", "replace"))
         elif self.ended:
@@ -273,7 +271,7 @@ class Decoder:
         error = None if chunk.error is None else lenient.error_in(chunk.error, self._assembly)
         choices = lenient.numbered(chunk.choices or [], self._assembly)
         said = (choices[0].delta or choices[0].message) if choices else None
-        if data.find(b"_call") >= 0 and not (said is not None and said.tool_calls):
+        if data.count(b"_call") > (said is not None and bool(said.tool_calls)):  # it names more than are read
             self._calls.find_hidden(chunk, data)
         for choice in choices:
             if choice.index != self._choice and not self._is_ours(choice.index):
@@ -295,11 +293,9 @@ class Decoder:
                 self._calls.is_watching = True
             if choice.text is not None or choice.usage is not None:
                 read_odd_places(choice, self._assembly)
-            if choice.delta is None and choice.message is None:
-                self._calls.tell_beside(data)
             if self._calls.is_watching and (choice.finish_reason or not (choice.delta and choice.delta.tool_calls)):
                 self._calls.look_around(data)
-            if choice.finish_reason and self._assembly.is_empty:
+            if (choice.delta is None and choice.message is None) or (choice.finish_reason and self._assembly.is_empty):
                 self._calls.tell_beside(data)
             if choice.finish_reason and error is None:
                 self._finish(choice.finish_reason, data)

@@ -19,6 +19,7 @@ from dragoman.codec.framing.body import BodyReader
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.codec.repeated_keys import tells_more
+from dragoman.protocols.openai_chat.response.frame_look import hides_call
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
 from dragoman.protocols.openai_chat.wire import NOTHING, CallPiece, Choice, Chunk, Delta, FunctionPiece
 from dragoman.types import Cost, Usage
@@ -140,10 +141,8 @@ class Growth:
         elif self.kind == "thinking":
             if self._think(data, choice):
                 return ""
-        elif data.find(b'"name":"') >= 0:
-            pass  # a call begins, most likely
         elif data.count(b'"arguments"') == 1 and (len(self._slots.by_index) < 2 or data.count(b'"index"') < 3):
-            chunk = _decode_call(data)
+            chunk = _decode_call(data) if data.count(_HIDDEN) < 2 or not hides_call(data) else _OTHER
             if type(chunk) is not Malformed and (told := chunk.choices[0]).index == choice:
                 call = told.delta.tool_calls[0]
                 if call.function.arguments and self._slots.grow(call.index, call.function.arguments):
@@ -229,6 +228,8 @@ def read_arguments(lines: list[bytes], choice: int | None) -> tuple[int, list[st
         return None
     if max(map(bytes.count, told, repeat(b'"arguments"'))) > 1 or max(map(bytes.count, told, repeat(b'"index"'))) > 2:
         return None  # one of them may say something twice; what is around the arguments holds them each time
+    if max(map(bytes.count, told, repeat(_HIDDEN))) > 1 and any(map(hides_call, told)):
+        return None
     calls = [each.choices[0].delta.tool_calls[0] for each in chunks if each.choices[0].index == choice]
     index = calls[0].index if calls else 0
     texts = [call.function.arguments for call in calls if call.index == index and call.function.arguments]

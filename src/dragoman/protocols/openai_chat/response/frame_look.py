@@ -9,12 +9,17 @@ import msgspec
 from dragoman._json import Json
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_shapes import ASTRAY
-from dragoman.codec.parts.unread_arguments import fields_at, note_astray, tell_unread, telling
+from dragoman.codec.parts.unread_arguments import fields_at, is_unread, note_astray, tell_unread, telling
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.protocols.openai_chat.response.unmodelled import fields_beside
 from dragoman.secret import name_alone
 
 _FEW: Final = 8  # fields that are looked at again sooner than sorted out
+
+
+def hides_call(frame: bytes) -> bool:
+    """Return whether a call stands beside the choices of a frame that has calls."""
+    return frame.count(b"_call") > 1 and is_unread(fields_beside(frame))
 
 
 @final

@@ -9,6 +9,7 @@ from dragoman._json import Json, Raw
 from dragoman.codec.containers import Place, numbered_items, says_nothing, straighten
 from dragoman.codec.errors.error_body import holds_error
 from dragoman.codec.framing.body import TooLarge
+from dragoman.codec.framing.event_stream import before_marker
 from dragoman.codec.framing.large_frames import look_for_few
 from dragoman.codec.nan import tells_nan, without_nan
 from dragoman.codec.parts import torn_frames
@@ -147,6 +148,20 @@ def join_surrogates(chunk: Chunk, assembly: Assembly) -> None:
                 delta.reasoning = delta.reasoning and clean(delta.reasoning)
                 delta.content = delta.content and clean(delta.content)
                 delta.refusal = delta.refusal and clean(delta.refusal)
+
+
+def several_in(frame: bytes, problem: str, assembly: Assembly) -> list[bytes]:
+    """Return the values of a frame that has several, or one and the end marker; nothing if it is neither.
+
+    `problem`: why the frame is no JSON.
+    """
+    if last := before_marker(frame, assembly.deviate):  # an event that came alone
+        return [last, b"[DONE]"]
+    values = _json.split_values(frame.decode("utf-8", "replace"), problem)
+    if isinstance(values, _json.Malformed):
+        return []
+    assembly.deviate("bare-json-line", "chunk", "several in one frame")
+    return [inner.encode("utf-8", "replace") for inner in values]
 
 
 def say_why_lenient(text: bytes, assembly: Assembly) -> None:

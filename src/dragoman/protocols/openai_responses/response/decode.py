@@ -223,6 +223,7 @@ class Decoder:
                     return self._assembly.fail(*SECOND)
                 self._assembly.deviate("duplicate-start", "response.created")
             self._begin(response)
+            look_in_response(response, self._assembly)
             self._running = status_of(response) if kind == "response.queued" else ""
             return
         self._running = ""

@@ -194,6 +194,7 @@ CLEAN: tuple[tuple[str, Any], ...] = (
     ("vendor_usage", {"server_tool_use": {"web_search_requests": 2, "calls": None}}),
     ("usage_metadata", {"toolUsePromptTokensDetails": [{"modality": "TEXT", "tokenCount": 3}]}),
     ("arguments", None), ("args", ""), ("input", {}), ("arguments", "{}"),
+    ("toolConfig", {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["ring"]}}),
 )  # fmt: skip
 
 

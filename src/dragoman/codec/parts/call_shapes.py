@@ -72,8 +72,8 @@ def is_spelling(name: str) -> bool:
 
 
 def may_name_calls(name: str) -> bool:
-    """Return whether calls, or pieces of one, stand under a plain key: not tokens that calls cost."""
-    return name == "partialargs" or (any(word in name for word in _CALLS) and "token" not in name)
+    """Return whether calls, or pieces of one, stand under a plain key: not tokens that calls cost, nor how to call."""
+    return name == "partialargs" or (any(word in name for word in _CALLS) and not ("token" in name or "config" in name))
 
 
 def is_astray(key: str, value: Json) -> bool:

@@ -273,11 +273,14 @@ def parse_seal(signature: str) -> str:
 
 
 def camel_fields(fields: Fields) -> Fields:
-    """Return fields with their keys in camelCase; a camelCase key wins over its snake_case twin."""
+    """Return fields with their keys in camelCase; a twin that says something else keeps its own key, as unknown."""
     if "_" not in "".join(fields):
         return fields
-    snake = {camel_key(key): value for key, value in fields.items() if "_" in key}
-    return snake | {key: value for key, value in fields.items() if "_" not in key}
+    told: Fields = {}
+    for key, value in fields.items():
+        camel = camel_key(key)
+        told[camel if fields.get(camel, value) == value else key] = value
+    return told
 
 
 def model_path(model: str) -> str:

@@ -7,7 +7,6 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.containers import Place, straighten
-from dragoman.codec.nan import kept
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
@@ -63,11 +62,11 @@ OF_RESPONSE: Final = _MODELLED.union(
 
 def kept_fields(response: dict[str, Json]) -> dict[str, Raw]:
     """Return a response's unmodelled fields, with those of its usage that `Usage` does not have."""
-    fields = {key: kept(value) for key, value in response.items() if key not in _MODELLED and value is not None}
+    fields = {key: _json.raw(value) for key, value in response.items() if key not in _MODELLED and value is not None}
     usage = response.get("usage")
     rest = rest_of_usage(usage) if isinstance(usage, dict) else None
     if rest:
-        fields["usage"] = kept(rest)
+        fields["usage"] = _json.raw(rest)
     return fields
 
 

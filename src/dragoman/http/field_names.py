@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from sys import intern
 from typing import Final
 
-_MOST: Final = 256
 _LONGEST: Final = 1024  # bytes of the names of one head that are remembered
-
-_known: dict[bytes, tuple[str, ...]] = {}
 
 
 def read_names(lines: Sequence[bytes]) -> tuple[str, ...]:
@@ -17,11 +15,11 @@ def read_names(lines: Sequence[bytes]) -> tuple[str, ...]:
     if not lines:
         return ()
     written = b"\n".join(lines[::2])
-    names = _known.get(written)
-    if names is None:
-        names = tuple(map(intern, written.decode("latin-1").lower().split("\n")))
-        if len(written) <= _LONGEST:
-            if len(_known) >= _MOST:
-                _known.clear()
-            _known[written] = names
-    return names
+    return _known(written) if len(written) <= _LONGEST else _lower(written)
+
+
+def _lower(written: bytes) -> tuple[str, ...]:
+    return tuple(map(intern, written.decode("latin-1").lower().split("\n")))
+
+
+_known = lru_cache(maxsize=256)(_lower)

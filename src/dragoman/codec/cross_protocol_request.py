@@ -93,8 +93,9 @@ def is_left_empty(message: Message, rendered: dict[str, Json]) -> bool:
 
     The model never said an empty turn, and some servers refuse it.
     """
-    is_empty = rendered.keys() == {"role", "content"} and not rendered["content"]
-    return is_empty and message.role == "assistant" and any(type(part) is not Text for part in message.parts)
+    if message.role != "assistant" or rendered.keys() != {"role", "content"} or rendered["content"]:
+        return False
+    return any(type(part) is not Text for part in message.parts)
 
 
 def is_text(mime: str | None) -> bool:

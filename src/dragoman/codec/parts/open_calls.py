@@ -169,9 +169,10 @@ class OpenCalls(msgspec.Struct, eq=False):
 
     def _make_id(self, call: OpenCall, answer: Answer) -> str:
         """Record a call under an id of our own."""
-        if self._needs_ids and not call.id and call.name not in self._without_id:
+        if not call.id and call.name not in self._without_id:
             self._without_id.add(call.name)
-            answer.deviate("missing-id", f"call {call.name}", severity=self._needs_ids)
+            if self._needs_ids:
+                answer.deviate("missing-id", f"call {call.name}", severity=self._needs_ids)
         made = f"call_{self._new_id()}"
         while made in self.by_id:  # by the wire, which made it up likewise
             made += f"_{call.index}"  # whatever makes ids, this ends
@@ -351,9 +352,13 @@ class OpenCalls(msgspec.Struct, eq=False):
         return (call.name, text) in self._before_end
 
     def are_all(self, told: Sequence[tuple[str, str, str]]) -> bool:
-        """Return whether ids (or ""), names and arguments are those of all calls so far, in their order."""
+        """Return whether ids, names and arguments are those of all calls so far, in their order. An id counts only
+        where both have one.
+        """
         return 0 < len(told) == len(self.by_id) and all(
-            id in ("", call.id) and name == call.name and is_same(text, call.arguments or call.text.raw())
+            (id in ("", call.id) or call.name in self._without_id)
+            and name == call.name
+            and is_same(text, call.arguments or call.text.raw())
             for (id, name, text), call in zip(told, self.by_id.values(), strict=True)
         )
 

@@ -118,4 +118,4 @@ def read_request(body: bytes, protocol: Protocol) -> tuple[tuple[Tool, ...], Exp
     except WireError as problem:
         raise UsageError(f"the request: {problem}") from problem
     asked = parsed.request
-    return () if asked.tool_choice == "none" else asked.tools, protocol.expect(fields)
+    return protocol.tools.callable(asked), protocol.expect(fields)

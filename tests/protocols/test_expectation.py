@@ -56,6 +56,29 @@ def test_a_call_in_a_text_is_none_where_the_request_forbids_calls(protocol: Prot
         assert (len(found.tool_calls), found.text) == (calls, "" if calls else text)
 
 
+def allowing(protocol: ProtocolName, *names: str) -> dict[str, Any]:
+    """The fields of a request that lets only these of its tools be called."""
+    if protocol == "gemini-generate":
+        return {"toolConfig": {"functionCallingConfig": {"mode": "VALIDATED", "allowedFunctionNames": [*names]}}}
+    if protocol == "openai-responses":
+        tools = [{"type": "function", "name": name} for name in names]
+        return {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": tools}}
+    tools = [{"type": "function", "function": {"name": name}} for name in names]
+    return {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": tools}}}
+
+
+@pytest.mark.parametrize("protocol", ["openai-chat", "openai-responses", "gemini-generate"])
+def test_a_call_in_a_text_is_none_where_the_request_does_not_allow_its_tool(protocol: ProtocolName) -> None:
+    text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    reply = dragoman.decode(chat(said(content=text)), "openai-chat")
+    body = PROTOCOLS[protocol].render_response(reply, new_id=lambda: "x", model="m", created=1)
+    asked = Request("m", (Message("user", (Text("hi"),)),), (Tool("f", ""), Tool("g", "")))
+    request: Any = _json.decode(PROTOCOLS[protocol].render_request(asked).http.body)
+    for names, calls in ((["g", "f"], 1), (["g", "h"], 0)):
+        found = dragoman.decode(body, protocol, request=request | allowing(protocol, *names))
+        assert (len(found.tool_calls), found.text) == (calls, "" if calls else text)
+
+
 @pytest.mark.parametrize(
     ("protocol", "body", "request_fields", "codes"),
     [

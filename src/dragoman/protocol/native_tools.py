@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
@@ -157,6 +157,7 @@ class ToolForms(msgspec.Struct, frozen=True):
         name: the allowed names of tools.
         keeps_custom: tools that take free text are part of the protocol wherever it is spoken.
         open_request: prepares a request for another protocol.
+        allowed: those of a request's tools that it lets be called, where it may name fewer than it offers.
         write_call: renders a call of a client's tool of a kind as its clients read it; None: as any call.
         write_tool: renders a tool that providers run; None: the protocol has none of the kind.
         restate: expresses what another provider's tools did earlier, and names what it cannot express.
@@ -167,10 +168,17 @@ class ToolForms(msgspec.Struct, frozen=True):
     longest_name: int
     keeps_custom: bool = False
     open_request: Callable[[Request], Opened] | None = None
+    allowed: Callable[[Request], Sequence[Tool]] | None = None
     write_call: Callable[[str, ToolCall], Opaque | None] | None = None
     write_tool: Callable[[NativeTool], Written | None] | None = None
     restate: Callable[[Request], tuple[Request, list[Deviation]]] | None = None
     schema: SchemaRules = SchemaRules()
+
+    def callable(self, request: Request) -> tuple[Tool, ...]:
+        """Return the tools that a request lets be called: a call of no other is read from a text."""
+        if request.tool_choice == "none":
+            return ()
+        return request.tools if self.allowed is None or not request.tools else tuple(self.allowed(request))
 
 
 ANY_NAME: Final = ToolForms(re.compile(r"[A-Za-z0-9_.:/-]+"), 256)

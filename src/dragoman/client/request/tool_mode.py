@@ -82,7 +82,7 @@ def _otherwise(target: Target, request: Request, reason: str) -> Asked | None:
 
 
 def _asked(target: Target, request: Request, way: ToolMode) -> Asked:
-    offered = () if request.tool_choice == "none" else request.tools  # then no call is read from a text
+    offered = target.protocol.tools.callable(request)
     if way == "native" and target.policy.way == "native":  # as most targets are asked
         return Asked(request, way, offered, target.policy)
     asked, lost = ask(request, way)

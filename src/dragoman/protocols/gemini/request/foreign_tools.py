@@ -6,6 +6,7 @@ Spec: https://ai.google.dev/api/caching#Tool (read 2026-11-22). Google runs all 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -19,7 +20,7 @@ from dragoman.deviations import clip
 from dragoman.events import Deviation
 from dragoman.protocol.native_tools import NativeTool, Opened, RemoteServer, Runner, SchemaRules, ToolForms, Written
 from dragoman.protocols.gemini.wire import NAME
-from dragoman.types import Native, Request
+from dragoman.types import Native, Request, Tool
 
 _KINDS: Final = {
     "googleSearch": "web_search", "googleSearchRetrieval": "web_search", "enterpriseWebSearch": "web_search",
@@ -55,11 +56,9 @@ def open_request(request: Request) -> Opened:
     found += images
     tools = request.tools
     deviations: list[Deviation] = []
-    config = read(native.get("toolConfig"))
-    calling = config.get("functionCallingConfig") if isinstance(config, dict) else None
-    allowed = calling.get("allowedFunctionNames") if isinstance(calling, dict) else None
-    if isinstance(config, dict) and isinstance(calling, dict) and isinstance(allowed, list) and allowed:
-        tools = tuple([tool for tool in tools if tool.name in allowed])
+    config, calling = _calling(native)
+    if calling.get("allowedFunctionNames"):
+        tools = allowed_tools(request)
         del calling["allowedFunctionNames"]  # the list of tools says it
         where = "toolConfig.functionCallingConfig.allowedFunctionNames"
         count = f"{len(tools)} of {len(request.tools)} tools are offered"
@@ -70,6 +69,20 @@ def open_request(request: Request) -> Opened:
     return Opened(
         msgspec.structs.replace(request, tools=tools, native=kept), tuple(found), forced, deviations=tuple(deviations)
     )
+
+
+def allowed_tools(request: Request) -> tuple[Tool, ...]:
+    """Return the tools that a request lets be called."""
+    _, calling = _calling(native_fields(request.native, NAME))
+    names = calling.get("allowedFunctionNames")
+    names = [names] if isinstance(names, str) else names
+    return tuple([tool for tool in request.tools if tool.name in names]) if names else request.tools
+
+
+def _calling(native: Mapping[str, Raw]) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Return the configuration of tools, and what it says of calls."""
+    config = as_object(read(native.get("toolConfig")))
+    return config, as_object(config.get("functionCallingConfig"))
 
 
 def _take_images(native: dict[str, Raw]) -> tuple[list[NativeTool], str]:
@@ -172,6 +185,7 @@ FORMS: Final = ToolForms(
     re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*"),
     64,
     open_request=open_request,
+    allowed=allowed_tools,
     write_tool=write_tool,
     restate=restate,
     schema=SchemaRules(references="defs"),

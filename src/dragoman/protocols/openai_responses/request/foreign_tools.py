@@ -42,7 +42,7 @@ from dragoman.protocols.openai_responses.request.remote_servers import (
     read_server_tool,
     write_server_tool,
 )
-from dragoman.protocols.openai_responses.request.tools import parse_tools
+from dragoman.protocols.openai_responses.request.tools import allowed_in, allowed_tools, parse_tools
 from dragoman.protocols.openai_responses.wire import NAME, text_of
 from dragoman.types import Message, Named, Native, Opaque, Part, Request, Text, Tool, ToolCall, ToolChoice, ToolResult
 
@@ -265,16 +265,11 @@ def _note_rest(request: Request, deviations: list[Deviation]) -> None:
 def _allowed(
     said: dict[str, Any], tools: list[Tool], others: list[NativeTool], forms: dict[str, Native]
 ) -> tuple[list[Tool], list[NativeTool]]:
-    """Return only what a choice allows; a namespace allows all of it."""
+    """Return only what a choice allows."""
     entries = [entry for entry in said.get("tools") or () if isinstance(entry, dict)]
-    meant = {(text_of(entry.get("namespace")), text_of(entry.get("name"))) for entry in entries}
-    spaces = {text_of(entry.get("name")) for entry in entries if entry.get("type") == "namespace"}
-
-    def is_allowed(tool: Tool) -> bool:
-        space, name = place_of(forms[tool.name].fields) if tool.name in forms else ("", tool.name)
-        return (space, name) in meant or ("", name) in meant or space in spaces or ("", tool.name) in meant
-
-    return [tool for tool in tools if is_allowed(tool)], allowed_of(others, entries)
+    return allowed_in(entries, [(tool, native_fields(forms.get(tool.name), NAME)) for tool in tools]), allowed_of(
+        others, entries
+    )
 
 
 # ---------------------------------------------------------------- the conversation
@@ -438,6 +433,7 @@ FORMS: Final = ToolForms(
     64,
     keeps_custom=True,
     open_request=open_request,
+    allowed=allowed_tools,
     write_call=write_call,
     write_tool=write_tool,
     restate=restate,

@@ -7,12 +7,12 @@ are not ours: the list of them stays in the request's native fields.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.json_fields import native_fields
+from dragoman.codec.json_fields import Fields, native_fields, read
 from dragoman.codec.unread import name_unread, read_allowed, refuse_no_text, wanted_text, with_schema
 from dragoman.events import Deviation
 from dragoman.protocol import Dialect
@@ -131,6 +131,28 @@ def parse_tool_choice(
         return "auto", False
     deviations.append(Deviation("wrong-type", "tool_choice", str(value)[:60]))
     return "auto", True
+
+
+def allowed_tools(request: Request) -> Sequence[Tool]:
+    """Return the tools that a request lets be called."""
+    said = read(native_fields(request.native, NAME).get("tool_choice"))
+    if not isinstance(said, dict) or said.get("type") != "allowed_tools":
+        return request.tools
+    entries = [entry for entry in said.get("tools") or () if isinstance(entry, dict)]
+    return allowed_in(entries, [(tool, native_fields(tool.native, NAME)) for tool in request.tools])
+
+
+def allowed_in(entries: list[dict[str, Any]], tools: Iterable[tuple[Tool, Fields]]) -> list[Tool]:
+    """Return the tools that a list of allowed ones has; a namespace allows all of it. `tools`: each with its place."""
+    meant = {(text_of(entry.get("namespace")), text_of(entry.get("name"))) for entry in entries}
+    spaces = {text_of(entry.get("name")) for entry in entries if entry.get("type") == "namespace"}
+    allowed = []
+    for tool, fields in tools:
+        space, name = place_of(fields)
+        places = ((space, name or tool.name), ("", name or tool.name), ("", tool.name))
+        if space in spaces or not meant.isdisjoint(places):
+            allowed.append(tool)
+    return allowed
 
 
 # ---------------------------------------------------------------- rendering

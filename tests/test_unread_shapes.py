@@ -199,12 +199,14 @@ CLEAN: tuple[tuple[str, Any], ...] = (
 
 
 def tops(frames: list[Frame]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Where an answer tells of itself and of its request: in its chunks and lines, or in the object of the answer."""
+    """Where an answer tells of itself and of its request: in its chunks and lines, in the object of the answer, or
+    beside it.
+    """
     for number, frame in enumerate(frames):
         kind = frame.get("type", "")
         if isinstance(frame.get("response"), dict) or kind == "message_start":
-            yield number, ("response" if "response" in frame else "message",)
-        elif kind in ("", "message"):
+            yield from ((number, ("response" if "response" in frame else "message",)), (number, ()))
+        elif kind in ("", "message", "message_stop"):
             yield number, ()
 
 

@@ -48,6 +48,7 @@ from dragoman.protocols.openai_responses.response.told_apart import ANNOTATION
 from dragoman.protocols.openai_responses.response.unmodelled import (
     created_at,
     kept_fields,
+    look_around,
     look_in_response,
     note_beside,
     response_of,
@@ -224,6 +225,7 @@ class Decoder:
                 self._assembly.deviate("duplicate-start", "response.created")
             self._begin(response)
             look_in_response(response, self._assembly)
+            look_around(value, kind, self._assembly)
             self._running = status_of(response) if kind == "response.queued" else ""
             return
         self._running = ""

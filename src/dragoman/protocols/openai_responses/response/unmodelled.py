@@ -12,7 +12,7 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.unread_arguments import note_astray, note_unread, tell_unread, unread_arguments
 from dragoman.protocols.openai_responses.response.usage import rest_of_usage
-from dragoman.protocols.openai_responses.wire import PLACES, RESPONSE, STATUS_OF_EVENT
+from dragoman.protocols.openai_responses.wire import PLACES, RESPONSE
 
 #: Fields of a response object that are ours, or repeat the request.
 _MODELLED: Final = frozenset(
@@ -131,11 +131,10 @@ def note_whole(
 
 
 def look_around(event: dict[str, Json], kind: str, assembly: Assembly) -> None:
-    """Record unread fields of an event while a call has no arguments: they may be its own. In the last event they may
-    be all of a call.
+    """Record unread fields of an event while a call has no arguments: they may be its own. In the first and the last
+    event they may be all of a call.
     """
-    is_last = kind in STATUS_OF_EVENT and isinstance(event.get("response"), dict)
-    if assembly.phase == "open" and (is_last or assembly.calls.may_lack()):
+    if assembly.phase == "open" and (isinstance(event.get("response"), dict) or assembly.calls.may_lack()):
         read = _READ_OF_DELTA if kind.endswith(".delta") else _READ_OF.get(kind, _READ)
         if kind.startswith("response.output_item.") and "item" not in event:
             read |= {"output"}

@@ -154,6 +154,40 @@ def test_a_turn_of_the_model_of_which_nothing_can_be_said_is_left_out(target: st
     assert spoken or any(each.where.startswith("messages[1].parts[0]") for each in rendered.deviations)
 
 
+@for_each("scheme", ["https:", "HTTPS:", "Http:"])
+def test_the_scheme_of_an_address_may_be_in_capitals(scheme: str) -> None:
+    for target in ("openai-responses", "anthropic-messages"):
+        for kind in ("image", "document"):
+            media = Media(kind, url=f"{scheme}//e.org/a")
+            rendered = PROTOCOLS[target].render_request(Request("m", (Message("user", (media,)),)))
+            body = rendered.http.body
+            assert f"{scheme}//e.org/a".encode() in body and b"file_id" not in body, (target, kind)
+
+
+def test_an_address_of_another_scheme_is_no_id_of_a_file() -> None:
+    for url in ("gs://b/a.png", "file:///a.png", "s3://b/a.png"):
+        for kind in ("image", "document"):
+            rendered = PROTOCOLS["openai-responses"].render_request(
+                Request("m", (Message("user", (Media(kind, url=url),)),))
+            )
+            assert b"file_id" not in rendered.http.body and url.encode() in rendered.http.body, (url, kind)
+
+
+@for_each("head", ["data:image/png;base64,", "DATA:image/png;BASE64,", "Data:image/png;charset=x;Base64,"])
+def test_the_scheme_of_data_may_be_in_capitals(head: str) -> None:
+    url = f"{head}iVBORw0KGgo="
+    asked = {
+        "openai-chat": {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]},
+        "openai-responses": {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": url}]}]},
+        "ollama-chat": {"messages": [{"role": "user", "content": "", "images": [url]}]},
+    }
+    for source, fields in asked.items():
+        [message] = PROTOCOLS[source].parse_request(json.dumps({"model": "m", **fields}).encode()).request.messages
+        assert [part for part in message.parts if isinstance(part, Media)] == [
+            Media("image", "image/png", "iVBORw0KGgo=")
+        ], source
+
+
 def test_the_detail_of_a_file_is_none_of_an_image() -> None:
     """OpenAI's chat has a detail for images alone."""
     asked = {

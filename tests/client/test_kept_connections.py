@@ -44,6 +44,23 @@ def test_a_request_on_a_new_connection_is_sent_once(end: Step) -> None:
         assert len(server.requests) == 1
 
 
+def test_an_error_on_a_kept_connection_names_its_own_address() -> None:
+    """A connection belongs to a host: what was asked on it before is another matter."""
+
+    async def ask_in_turn(*urls: str) -> None:
+        transport = Transport(timeouts=Timeouts())
+        try:
+            for url in urls:
+                await read_whole(await transport.open(Outgoing("POST", url, {}, b"{}")))
+        finally:
+            await transport.close()
+
+    with serving(streamed(b"one"), [b"HTTP/1.1 200 OK\r\nno field: 1\r\n\r\n"]) as server:
+        with pytest.raises(TransportFailed, match="/second does not answer"):
+            asyncio.run(ask_in_turn(server.url + "/first", server.url + "/second"))
+        assert server.connections == 1
+
+
 def test_it_is_sent_again_once_only() -> None:
     with serving(streamed(b"one"), ["close"], ["close"], streamed(b"never")) as server:
         with pytest.raises(TransportFailed):

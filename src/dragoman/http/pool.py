@@ -39,11 +39,19 @@ _PLACES: Final = 128
 class _Place:
     """A URL in parts. `target` stands in the request line; `headers` follow from the URL."""
 
-    __slots__ = ("_fields", "_head", "_method", "headers", "host", "is_tls", "key", "port", "target")
+    __slots__ = ("_fields", "_head", "_method", "headers", "host", "is_tls", "key", "port", "shown", "target")
 
-    def __init__(self, key: tuple[bool, str, int], target: str, headers: dict[str, str]) -> None:
-        """Create it. `key`: whether it is TLS, host and port, which identify reusable connections."""
+    def __init__(self, key: tuple[bool, str, int], target: str, headers: dict[str, str], shown: str) -> None:
+        """Create it.
+
+        Args:
+            key: whether it is TLS, host and port, which identify reusable connections.
+            target: what stands in the request line.
+            headers: those that follow from the URL.
+            shown: the URL as errors show it.
+        """
         self.key = key
+        self.shown = shown
         self.is_tls, self.host, self.port = key
         self.target = target
         self.headers = headers
@@ -111,6 +119,7 @@ class HttpPool:
         head = _rendered(outgoing, place)
         connection = self._kept(place)
         if connection is not None:
+            connection.place = place.shown
             if before is not None and (waiting := _tell(before, outgoing, connection)) is not None:
                 await _awaited(waiting, connection)
             try:
@@ -120,7 +129,7 @@ class HttpPool:
                 # connection swallowed without a byte of answer was not read.
                 if connection.is_answered:
                     raise
-        connection = await self._connected(place, place_of(outgoing.url))
+        connection = await self._connected(place, place.shown)
         if before is not None and (waiting := _tell(before, outgoing, connection)) is not None:
             await _awaited(waiting, connection)
         return await connection.send(head, outgoing.body)
@@ -298,7 +307,7 @@ def _split(url: str) -> _Place:
     if parts.username is not None:
         secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         headers["authorization"] = f"Basic {b64encode(secret.encode()).decode()}"
-    return _Place((is_tls, host, port), target, headers)
+    return _Place((is_tls, host, port), target, headers, place_of(url))
 
 
 def _rendered(outgoing: Outgoing, place: _Place) -> bytes:

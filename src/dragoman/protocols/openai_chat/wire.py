@@ -408,7 +408,7 @@ def google_fields(value: Json) -> dict[str, Json]:
 def media_at(kind: Literal["image", "audio", "video", "document"], url: str, native: Native | None = None) -> Media:
     """Return media at a URL; a `data:` URL is decoded."""
     head, comma, data = url.partition(",")
-    if comma and head[:5] == "data:" and head.endswith(";base64"):
+    if comma and head[:5].lower() == "data:" and head[-7:].lower() == ";base64":
         return Media(kind, mime=head[5:-7].split(";")[0] or None, data=data, native=native)
     return Media(kind, url=url, native=native)
 

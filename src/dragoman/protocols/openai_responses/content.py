@@ -148,7 +148,7 @@ def _parse_file(part: dict[str, Json], where: str) -> Media:
     refuse_no_text(data, f"{where}.file_data")
     if not isinstance(data, str):
         return _media("document", text_of(part.get("file_url") or part.get("file_id")), native=native)
-    if not data.startswith("data:"):
+    if data[:5].lower() != "data:":
         suffix = name.rpartition(".")[2].lower() if isinstance(name, str) else ""
         return Media("document", _MIME_OF_SUFFIX.get(suffix, "application/pdf"), data=data, native=native)
     return _media("document", data, native=native)
@@ -195,12 +195,16 @@ def render_media(part: Media) -> dict[str, Json] | None:
     url = part.url if part.data is None else f"data:{part.mime or 'application/octet-stream'};base64,{part.data}"
     rest = part.native.fields if part.native is not None and part.native.protocol == NAME else {}
     if part.kind == "image" and url is not None:
-        is_link = url.startswith(("http://", "https://", "data:"))
-        return {"type": "input_image", ("image_url" if is_link else "file_id"): url, **rest}
+        return {"type": "input_image", ("image_url" if _is_address(url) else "file_id"): url, **rest}
     if part.kind == "document" and url is not None:
         if part.data is not None:
             return {"type": "input_file", "filename": _UNNAMED, "file_data": url, **rest}
-        return {"type": "input_file", ("file_url" if url.startswith("http") else "file_id"): url, **rest}
+        return {"type": "input_file", ("file_url" if _is_address(url) else "file_id"): url, **rest}
     if part.kind == "audio" and part.data is not None:
         return {"type": "input_audio", "input_audio": {"data": part.data, "format": sound_form(part.mime)}, **rest}
     return None
+
+
+def _is_address(url: str) -> bool:
+    """Return whether it has a scheme, of whatever kind: an id has none."""
+    return ":" in url

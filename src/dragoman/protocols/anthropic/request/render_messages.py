@@ -194,7 +194,7 @@ def _source(part: Media) -> Block | None:
     if part.data is not None:
         return _source_of_data(part.data, part.mime, part.kind)
     url = part.url or ""
-    if url.startswith(("https://", "http://")):
+    if url[:8].lower().startswith(("https://", "http://")):
         return {"type": "url", "url": url}
     if url.startswith("data:") and ";base64," in url:
         mime, _, data = url[5:].partition(";base64,")

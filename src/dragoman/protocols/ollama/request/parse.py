@@ -345,7 +345,7 @@ def _schema(value: Raw) -> Raw | None:
 def _parse_image(text: str) -> Media:
     """Return base64, with or without the `data:` prefix that clients of other protocols add."""
     head, comma, data = text.partition(",")
-    if comma and head.startswith("data:"):
+    if comma and head[:5].lower() == "data:":
         return Media("image", head[5:].partition(";")[0] or image_type(data), data)
     return Media("image", image_type(text), text)
 

@@ -356,6 +356,6 @@ def _file(fields: Fields) -> Media | None:
     data, id = read_text(fields.get("file_data")), read_text(fields.get("file_id"))
     if id:
         return of_client(Media("document", url=id, native=native), NAME)
-    if data[:5] == "data:" or "://" in data[:12]:
+    if data[:5].lower() == "data:" or "://" in data[:12]:
         return media_at("document", data, native)
     return Media("document", data=data, native=native) if data else None

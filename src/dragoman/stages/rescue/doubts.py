@@ -86,18 +86,25 @@ def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, famili
 
 def _is_wrapped(value: dict[str, Json], schema: ToolSchema) -> bool:
     """Return whether an argument that the tool has not is an object, or the text of one, with one that it has and that
-    is missing beside it.
+    is missing beside it: at once, or in the one member of each.
     """
     root = schema.root().schema
     takes_any = root.get("additionalProperties", False) is not False or "patternProperties" in root
     for key, inner in value.items():
         if schema.has_member(key) or (takes_any and (len(value) > 1 or key not in ARGUMENT_KEYS)):
             continue
-        if isinstance(inner, str) and inner.lstrip()[:1] == "{":
-            inner, _ = read_object(schema, inner)
-        if isinstance(inner, dict) and any(schema.has_member(one) and one not in value for one in inner):
-            return True
+        while (inner := _object_in(inner, schema)) is not None:
+            if any(schema.has_member(one) and one not in value for one in inner):
+                return True
+            inner = next(iter(inner.values())) if len(inner) == 1 else None
     return False
+
+
+def _object_in(value: Json, schema: ToolSchema) -> dict[str, Json] | None:
+    """Return an object, or the one that a text is."""
+    if isinstance(value, str) and value.lstrip()[:1] == "{":
+        value, _ = read_object(schema, value)
+    return value if isinstance(value, dict) else None
 
 
 def _begins_argument(text: str, key: str) -> bool:

@@ -15,6 +15,7 @@ from google import genai
 from google.genai import types
 
 from conversations import reply
+from dragoman.codec import embeddings
 from dragoman.protocols import EMBEDDING, PROTOCOLS
 from gateway.running import Running, gateway, stream_of, whole_of
 from scripted import whole
@@ -228,6 +229,19 @@ def test_gemini_embeds_one_content(running: Running, version: str, kind: str) ->
     assert running.provider.requests[-1].json == {
         "model": "model-1", "input": "one", "dimensions": 3, "encoding_format": "float",
     }  # fmt: skip
+
+
+def test_an_answer_with_vectors_may_be_as_large_as_the_texts_are_many(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert embeddings.most_bytes(2_000) > 2_000 * 3_072 * 30  # a usual model's, each number on a line of its own
+    body = vectors_of("openai-chat", VECTORS)
+    monkeypatch.setattr(embeddings, "_LEAST_BOUND", 1)
+    for vector, expected in ((len(body) // 2 + 1, 200), (len(body) // 2 - 1, 413)):
+        monkeypatch.setattr(embeddings, "_VECTOR", vector)
+        running.answer(whole(body))
+        status, _, answer = post(running, "/v1/embeddings", {"model": "via-openai-chat", "input": ["a", "b"]})
+        assert (status, b"expected an answer of at most" in answer) == (expected, expected == 413)
 
 
 def test_embeddings_are_counted(running: Running) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.client.requester import Requester
-from dragoman.codec.embeddings import EmbedRequest
+from dragoman.codec.embeddings import EmbedRequest, most_bytes
 from dragoman.errors import RETRYABLE, CallFailed, UsageError, WireError
 from dragoman.events import Failure, fold
 from dragoman.gathered import Gathered
@@ -21,7 +21,6 @@ from dragoman.routing.target import Target
 from dragoman.secret import masked
 from dragoman.types import Attempt, Usage
 
-_LARGEST: Final = 64 * 1024 * 1024  # bytes of an answer
 _SECONDS: Final = 120.0  # for one answer, where nothing else is said
 _decode_vector: Final = _json.typed_decoder(list[float])
 
@@ -116,7 +115,7 @@ async def _asked(requester: Requester, target: Target, asked: Texts) -> Embeddin
         async with asyncio.timeout(asked.timeout):
             response = await requester.send(target, http)
             try:
-                body = await _read(response)
+                body = await _read(response, most_bytes(len(asked.texts)))
             finally:
                 response.close()
         if not 200 <= response.status < 300:
@@ -137,10 +136,10 @@ async def _asked(requester: Requester, target: Target, asked: Texts) -> Embeddin
     return Embeddings(whole, target.name, Usage(input=found.tokens))
 
 
-async def _read(response: Response) -> bytes:
+async def _read(response: Response, most: int) -> bytes:
     kept = Gathered()
     while data := await response.read():
         kept.add(data)
-        if kept.size > _LARGEST:
-            raise _Failed(Failure("too_large", f"expected an answer of at most {_LARGEST} bytes"))
+        if kept.size > most:
+            raise _Failed(Failure("too_large", f"expected an answer of at most {most} bytes"))
     return kept.take()

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final, final
 from typing import Protocol as Interface
-from typing import final
 
 import msgspec
 
 from dragoman._json import Raw
 from dragoman.protocol import HttpRequest
 from dragoman.types import Native
+
+#: Bytes of an answer with few vectors, and of each vector: 4,096 numbers, each on a line of its own.
+_LEAST_BOUND: Final = 64 * 1024 * 1024
+_VECTOR: Final = 96 * 1024
+
+
+def most_bytes(texts: int) -> int:
+    """Return how large an answer with the vectors of so many texts may be."""
+    return max(_LEAST_BOUND, texts * _VECTOR)
 
 
 @final

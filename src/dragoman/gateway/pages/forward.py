@@ -31,7 +31,7 @@ from dragoman.routing.metering import Meter
 from dragoman.routing.target import Chain, Target
 from dragoman.types import ProtocolName, Usage
 
-#: Bytes of an answer that is read whole.
+#: Bytes of the body of an error.
 _LARGEST: Final = 64 * 1024 * 1024
 #: Seconds without a byte of it.
 _SILENCE: Final = 120.0
@@ -72,14 +72,18 @@ class Forwarder:
         call.record.route, call.record.target = route, found[0].name
         return Chain(name, tuple(found))
 
-    async def whole(self, call: Call, chain: Chain, make: MakeRequest, read: Read[T]) -> T:
-        """Return what `read` makes of an answer's body. Raises `Refused`: there is none, or it reports a failure."""
+    async def whole(self, call: Call, chain: Chain, make: MakeRequest, read: Read[T], most: int) -> T:
+        """Return what `read` makes of an answer's body, of at most so many bytes.
+
+        Raises:
+            Refused: there is none, or it reports a failure.
+        """
 
         async def ask(target: Target) -> bytes:
             http = await run_sized(weight_of(call.body), partial(make, target))
             response = await self._open(target, http, call.record.meter)
             try:
-                return await self._read(response)
+                return await self._read(response, most)
             finally:
                 response.close()
 
@@ -147,20 +151,20 @@ class Forwarder:
         if 200 <= response.status < 300:
             return response
         try:
-            body = await self._read(response)
+            body = await self._read(response, _LARGEST)
         finally:
             response.close()
         failure = target.protocol.parse_error(response.status, body, headers=response.headers)
         told = explained(failure, target, target.provider.base_url.rstrip("/") + http.path)  # without a key it quotes
         raise Refused(msgspec.structs.replace(told, code=None))
 
-    async def _read(self, response: Response) -> bytes:
+    async def _read(self, response: Response, most: int) -> bytes:
         kept = Gathered()
         try:
             while data := await _next(response):
                 kept.add(data)
-                if kept.size > _LARGEST:
-                    raise Refused(Failure("too_large", f"expected an answer of at most {_LARGEST} bytes", 502))
+                if kept.size > most:
+                    raise Refused(Failure("too_large", f"expected an answer of at most {most} bytes", 502))
         except TransportFailed as problem:
             raise Refused(problem.failure) from None
         return kept.take()

@@ -123,8 +123,8 @@ def test_no_generated_head_lets_out_what_is_secret_or_the_connections(
 
 
 def test_a_value_that_cannot_be_sent_is_mended() -> None:
-    head = ClientHead("ollama-chat", {"x-app": "caf\xc3\xa9", "x-odd": "a\x01b"})
-    assert head.passing() == {"x-app": "caf?"}
+    told = {"x-app": "caf\xc3\xa9", "x-old": "caf\xe9", "x-odd": "a\x01b", "x-both": "\x01\xc3\xa9"}
+    assert ClientHead("ollama-chat", told).passing() == {"x-app": "caf\u00e9", "x-old": "caf?", "x-both": "?\u00e9"}
 
 
 # ---------------------------------------------------------------- a client's own login

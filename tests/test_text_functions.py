@@ -171,6 +171,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "protocols/anthropic/request/parse.py read_reasoning", "protocols/anthropic/wire.py read_object",
         "protocols/anthropic/response/lenient.py calls_in_start", "protocols/anthropic/response/lenient.py look_around",
         "protocols/anthropic/response/lenient.py tell_foreign",
+        "protocols/anthropic/response/told_again.py look_at_edge",
         "protocols/anthropic/response/lenient.py tell_missing", "protocols/gemini/request/parse.py parse_path",
         "protocols/gemini/response/unmodelled.py tell_unread_beside",
         "protocols/openai_responses/response/unmodelled.py tell_foreign",

@@ -34,7 +34,7 @@ from dragoman.protocols.anthropic.response.lenient import (
     tell_foreign,
     tell_missing,
 )
-from dragoman.protocols.anthropic.response.told_again import ToldBlocks, compare, compare_message
+from dragoman.protocols.anthropic.response.told_again import ToldBlocks, compare, look_at_edge
 from dragoman.protocols.anthropic.response.usage import Counts, rest_of_usage
 from dragoman.protocols.anthropic.wire import (
     CALL_EVENTS,
@@ -215,9 +215,8 @@ class Decoder:
         again = event.content_block if kind == "content_block_stop" else UNSET
         if again and self._told_blocks.has(self._blocks.by_index.get(event.index), again):
             event.content_block = UNSET
-        if kind == "message_stop" and (message := read_fields(event.message)) is not None:
-            event.message = UNSET
-            compare_message(message, self._assembly)
+        if kind in ("message_start", "message_stop"):
+            look_at_edge(kind, event, frame, self._assembly)
         tell_foreign(kind, event, frame, self._assembly)
         if kind == "content_block_delta":
             delta = event.delta

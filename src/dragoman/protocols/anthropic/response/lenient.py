@@ -56,8 +56,6 @@ _OF_TEXT: Final = frozenset({"type", "text", "thinking", "signature", "data", "c
 _OF_DELTA: Final = _OF_TEXT | {"stop_reason", "stop_sequence", "stop_details", "container", "usage"}
 #: Types of events that are news, and no errors.
 _NEWS: Final = frozenset({"info", "status", "notice", "log", "progress", "heartbeat", "keepalive", "debug", "warning"})
-#: Bytes of a first or a last event beside its message, as it usually is.
-_LONGEST_EDGE: Final = 64
 #: Fields of an event about a block.
 _EVENT: Final = frozenset({"type", "index", "delta", "usage", "content_block", "message", "error"})
 
@@ -249,14 +247,12 @@ def unread_beside(frame: bytes) -> dict[str, Raw]:
     return {} if isinstance(fields, Malformed) else {key: fields[key] for key in fields.keys() - _EVENT}
 
 
-def look_around(kind: str, event: StreamEvent, frame: bytes, assembly: Assembly) -> None:
+def look_around(kind: str, frame: bytes, assembly: Assembly) -> None:
     """Record unread fields of an event while a call has no arguments: they may be its own.
 
-    In the end of an empty answer they may be all of it, and in the first and the last event a proxy's copy of it.
+    In the end of an empty answer they may be all of it.
     """
-    is_all = (kind == "message_delta" and assembly.is_empty) or (
-        kind in ("message_start", "message_stop") and len(frame) - len(event.message) > _LONGEST_EDGE
-    )
+    is_all = kind == "message_delta" and assembly.is_empty
     if assembly.phase == "open" and (is_all or assembly.calls.may_lack()):
         tell_unread(assembly, unread_beside(frame), kind)
         told = delta_fields(frame) if kind.endswith("_delta") else {}
@@ -319,7 +315,7 @@ def tell_foreign(kind: str, event: StreamEvent, frame: bytes, assembly: Assembly
     """Name fields of an event that only other events have, such as a piece of a call in the end of its block."""
     if kind == "message":
         return  # whole, with other fields
-    look_around(kind, event, frame, assembly)
+    look_around(kind, frame, assembly)
     own = _OWN.get(kind, "")
     if (
         (event.content_block is UNSET or own == "content_block")

@@ -11,9 +11,11 @@ from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.codec.parts.settled_arguments import contradicts, is_placeholder, is_same
 from dragoman.codec.parts.unread_arguments import tell_unread
 from dragoman.protocols.anthropic.response.block import Block
-from dragoman.protocols.anthropic.response.lenient import OF_MESSAGE
-from dragoman.protocols.anthropic.wire import UNSET, read_fields, read_items, read_name, read_text
+from dragoman.protocols.anthropic.response.lenient import OF_MESSAGE, unread_beside
+from dragoman.protocols.anthropic.wire import UNSET, StreamEvent, read_fields, read_items, read_name, read_text
 
+#: Bytes of a first or a last event beside its message, as it usually is.
+_LONGEST_EDGE: Final = 64
 _NOTHING: Final = (b"", b"[]", b"null", b'""')
 _TYPES: Final = {"text": "text", "thinking": "thinking", "call": "tool_use"}
 _OF_BLOCK: Final = {
@@ -47,7 +49,18 @@ def compare(content: Raw | None, assembly: Assembly, *, is_start: bool = False) 
         assembly.contradict(assembly.open_call(id, name), "message.content")
 
 
-def compare_message(message: dict[str, Raw], assembly: Assembly) -> None:
+def look_at_edge(kind: str, event: StreamEvent, frame: bytes, assembly: Assembly) -> None:
+    """Compare the message that the last event tells, and name the unread fields beside it, or beside that of the first
+    event: they may be calls, or a proxy's copy of the answer.
+    """
+    if kind == "message_stop" and (message := read_fields(event.message)) is not None:
+        event.message = UNSET
+        _compare_message(message, assembly)
+    if len(frame) - len(event.message) > _LONGEST_EDGE:
+        tell_unread(assembly, unread_beside(frame), kind)
+
+
+def _compare_message(message: dict[str, Raw], assembly: Assembly) -> None:
     """Compare the whole message that the last event of Anthropic's SDK tells."""
     assembly.deviate("duplicate-final", "message_stop.message")
     content = message.get("content", UNSET)

@@ -12,7 +12,7 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.unread_arguments import note_astray, note_unread, tell_unread, unread_arguments
 from dragoman.protocols.openai_responses.response.usage import rest_of_usage
-from dragoman.protocols.openai_responses.wire import PLACES, RESPONSE
+from dragoman.protocols.openai_responses.wire import PLACES, RESPONSE, START_EVENTS, STATUS_OF_EVENT
 
 #: Fields of a response object that are ours, or repeat the request.
 _MODELLED: Final = frozenset(
@@ -36,6 +36,8 @@ _READ_OF: Final = {
 _READ_OF_DELTA: Final = _READ | {"delta"}
 #: Fields that name what an event belongs to. A number or a text in one is no call.
 _LABELS: Final = frozenset({"output_index", "item_id", "call_id", "content_index", "summary_index"})
+#: The first events of a stream, and the last.
+_EDGES: Final = frozenset({*START_EVENTS, *STATUS_OF_EVENT})
 _ALL_PLACES: Final = PLACES | RESPONSE
 _LISTED: Final = {"output": Place(is_list=True)}
 #: Where nothing but an object belongs.
@@ -134,7 +136,8 @@ def look_around(event: dict[str, Json], kind: str, assembly: Assembly) -> None:
     """Record unread fields of an event while a call has no arguments: they may be its own. In the first and the last
     event they may be all of a call.
     """
-    if assembly.phase == "open" and (isinstance(event.get("response"), dict) or assembly.calls.may_lack()):
+    is_edge = kind in _EDGES and isinstance(event.get("response"), dict)
+    if assembly.phase == "open" and (is_edge or assembly.calls.may_lack()):
         read = _READ_OF_DELTA if kind.endswith(".delta") else _READ_OF.get(kind, _READ)
         if kind.startswith("response.output_item.") and "item" not in event:
             read |= {"output"}

@@ -90,7 +90,7 @@ class HttpResponse(msgspec.Struct, eq=False):
         return data
 
     async def _wait(self) -> None:
-        self._waiter = asyncio.get_running_loop().create_future()
+        self._waiter = self.head.get_loop().create_future()
         try:
             await self._waiter
         finally:
@@ -150,7 +150,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_buffer", "_count", "_fields", "_free", "_gone", "_has_head", "_head_size", "_is_complete", "_is_paused",
-        "_keeps", "_lets_others", "_lines", "_parser", "_pieces", "_response", "_transport", "_unheaded",
+        "_keeps", "_lets_others", "_lines", "_loop", "_parser", "_pieces", "_response", "_transport", "_unheaded",
         "idle_since", "is_answered", "on_body", "place",
     )  # fmt: skip
 
@@ -173,6 +173,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._buffer = buffer
         self._free = free
         self._gone = gone
+        self._loop = asyncio.get_running_loop()  # each look asks the system for the process
         self._transport: asyncio.Transport | None = None
         self._response: HttpResponse | None = None
         self._is_paused = self._lets_others = False
@@ -212,7 +213,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         transport = self._transport
         if transport is None or transport.is_closing():  # lost while what comes before a request was awaited
             raise TransportFailed(no_answer(self.place))
-        self._response = response = HttpResponse(self, asyncio.get_running_loop().create_future())
+        self._response = response = HttpResponse(self, self._loop.create_future())
         if len(body) < BUFFER:
             transport.write(head + body)
         else:
@@ -246,7 +247,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self._transport is not None and not self._lets_others:
             self._lets_others = True
             self._transport.pause_reading()
-            asyncio.get_running_loop().call_soon(self._read_on)
+            self._loop.call_soon(self._read_on)
 
     def _read_on(self) -> None:
         self._lets_others = False
@@ -319,8 +320,10 @@ class HttpConnection(asyncio.BufferedProtocol):
             del pieces[self._count :]  # of a response that nobody asked for
         if nbytes == len(self._buffer):
             self._let_others()
-        if pieces:
-            body = pieces.pop() if len(pieces) == 1 else b"".join(pieces)
+        if len(pieces) == 1:
+            response.take(pieces.pop())
+        elif pieces:
+            body = b"".join(pieces)
             pieces.clear()
             response.take(body)
         if self._response is not response:  # the reader left

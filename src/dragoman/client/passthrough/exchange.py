@@ -26,6 +26,7 @@ from dragoman.protocol import NewId, Parsed, Peek, Protocol
 from dragoman.providers.endpoint import Outgoing, endpoint, fixed_headers, with_fields
 from dragoman.routing.target import Target
 from dragoman.secret import masked
+from dragoman.stages.part_indices import of_kinds
 from dragoman.types import Message, Request, Text
 
 _MOST_FORMS: Final = 1_024
@@ -229,10 +230,11 @@ class PassthroughExchange:
 
         They, and all that follow, are read before they leave.
         """
-        if not self._is_stopping and self._stop_mark is not None:
-            last = max(0, len(data) - _LAST)  # where it stands mostly
-            found = self._stop_mark.search(data, last) or (last and self._stop_mark.search(data))
-            self._is_stopping = bool(found)
+        stop_mark, size = self._stop_mark, len(data)
+        if stop_mark is not None and not self._is_stopping and (
+            (size > _LAST and stop_mark.search(data, size - _LAST)) or stop_mark.search(data)
+        ):  # fmt: skip
+            self._is_stopping = True
         if self._is_stopping or self._end_has_left:
             return True
         return max(map(data.rfind, self._end_marks), default=-1) >= 0
@@ -287,7 +289,7 @@ class PassthroughExchange:
         return masked(text, self._target.secrets()).encode("utf-8", "surrogateescape")
 
     def _judged(self, events: list[Event]) -> list[Event]:
-        for event in () if _ODD.isdisjoint(map(type, events)) else events:
+        for event in of_kinds(events, _ODD):  # a burst has hundreds of others
             if type(event) is Deviation:
                 if self._expectation.explains(event):
                     continue

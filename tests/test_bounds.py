@@ -13,10 +13,13 @@ import pytest
 from cases import counter
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.config import LimitsConfig
+from dragoman.errors import RETRYABLE
 from dragoman.events import Event, Failure, Finish, Reply, TextDelta, ToolCallEnd, unfold
 from dragoman.http.connection import READ_SIZE, HttpConnection
 from dragoman.protocol import Decoder
 from dragoman.protocols import PROTOCOLS
+from dragoman.routing.circuit_breaker import COUNTED
+from dragoman.routing.fallback import MOVES
 from dragoman.types import NO_USAGE, Part, StopReason, Text, ToolCall
 from for_each import for_each
 from gateway.running import gateway
@@ -55,7 +58,7 @@ def test_calls_of_an_answer_are_bounded(bounds: AnswerBounds, protocol: str, who
     events = read(protocol, written(protocol, calls(most + 50), whole=whole), bounds)
     assert sum(type(event) is ToolCallEnd for event in events) <= most
     last = events[-1]
-    assert isinstance(last, Failure) and last.kind == "too_large" and f"at most {most} " in last.message
+    assert isinstance(last, Failure) and last.kind == "answer_too_large" and f"at most {most} " in last.message
     events = read(protocol, written(protocol, calls(most - 50), whole=whole), bounds)
     assert sum(type(event) is ToolCallEnd for event in events) == most - 50 and isinstance(events[-1], Finish)
 
@@ -77,8 +80,25 @@ def test_bytes_of_an_answer_are_bounded(protocol: str, is_packed: bool) -> None:
         if events and isinstance(events[-1], Failure):
             break
     last = events[-1]
-    assert isinstance(last, Failure) and last.kind == "too_large", last
+    assert isinstance(last, Failure) and last.kind == "answer_too_large", last
     assert f"at most {MEBIBYTE} bytes" in last.message and size < 1.3 * MEBIBYTE
+
+
+@for_each("protocol", PROTOCOLS)
+def test_an_answer_beyond_a_bound_is_not_the_clients_fault(protocol: str) -> None:
+    """Whole and in a stream it is told as an error of the server, and no program takes it for a request's."""
+    wire, failure = PROTOCOLS[protocol], Failure("answer_too_large", "expected an answer of at most 1 bytes")
+    status, body = wire.render_error(failure)
+    assert status == 502
+    stream = wire.encoder(new_id=counter(), model="m", created=1).encode([*unfold(calls(0))[:1], failure])
+    for told in (body, stream):
+        assert not any(word in told for word in (b"request_too_large", b"invalid", b"INVALID", b"413")), told
+    assert wire.parse_error(status, body).kind in ("answer_too_large", "overloaded", "internal")
+
+
+def test_no_other_try_is_paid_for_an_answer_beyond_a_bound() -> None:
+    """Not at the same target, and no client's question keeps others from it; another target may do better."""
+    assert "answer_too_large" not in RETRYABLE | COUNTED and "answer_too_large" in MOVES
 
 
 # ---------------------------------------------------------------- every setting of [server.limits]
@@ -163,7 +183,7 @@ def test_a_broken_bound_names_itself_in_the_clients_form(tmp_path: Path, setting
             message = said_back.split(b"\n\n")[-2].decode()
             assert names_what_was_seen(message, setting), said_back[-500:]
         else:
-            assert code in (400, 413, 502), (code, said_back)
+            assert code in ((502,) if answer else (400, 413)), (code, said_back)
             message = PROTOCOLS["openai-chat"].parse_error(code, said_back).message
             assert names_what_was_seen(message, setting), message
 
@@ -182,8 +202,8 @@ def test_what_is_held_for_an_answer_in_one_piece_is_bounded(tmp_path: Path, clie
     """A provider that streams all the same, to a client that asked for the answer in one piece."""
     with gateway(tmp_path, "[server.limits]\nwhole_mib = 1\n") as running:
         running.answer([head(200, content_type="application/x-ndjson"), *[chunk(_text(20))] * 200])
-        code, _, answer = running.request(*asking(client, "via-ollama-chat"))
-        assert code == 502 or code == 413, answer
+        code, headers, answer = running.request(*asking(client, "via-ollama-chat"))
+        assert code == 502 and headers["x-should-retry"] == "false", answer
         assert "server.limits.whole_mib" in PROTOCOLS[client].parse_error(code, answer).message
 
 

@@ -91,10 +91,11 @@ class McpFailed(DragomanError):
 #: The status that a failure has when no provider named one.
 STATUS: Final[dict[FailureKind, int]] = {
     "auth": 401, "permission": 403, "quota": 402, "bad_request": 400, "too_large": 413, "not_found": 404,
-    "context": 400, "rate": 429, "overloaded": 503, "timeout": 504, "connection": 502, "wire": 502, "internal": 500,
+    "context": 400, "rate": 429, "overloaded": 503, "timeout": 504, "connection": 502, "wire": 502,
+    "answer_too_large": 502, "internal": 500,
 }  # fmt: skip
 
-#: Failures that another try, or another target, may mend.
+#: Failures that another try, or another target, may mend. An answer beyond a bound is none: it would be paid again.
 RETRYABLE: Final[frozenset[FailureKind]] = frozenset(
     {"rate", "overloaded", "timeout", "connection", "wire", "internal"}
 )

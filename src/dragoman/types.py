@@ -41,7 +41,7 @@ StopReason: TypeAlias = Literal["stop", "length", "tool_use", "content_filter", 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 FailureKind: TypeAlias = Literal[
     "auth", "permission", "quota", "bad_request", "too_large", "not_found", "context",
-    "rate", "overloaded", "timeout", "connection", "wire", "internal",
+    "rate", "overloaded", "timeout", "connection", "wire", "answer_too_large", "internal",
 ]  # fmt: skip
 
 

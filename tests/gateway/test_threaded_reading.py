@@ -21,6 +21,7 @@ from dragoman.client.streaming import threaded_reading
 from dragoman.client.streaming.pouring import pour
 from dragoman.client.streaming.threaded_reading import LONGEST, ThreadedReader
 from dragoman.events import Event, Finish, Reply, TextDelta, TextStart, fold, unfold
+from dragoman.gateway.stream_writer import StreamWriter
 from dragoman.http.timeouts import Timeouts
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import NO_USAGE, Text
@@ -58,12 +59,40 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return found
 
 
+@pytest.fixture
+def writers(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """The thread in which each batch of a stream was written, and how much came of it."""
+    found: list[tuple[str, int]] = []
+
+    def write(self: StreamWriter) -> object:
+        encoder = before(self)
+
+        def encode(events: list[Event]) -> bytes:
+            data = encoder.encode(events)
+            found.append((threading.current_thread().name, len(data)))
+            return data
+
+        rest = {name: getattr(encoder, name) for name in ("keepalive", "lost", "aborted")}
+        self._encoder = SimpleNamespace(encode=encode, **rest) if not isinstance(encoder, SimpleNamespace) else encoder
+        return self._encoder
+
+    before = StreamWriter._write
+    monkeypatch.setattr(StreamWriter, "_write", write)
+    return found
+
+
 @pytest.mark.parametrize("is_stream", [True, False])
 @pytest.mark.parametrize("client", PROTOCOLS)
 @pytest.mark.parametrize("provider", ["openai-chat", "ollama-chat", "gemini-generate"])
 def test_a_large_frame_is_read_apart(
-    tmp_path: Path, threads: list[tuple[str, int]], provider: str, client: str, is_stream: bool
+    tmp_path: Path,
+    threads: list[tuple[str, int]],
+    writers: list[tuple[str, int]],
+    provider: str,
+    client: str,
+    is_stream: bool,
 ) -> None:
+    """And what it is read into is written apart, each batch once."""
     with gateway(tmp_path) as running:
         loop_thread = running.run(name_of_thread())
         running.answer(stream_of(provider, deltas()) if is_stream else whole_of(provider, reply()))
@@ -76,6 +105,9 @@ def test_a_large_frame_is_read_apart(
     assert said(client, answer) == "".join(_SAID)
     assert {name for name, _ in threads} - {loop_thread}, "nothing was read apart"
     assert sum(size for name, size in threads if name == loop_thread) < 1024 * 1024
+    assert max((size for name, size in writers if name == loop_thread), default=0) < 100_000, (
+        "it was written in the loop"
+    )
 
 
 async def name_of_thread() -> str:

@@ -822,7 +822,7 @@ def test_a_frame_over_the_limit_fails():
     decoder = PROTOCOL.decoder(new_id=counter(), bounds=AnswerBounds(frame=100))
     events = check([*decoder.feed(b"data: " + b"x" * 200), *decoder.close()])
     assert isinstance(events[-1], Failure)
-    assert events[-1].kind == "too_large"
+    assert events[-1].kind == "answer_too_large"
 
 
 def test_a_broken_connection_keeps_what_was_whole():

@@ -215,7 +215,7 @@ def test_events_that_are_taken_as_the_last_count_for_the_bound_of_the_answer(cas
     bounds = AnswerBounds(answer=len(b"".join([*begun, *grown])) - 1)
     decoder = PROTOCOLS[protocol].decoder(new_id=lambda: "id", bounds=bounds)
     events = [event for data in [*begun, *grown] for event in decoder.feed(data)] + decoder.close()
-    assert isinstance(events[-1], Failure) and events[-1].kind == "too_large"
+    assert isinstance(events[-1], Failure) and events[-1].kind == "answer_too_large"
 
 
 @pytest.mark.parametrize("number", ["7", "8", "70", "07", "-7", "7.5", "7e1", "null", '"7"', "", "7 ", '7,"delta":"y"'])

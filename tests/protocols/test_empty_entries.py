@@ -43,14 +43,14 @@ def answer(name: str, entries: list[Any]) -> list[Event]:
 def test_too_many_entries_end_at_the_bound(name: str, entry: object) -> None:
     events = answer(name, [entry] * (MOST + 1))
     failures = [event for event in events if isinstance(event, Failure)]
-    assert [failure.kind for failure in failures] == ["too_large"]
+    assert [failure.kind for failure in failures] == ["answer_too_large"]
     assert "server.limits.parts" in failures[0].message
 
 
 @pytest.mark.parametrize("name", LISTS)
 def test_as_many_as_parts_are_looked_at(name: str) -> None:
     last = answer(name, [{}] * MOST)[-1]
-    assert isinstance(last, Finish) or (isinstance(last, Failure) and last.kind != "too_large")
+    assert isinstance(last, Finish) or (isinstance(last, Failure) and last.kind != "answer_too_large")
 
 
 @pytest.mark.parametrize("name", LISTS)

@@ -420,7 +420,7 @@ def test_a_line_over_the_limit():
     for piece in [b'{"message":{"content":"', *[b"0123456789"] * 20]:
         events += decoder.feed(piece)
     seen = fold(check([*events, *decoder.close()]))
-    assert (seen.text, seen.error.kind) == ("Ho", "too_large")
+    assert (seen.text, seen.error.kind) == ("Ho", "answer_too_large")
 
 
 def test_a_broken_connection():

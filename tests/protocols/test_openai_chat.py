@@ -779,7 +779,7 @@ def test_a_frame_over_the_limit_ends_the_answer() -> None:
     answer = fold(events)
     assert answer.text == "Hi"
     assert isinstance(events[-1], Failure)
-    assert events[-1].kind == "too_large"
+    assert events[-1].kind == "answer_too_large"
 
 
 @for_each(
@@ -993,8 +993,8 @@ def test_a_chunk_of_more_choices_than_can_be_asked_for_is_refused(kind: str, *, 
         data = body if kind == "message" else b"data: %b\n\ndata: [DONE]\n\n" % body
         failed = [event for event in [*decoder.feed(data), *decoder.close()] if type(event) is Failure]
         words = f"expected at most 128 choices at once, got {count}"
-        assert [(event.kind, event.message) for event in failed if event.kind == "too_large"] == (
-            [("too_large", words)] if count > 128 else []
+        assert [(event.kind, event.message) for event in failed if event.kind == "answer_too_large"] == (
+            [("answer_too_large", words)] if count > 128 else []
         )
 
 

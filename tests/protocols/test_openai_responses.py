@@ -743,7 +743,7 @@ def test_too_large_a_frame_is_an_error():
     decoder = PROTOCOL.decoder(new_id=counter(), bounds=AnswerBounds(frame=1000))
     events = check([*decoder.feed(b"data: {" + b"x" * 2000), *decoder.feed(b"more"), *decoder.close()])
     assert isinstance(events[-1], Failure)
-    assert events[-1].kind == "too_large"
+    assert events[-1].kind == "answer_too_large"
 
 
 def test_a_broken_connection():

@@ -11,12 +11,13 @@ from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.client.requester import Requester
 from dragoman.codec.embeddings import EmbedRequest, most_bytes
-from dragoman.errors import RETRYABLE, CallFailed, UsageError, WireError
+from dragoman.errors import CallFailed, UsageError, WireError
 from dragoman.events import Failure, fold
 from dragoman.gathered import Gathered
 from dragoman.http.response import Response, TransportFailed
 from dragoman.inputs.keywords import read_count, read_seconds, read_targets, wrong
 from dragoman.protocols import EMBEDDING, PROTOCOLS, embedder
+from dragoman.routing.fallback import MOVES
 from dragoman.routing.target import Target
 from dragoman.secret import masked
 from dragoman.types import Attempt, Usage
@@ -85,7 +86,7 @@ async def embed(requester: Requester, asked: Texts) -> Embeddings:
             attempts.append(
                 Attempt(target.name, "failed", failure.message, failure.kind, failure.status, seconds=seconds)
             )
-            if position + 1 == len(targets) or failure.kind not in {*RETRYABLE, "auth", "quota", "not_found"}:
+            if position + 1 == len(targets) or failure.kind not in MOVES:
                 raise CallFailed(failure, fold([failure])) from None
             continue
         attempts.append(Attempt(target.name, "answered", usage=found.usage))
@@ -141,5 +142,5 @@ async def _read(response: Response, most: int) -> bytes:
     while data := await response.read():
         kept.add(data)
         if kept.size > most:
-            raise _Failed(Failure("too_large", f"expected an answer of at most {most} bytes"))
+            raise _Failed(Failure("answer_too_large", f"expected an answer of at most {most} bytes"))
     return kept.take()

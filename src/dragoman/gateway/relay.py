@@ -341,7 +341,7 @@ def refusal(protocol: Protocol, failure: Failure) -> Answer:
     if wait is None and status in _SAY_WHEN and failure.kind != "quota":
         wait = _USUAL_WAIT
     headers = {} if wait is None else {"retry-after": str(max(0, -int(-wait // 1)))}
-    if failure.kind == "quota":  # no other try mends it before somebody pays or raises it
+    if failure.kind in ("quota", "answer_too_large"):  # no other try mends it; each would be paid
         headers["x-should-retry"] = "false"
     return Answer(status, body, headers=headers)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -29,7 +30,7 @@ class StreamWriter:
 
     __slots__ = (
         "_content_type", "_encoder", "_handle", "_interval", "_is_begun", "_is_cut", "_last", "_last_write", "_loop",
-        "_make_encoder", "_outlet", "_passes", "_record", "_rest", "_start", "_stream", "refused",
+        "_make_encoder", "_outlet", "_passes", "_record", "_rest", "_start", "_stream", "_written", "refused",
     )  # fmt: skip
 
     def __init__(
@@ -57,13 +58,14 @@ class StreamWriter:
         self._is_begun = False
         self._passes = False  # the bytes are the provider's; known from the first event on
         self._last: Event | None = None
+        self._written: deque[bytes] = deque()  # of events that `_take` gets next
         self._rest = b""  # leaves with the body's end
         self.refused: Failure | None = None
 
     async def run(self) -> None:
         """Write the stream from its first event to its last."""
         try:
-            await self._stream.pour(self._take, self._send)
+            await self._stream.pour(self._take, self._send, self._write_ahead)
         except asyncio.CancelledError:
             if type(self._last) is Finish:  # the client went when it had all
                 self._outlet.write(self._rest)
@@ -85,6 +87,11 @@ class StreamWriter:
         else:
             self._outlet.end(self._rest)
 
+    def _write_ahead(self, events: list[Event]) -> None:
+        """Write events before `_take` has them, called in the thread that read them: there may be many values."""
+        if not self._stream.passes and (self._is_begun or type(events[-1]) is not Failure):
+            self._written.append(self._write().encode(events))
+
     def _take(self, events: list[Event]) -> None:
         """Take events, called from inside the reading of the provider's socket: one read, one write, and no wait."""
         last = events[-1]
@@ -95,7 +102,10 @@ class StreamWriter:
             self._record.begin()
             self._passes = self._stream.passes
         self._last = last if type(last) is Finish or type(last) is Failure else _MORE
-        data = self._told(events) if self._passes else (self._encoder or self._write()).encode(events)
+        if self._passes:
+            data = self._told(events)
+        else:
+            data = self._written.popleft() if self._written else (self._encoder or self._write()).encode(events)
         if self._is_begun and type(last) is Finish and self._stream.is_over:
             self._rest = data
         elif data or not self._is_begun:

@@ -18,9 +18,12 @@ from dragoman.routing.retry import MOST_ATTEMPTS, pick_delay
 from dragoman.types import FailureKind
 
 #: Failures that lie with the target, its key or its account: another target may do better.
-_MOVES: Final[frozenset[FailureKind]] = frozenset(
-    {"rate", "overloaded", "timeout", "connection", "wire", "internal", "auth", "permission", "quota", "not_found"}
-)
+MOVES: Final[frozenset[FailureKind]] = frozenset(
+    {
+        "rate", "overloaded", "timeout", "connection", "wire", "answer_too_large", "internal", "auth", "permission",
+        "quota", "not_found",
+    }
+)  # fmt: skip
 
 
 @final
@@ -113,7 +116,7 @@ def _next(failure: Failure, candidates: Sequence[Candidate], position: int) -> M
         if not fitting:
             return f"no target left is known to take more than {needed} tokens"
         return _picked(candidates, fitting, position, "a larger context")
-    if failure.kind in _MOVES or _is_of_the_target(failure):
+    if failure.kind in MOVES or _is_of_the_target(failure):
         return _picked(candidates, list(rest), position, f"{failure.kind} before the answer")
     return f"no other target mends {failure.kind}"
 

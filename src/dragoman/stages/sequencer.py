@@ -135,7 +135,7 @@ class Sequencer:
         self._size += size
         if self._size > self._limit:
             self._failed = True
-            out.append(Failure("too_large", f"more than {self._limit} characters wait behind an open part"))
+            out.append(Failure("answer_too_large", f"more than {self._limit} characters wait behind an open part"))
 
     def _release(self, out: list[Event]) -> None:
         """Release the waiting parts, up to the first that is still open."""

@@ -134,15 +134,22 @@ class ResponseStream:
         """Return the provider's whole body, of an answer that passes and was not poured."""
         return self._exchange.body() if isinstance(self._exchange, PassthroughExchange) else b""
 
-    async def pour(self, take: Callable[[list[Event]], None], send: Callable[[bytes], None]) -> None:
+    async def pour(
+        self, take: Callable[[list[Event]], None], send: Callable[[bytes], None],
+        ahead: Callable[[list[Event]], None] | None = None,
+    ) -> None:  # fmt: skip
         """Pass every further batch to `take` until the end, once the answer has begun from inside the reading of the
         socket.
 
-        `send`: takes the bytes of an answer that passes, before `take` has its events.
+        Args:
+            send: takes the bytes of an answer that passes, before `take` has its events.
+            ahead: called in a thread with a batch that took long to read, before `take` has it.
         """
         while not self._has_begun:
             if not (batch := await self.next_batch()):
                 return
+            self._apart.ahead = ahead
+            await self._apart.go_ahead(batch)
             if (passing := self._passing()) and (begun := passing.begin()):
                 send(begun)
             await self._take_all(batch, take)
@@ -341,7 +348,7 @@ class ResponseStream:
                 if held > most:
                     wanted = f"an answer of at most {most} bytes to give in one piece"
                     why = exceeded(wanted, "whole_mib", f"{held} or more")
-                    return self._end(exchange.fail(Failure("too_large", why)))
+                    return self._end(exchange.fail(Failure("answer_too_large", why)))
             events = note_progress(exchange, watch, await self._apart.run(data))
             if exchange.has_error:
                 return self._end(exchange.close())

@@ -1,4 +1,4 @@
-"""Decode in a thread what may take long, while the provider's connection waits and others have their turn."""
+"""Decode, and write, in a thread what may take long, while the connection waits and others have their turn."""
 
 from __future__ import annotations
 
@@ -69,13 +69,16 @@ class ThreadedReader:
     """Takes the bytes of one answer, in order.
 
     Attributes:
+        ahead: called in the thread that read them with events that `give` gets next: one frame of a MiB may hold a
+            hundred thousand values, and to write them takes as long as to read them. None: nobody writes them.
         is_wanted: the receiver takes more.
         unread: bytes that came since the last event.
         size: bytes that did not come through here; the others are added.
     """
 
     __slots__ = (
-        "_feed", "_is_event_stream", "_is_packed", "_kept", "_most", "_problem", "_task", "is_wanted", "size", "unread",
+        "_feed", "_has_worked", "_is_event_stream", "_is_packed", "_kept", "_most", "_problem", "_task", "ahead",
+        "is_wanted", "size", "unread",
     )  # fmt: skip
 
     def __init__(self, feed: Callable[[bytes], list[Event]], most: int = USUAL_BOUNDS.apart) -> None:
@@ -89,7 +92,8 @@ class ThreadedReader:
         self._most = most
         self._feed = feed
         self._is_event_stream: bool | None = None  # until something came
-        self._is_packed = False
+        self._is_packed = self._has_worked = False
+        self.ahead: Callable[[list[Event]], None] | None = None
         self._kept: list[bytes] = []
         self._problem: Exception | None = None
         self.is_wanted: bool = True
@@ -114,8 +118,14 @@ class ThreadedReader:
         else:
             events, rest = self.some(data)
         if rest:
+            self._has_worked = True
             events += await asyncio.to_thread(self._fed, rest)
         return events
+
+    async def go_ahead(self, events: list[Event]) -> None:
+        """Call `ahead` in a thread for the first events, if a thread read any of them."""
+        if self._has_worked:
+            await asyncio.to_thread(self._told_ahead, events)
 
     def some(self, data: bytes) -> tuple[list[Event], bytes]:
         """Return the events of the next bytes, and the bytes that a thread must read because they are too much work."""
@@ -146,10 +156,19 @@ class ThreadedReader:
         self.unread = 0 if events else self.unread + len(data)
         return events
 
+    def _told_ahead(self, events: list[Event]) -> list[Event]:
+        """Return the events. `ahead` has had them in the lists in which they are given on."""
+        if self.ahead is not None and events:
+            for portion in portions(events):
+                self.ahead(portion)
+        return events
+
     async def end(self, work: Callable[[], list[Event]]) -> list[Event]:
         """Return the last events: `work` reads the rest, and what was held until the end is judged."""
-        is_long = self.unread > self._most or self.size > _LONG
-        return await asyncio.to_thread(work) if is_long else work()
+        if self.unread > self._most or self.size > _LONG:
+            self._has_worked = True
+            return await asyncio.to_thread(lambda: self._told_ahead(work()))
+        return work()
 
     # ------------------------------------------------------------ while bytes are poured
 
@@ -172,12 +191,15 @@ class ThreadedReader:
             response.pause()
             self._task = asyncio.get_running_loop().create_task(self._work(response, give))
 
+    def _fed_ahead(self, data: bytes) -> list[Event]:
+        return self._told_ahead(self._fed(data))
+
     async def _work(self, response: Response, give: Callable[[list[Event]], None]) -> None:
         try:
             while self._kept:
                 data = b"".join(self._kept)
                 self._kept.clear()
-                for portion in portions(await asyncio.to_thread(self._fed, data)):
+                for portion in portions(await asyncio.to_thread(self._fed_ahead, data)):
                     give(portion)
                     await asyncio.sleep(0)
         except Exception as problem:  # an error of the reader's; it is told where it waits

@@ -42,6 +42,7 @@ _KIND_OF_WORD: Final[dict[str, FailureKind]] = {
     "model_context_window_exceeded": "context", "context_window_exceeded": "context",
     "model_max_prompt_tokens_exceeded": "context", "context_window_exceeded_error": "context",
     "request_too_large": "too_large", "payload_too_large": "too_large",
+    "answer_too_large": "answer_too_large",
     "rate_limit_error": "rate", "rate_limit_exceeded": "rate", "rate_limit_reached_error": "rate",
     "too_many_requests": "rate", "resource_exhausted": "rate", "throttling": "rate", "throttlingexception": "rate",
     "overloaded_error": "overloaded", "overloaded": "overloaded", "engine_overloaded_error": "overloaded",

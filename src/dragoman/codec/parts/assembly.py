@@ -278,7 +278,7 @@ class Assembly:
         call.size = size = call.size + len(text)
         if size > self.longest_arguments:
             wanted = f"arguments of at most {self.longest_arguments} characters"
-            return self.fail("too_large", exceeded(wanted, "arguments_mib", f"{size} or more"))
+            return self.fail("answer_too_large", exceeded(wanted, "arguments_mib", f"{size} or more"))
         live = call.live
         if live is not None and text and text[0] != "{" and "}" not in text and text.isascii():
             live.append(text)  # nothing can end or change here
@@ -440,7 +440,7 @@ class Assembly:
         if self.phase == "open" and self.next_index < bounds.parts and self.opened_calls <= bounds.calls:
             return True
         if problem := bounds.overrun(parts=self.next_index + 1, calls=self.opened_calls):
-            self.fail("too_large", problem)
+            self.fail("answer_too_large", problem)
         return not self.is_late()
 
     def is_late(self) -> bool:

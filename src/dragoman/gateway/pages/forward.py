@@ -164,7 +164,7 @@ class Forwarder:
             while data := await _next(response):
                 kept.add(data)
                 if kept.size > most:
-                    raise Refused(Failure("too_large", f"expected an answer of at most {most} bytes", 502))
+                    raise Refused(Failure("answer_too_large", f"expected an answer of at most {most} bytes"))
         except TransportFailed as problem:
             raise Refused(problem.failure) from None
         return kept.take()

@@ -171,7 +171,7 @@ class Decoder:
                 last.forget()
                 self._process(event, frame, name)
         except TooLarge as problem:
-            assembly.fail("too_large", str(problem))
+            assembly.fail("answer_too_large", str(problem))
 
     def read_batch(self, lines: list[bytes]) -> int:
         """Take deltas that all let one block grow."""

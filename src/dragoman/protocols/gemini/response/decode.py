@@ -117,7 +117,7 @@ class Decoder:
                         continue
                 self._read_frame(frame)
         except TooLarge as problem:
-            self._assembly.fail("too_large", str(problem))
+            self._assembly.fail("answer_too_large", str(problem))
         return assembly.take()
 
     def close(self) -> list[Event]:
@@ -126,7 +126,7 @@ class Decoder:
             for frame, _ in self._reader.close():
                 self._read_frame(frame)
         except TooLarge as problem:
-            assembly.fail("too_large", str(problem))
+            assembly.fail("answer_too_large", str(problem))
         if self._begun and assembly.ending.reason is None and not self._failed_reason and self._is_whole():
             assembly.deviate("missing-stop-reason", "finishReason")
             assembly.finish(None, "stop")

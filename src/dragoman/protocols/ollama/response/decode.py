@@ -114,7 +114,7 @@ class Decoder:
                 self._read_frame(frame)
         except TooLarge as problem:
             self._say(texts)
-            self._assembly.fail("too_large", str(problem))
+            self._assembly.fail("answer_too_large", str(problem))
         if texts:
             self._say(texts)
         return assembly.take()
@@ -129,7 +129,7 @@ class Decoder:
             for frame, _ in self._reader.close():
                 self._read_frame(frame)
         except TooLarge as problem:
-            self._assembly.fail("too_large", str(problem))
+            self._assembly.fail("answer_too_large", str(problem))
         native = self._kept.native()
         if native is not None:
             self._assembly.ending.native = native

@@ -138,7 +138,7 @@ class Decoder:
                 else:
                     self._bare_chunk(growth.weigh(chunk, data), data, name)
         except TooLarge as problem:
-            self._assembly.fail("too_large", str(problem))
+            self._assembly.fail("answer_too_large", str(problem))
 
     def read_batch(self, lines: list[bytes]) -> int:
         """Take chunks that all let the text grow, or all one call."""

@@ -63,6 +63,7 @@ _ERRORS: Final[dict[FailureKind, tuple[str, str | None]]] = {
     "timeout": ("server_error", "timeout"),
     "connection": ("server_error", None),
     "wire": ("server_error", None),
+    "answer_too_large": ("server_error", "answer_too_large"),
     "internal": ("server_error", None),
 }
 #: Native fields that stand in a choice, and in the usage: the end tells them.

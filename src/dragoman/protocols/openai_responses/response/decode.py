@@ -155,7 +155,7 @@ class Decoder:
                 if assembly.phase != "open":
                     self._items.live.clear()
         except TooLarge as bound:
-            assembly.fail("too_large", str(bound))
+            assembly.fail("answer_too_large", str(bound))
 
     def read_batch(self, lines: list[bytes]) -> int:
         """Take plain deltas that all let one part grow. Behind the end of a call's arguments each may be another's."""
